@@ -1,0 +1,254 @@
+"""``qbatch trace``: look into a workload log, check it, make one.
+
+Only the shape of the commands and of their output is here; what a log says and what is off in it
+is computed in ``qbatch.workloads.log``.  Numbers go to stdout, nothing else does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from qbatch.model.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    from qbatch.workloads.log import Log
+
+app = typer.Typer(no_args_is_help=True, help="Look into a workload log, check it, or generate one.")
+
+LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LenientOption = Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")]
+
+
+@app.command()
+def info(log: LogArgument, as_json: JsonOption = False, lenient: LenientOption = False) -> None:
+    """Tell what is in a log: machine, span, load, sizes, estimates."""
+    from qbatch.workloads.log import facts
+    from qbatch.workloads.swf import read_log
+
+    read = read_log(log, lenient=lenient)
+    document = {"schema": "qbatch.trace-info/1", **facts(read), "header": _header_facts(read)}
+    typer.echo(json.dumps(document, indent=2) if as_json else "\n".join(_info_lines(document)))
+
+
+@app.command()
+def head(
+    log: LogArgument,
+    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows.")] = 10,
+    as_json: JsonOption = False,
+    lenient: LenientOption = False,
+) -> None:
+    """Print the first rows of a log with named columns, in order of submission."""
+    from qbatch.workloads.log import FIELDS
+    from qbatch.workloads.swf import read_log
+    from qbatch.workloads.swf_writer import number_text
+
+    read = read_log(log, lenient=lenient)
+    columns = [read[name][:rows].tolist() for name in FIELDS]
+    if as_json:
+        jobs = [dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]
+        typer.echo(json.dumps({"schema": "qbatch.trace-head/1", "rows": len(read), "jobs": jobs}, indent=2))
+        return
+    texts = [[number_text(value) for value in row] for row in zip(*columns, strict=True)]
+    _print_table(list(FIELDS), texts)
+
+
+@app.command()
+def validate(log: LogArgument, as_json: JsonOption = False, lenient: LenientOption = False) -> None:
+    """List everything that is off in a log; exit code 0 when it can be used, 3 when not."""
+    from qbatch.workloads.header import readable
+    from qbatch.workloads.log import findings
+    from qbatch.workloads.swf import read_log
+
+    read = read_log(log, lenient=True)
+    found = findings(read, lenient=lenient)
+    is_usable = all(finding.severity != "error" for finding in found)
+    if as_json:
+        document = {
+            "schema": "qbatch.trace-validate/1",
+            "log": {"name": readable(read.name), "sha256": read.sha256, "rows": len(read), "bad_rows": read.bad_rows},
+            "usable": is_usable,
+            "findings": [asdict(finding) for finding in found],
+        }
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        for finding in found:
+            where = f" (line{'s' if finding.count > 1 else ''} {_line_list(finding.lines, finding.count)})"
+            rows = f"{finding.count:,} row{'s' if finding.count > 1 else ''}: "
+            typer.echo(f"{finding.severity}: " + (rows + finding.text + where if finding.lines else finding.text))
+        verdict = "usable" if is_usable else "not usable"
+        typer.echo(f"{verdict}: {len(read):,} rows, {len(found)} findings")
+    if not is_usable:
+        raise typer.Exit(InputError.exit_code)
+
+
+@app.command()
+def generate(
+    *,
+    jobs: Annotated[int, typer.Option("--jobs", help="Number of jobs.")],
+    procs: Annotated[int, typer.Option("--procs", help="Processors of the machine.")],
+    load: Annotated[float, typer.Option("--load", help="Work offered per processor and second.")] = 0.85,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed, same log.")] = 1,
+    accuracy: Annotated[float, typer.Option("--accuracy", help="About the mean of run time over estimate.")] = 0.4,
+    campaigns: Annotated[float, typer.Option("--campaigns", help="Share of jobs that come in bursts, 0 to 1.")] = 0.0,
+    out: Annotated[str, typer.Option("--out", help="SWF file (.gz compresses); - is stdout.")] = "-",
+) -> None:
+    """Generate a workload log in SWF from a seed."""
+    from qbatch.workloads.generate import generate_log
+
+    log = generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
+    if out == "-":
+        _write(log, sys.stdout.buffer, is_compressed=False)
+        sys.stdout.buffer.flush()
+    else:
+        _write_file(log, out)
+
+
+def _write(log: Log, file: BinaryIO, *, is_compressed: bool) -> None:
+    import gzip
+
+    from qbatch.workloads.swf_writer import write_log
+
+    if is_compressed:
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+            write_log(packed, log.header, log.columns)  # type: ignore[arg-type]
+    else:
+        write_log(file, log.header, log.columns)
+
+
+def _write_file(log: Log, path: str) -> None:
+    """Write the whole file or none of it: beside it first, then in its place."""
+    temporary = None
+    try:
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device is written to as it is
+            with open(path, "wb") as file:
+                _write(log, file, is_compressed=path.endswith(".gz"))
+            return
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".qbatch-")
+        with os.fdopen(handle, "wb") as file:
+            _write(log, file, is_compressed=path.endswith(".gz"))
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"file {path!r}: cannot be written ({reason}); name another with --out") from error
+    finally:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _header_facts(log: Log) -> dict[str, Any]:
+    header = log.header
+    return {
+        "version": header.version,
+        "computer": header.computer,
+        "installation": header.installation,
+        "max_jobs": header.max_jobs,
+        "max_records": header.max_records,
+        "max_nodes": header.max_nodes,
+        "max_procs": header.max_procs,
+        "max_runtime_s": header.max_runtime,
+        "unix_start_time": header.unix_start_time,
+        "time_zone": header.time_zone_string,
+        "start_time": header.start_time,
+        "end_time": header.end_time,
+        "preemption": header.preemption,
+        "queues": header.queues,
+        "partitions": header.partitions,
+        "acknowledge": list(header.acknowledgements),
+        "notes": list(header.notes),
+    }
+
+
+def _info_lines(facts: dict[str, Any]) -> list[str]:
+    """Return the facts as aligned lines of text."""
+    header, jobs, span, load, sizes = (facts[key] for key in ("header", "jobs", "span", "load", "sizes"))
+    estimates = facts["estimates"]
+    top = ", ".join(f"{top['time_s']} ({top['jobs']:,})" for top in estimates["top"])
+    pairs = [
+        ("log", facts["log"]["name"]),
+        ("sha256", facts["log"]["sha256"]),
+        ("computer", header["computer"]),
+        ("installation", header["installation"]),
+        ("machine", _with_unit(facts["machine"]["procs"], "processors")),
+        ("rows", f"{jobs['rows']:,}"),
+        ("never ran", f"{jobs['never_ran']:,} (no processors or no run time)"),
+        ("run time 0", f"{jobs['zero_run']:,}"),
+        ("longer than estimate", f"{jobs['longer_than_estimate']:,}"),
+        ("wider than machine", _with_unit(jobs["wider_than_machine"])),
+        ("without estimate", f"{jobs['without_estimate']:,}"),
+        ("first submit", _instant(span["submit_first_s"], span["submit_first"])),
+        ("last submit", _instant(span["submit_last_s"], span["submit_last"])),
+        ("time zone", span["time_zone"]),
+        ("offered load", _with_unit(load["offered"], "(work over machine x submit span)")),
+        ("interarrival", f"{_with_unit(load['interarrival_mean_s'])} s mean, "
+                         f"{_with_unit(load['interarrival_median_s'])} s median"),
+        ("run time", f"{_with_unit(load['run_mean_s'])} s mean, {_with_unit(load['run_median_s'])} s median"),
+        ("sizes", f"{sizes['serial_percent']:.1f}% serial, {sizes['power_of_two_percent']:.1f}% powers of two, "
+                  f"{sizes['procs_mean']:.1f} processors mean, {sizes['procs_max']:,} at most"),
+        ("estimates", f"{estimates['distinct']:,} distinct{'; most popular: ' if top else ''}{top}"),
+        ("users", f"{facts['users']:,}"),
+        ("submit ties", f"{facts['submit_ties']:,}"),
+        *(("note", note) for note in facts["notes"]),
+    ]  # fmt: skip
+    return [f"{name:<21} {_one_line(value)}" for name, value in pairs if value is not None]
+
+
+def _one_line(text: str) -> str:
+    """Return the text without line breaks and control characters, which a header may hold."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _with_unit(value: float | None, unit: str = "") -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{value:,.3f} {unit}".rstrip()
+
+
+def _instant(second: float, date: str | None) -> str:
+    return f"{second} s" if date is None else f"{second} s = {date}"
+
+
+def _line_list(lines: tuple[int, ...], count: int) -> str:
+    return ", ".join(map(str, lines)) + (", ..." if count > len(lines) else "")
+
+
+def _print_table(names: list[str], rows: list[list[str]]) -> None:
+    """Print a table: with rich on a terminal, else plain aligned text."""
+    if sys.stdout.isatty():
+        _print_rich_table(names, rows)
+        return
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    for row in [names, *rows]:
+        typer.echo(" ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)))
+
+
+def _print_rich_table(names: list[str], rows: list[list[str]]) -> None:
+    """Print one job per row, or one job per column where the terminal is too narrow for that."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    is_wide = sum(max(map(len, column)) + 2 for column in zip(names, *rows, strict=True)) <= console.width
+    table = Table(box=None, header_style="bold", show_header=is_wide, pad_edge=False)
+    if is_wide:
+        for name in names:
+            table.add_column(name, justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(*row)
+    else:
+        table.add_column(style="bold", no_wrap=True)
+        for _ in rows:
+            table.add_column(justify="right", overflow="fold")
+        for column in zip(names, *rows, strict=True):
+            table.add_row(*column)
+    console.print(table)

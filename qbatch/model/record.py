@@ -1,0 +1,101 @@
+"""A workload ready to run and the record of a finished run, as columns.
+
+They live here, in the lowest room, so that metrics, reports and the referee need no replay.  A *row* is a job's
+number in order of sequence: its rank by (submit, job number, line).  Times are integer microseconds on the
+log's own clock, not re-zeroed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64Array = NDArray[np.int64]
+Int8Array = NDArray[np.int8]
+BoolArray = NDArray[np.bool_]
+
+MICROSECONDS = 1_000_000
+"""Microseconds in a second."""
+
+KINDS = ("in_order", "immediate", "backfilled")
+"""How a job started (design.md, "The meaning of one instant"); ``Schedule.kind`` holds places in this tuple."""
+
+NO_PROMISE = -1
+"""``Schedule.promise`` of a job that was promised nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Where a log's second 0 lies on the wall: seconds since 1970 (None: unknown), and the zone's name."""
+
+    unix_start: int | None = None
+    zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The jobs of one run, in order of sequence; every array has one entry a job.
+
+    ``number``: the log's job number.  ``submit``, ``estimate``, ``run``: microseconds, with
+    ``0 <= run <= estimate``; ``run`` is what will happen (a job that reaches its estimate is killed there),
+    ``logged_run`` what the log says.  ``procs``: processors.  ``memory``: bytes, 0 for none asked.
+    ``user``, ``group``, ``queue``: the log's numbers, -1 for absent.  ``counted``: whether metrics count the
+    job (a warm-up is run but not counted).  ``log_row``: the row of the log that it came from.
+    """
+
+    name: str
+    procs_total: int
+    number: Int64Array
+    submit: Int64Array
+    procs: Int64Array
+    estimate: Int64Array
+    run: Int64Array
+    logged_run: Int64Array
+    memory: NDArray[Any]
+    user: NDArray[Any]
+    group: NDArray[Any]
+    queue: NDArray[Any]
+    counted: BoolArray
+    log_row: Int64Array
+    clock: Clock = Clock()
+    skipped: dict[str, int] = field(default_factory=dict)
+    sha256: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.submit)
+
+    def changed(self, **columns: Any) -> Workload:
+        """Return a copy with some columns or facts replaced."""
+        return replace(self, **columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What one policy made of a workload; every array has one entry a row of the workload.
+
+    ``start``, ``promise`` (the planned start last told), ``first_promise``: microseconds, the promises
+    ``NO_PROMISE`` where none was given.  ``kind``: places in ``KINDS``.  ``rejected``: rows that the policy
+    refused, whose start is -1.  ``queue_max``: the longest queue, before the passes.
+    """
+
+    workload: Workload
+    policy: str
+    start: Int64Array
+    kind: Int8Array
+    promise: Int64Array
+    first_promise: Int64Array
+    end: Int64Array
+    queue_max: int
+
+    @property
+    def ran(self) -> BoolArray:
+        """Which rows ran."""
+        return np.asarray(self.start >= 0)
+
+    def in_order_of_start(self) -> Int64Array:
+        """Return the rows that ran, by (start, sequence): the order of the job rows."""
+        rows = np.flatnonzero(self.ran)
+        return rows[np.argsort(self.start[rows], kind="stable")]

@@ -1,0 +1,90 @@
+"""The one door to the compiler: every kernel is decorated with :func:`kernel`.
+
+Numba's cache does not notice when a callee in another file changes, so the cache directory carries
+a hash of the sources of all kernels (law 6 of design.md): change one kernel and all are compiled
+anew, change none and they load in a fraction of a second.
+
+With ``NUMBA_DISABLE_JIT=1`` the decorator gives back the plain Python function: the tests and the
+coverage report use this.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+_KEPT_CACHES = 4
+
+
+def kernel_sources() -> list[Path]:
+    """Return every file that may hold a kernel: ``kernels`` folders and ``*_kernel.py`` files."""
+    found = set(_PACKAGE.glob("*/kernels/*.py")) | set(_PACKAGE.glob("*/*_kernel.py"))
+    return sorted(found)
+
+
+def sources_hash() -> str:
+    """Return a short hash over the sources of all kernels and the version of the compiler."""
+    digest = hashlib.sha256(f"numba {numba.__version__}".encode())
+    for path in kernel_sources():
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_root() -> Path:
+    """Return the folder that holds the caches: ``$XDG_CACHE_HOME/qbatch`` or ``~/.cache/qbatch``."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "qbatch"
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _forget_old_caches(root: Path, current: Path) -> None:
+    others = [path for path in root.glob("kernels-*") if path != current and path.is_dir()]
+    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in others[_KEPT_CACHES - 1 :]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _choose_cache() -> Path | None:
+    if numba.config.DISABLE_JIT:
+        return None
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    folder = (Path(chosen) / "qbatch" if chosen else cache_root()) / f"kernels-{sources_hash()}"
+    is_new = not folder.exists()
+    if not _writable(folder):
+        return None
+    if is_new:
+        _forget_old_caches(folder.parent, folder)
+    numba.config.CACHE_DIR = str(folder)
+    return folder
+
+
+CACHE = _choose_cache()
+
+
+def kernel(function: Function) -> Function:
+    """Compile ``function`` with Numba on its first call, cached on disk where a cache can be written."""
+    return numba.njit(cache=CACHE is not None, nogil=True, forceinline=bool(os.environ.get("QF")) and function.__name__ not in ("run_plan","run_passes","replan","compress_by_start","new_plan","new_profile","new_calendar"))(function)  # type: ignore[no-any-return]
+
+
+def is_warm() -> bool:
+    """Tell whether compiled kernels are likely to be on disk already (else the first run compiles)."""
+    return CACHE is not None and any(CACHE.rglob("*.nbi"))

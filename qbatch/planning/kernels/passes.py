@@ -1,0 +1,166 @@
+"""One scheduling pass of each memoryless policy, over arrays: called by the live engine and by the replay loop.
+
+A pass reads the waiting rows in the order of the policy, ``waiting[begin:end]``, the free processors and
+the running jobs sorted by expected end (``ends``, ``amounts``, of which ``running`` are in use and which have
+space for all that may start).  It writes the rows that start now into ``started``, in the order in which it
+starts them, enters them among the running jobs, and returns their number.
+"""
+
+from __future__ import annotations
+
+from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.plan import booked
+from qbatch.planning.kernels.profile import FREE, TIME, add, earliest, fits, reset
+from qbatch.planning.kernels.running import enter
+from qbatch.planning.kernels.types import Int64Array
+
+
+@kernel
+def fcfs_pass(
+    now: int,
+    waiting: Int64Array,
+    begin: int,
+    end: int,
+    procs: Int64Array,
+    estimate: Int64Array,
+    free: int,
+    ends: Int64Array,
+    amounts: Int64Array,
+    running: int,
+    started: Int64Array,
+) -> int:
+    """Start jobs in order while they fit; stop at the first that does not."""
+    count = 0
+    for place in range(begin, end):
+        row = waiting[place]
+        amount = procs[row]
+        if amount > free:
+            break
+        free -= amount
+        enter(ends, amounts, running + count, now + estimate[row], amount)
+        started[count] = row
+        count += 1
+    return count
+
+
+@kernel
+def easy_pass(
+    now: int,
+    waiting: Int64Array,
+    begin: int,
+    end: int,
+    scan_from: int,
+    procs: Int64Array,
+    estimate: Int64Array,
+    free: int,
+    ends: Int64Array,
+    amounts: Int64Array,
+    running: int,
+    started: Int64Array,
+) -> int:
+    """EASY backfilling (Feitelson and Weil 1998, Fig. 5; Lifka 1995).
+
+    Starts the head while it fits.  Then the *shadow time* is the earliest instant at which the head fits by
+    the estimates of the running jobs; every job that ends exactly then counts toward the *extra* processors.
+    The rest is scanned once: a job starts if it fits now and either ends by the shadow time or uses extra
+    processors only.
+
+    ``scan_from``: the first place that the backfill scan has to look at.  It is ``begin``, or, when only
+    arrivals happened since the last pass and the order is of arrival, the first new arrival: whoever could
+    not start then cannot start now (free and extra are no larger, the shadow time is no later).
+    """
+    count = fcfs_pass(now, waiting, begin, end, procs, estimate, free, ends, amounts, running, started)
+    for place in range(count):
+        free -= procs[started[place]]
+    head = begin + count
+    first = max(scan_from, head + 1)
+    if free == 0 or first >= end:
+        return count
+    wanted = procs[waiting[head]]
+    available = free
+    shadow = now
+    place = 0
+    while available < wanted:
+        shadow = ends[place]
+        while place < running + count and ends[place] == shadow:
+            available += amounts[place]
+            place += 1
+    extra = available - wanted
+    for place in range(first, end):
+        row = waiting[place]
+        amount = procs[row]
+        if amount > free:
+            continue
+        finish = now + estimate[row]
+        if finish > shadow:
+            if amount > extra:
+                continue
+            extra -= amount
+        free -= amount
+        enter(ends, amounts, running + count, finish, amount)
+        started[count] = row
+        count += 1
+        if free == 0:
+            break
+    return count
+
+
+@kernel
+def hybrid_pass(
+    now: int,
+    waiting: Int64Array,
+    begin: int,
+    end: int,
+    depth: int,
+    procs: Int64Array,
+    estimate: Int64Array,
+    profile: Int64Array,
+    free: int,
+    ends: Int64Array,
+    amounts: Int64Array,
+    running: int,
+    started: Int64Array,
+) -> int:
+    """One scan that gives the first ``depth`` jobs that cannot start a reservation each.
+
+    ``profile`` is scratch space for three segments per running or reserved job and more.  Depth 1 is EASY, a depth as long as the
+    queue is conservative backfilling from scratch (Feitelson and Weil 1998, Fig. 2); depth 0 starts whatever
+    fits.  A start is tested with the literal estimate, a reservation books at least a second.
+    """
+    fill_profile(profile, now, free, ends, amounts, running)
+    count = 0
+    reserved = 0
+    for place in range(begin, end):
+        row = waiting[place]
+        amount = procs[row]
+        finish = now + estimate[row]
+        if amount <= free and (finish == now or fits(profile, amount, now, finish)):
+            add(profile, now, finish, -amount)
+            free -= amount
+            enter(ends, amounts, running + count, finish, amount)
+            started[count] = row
+            count += 1
+            if free == 0 and reserved >= depth:
+                break
+        elif reserved < depth:
+            start = earliest(profile, amount, booked(estimate[row]), now)
+            add(profile, start, start + booked(estimate[row]), -amount)
+            reserved += 1
+            if free == 0 and reserved >= depth:
+                break
+    return count
+
+
+@kernel
+def fill_profile(profile: Int64Array, now: int, free: int, ends: Int64Array, amounts: Int64Array, running: int) -> None:
+    """Make the profile that of the running jobs: ``free`` now, more at each expected end."""
+    reset(profile, free, now)
+    last = 1
+    for place in range(running):
+        if ends[place] <= profile[last, TIME]:
+            profile[last, FREE] += amounts[place]
+        else:
+            last += 1
+            profile[last, TIME] = ends[place]
+            profile[last, FREE] = profile[last - 1, FREE] + amounts[place]
+    profile[0, 0] = last

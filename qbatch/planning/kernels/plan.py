@@ -1,0 +1,328 @@
+"""The plan of conservative backfilling: a reservation for every queued job, kept between passes.
+
+Source: Feitelson and Weil 1998, sections 2.1 and 2.2; the order of things at one instant is design.md's.
+
+A job is a *row*: its number in order of sequence.  ``enqueue`` gives an arriving row the earliest reservation,
+moving nobody; ``release`` returns the unused tail of a booking; ``compress`` is one sweep over the queue in
+which each job is lifted out and put back at the earliest feasible instant; ``next_start`` and ``take_due`` hand
+out the rows whose planned start has come.
+
+**What a sweep may skip.**  A queued job stands at the earliest instant that was feasible when it was last
+looked at.  It can move only if something was *released* since, in an instant before its start, and only if what
+is free there is enough for it.  So the plan remembers the spans released since the last sweep (and, during one,
+adds those that movers leave behind), and a sweep looks only at jobs that start after the earliest of them and
+need no more than the most that is free in any of them; the search begins one duration before the earliest.
+The plain sweep of the definition, in the tests, gives the same starts, microsecond for microsecond.
+
+The arrays of a plan, always under these names where a kernel takes them:
+
+* ``queue[R, 4]``: the waiting rows in order of arrival, with the columns below; a negative row has gone;
+* ``place[R]``: where a row stands in the queue, negative if it does not;
+* ``starts[., 2]``: a heap of planned starts; entries that no longer hold are skipped;
+* ``released[RELEASES, 2]``: spans released since the last sweep;
+* ``state[8]``: the counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.order import stable_order
+from qbatch.planning.kernels.profile import (
+    FOREVER,
+    FREE,
+    TIME,
+    add,
+    grown,
+    has_room,
+    highest_between,
+    segment_at,
+    window_between,
+)
+from qbatch.planning.kernels.types import Int64Array
+
+SHORTEST_BOOKING = 1_000_000
+"""A reservation books at least one second (design.md, "The meaning of one instant")."""
+
+NOBODY = -1
+"""No row."""
+
+ROW, PROCS, BOOKED, START = 0, 1, 2, 3
+"""Columns of the queue: the row, its processors, how long it books and its planned start in microseconds."""
+
+RELEASES = 1024
+"""Released spans remembered one by one; more are joined into one that covers them."""
+
+QUEUED, GONE, STARTS, RELEASED, FIRST = 0, 1, 2, 3, 4
+"""Places in ``state``: entries in the queue, gone ones among them, entries in the heap, released spans, and the
+place before which nobody waits."""
+
+STATE = 8
+"""Length of ``state``."""
+
+
+@kernel
+def booked(estimate: int) -> int:
+    """Return how long a reservation for this estimate is, in microseconds."""
+    return max(estimate, SHORTEST_BOOKING)
+
+
+@kernel
+def queued(state: Int64Array) -> int:
+    """Return how many rows wait."""
+    return int(state[QUEUED] - state[GONE])
+
+
+@kernel
+def first_waiting(queue: Int64Array, state: Int64Array) -> int:
+    """Return the waiting row that arrived first, or ``NOBODY``."""
+    first = state[FIRST]
+    while first < state[QUEUED] and queue[first, ROW] < 0:
+        first += 1
+    state[FIRST] = first
+    if first < state[QUEUED]:
+        return int(queue[first, ROW])
+    return NOBODY
+
+
+@kernel
+def waiting_places(queue: Int64Array, state: Int64Array) -> Int64Array:
+    """Return the places of the queue at which somebody waits, in order of arrival."""
+    found = np.empty(queued(state), np.int64)
+    count = 0
+    for place in range(state[FIRST], state[QUEUED]):
+        if queue[place, ROW] >= 0:
+            found[count] = place
+            count += 1
+    return found
+
+
+@kernel
+def _holds(queue: Int64Array, place: Int64Array, starts: Int64Array, entry: int) -> bool:
+    where = place[starts[entry, heap.ROW]]
+    return bool(where >= 0 and queue[where, START] == starts[entry, heap.INSTANT])
+
+
+@kernel
+def _note_start(
+    queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, where: int, start: int
+) -> None:
+    """Set the planned start of the row at a place of the queue."""
+    queue[where, START] = start
+    if state[STARTS] == starts.shape[0]:
+        kept = 0
+        for entry in range(state[STARTS]):
+            if _holds(queue, place, starts, entry):
+                instant = starts[entry, heap.INSTANT]
+                row = starts[entry, heap.ROW]
+                heap.push(starts, kept, instant, row)
+                kept += 1
+        state[STARTS] = kept
+    heap.push(starts, state[STARTS], start, queue[where, ROW])
+    state[STARTS] += 1
+
+
+@kernel
+def release(released: Int64Array, state: Int64Array, profile: Int64Array, start: int, end: int, amount: int) -> None:
+    """Give back ``amount`` over ``[start, end)`` and remember the span for the next sweep."""
+    if end <= start:
+        return
+    add(profile, start, end, amount)
+    note_release(released, state, start, end)
+
+
+@kernel
+def note_release(released: Int64Array, state: Int64Array, start: int, end: int) -> None:
+    """Remember that something was released in ``[start, end)``."""
+    if state[RELEASED] == RELEASES:
+        for span in range(RELEASES):
+            start = min(start, released[span, 0])
+            end = max(end, released[span, 1])
+        state[RELEASED] = 0
+    released[state[RELEASED], 0] = start
+    released[state[RELEASED], 1] = end
+    state[RELEASED] += 1
+
+
+@kernel
+def enqueue(
+    queue: Int64Array,
+    place: Int64Array,
+    starts: Int64Array,
+    state: Int64Array,
+    profile: Int64Array,
+    row: int,
+    procs: int,
+    estimate: int,
+    now: int,
+) -> int:
+    """Queue a row with the earliest reservation that moves nobody; return its planned start."""
+    duration = booked(estimate)
+    where = state[QUEUED]
+    state[QUEUED] = where + 1
+    queue[where, ROW] = row
+    queue[where, PROCS] = procs
+    queue[where, BOOKED] = duration
+    place[row] = where
+    start = window_between(profile, procs, duration, now, FOREVER, FOREVER)
+    add(profile, start, start + duration, -procs)
+    _note_start(queue, place, starts, state, where, start)
+    return int(start)
+
+
+@kernel
+def sweep(
+    queue: Int64Array,
+    place: Int64Array,
+    starts: Int64Array,
+    released: Int64Array,
+    state: Int64Array,
+    profile: Int64Array,
+    order: Int64Array,
+    now: int,
+) -> Int64Array:
+    """Put the rows at the places ``order``, one after another, at their earliest feasible instants.
+
+    Returns the profile: a bigger one if it had to grow.
+    """
+    earliest_released = FOREVER
+    most_free = np.int64(0)
+    for span in range(state[RELEASED]):
+        start = max(released[span, 0], now)
+        if start < released[span, 1]:
+            earliest_released = min(earliest_released, start)
+            most_free = max(most_free, highest_between(profile, start, released[span, 1]))
+    state[RELEASED] = 0
+    for where in order:
+        procs = queue[where, PROCS]
+        planned = queue[where, START]
+        if procs > most_free or planned <= earliest_released:
+            continue
+        duration = queue[where, BOOKED]
+        low = max(earliest_released - duration + 1, now)
+        start = window_between(profile, procs, duration, low, planned, planned)
+        if start == planned:
+            continue
+        if not has_room(profile, 2):
+            profile = grown(profile)
+        left = max(planned, start + duration)
+        add(profile, start, min(start + duration, planned), -procs)
+        add(profile, left, planned + duration, procs)
+        _note_start(queue, place, starts, state, where, start)
+        note_release(released, state, left, planned + duration)
+        earliest_released = min(earliest_released, left)
+        most_free = max(most_free, highest_between(profile, left, planned + duration))
+    return profile
+
+
+@kernel
+def compress(
+    by_start: bool,
+    queue: Int64Array,
+    place: Int64Array,
+    starts: Int64Array,
+    released: Int64Array,
+    state: Int64Array,
+    profile: Int64Array,
+    now: int,
+) -> Int64Array:
+    """Make one sweep over the queue; return the profile (a bigger one if it had to grow).
+
+    In order of arrival, or ``by_start``: in order of planned start as it stood before the sweep, ties by
+    sequence.  Lifting out and putting back one by one in that order is the same as placing all anew in that
+    order on a profile of the running jobs: whoever is planned later does not stand in the way of a start
+    before its own.  By the same argument nobody is delayed, so that the paper's fallback never acts.
+    """
+    order = waiting_places(queue, state)
+    if by_start:
+        arrived = order
+        planned = np.empty(arrived.shape[0], np.int64)
+        for entry in range(arrived.shape[0]):
+            planned[entry] = queue[arrived[entry], START]
+        order = stable_order(planned)
+        for entry in range(order.shape[0]):
+            order[entry] = arrived[order[entry]]
+    return sweep(queue, place, starts, released, state, profile, order, now)
+
+
+@kernel
+def replan(
+    queue: Int64Array,
+    place: Int64Array,
+    starts: Int64Array,
+    released: Int64Array,
+    state: Int64Array,
+    profile: Int64Array,
+    now: int,
+) -> Int64Array:
+    """Forget all reservations and place the queue anew in order of arrival; this may break promises.
+
+    The paper's "new round of backfilling" (section 2.1): it violates guarantees, Fig. 4 shows how.
+    """
+    order = waiting_places(queue, state)
+    for where in order:
+        start = queue[where, START]
+        if not has_room(profile, 2):
+            profile = grown(profile)
+        add(profile, start, start + queue[where, BOOKED], queue[where, PROCS])
+    state[STARTS] = 0
+    state[RELEASED] = 0
+    for where in order:
+        procs = queue[where, PROCS]
+        duration = queue[where, BOOKED]
+        if not has_room(profile, 2):
+            profile = grown(profile)
+        start = window_between(profile, procs, duration, now, FOREVER, FOREVER)
+        add(profile, start, start + duration, -procs)
+        _note_start(queue, place, starts, state, where, start)
+    return profile
+
+
+@kernel
+def next_start(queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array) -> int:
+    """Return the earliest planned start, or ``FOREVER``."""
+    count = state[STARTS]
+    while count > 0 and not _holds(queue, place, starts, 0):
+        heap.pop(starts, count)
+        count -= 1
+    state[STARTS] = count
+    if count == 0:
+        return FOREVER
+    return int(starts[0, heap.INSTANT])
+
+
+@kernel
+def take_due(queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, now: int) -> int:
+    """Take one row whose planned start is ``now`` out of the queue, least row first; ``NOBODY`` when none is left.
+
+    The processors stay booked: the job runs in its reservation.
+    """
+    if next_start(queue, place, starts, state) != now:
+        return NOBODY
+    row = int(starts[0, heap.ROW])
+    heap.pop(starts, state[STARTS])
+    state[STARTS] -= 1
+    leave_queue(queue, place, state, row)
+    return row
+
+
+@kernel
+def leave_queue(queue: Int64Array, place: Int64Array, state: Int64Array, row: int) -> None:
+    """Take a row out of the queue; what it booked stays booked."""
+    queue[place[row], ROW] = NOBODY
+    place[row] = NOBODY
+    state[GONE] += 1
+    if state[GONE] > 16 and 4 * state[GONE] > state[QUEUED]:
+        kept = 0
+        for where in range(state[QUEUED]):
+            other = queue[where, ROW]
+            if other >= 0:
+                for column in range(4):
+                    queue[kept, column] = queue[where, column]
+                place[other] = kept
+                kept += 1
+        state[QUEUED] = kept
+        state[GONE] = 0
+        state[FIRST] = 0

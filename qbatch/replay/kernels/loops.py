@@ -1,0 +1,238 @@
+"""The two compiled event loops: memoryless passes, and the persistent plan of conservative backfilling.
+
+Rows are jobs in order of sequence; ``submit`` ascends.  All times are integer microseconds.  A loop fills
+``start``, ``kind`` and, where a policy promises, ``promise`` and ``first_promise``, and returns when every row
+below ``rows`` has ended or, so that the caller can show progress and be interrupted, after ``budget`` rounds.
+
+The meaning of one instant is design.md's: completions, timers, arrivals, one pass; another round if the pass
+made an event at the same instant.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.order import FCFS, ordered
+from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
+from qbatch.planning.kernels.plan import (
+    NOBODY,
+    ROW,
+    START,
+    booked,
+    compress,
+    enqueue,
+    first_waiting,
+    next_start,
+    queued,
+    release,
+    replan,
+    take_due,
+    waiting_places,
+)
+from qbatch.planning.kernels.profile import FOREVER, forget_before, grown, has_room, new_profile
+from qbatch.planning.kernels.running import leave
+from qbatch.planning.kernels.types import Int8Array, Int64Array
+
+IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
+"""How a job started (design.md, "The meaning of one instant")."""
+
+PASS_FCFS, PASS_EASY, PASS_HYBRID = 0, 1, 2
+"""Which pass a memoryless loop calls."""
+
+COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
+"""What conservative backfilling does when a job ends before its estimate."""
+
+ARRIVED, ACTIVE, FREE_NOW, HEAD, TAIL, NOW, LONGEST = 0, 1, 2, 3, 4, 5, 6
+"""Places in ``counts``: what a loop keeps between two calls (rows arrived, jobs running, processors free, the ends
+of the waiting rows, the last instant, the longest queue so far)."""
+
+
+@kernel
+def _kind(row: int, first_left: int, submit: int, now: int) -> int:
+    if first_left != NOBODY and first_left < row:
+        return BACKFILLED
+    if submit == now:
+        return IMMEDIATE
+    return IN_ORDER
+
+
+@kernel
+def _close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) -> int:
+    """Close the gaps that started rows left in ``waiting`` from ``head`` on; return the new head.
+
+    ``last`` is the last row that started.  Those before it move up to it, so that what stands behind is not touched.
+    """
+    read = head
+    while waiting[read] != last:
+        read += 1
+    kept = read + 1
+    while read >= head:
+        row = waiting[read]
+        if start[row] < 0:
+            kept -= 1
+            waiting[kept] = row
+        read -= 1
+    return kept
+
+
+@kernel
+def run_passes(
+    which: int,
+    depth: int,
+    order: int,
+    submit: Int64Array,
+    procs: Int64Array,
+    estimate: Int64Array,
+    run: Int64Array,
+    counts: Int64Array,
+    endings: Int64Array,
+    ends: Int64Array,
+    amounts: Int64Array,
+    waiting: Int64Array,
+    started: Int64Array,
+    start: Int64Array,
+    kind: Int8Array,
+    budget: int,
+) -> bool:
+    """Run up to ``budget`` rounds of a memoryless policy; tell whether all is done."""
+    rows = submit.shape[0]
+    arrived, active, free = counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW]
+    head, tail, longest = counts[HEAD], counts[TAIL], counts[LONGEST]
+    profile = new_profile(free, 0, 8 * ends.shape[0] + 4 * depth if which == PASS_HYBRID else 16)
+    now = counts[NOW]
+    while budget > 0 and (arrived < rows or active > 0):
+        budget -= 1
+        now = endings[0, heap.INSTANT] if active > 0 else FOREVER
+        if arrived < rows and submit[arrived] < now:
+            now = submit[arrived]
+        finished = False
+        while active > 0 and endings[0, heap.INSTANT] == now:
+            row = endings[0, heap.ROW]
+            heap.pop(endings, active)
+            leave(ends, amounts, active, start[row] + estimate[row], procs[row])
+            active -= 1
+            free += procs[row]
+            finished = True
+        scan_from = head if finished or order != FCFS else tail
+        while arrived < rows and submit[arrived] == now:
+            waiting[tail] = arrived
+            tail += 1
+            arrived += 1
+        longest = max(longest, tail - head)
+        if free > 0 and head < tail:
+            view = waiting
+            begin = head
+            end = tail
+            if order != FCFS:
+                view = ordered(order, now, waiting, head, tail, submit, estimate)
+                begin = 0
+                end = tail - head
+                scan_from = 0
+            if which == PASS_FCFS:
+                count = fcfs_pass(now, view, begin, end, procs, estimate, free, ends, amounts, active, started)
+            elif which == PASS_EASY:
+                count = easy_pass(
+                    now, view, begin, end, scan_from, procs, estimate, free, ends, amounts, active, started
+                )
+            else:
+                count = hybrid_pass(
+                    now, view, begin, end, depth, procs, estimate, profile, free, ends, amounts, active, started
+                )
+            last = NOBODY
+            for place in range(count):
+                row = started[place]
+                last = max(last, row)
+                start[row] = now
+                free -= procs[row]
+                heap.push(endings, active, now + run[row], row)
+                active += 1
+            if count > 0:
+                head = _close_gaps(waiting, head, start, last)
+                first_left = waiting[head] if head < tail else NOBODY
+                for place in range(count):
+                    row = started[place]
+                    kind[row] = _kind(row, first_left, submit[row], now)
+    counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
+    counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
+    return arrived >= rows and active == 0
+
+
+@kernel
+def run_plan(
+    compression: int,
+    submit: Int64Array,
+    procs: Int64Array,
+    estimate: Int64Array,
+    run: Int64Array,
+    counts: Int64Array,
+    endings: Int64Array,
+    queue: Int64Array,
+    place: Int64Array,
+    starts: Int64Array,
+    released: Int64Array,
+    state: Int64Array,
+    profile: Int64Array,
+    start: Int64Array,
+    kind: Int8Array,
+    promise: Int64Array,
+    first_promise: Int64Array,
+    budget: int,
+) -> tuple[bool, Int64Array]:
+    """Run up to ``budget`` rounds of conservative backfilling; tell whether all is done, and return the profile."""
+    rows = submit.shape[0]
+    arrived, active = counts[ARRIVED], counts[ACTIVE]
+    now = counts[NOW]
+    started = np.empty(endings.shape[0], np.int64)
+    while budget > 0 and (arrived < rows or active > 0):
+        budget -= 1
+        now = min(endings[0, heap.INSTANT] if active > 0 else FOREVER, next_start(queue, place, starts, state))
+        if arrived < rows and submit[arrived] < now:
+            now = submit[arrived]
+        forget_before(profile, now)
+        early = False
+        while active > 0 and endings[0, heap.INSTANT] == now:
+            row = endings[0, heap.ROW]
+            heap.pop(endings, active)
+            active -= 1
+            if not has_room(profile, 2):
+                profile = grown(profile)
+            release(released, state, profile, now, start[row] + booked(estimate[row]), procs[row])
+            early = early or run[row] < estimate[row]
+        if early and queued(state) > 0:
+            if compression == COMPRESS_ARRIVAL or compression == COMPRESS_START:
+                by_start = compression == COMPRESS_START
+                profile = compress(by_start, queue, place, starts, released, state, profile, now)
+            elif compression == COMPRESS_SCRATCH:
+                profile = replan(queue, place, starts, released, state, profile, now)
+                for where in waiting_places(queue, state):
+                    row = queue[where, ROW]
+                    promise[row] = min(promise[row], queue[where, START])
+        while arrived < rows and submit[arrived] == now:
+            if not has_room(profile, 4):
+                profile = grown(profile)
+            first_promise[arrived] = enqueue(
+                queue, place, starts, state, profile, arrived, procs[arrived], estimate[arrived], now
+            )
+            promise[arrived] = first_promise[arrived]
+            arrived += 1
+        counts[LONGEST] = max(counts[LONGEST], queued(state))
+        count = 0
+        while True:
+            row = take_due(queue, place, starts, state, now)
+            if row == NOBODY:
+                break
+            start[row] = now
+            promise[row] = min(promise[row], now)
+            heap.push(endings, active, now + run[row], row)
+            active += 1
+            started[count] = row
+            count += 1
+        if count > 0:
+            first_left = first_waiting(queue, state)
+            for entry in range(count):
+                row = started[entry]
+                kind[row] = _kind(row, first_left, submit[row], now)
+    counts[ARRIVED], counts[ACTIVE], counts[NOW] = arrived, active, now
+    return arrived >= rows and active == 0, profile

@@ -1,0 +1,43 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from qbatch.model.errors import OutputError
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a binary file that takes its name only when the block ends well; on any error nothing stands there.
+
+    Raises:
+        OutputError: if it cannot be written (no such folder, no permission, a full disk).
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise OutputError(f"{target}: is a directory; name a file in it")
+    partial: str | None = None
+    try:
+        handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.fchmod(handle, 0o666 & ~umask)
+        with os.fdopen(handle, "wb") as out:
+            yield cast(BinaryIO, out)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(partial, target)
+        partial = None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"{target}: cannot be written ({reason}); nothing was left there") from error
+    finally:
+        if partial is not None:
+            with suppress(OSError):
+                os.unlink(partial)

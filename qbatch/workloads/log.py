@@ -1,0 +1,301 @@
+"""A workload log in memory: its header, its 18 columns, and what was noticed while reading it.
+
+Rows stand in the order of design.md, law 5: by (submit, job number, line in the file), so the index
+of a row is the job's sequence.  Columns are as small as is exact, and a column that says -1
+throughout occupies no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from qbatch.workloads.header import Header, machine_procs, readable
+
+Column = np.ndarray[Any, Any]
+FIELDS = (
+    "job", "submit", "wait", "run", "procs_allocated", "cpu_time", "memory_used", "procs_requested", "time_requested",
+    "memory_requested", "status", "user", "group", "executable", "queue", "partition", "preceding_job", "think_time",
+)  # fmt: skip
+SHOWN_LINES = 5
+
+
+@dataclass(frozen=True)
+class Log:
+    """A workload log; times in seconds of the log's own clock, memory in KB per processor, -1 is unknown."""
+
+    name: str
+    sha256: str
+    header: Header
+    columns: dict[str, Column]
+    line: Column
+    notes: list[str] = field(default_factory=list)
+    bad_rows: int = 0
+    bad_lines: tuple[int, ...] = ()
+    user_names: dict[int, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    @property
+    def procs(self) -> Column:
+        """Return the processors of each job: requested if > 0, else allocated (design.md)."""
+        return np.where(self["procs_requested"] > 0, self["procs_requested"], self["procs_allocated"])
+
+
+def absent(rows: int) -> Column:
+    """Return a column of ``rows`` times -1 that occupies no memory."""
+    return np.broadcast_to(np.int32(-1), (rows,))
+
+
+def compact(values: Column) -> Column:
+    """Return the values in the smallest exact type of int32, int64, float64; all -1 costs nothing."""
+    if values.dtype == np.int32:
+        narrow = values
+    else:
+        with np.errstate(invalid="ignore"):
+            narrow = values.astype(np.int32)
+        if not np.array_equal(narrow, values):
+            if values.dtype == np.int64:
+                return values
+            with np.errstate(invalid="ignore"):
+                wide = values.astype(np.int64)
+            return wide if np.array_equal(wide, values) else values.astype(np.float64, copy=False)
+    if len(narrow) and narrow[0] == -1 and bool((narrow == -1).all()):
+        return absent(len(narrow))
+    return narrow
+
+
+def in_order(log: Log) -> Log:
+    """Return the log with its rows by (submit, job number, line); a note says when submits were not ascending."""
+    submit, job = log["submit"], log["job"]
+    gaps = submit[1:] < submit[:-1]
+    if not gaps.any() and not ((submit[1:] == submit[:-1]) & (job[1:] < job[:-1])).any():
+        return log
+    late = int(np.count_nonzero(submit < np.maximum.accumulate(submit)))
+    order = np.lexsort((job, submit)).astype(np.int32)  # stable: equal keys stay by line
+    for name, column in log.columns.items():
+        if column.strides != (0,):
+            log.columns[name] = column[order]
+    if late:
+        log.notes.append(f"{counted(late, 'row was', 'rows were')} out of order of submission; sorted")
+    return replace(log, line=log.line[order])
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """Return the count and the noun that goes with it: ``1 row`` or ``1,234 rows``."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def shown_lines(lines: Sequence[int], count: int) -> str:
+    """Return ``line 7`` or ``lines 7, 9, ...`` for the first few of ``count`` line numbers."""
+    shown = ", ".join(str(line) for line in lines[:SHOWN_LINES])
+    return f"line{'s' if count > 1 else ''} {shown}{', ...' if count > SHOWN_LINES else ''}"
+
+
+def log_zone(header: Header) -> ZoneInfo:
+    """Return the time zone that TimeZoneString names, UTC when it names none that is known."""
+    try:
+        return ZoneInfo(header.time_zone_string or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
+
+
+def wall_clock(header: Header, second: float) -> str | None:
+    """Return a log second as ISO date and time in the log's own zone; None without a UnixStartTime."""
+    if header.unix_start_time is None:
+        return None
+    try:
+        instant = datetime.fromtimestamp(header.unix_start_time + second, UTC)
+        return instant.astimezone(log_zone(header)).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def facts(log: Log) -> dict[str, Any]:
+    """Return what a log says in numbers, by the definitions of table 1.4 in spec/workloads.md, ready for JSON.
+
+    Run times and sizes are taken over every row, also rows that never ran; offered load is the work
+    (run x allocated processors, requested where unknown) over machine x submit span.
+    """
+    submit, estimate = log["submit"], log["time_requested"]
+    span_s = float(submit[-1]) - float(submit[0])
+    return {
+        "log": {"name": readable(log.name), "sha256": log.sha256, "rows": len(log), "bad_rows": log.bad_rows},
+        "machine": {"procs": machine_procs(log.header)},
+        "jobs": _job_counts(log),
+        "span": {
+            "submit_first_s": submit[0].item(),
+            "submit_last_s": submit[-1].item(),
+            "submit_span_s": span_s,
+            "submit_first": wall_clock(log.header, float(submit[0])),
+            "submit_last": wall_clock(log.header, float(submit[-1])),
+            "time_zone": log_zone(log.header).key,
+        },
+        "load": {
+            "offered": _offered_load(log, span_s),
+            "interarrival_mean_s": span_s / (len(log) - 1) if len(log) > 1 else None,
+            "interarrival_median_s": float(np.median(np.diff(submit))) if len(log) > 1 else None,
+            "run_mean_s": float(log["run"].mean(dtype=np.float64)),
+            "run_median_s": float(np.median(log["run"])),
+        },
+        "sizes": _size_shares(log),
+        "estimates": _estimate_facts(estimate),
+        "users": int(np.unique(log["user"][log["user"] >= 0]).size),
+        "submit_ties": int(np.count_nonzero(submit[1:] == submit[:-1])),
+        "notes": list(log.notes),
+    }
+
+
+def used_procs(log: Log) -> Column:
+    """Return the processors that each job had in the log: allocated if > 0, else requested."""
+    return np.where(log["procs_allocated"] > 0, log["procs_allocated"], log["procs_requested"])
+
+
+def _job_counts(log: Log) -> dict[str, Any]:
+    run, estimate, procs = log["run"], log["time_requested"], log.procs
+    machine = machine_procs(log.header)
+    return {
+        "rows": len(log),
+        "never_ran": int(np.count_nonzero((run < 0) | (procs <= 0))),
+        "zero_run": int(np.count_nonzero(run == 0)),
+        "longer_than_estimate": int(np.count_nonzero((estimate > 0) & (run > estimate))),
+        "wider_than_machine": int(np.count_nonzero(procs > machine)) if machine else None,
+        "without_estimate": int(np.count_nonzero(estimate <= 0)),
+    }
+
+
+def _offered_load(log: Log, span_s: float) -> float | None:
+    machine = machine_procs(log.header)
+    if machine is None or span_s <= 0:
+        return None
+    work = np.maximum(log["run"], 0).astype(np.float64) * np.maximum(used_procs(log), 0)
+    return float(work.sum()) / (machine * span_s)
+
+
+def _size_shares(log: Log) -> dict[str, Any]:
+    procs = log["procs_requested"] if log["procs_allocated"].strides == (0,) else log["procs_allocated"]
+    whole = np.clip(procs, -1, 2**53).astype(np.int64)
+    is_power = (whole > 0) & (whole == procs) & ((whole & (whole - 1)) == 0)
+    return {
+        "serial_percent": 100.0 * float(np.mean(procs == 1)),
+        "power_of_two_percent": 100.0 * float(np.mean(is_power)),
+        "procs_mean": float(procs.mean(dtype=np.float64)),
+        "procs_max": procs.max().item(),
+    }
+
+
+def _estimate_facts(estimate: Column) -> dict[str, Any]:
+    values, counts = np.unique(estimate, return_counts=True)
+    known = values > 0
+    values, counts = values[known], counts[known]
+    top = np.lexsort((values, -counts))[:5]
+    return {
+        "distinct": int(values.size),
+        "top": [{"time_s": values[i].item(), "jobs": int(counts[i])} for i in top],
+    }
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is off in a log: a stable code, how bad it is, how often, where first, in words."""
+
+    code: str
+    severity: str  # "error": unusable as asked; "warning": usable, but look; "note": good to know
+    count: int
+    lines: tuple[int, ...]
+    text: str
+
+
+_EXPECTED_KEYWORDS = ("version", "maxjobs", "unixstarttime", "timezonestring")
+
+
+def findings(log: Log, *, lenient: bool = False) -> list[Finding]:
+    """Return everything that is off in a log read leniently, worst first; no error in it means that it is usable.
+
+    Unreadable rows are an error unless ``lenient``; a log without one runnable row always is.
+    """
+    found = [*_row_findings(log, lenient), *_value_findings(log), *_header_findings(log)]
+    rank = {"error": 0, "warning": 1, "note": 2}
+    return sorted(found, key=lambda finding: rank[finding.severity])
+
+
+def _at(log: Log, code: str, severity: str, mask: Column, text: str) -> list[Finding]:
+    """Return the finding that ``mask`` (over the rows) makes, if any row is in it."""
+    lines = np.sort(log.line[mask])
+    first = tuple(lines[:SHOWN_LINES].tolist())
+    return [Finding(code, severity, len(lines), first, text)] if len(lines) else []
+
+
+def _row_findings(log: Log, lenient: bool) -> list[Finding]:
+    found = []
+    if log.bad_rows:
+        severity = "warning" if lenient else "error"
+        text = "unreadable rows (wrong number of fields, or not a number); --lenient skips them"
+        found.append(Finding("bad_row", severity, log.bad_rows, log.bad_lines[:SHOWN_LINES], text))
+    by_line = np.argsort(log.line)
+    submit = log["submit"][by_line]
+    late = np.zeros(len(log), dtype=np.bool_)
+    late[by_line] = submit < np.maximum.accumulate(submit)
+    found += _at(log, "out_of_order", "warning", late, "submitted earlier than a row before it; sorted when read")
+    _, first, counts = np.unique(log["job"], return_index=True, return_counts=True)
+    if (counts > 1).any():
+        again = np.ones(len(log), dtype=np.bool_)
+        again[first] = False
+        found += _at(log, "duplicate_job", "warning", again, "job number used before (a checkpointed or a merged log?)")
+    return found
+
+
+def _value_findings(log: Log) -> list[Finding]:
+    run, procs, estimate, status = log["run"], log.procs, log["time_requested"], log["status"]
+    never = (run < 0) | (procs <= 0)
+    machine = machine_procs(log.header)
+    found = _at(log, "never_ran", "warning", never, "no processors or no run time: such jobs are skipped")
+    if never.all():
+        found.append(Finding("no_job", "error", len(log), (), "no row could run: each lacks processors or a run time"))
+    if machine is not None:
+        text = f"wider than the machine ({machine} processors by the header): such jobs are skipped"
+        found += _at(log, "wider_than_machine", "warning", procs > machine, text)
+    over = (estimate > 0) & (run > estimate)
+    found += _at(log, "longer_than_estimate", "warning", over, "ran longer than requested: killed at the estimate")
+    off = (status < -1) | (status > 5) | (status != np.floor(status))
+    found += _at(log, "unknown_status", "warning", off, "status outside -1..5")
+    found += _at(log, "part_status", "warning", (status >= 2) & (status <= 4), "part of a checkpointed job")
+    found += _at(log, "procs_not_whole", "warning", procs != np.floor(procs), "processors not a whole number")
+    for name in FIELDS:
+        column = log[name]
+        if column.strides != (0,):
+            text = f"{name} is negative and not -1"
+            found += _at(log, f"negative_{name}", "warning", (column < 0) & (column != -1), text)
+    text = "without a requested time: the run time is taken for it"
+    return found + _at(log, "without_estimate", "note", estimate <= 0, text)
+
+
+def _header_findings(log: Log) -> list[Finding]:
+    header, found = log.header, []
+    rows = len(log) + log.bad_rows
+    for keyword, stated in (("MaxJobs", header.max_jobs), ("MaxRecords", header.max_records)):
+        if stated is not None and stated != rows:
+            text = f"{keyword} is {stated:,}, but the log has {counted(rows, 'row', 'rows')} (usual in cleaned logs)"
+            found.append(Finding(f"{keyword.lower()}_differs", "note", 1, (), text))
+    if machine_procs(header) is None:
+        text = "no MaxProcs or MaxNodes in the header: the machine must be given"
+        found.append(Finding("no_machine", "warning", 1, (), text))
+    present = {keyword for keyword, _ in header.entries}
+    missing = [keyword for keyword in _EXPECTED_KEYWORDS if keyword not in present]
+    if missing:
+        text = f"header without {', '.join(missing)}"
+        found.append(Finding("missing_keyword", "note", len(missing), (), text))
+    zone = header.time_zone_string
+    if zone is not None and log_zone(header).key != zone:
+        text = f"TimeZoneString {zone!r} is no known zone: UTC is taken"
+        found.append(Finding("unknown_zone", "warning", 1, (), text))
+    return found

@@ -1,0 +1,251 @@
+"""Reading a workload log: the Standard Workload Format 2.2, or the five-column text format.
+
+The bytes come in pieces of a few megabytes; a compiled kernel turns whole lines into numbers; each
+column is kept piece by piece in its smallest exact type and joined at the end.  What the kernel
+only marks (comments, unusual tokens, rows of another length) is settled here, in order of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from qbatch.model.errors import InputError
+from qbatch.workloads.header import parse_header
+from qbatch.workloads.log import FIELDS, Column, Log, absent, compact, counted, in_order, shown_lines
+from qbatch.workloads.plain_text import NUMBER, USER_FIELD, RowShape, row_shape, swf_columns
+from qbatch.workloads.source import CHUNK_BYTES, Source
+
+LINE_BYTES_MAX = 64 << 20
+NUMBER_MAX = 2.0**53
+
+_BLOCK_ROWS = 16384
+_MARKS = 4096
+_SAMPLE_ROWS = 10
+_KEPT_BAD_LINES = 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_log(
+    path: str,
+    *,
+    lenient: bool = False,
+    progress: Callable[[int], None] | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Log:
+    """Return the log in a plain, gzip or xz file (``-``: standard input), rows by (submit, job, line).
+
+    ``lenient`` skips and counts rows that cannot be read, which otherwise raise InputError;
+    ``progress`` is called with the stored bytes read so far.
+    """
+    source = Source(path)
+    blocks = _line_blocks(source, chunk_bytes, progress)
+    head, first_rows = _first_rows(blocks)
+    rows = _RowReader(source.title, row_shape(first_rows), lenient)
+    for block in chain([head] if head else [], blocks):
+        rows.feed(block)
+    if source.stored_bytes == 0:
+        raise InputError(f"{source.title}: the file is empty; a log has one job per line")
+    raw, line = rows.finish()
+    columns = swf_columns(raw) if rows.shape.is_plain_text else dict(zip(FIELDS, raw, strict=True))
+    header = parse_header(comment.decode("utf-8", "surrogateescape") for comment in rows.comments)
+    return in_order(
+        Log(
+            name=path,
+            sha256=source.sha256,
+            header=header,
+            columns=columns,
+            line=line,
+            notes=rows.notes(),
+            bad_rows=rows.bad_rows,
+            bad_lines=tuple(rows.bad_lines),
+            user_names={number: word for word, number in rows.words.items()},
+        )
+    )
+
+
+def _line_blocks(source: Source, chunk_bytes: int, progress: Callable[[int], None] | None) -> Iterator[bytearray]:
+    """Yield the content of the source cut at ends of lines; the last line gets its newline if it has none."""
+    pending: list[bytes | memoryview] = []
+    pending_bytes = 0
+    is_first = True
+    for chunk in source.chunks(chunk_bytes):
+        if progress is not None:
+            progress(source.stored_bytes)
+        cut = chunk.rfind(b"\n") + 1
+        if cut == 0:
+            pending.append(chunk)
+            pending_bytes += len(chunk)
+            if pending_bytes > LINE_BYTES_MAX:
+                raise InputError(f"{source.title}: holds a line of more than 64 MiB; this is not a workload log")
+            continue
+        yield _joined([*pending, memoryview(chunk)[:cut]], is_first)
+        is_first = False
+        pending = [memoryview(chunk)[cut:]]
+        pending_bytes = len(chunk) - cut
+    if pending_bytes:
+        yield _joined([*pending, b"\n"], is_first)
+
+
+def _joined(parts: Iterable[bytes | memoryview], is_first: bool) -> bytearray:
+    block = bytearray().join(parts)
+    return block.removeprefix(_BYTE_ORDER_MARK) if is_first else block
+
+
+def _first_rows(blocks: Iterator[bytearray]) -> tuple[bytearray, list[bytes]]:
+    """Take blocks until they hold a few rows of data; return what was taken, and these rows."""
+    head = bytearray()
+    rows: list[bytes] = []
+    for block in blocks:
+        position = len(head)
+        head += block
+        while position < len(head) and len(rows) < _SAMPLE_ROWS:
+            end = head.index(b"\n", position)
+            row = bytes(head[position:end]).strip()
+            if row and row[:1] not in (b";", b"#"):
+                rows.append(row)
+            position = end + 1
+        if len(rows) >= _SAMPLE_ROWS:
+            break
+    return head, rows
+
+
+class _ColumnPieces:
+    """One growing column: pieces in their smallest exact types, joined once at the end."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Column] = []
+
+    def append(self, values: Column) -> None:
+        piece = compact(values)
+        self._pieces.append(piece.copy() if np.may_share_memory(piece, values) else piece)
+
+    def join(self) -> Column:
+        pieces, self._pieces = self._pieces, []
+        if all(piece.strides == (0,) for piece in pieces):
+            return absent(sum(len(piece) for piece in pieces))
+        return np.concatenate(pieces)
+
+
+class _RowReader:
+    """Feeds blocks of lines through the kernel and settles what the kernel marked."""
+
+    def __init__(self, title: str, shape: RowShape, lenient: bool) -> None:
+        from qbatch.workloads.kernels import swf_parse  # Numba is slow to import: only where a log is read
+
+        self._kernel = swf_parse
+        self._title = title
+        self._lenient = lenient
+        self.shape = shape
+        self.comments: list[bytes] = []
+        self.words: dict[str, int] = {}
+        self.bad_rows = 0
+        self.bad_lines: list[int] = []
+        self._line = 0
+        self._columns = [_ColumnPieces() for _ in range(shape.fields)]
+        self._line_pieces: list[Column] = []
+        self._block = swf_parse.new_row_block(shape.fields, _BLOCK_ROWS, _MARKS)
+
+    def feed(self, data: bytearray) -> None:
+        """Read the rows of whole lines; raise InputError at a bad row unless lenient."""
+        text = np.frombuffer(data, dtype=np.uint8)
+        position = 0
+        while position < text.size:
+            position, self._line, rows, marked = self._kernel.parse_rows(
+                text, position, self._line, self.shape.word_column, self._block
+            )
+            dropped = self._settle(data, self._block.marks[:marked].tolist())
+            self._keep(rows, dropped)
+
+    def finish(self) -> tuple[list[Column], Column]:
+        """Return the columns and the line numbers; raise InputError when there is no row."""
+        if not self._line_pieces:
+            skipped = f", {self.bad_rows} unreadable rows" if self.bad_rows else ""
+            found = counted(self._line, "line", "lines")
+            raise InputError(
+                f"{self._title}: no job in it ({found}, {len(self.comments)} of them comments{skipped});"
+                " a log has one job per line"
+            )
+        line = np.concatenate(self._line_pieces)
+        self._line_pieces = []
+        return [column.join() for column in self._columns], line
+
+    def notes(self) -> list[str]:
+        """Return what the user should know about how the rows were read."""
+        notes = []
+        if self.shape.is_plain_text:
+            notes.append("plain text log: submit run procs [estimate [user]]; jobs are numbered by line")
+        if self.bad_rows:
+            lines = shown_lines(self.bad_lines, self.bad_rows)
+            notes.append(f"{counted(self.bad_rows, 'unreadable row was', 'unreadable rows were')} skipped ({lines})")
+        return notes
+
+    def _keep(self, rows: int, dropped: set[int]) -> None:
+        if dropped:
+            keep = np.ones(rows, dtype=np.bool_)
+            keep[list(dropped)] = False
+            block, lines = self._block.values[:, :rows][:, keep], self._block.lines[:rows][keep]
+        else:
+            block, lines = self._block.values[:, :rows], self._block.lines[:rows].copy()
+        if len(lines):
+            self._line_pieces.append(lines)
+            for column, values in zip(self._columns, block, strict=True):
+                column.append(values)
+
+    def _settle(self, data: bytearray, marks: list[list[int]]) -> set[int]:
+        """Read what the kernel marked, in order of the file; return the rows to drop."""
+        dropped: set[int] = set()
+        for column, row, start, end, line in marks:
+            token = data[start:end]
+            if column == self._kernel.COMMENT:
+                self.comments.append(bytes(token).rstrip(b"\r"))
+            elif column == self._kernel.MISCOUNT:
+                self._reject(line, self._miscount(bytes(token)))
+            elif row not in dropped:
+                value = self._number(bytes(token), column)
+                if isinstance(value, str):
+                    self._reject(line, value)
+                    dropped.add(row)
+                else:
+                    self._block.values[column, row] = value
+        return dropped
+
+    def _number(self, token: bytes, column: int) -> float | str:
+        """Return the value of an unusual token, or what is wrong with it."""
+        if column == self.shape.word_column:
+            return self.words.setdefault(token.decode("utf-8", "replace"), len(self.words) + 1)
+        if NUMBER.match(token):
+            value = float(token)
+            # 2**53 + 1 would round to 2**53: at the edge the text itself is compared.
+            if abs(value) < NUMBER_MAX or (abs(value) == NUMBER_MAX and Decimal(token.decode()) == Decimal(value)):
+                return value
+            return f"{self._field(column)} is {_shown(token)}, which is beyond what a log can hold (2**53)"
+        if self.shape.is_plain_text and column == USER_FIELD:
+            return f"user is {_shown(token)}, but the first row has a number there; use one kind throughout"
+        return f"{self._field(column)} is {_shown(token)}, which is not a number"
+
+    def _field(self, column: int) -> str:
+        names: Any = ("submit", "run", "procs", "estimate", "user") if self.shape.is_plain_text else FIELDS
+        return f"field {column + 1} ({names[column]})"
+
+    def _miscount(self, row: bytes) -> str:
+        if any(byte < 32 and byte not in b"\t\r\v\f" for byte in row[:1000]):
+            return "binary data where a row of numbers should be"
+        found = counted(len(row.split()), "field", "fields")
+        return f"{found} where {self.shape.title} has {self.shape.fields}"
+
+    def _reject(self, line: int, reason: str) -> None:
+        if not self._lenient:
+            raise InputError(f"{self._title}, line {line}: {reason}; use --lenient to skip such rows")
+        self.bad_rows += 1
+        if len(self.bad_lines) < _KEPT_BAD_LINES:
+            self.bad_lines.append(line)
+
+
+def _shown(token: bytes) -> str:
+    text = token.decode("utf-8", "backslashreplace")
+    return repr(text if len(text) <= 40 else f"{text[:37]}...")

@@ -1,0 +1,1 @@
+"""Tests of the workloads room and of ``qbatch trace``."""
