@@ -1,1 +1,11 @@
-""""""
+"""The pure core: events of one instant go in, checked actions come out.
+
+What lives here: the states of a job, the mutable cluster (private), admission, the checking of actions, the
+audit, the explanations.  What must never come in: a clock, a socket, a file, ``await``, randomness, and any
+policy: the engine receives one and hands it views.
+"""
+
+from qbatch.engine.engine import Engine, Round
+from qbatch.engine.states import State
+
+__all__ = ["Engine", "Round", "State"]

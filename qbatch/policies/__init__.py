@@ -1,1 +1,13 @@
-""""""
+"""How to decide: one module per family of policies, and the registry that names them.
+
+What lives here: pure functions of a view.  What must never come in: the engine, a clock, a file; a policy never
+holds a queue of its own, what it must remember is the record that ``new_memory`` makes.
+
+To add a policy: a class with ``decide`` (see README, "A policy of your own") in a module here, an entry in
+``registry.POLICIES`` with its source and parameters, and a line in the contract suite's list
+(``tests/contract``), which finds it through the registry.
+"""
+
+from qbatch.policies.registry import POLICIES, Entry, load_policy
+
+__all__ = ["POLICIES", "Entry", "load_policy"]

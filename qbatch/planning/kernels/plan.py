@@ -261,18 +261,25 @@ def replan(
 
     The paper's "new round of backfilling" (section 2.1): it violates guarantees, Fig. 4 shows how.
     """
-    order = waiting_places(queue, state)
-    for where in order:
+    for where in waiting_places(queue, state):
         start = queue[where, START]
-        if not has_room(profile, 2):
+        if not has_room(profile, 1):
             profile = grown(profile)
         add(profile, start, start + queue[where, BOOKED], queue[where, PROCS])
-    state[STARTS] = 0
     state[RELEASED] = 0
-    for where in order:
+    return place_anew(queue, place, starts, state, profile, now)
+
+
+@kernel
+def place_anew(
+    queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, profile: Int64Array, now: int
+) -> Int64Array:
+    """Give the whole queue, in order of arrival, the earliest reservations on a profile that holds none of theirs."""
+    state[STARTS] = 0
+    for where in waiting_places(queue, state):
         procs = queue[where, PROCS]
         duration = queue[where, BOOKED]
-        if not has_room(profile, 2):
+        if not has_room(profile, 1):
             profile = grown(profile)
         start = window_between(profile, procs, duration, now, FOREVER, FOREVER)
         add(profile, start, start + duration, -procs)

@@ -1,0 +1,119 @@
+"""The invariants: checked after every round of an audited engine, and over a finished schedule.
+
+``Watch`` looks at the live cluster; ``breaches`` looks at the columns of a finished run, so that the compiled
+loops, which bypass the engine's checks, can be audited as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qbatch.engine.states import State
+from qbatch.model.actions import Promise, Start
+from qbatch.model.errors import AuditError
+from qbatch.model.record import NO_PROMISE, Schedule
+
+if TYPE_CHECKING:
+    from qbatch.engine.cluster import Cluster
+    from qbatch.engine.engine import Round
+
+
+class Watch:
+    """Checks a cluster after every round, against books of its own."""
+
+    def __init__(self) -> None:
+        self.last: int | None = None
+        self.starts: dict[int, int] = {}
+        self.promised: dict[int, int] = {}
+        self.broken: list[int] = []
+
+    def check(self, cluster: Cluster, done: Round) -> None:
+        """Check everything that must hold after a round.
+
+        Raises:
+            AuditError: naming the invariant, the instant and what was found.
+        """
+        for problem in self._problems(cluster, done):
+            raise AuditError(f"audit at {done.at / 1e6:g} s: {problem}")
+        self.last = done.at
+
+    def _problems(self, cluster: Cluster, done: Round) -> Iterator[str]:
+        if self.last is not None and done.at < self.last:
+            yield f"time ran backwards from {self.last}"
+        yield from self._capacity(cluster)
+        yield from self._places(cluster)
+        for action in done.actions:
+            if isinstance(action, Promise):
+                self.promised[action.row] = min(action.at, self.promised.get(action.row, action.at))
+            elif isinstance(action, Start):
+                number = cluster.jobs[action.row].number
+                if action.row in self.starts:
+                    yield f"job {number} was started twice"
+                self.starts[action.row] = done.at
+                if done.at < cluster.jobs[action.row].submit:
+                    yield f"job {number} was started before its submission"
+                if done.at > self.promised.get(action.row, done.at):
+                    self.broken.append(action.row)
+
+    def _capacity(self, cluster: Cluster) -> Iterator[str]:
+        procs = [0] * len(cluster.machine.hosts)
+        memory = [0] * len(cluster.machine.hosts)
+        for run in cluster.running.values():
+            for chunk in run.allocation:
+                procs[chunk.host] += chunk.procs
+                memory[chunk.host] += chunk.memory
+        for run in cluster.suspended.values():
+            for chunk in run.allocation:
+                memory[chunk.host] += chunk.memory if run.holds_memory else 0
+        for place, host in enumerate(cluster.machine.hosts):
+            if procs[place] > host.cpus or procs[place] + cluster.free[place] != host.cpus:
+                yield f"host {host.name}: {procs[place]} of {host.cpus} processors used, {cluster.free[place]} free"
+            if host.memory and memory[place] + cluster.free_memory[place] != host.memory:
+                yield f"host {host.name}: {memory[place]} bytes used, {cluster.free_memory[place]} free"
+            if host.memory and cluster.free_memory[place] < 0:
+                yield f"host {host.name}: memory is overcommitted"
+
+    def _places(self, cluster: Cluster) -> Iterator[str]:
+        queue = cluster.queue.tolist()
+        if queue != sorted(set(queue)):
+            yield "the queue is out of order or holds a job twice"
+        expected = {State.QUEUED: set(queue), State.RUNNING: set(cluster.running), State.SUSPENDED: set(cluster.suspended)}
+        found: dict[State, set[int]] = {state: set() for state in expected}
+        for row, state in enumerate(cluster.states):
+            if state in found:
+                found[state].add(row)
+        for state, rows in expected.items():
+            if rows != found[state]:
+                yield f"jobs lost or doubled: {sorted(rows ^ found[state])[:5]} are not where '{state.value}' says"
+
+
+def breaches(schedule: Schedule) -> list[str]:
+    """Return what is wrong with a finished schedule on one pool of processors, at most one line an invariant.
+
+    Capacity at every instant, nobody started before submission, nobody lost, ends equal to starts and run
+    times (for jobs that ran in one piece), promises kept.
+    """
+    work = schedule.workload
+    found = []
+    ran = schedule.ran
+
+    def first(rows: np.ndarray[tuple[int], np.dtype[np.bool_]], text: str) -> None:
+        if rows.any():
+            row = int(np.flatnonzero(rows)[0])
+            found.append(f"job {work.number[row]}: {text} (start {schedule.start[row] / 1e6:g} s)")
+
+    first(ran & (schedule.start < work.submit), "started before its submission")
+    first(ran & (schedule.end < schedule.start + work.run), "ended before its run time was over")
+    first(ran & (schedule.promise != NO_PROMISE) & (schedule.start > schedule.promise), "started after its promise")
+    first(~ran & (schedule.end >= 0), "ended without a start")
+    instants = np.concatenate([schedule.start[ran], schedule.end[ran]])
+    change = np.concatenate([work.procs[ran], -work.procs[ran]])
+    order = np.lexsort((change, instants))
+    used = np.cumsum(change[order])
+    if len(used) and used.max() > work.procs_total:
+        at = instants[order][int(used.argmax())]
+        found.append(f"{used.max()} of {work.procs_total} processors used at {at / 1e6:g} s")
+    return found

@@ -1,0 +1,117 @@
+"""Whether an action may happen: job state, capacity, memory, hosts, promises.
+
+Each check returns nothing or raises ``DecisionError`` with the action, the instant, and what is wrong with it.
+Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from qbatch.engine.cluster import Cluster
+from qbatch.engine.states import TRANSITIONS, State
+from qbatch.model.actions import Action, Allocation, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.errors import DecisionError
+
+
+def check(cluster: Cluster, action: Action, now: int) -> None:
+    """Check one action against the cluster as it is now.
+
+    Raises:
+        DecisionError: if the action may not happen.
+    """
+    if isinstance(action, WakeAt):
+        if action.at <= now:
+            raise _refused(action, now, "an instant to wake at must be later than now")
+        return
+    if not 0 <= action.row < len(cluster.jobs):
+        raise _refused(action, now, f"there is no row {action.row}")
+    match action:
+        case Start():
+            _state(cluster, action, now, "start")
+            _until(action, now)
+            _allocation(cluster, action, now, action.allocation or cluster.place(cluster.jobs[action.row]))
+        case Suspend():
+            _state(cluster, action, now, "suspend")
+        case Resume():
+            _state(cluster, action, now, "resume")
+            _until(action, now)
+            _own_hosts(cluster, action, now)
+        case Resize():
+            _state(cluster, action, now, "resize")
+            _resize(cluster, action, now)
+        case Reject():
+            _state(cluster, action, now, "reject")
+        case Promise():
+            _promise(cluster, action, now)
+
+
+def _refused(action: Action, now: int, reason: str) -> DecisionError:
+    return DecisionError(f"the policy's {action} at {now / 1e6:g} s is refused: {reason}")
+
+
+def _state(cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject, now: int, cause: str) -> None:
+    state = cluster.states[action.row]
+    if (state, cause) not in TRANSITIONS:
+        raise _refused(action, now, f"job {cluster.jobs[action.row].number} is {state.value}")
+
+
+def _until(action: Start | Resume, now: int) -> None:
+    if action.until is not None and action.until <= now:
+        raise _refused(action, now, "until must be later than now")
+
+
+def _allocation(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
+    job = cluster.jobs[action.row]
+    machine = cluster.machine
+    if not allocation:
+        raise _refused(action, now, f"no host has room for {job.procs} processors ({sum(cluster.free)} free in all)")
+    hosts = [chunk.host for chunk in allocation]
+    if len(set(hosts)) < len(hosts) or not all(0 <= host < len(machine.hosts) for host in hosts):
+        raise _refused(action, now, "its chunks must be on different hosts of the machine")
+    if machine.single_host and len(allocation) > 1:
+        raise _refused(action, now, "a job must stay inside one host of this machine")
+    width = sum(chunk.procs for chunk in allocation)
+    least, most = (job.min_procs or job.procs), (job.max_procs or job.procs)
+    if not least <= width <= most or any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
+        raise _refused(action, now, f"it allocates {width} processors, the job asks for {job.procs}")
+    for chunk in allocation:
+        host = machine.hosts[chunk.host]
+        if chunk.procs > cluster.free[chunk.host]:
+            raise _refused(action, now, f"host {host.name} has {cluster.free[chunk.host]} processors free")
+        if host.memory and chunk.memory > cluster.free_memory[chunk.host]:
+            raise _refused(action, now, f"host {host.name} has {cluster.free_memory[chunk.host]} bytes free")
+    counted = sum(chunk.memory for chunk in allocation)
+    if all(machine.hosts[host].memory for host in hosts) and counted < job.memory:
+        raise _refused(action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}")
+
+
+def _own_hosts(cluster: Cluster, action: Resume, now: int) -> None:
+    run = cluster.suspended[action.row]
+    for chunk in run.allocation:
+        host = cluster.machine.hosts[chunk.host]
+        if chunk.procs > cluster.free[chunk.host]:
+            raise _refused(action, now, f"its own host {host.name} has {cluster.free[chunk.host]} processors free")
+        if host.memory and not run.holds_memory and chunk.memory > cluster.free_memory[chunk.host]:
+            raise _refused(action, now, f"its own host {host.name} has {cluster.free_memory[chunk.host]} bytes free")
+
+
+def _resize(cluster: Cluster, action: Resize, now: int) -> None:
+    job = cluster.jobs[action.row]
+    run = cluster.running[action.row]
+    if job.max_procs == 0:
+        raise _refused(action, now, f"job {job.number} is rigid")
+    if not max(job.min_procs, 1) <= action.procs <= job.max_procs:
+        raise _refused(action, now, f"the job takes {max(job.min_procs, 1)} to {job.max_procs} processors")
+    if len(run.allocation) != 1:
+        raise _refused(action, now, "a job on several hosts cannot be resized")
+    more = action.procs - run.procs
+    free = cluster.free[run.allocation[0].host]
+    if more > free:
+        raise _refused(action, now, f"its host has {free} processors free")
+
+
+def _promise(cluster: Cluster, action: Promise, now: int) -> None:
+    if cluster.states[action.row] is not State.QUEUED:
+        raise _refused(action, now, "only a waiting job is promised a start")
+    told = cluster.promises.get(action.row)
+    if action.at < now or (told is not None and action.at > told):
+        raise _refused(action, now, f"a promise is not in the past and only moves earlier (told: {told})")

@@ -1,0 +1,61 @@
+"""The states of a job and the legal transitions between them, as one table.
+
+Rule 1: everything that may happen to a job's state stands in ``TRANSITIONS``; the engine looks every change up
+here, and what is not here is refused.  Rule 2: this file knows neither time nor hosts nor policies.
+
+A job is QUEUED when it has arrived and waits; RUNNING while it holds processors; SUSPENDED when it has run,
+holds no processors and may hold its memory; the other three are ends.  ``qbatch states`` prints the diagram.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class State(Enum):
+    """Where a job is in its life."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    FINISHED = "finished"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+
+
+TRANSITIONS: dict[tuple[State | None, str], State] = {
+    (None, "submitted"): State.QUEUED,
+    (State.QUEUED, "start"): State.RUNNING,
+    (State.QUEUED, "reject"): State.REJECTED,
+    (State.QUEUED, "withdrawn"): State.WITHDRAWN,
+    (State.RUNNING, "finished"): State.FINISHED,
+    (State.RUNNING, "suspend"): State.SUSPENDED,
+    (State.RUNNING, "resize"): State.RUNNING,
+    (State.SUSPENDED, "resume"): State.RUNNING,
+    (State.SUSPENDED, "withdrawn"): State.WITHDRAWN,
+}
+"""From a state, by an event (past participle) or an action (imperative), to a state."""
+
+ENDS = frozenset(state for state in State if all(source is not state for source, _ in TRANSITIONS))
+"""The states that no job leaves."""
+
+
+def diagram(style: str = "text") -> str:
+    """Return the table as a diagram: ``text``, ``mermaid`` or ``dot``."""
+    edges = [(source.value if source else "", cause, target.value) for (source, cause), target in TRANSITIONS.items()]
+    if style == "mermaid":
+        lines = ["stateDiagram-v2"]
+        lines += [f"    {source or '[*]'} --> {target}: {cause}" for source, cause, target in edges]
+        lines += [f"    {end.value} --> [*]" for end in State if end in ENDS]
+        return "\n".join(lines)
+    if style == "dot":
+        lines = ["digraph states {", '    "" [shape=point];']
+        lines += [f'    "{source}" -> "{target}" [label="{cause}"];' for source, cause, target in edges]
+        return "\n".join([*lines, "}"])
+    lines = []
+    for state in (None, *State):
+        for source, cause, target in edges:
+            if source == (state.value if state else ""):
+                end = " (end)" if State(target) in ENDS else ""
+                lines.append(f"{source or 'o':>10} --{cause:-<12}> {target}{end}")
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""The metrics of the parts of one run: by user, month, size, run time and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.metrics.columns import all_rows
+from qbatch.metrics.dates import Grouped, by_day, by_month
+from qbatch.metrics.per_job import Metrics, job_metrics
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.model.record import KINDS, MICROSECONDS, Int64Array, Schedule
+
+_RUNTIME_EDGES_S = (60, 600, 3600, 36_000, 180_000, 360_000)
+_RUNTIME_LABELS = ("<1m", "1-10m", "10m-1h", "1-10h", "10-50h", "50-100h", ">100h")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Some jobs of a run under one label: how many, and their waits, responses and slowdowns."""
+
+    label: str
+    jobs: int
+    metrics: Metrics
+
+
+def breakdown(schedule: Schedule, key: str) -> list[Group]:
+    """Return the groups by ``key`` (one of ``BREAKDOWNS``) of the jobs that ran and are counted; none is empty.
+
+    Each group has the metrics that ``measure`` computes job by job.  Months and days are those of submission.
+
+    Raises:
+        UsageError: if there is no such key.
+    """
+    if key not in BREAKDOWNS:
+        known = ", ".join(BREAKDOWNS)
+        raise UsageError(f"breakdown by {key!r}: there is none{suggestion(key, BREAKDOWNS)}; known are {known}")
+    rows = np.flatnonzero(schedule.ran & schedule.workload.counted)
+    codes, labels = BREAKDOWNS[key](schedule, rows)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(labels) + 1)).tolist()
+    rows = rows[order]
+    columns = all_rows(schedule)
+    return [
+        Group(label, end - begin, job_metrics(columns.only(rows[begin:end])))
+        for label, begin, end in zip(labels, bounds, bounds[1:], strict=False)
+        if begin < end
+    ]
+
+
+def _by_number(column: NDArray[Any], rows: Int64Array) -> Grouped:
+    numbers, codes = np.unique(column[rows], return_inverse=True)
+    return codes, ["unknown" if number == -1 else str(number) for number in numbers.tolist()]
+
+
+def _by_size(schedule: Schedule, rows: Int64Array) -> Grouped:
+    """Class 0 is one processor, class k is 2**(k-1) + 1 to 2**k: the binary length of procs - 1."""
+    codes = np.frexp(schedule.workload.procs[rows] - 1.0)[1].astype(np.int64)
+    highest = int(codes.max(initial=0))
+    spans = (f"{2 ** (k - 1) + 1}-{2**k}" for k in range(2, highest + 1))
+    return codes, ["1", "2", *spans]
+
+
+def _by_runtime(schedule: Schedule, rows: Int64Array) -> Grouped:
+    """A run time on the edge of two classes belongs to the longer one."""
+    edges = np.array(_RUNTIME_EDGES_S, np.int64) * MICROSECONDS
+    return np.searchsorted(edges, schedule.workload.run[rows], side="right"), list(_RUNTIME_LABELS)
+
+
+BREAKDOWNS: dict[str, Callable[[Schedule, Int64Array], Grouped]] = {
+    "user": lambda schedule, rows: _by_number(schedule.workload.user, rows),
+    "group": lambda schedule, rows: _by_number(schedule.workload.group, rows),
+    "queue": lambda schedule, rows: _by_number(schedule.workload.queue, rows),
+    "month": lambda schedule, rows: by_month(schedule.workload.clock, schedule.workload.submit[rows]),
+    "day": lambda schedule, rows: by_day(schedule.workload.clock, schedule.workload.submit[rows]),
+    "size": _by_size,
+    "runtime": _by_runtime,
+    "kind": lambda schedule, rows: (schedule.kind[rows].astype(np.int64), list(KINDS)),
+}
+"""Each key that a run can be broken down by, and what sorts its rows."""

@@ -1,0 +1,50 @@
+"""The columns of a finished run that metrics read, cut down to the rows that they are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbatch.model.record import BoolArray, Int8Array, Int64Array, Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Jobs that ran, a row each: times in microseconds, ``kind`` as places in ``KINDS``."""
+
+    submit: Int64Array
+    start: Int64Array
+    end: Int64Array
+    run: Int64Array
+    procs: Int64Array
+    kind: Int8Array
+
+    def __len__(self) -> int:
+        return len(self.submit)
+
+    def only(self, rows: BoolArray | Int64Array) -> Columns:
+        """Return some of the rows, by mask or by number."""
+        return Columns(
+            self.submit[rows], self.start[rows], self.end[rows], self.run[rows], self.procs[rows], self.kind[rows]
+        )
+
+
+def all_rows(schedule: Schedule) -> Columns:
+    """Return the columns of every row, none copied; a rejected row has a start of -1."""
+    jobs = schedule.workload
+    return Columns(jobs.submit, schedule.start, schedule.end, jobs.run, jobs.procs, schedule.kind)
+
+
+def rows_that_ran(schedule: Schedule) -> Columns:
+    """Return the rows that ran, the warm-up among them; a copy only where some did not run."""
+    return _only(all_rows(schedule), schedule.ran)
+
+
+def rows_that_count(schedule: Schedule) -> Columns:
+    """Return the rows that ran and are counted; a copy only where some are not."""
+    return _only(all_rows(schedule), schedule.ran & schedule.workload.counted)
+
+
+def _only(columns: Columns, mask: BoolArray) -> Columns:
+    return columns if bool(np.all(mask)) else columns.only(mask)

@@ -1,0 +1,31 @@
+"""All metrics of one run."""
+
+from __future__ import annotations
+
+from qbatch.metrics import machine, per_job
+from qbatch.metrics.columns import rows_that_count, rows_that_ran
+from qbatch.metrics.per_job import Metrics
+from qbatch.model.record import Schedule
+
+
+def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
+    """Return every metric of ``METRICS`` by name; None where one is undefined (no jobs, no time).
+
+    Waits, responses, slowdowns, the shares and ``jobs`` are over the jobs that ran and are counted.  Makespan,
+    throughput, utilisation, loss of capacity and ``queue_max`` are over the whole run, the warm-up included.  With
+    ``costly=False`` there is no ``loss_of_capacity``, the one metric that needs a compiled kernel.
+    """
+    counted = rows_that_count(schedule)
+    figures: Metrics = {"jobs": len(counted), **per_job.job_metrics(counted)}
+    figures["backfilled_share"] = per_job.backfilled_share(counted)
+    figures["immediate_share"] = per_job.immediate_share(counted)
+    del counted
+    ran, procs_total = rows_that_ran(schedule), schedule.workload.procs_total
+    figures["makespan_s"] = machine.makespan_s(ran)
+    figures["throughput_per_hour"] = machine.throughput_per_hour(ran)
+    figures["utilisation_makespan"] = machine.utilisation_makespan(ran, procs_total)
+    figures["utilisation_submit"] = machine.utilisation_submit(ran, procs_total)
+    if costly:
+        figures["loss_of_capacity"] = machine.loss_of_capacity(ran, procs_total)
+    figures["queue_max"] = schedule.queue_max
+    return figures

@@ -1,0 +1,77 @@
+"""The table of all metrics: what each is called, counts in, means, and where it comes from.
+
+``P`` is the number of processors of the machine, ``n`` the number of jobs counted; formulas are plain ASCII.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: its name in ``measure``, its unit, its formula, its source, and its meaning in one line."""
+
+    name: str
+    unit: str
+    formula: str
+    source: str
+    meaning: str
+
+
+_STATISTICS = {
+    "mean": ("sum({0}) / n", "mean"),
+    "median": ("ceil(0.50 n)-th smallest of {0}", "median, by nearest rank,"),
+    "p95": ("ceil(0.95 n)-th smallest of {0}", "95th percentile, by nearest rank,"),
+    "max": ("max({0})", "largest"),
+}
+
+
+def _family(name: str, unit: str, formula: str, source: str, meaning: str) -> tuple[Metric, ...]:
+    """Return the four statistics of one quantity that every job has."""
+    suffix = "_s" if unit == "s" else ""
+    return tuple(
+        Metric(f"{name}_{statistic}{suffix}", unit, how.format(formula), source, f"{what} {meaning}")
+        for statistic, (how, what) in _STATISTICS.items()
+    )
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("jobs", "jobs", "n", "standard", "jobs that ran and are counted (a warm-up is not)"),
+    *_family("wait", "s", "start - submit", "standard", "time from submission to start"),
+    *_family("response", "s", "end - submit", "standard", "time from submission to end"),
+    *_family("slowdown", "ratio", "(end - submit) / run", "standard", "response time over run time, if that is not 0"),
+    Metric("slowdown_skipped", "jobs", "count(run = 0)", "standard", "jobs left out of the slowdown: no run time"),
+    *_family(
+        "bounded_slowdown", "ratio", "(end - submit) / max(run, 10 s)", "Feitelson & Weil 1998, section 3.1",
+        "slowdown with run times of 10 s at least; below 1 for short jobs",
+    ),
+    *_family(
+        "bounded_slowdown_clipped", "ratio", "max(1, (end - submit) / max(run, 10 s))", "literature after 1998",
+        "bounded slowdown, 1 at least",
+    ),
+    Metric(
+        "backfilled_share", "share", "count(backfilled) / n", "Feitelson & Weil 1998, Fig. 10",
+        "jobs that started while one submitted earlier was left waiting",
+    ),
+    Metric(
+        "immediate_share", "share", "count(immediate) / n", "standard",
+        "jobs that started when they arrived, ahead of nobody",
+    ),
+    Metric("makespan_s", "s", "max(end) - min(submit)", "standard", "time from the first submission to the last end"),
+    Metric("throughput_per_hour", "jobs/h", "jobs that ran / makespan", "standard", "jobs finished in an hour"),
+    Metric(
+        "utilisation_makespan", "share", "sum(procs * run) / (P * makespan)", "standard",
+        "processor time used, of all there is until the last end",
+    ),
+    Metric(
+        "utilisation_submit", "share", "sum(procs * |[start, end) in W|) / (P * |W|), W = [min(submit), max(submit))",
+        "standard for open traces", "processor time used, of all there is while jobs still come",
+    ),
+    Metric(
+        "loss_of_capacity", "share", "sum(idle * dt where a waiting job has procs <= idle) / (P * makespan)",
+        "qbatch, tests/oracle/metrics.py", "processor time idle although a waiting job would have fitted",
+    ),
+    Metric("queue_max", "jobs", "max(waiting before a pass)", "standard", "longest queue that a pass has met"),
+)  # fmt: skip
+"""Every metric that ``measure`` returns, in its order."""

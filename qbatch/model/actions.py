@@ -1,0 +1,73 @@
+"""What a policy may ask for: imperatives.  The engine checks each one and refuses a wrong one loudly."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.model.reasons import Reason
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """A part of an allocation: processors and bytes of memory on one host (its place in ``Machine.hosts``)."""
+
+    host: int
+    procs: int
+    memory: int = 0
+
+
+Allocation = tuple[Chunk, ...]
+
+
+class Start(msgspec.Struct, frozen=True, tag=True):
+    """Start a waiting job.  An empty allocation lets the engine fill hosts in their order.
+
+    ``until``: an instant at which the engine itself suspends the job again (time slices and quanta).
+    """
+
+    row: int
+    allocation: Allocation = ()
+    until: int | None = None
+
+
+class Suspend(msgspec.Struct, frozen=True, tag=True):
+    """Stop a running job; its processors are free, its memory only if ``keep_memory`` is false."""
+
+    row: int
+    keep_memory: bool = True
+
+
+class Resume(msgspec.Struct, frozen=True, tag=True):
+    """Let a suspended job go on, on the hosts that it had."""
+
+    row: int
+    until: int | None = None
+
+
+class Resize(msgspec.Struct, frozen=True, tag=True):
+    """Give a running malleable job another number of processors on its one host."""
+
+    row: int
+    procs: int
+
+
+class Reject(msgspec.Struct, frozen=True, tag=True):
+    """Refuse a waiting job for good, with the reason."""
+
+    row: int
+    reason: Reason
+
+
+class Promise(msgspec.Struct, frozen=True, tag=True):
+    """Tell a waiting job when it will start at the latest; later promises may only be earlier."""
+
+    row: int
+    at: int
+
+
+class WakeAt(msgspec.Struct, frozen=True, tag=True):
+    """Ask for a pass at a later instant, even if nothing else happens then."""
+
+    at: int
+
+
+Action = Start | Suspend | Resume | Resize | Reject | Promise | WakeAt

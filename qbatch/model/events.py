@@ -1,0 +1,36 @@
+"""What happens to the engine: past participles, each with the row of the job that it is about.
+
+A *row* is the engine's number of a job: its rank in order of sequence.  Events carry no instant of their own:
+they are handed in together for the instant on which they fall.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.model.job import Job
+
+
+class Submitted(msgspec.Struct, frozen=True, tag=True):
+    """A job arrived; the engine gives it the next row."""
+
+    job: Job
+
+
+class Finished(msgspec.Struct, frozen=True, tag=True):
+    """A running job ended, by itself or killed at its estimate."""
+
+    row: int
+
+
+class Withdrawn(msgspec.Struct, frozen=True, tag=True):
+    """Somebody took a waiting or suspended job back."""
+
+    row: int
+
+
+class Woken(msgspec.Struct, frozen=True, tag=True):
+    """An instant came that a policy had asked for, or at which a run ``until`` was due to stop."""
+
+
+Event = Submitted | Finished | Withdrawn | Woken

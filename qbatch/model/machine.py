@@ -1,0 +1,248 @@
+"""Hosts, pools and machines, and the machine file that describes them.
+
+A machine is a list of hosts in pools.  An SP2 log is one host with 100 processors; the Origin 2000 is eight
+hosts, and a job lives inside one of them; a PBS cluster is many hosts, and a job may span several.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import msgspec
+
+from qbatch.model.errors import InputError, suggestion
+
+SCHEMA = 1
+"""The version of the machine file that this program reads."""
+
+_MOST_HOSTS = 100_000
+_UNITS = {"": 1, "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_HOST_KEYS = ("name", "cpus", "memory", "pool")
+_CLASS_KEYS = ("name", "procs", "memory", "time", "per_host", "limit", "per_user", "reserve_wait", "hosts")
+_TOP_KEYS = ("schema", "name", "single_host", "host", "class")
+
+
+class Host(msgspec.Struct, frozen=True):
+    """One host: its processors, its memory in bytes (0: memory is not counted), its pool."""
+
+    name: str
+    cpus: int
+    memory: int = 0
+    pool: str = "batch"
+
+
+class JobClass(msgspec.Struct, frozen=True):
+    """A class of jobs: upper bounds of what its jobs ask for, limits on how many run, and its reserve wait.
+
+    ``memory`` in bytes, ``time`` and ``reserve_wait`` in microseconds; None where the class sets no bound.
+    """
+
+    name: str
+    procs: int | None = None
+    memory: int | None = None
+    time: int | None = None
+    per_host: int | None = None
+    limit: int | None = None
+    per_user: int | None = None
+    reserve_wait: int | None = None
+    hosts: tuple[str, ...] = ()
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """Hosts in a fixed order, which breaks every tie between them.
+
+    ``single_host``: a job must live inside one host.  On a machine of one host it makes no difference.
+    """
+
+    hosts: tuple[Host, ...]
+    single_host: bool = False
+    classes: tuple[JobClass, ...] = ()
+    name: str = ""
+
+    @property
+    def procs(self) -> int:
+        """Processors of all hosts."""
+        return sum(host.cpus for host in self.hosts)
+
+    @property
+    def widest_job(self) -> int:
+        """The most processors that one job can have."""
+        return max(host.cpus for host in self.hosts) if self.single_host else self.procs
+
+    @property
+    def counts_memory(self) -> bool:
+        """Whether memory limits what can run."""
+        return any(host.memory > 0 for host in self.hosts)
+
+    @property
+    def is_one_pool(self) -> bool:
+        """Whether the number of free processors alone decides what fits: one host, or jobs that span hosts."""
+        return not self.counts_memory and (len(self.hosts) == 1 or not self.single_host)
+
+
+def one_host(procs: int) -> Machine:
+    """Return the machine of a log: one host with ``procs`` processors, memory not counted."""
+    return Machine((Host("machine", procs),))
+
+
+def parse_memory(value: Any) -> int:
+    """Return bytes for ``64``, ``"64GB"``, ``"512 MiB"`` (binary units).
+
+    Raises:
+        ValueError: for anything else.
+    """
+    if isinstance(value, bool):
+        raise ValueError("a memory size is a number of bytes or a text such as \"64GB\"")
+    if isinstance(value, int) and value >= 0:
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", str(value).lower()) if isinstance(value, str) else None
+    unit = "" if found is None else found[2] + ("b" if found[2] and not found[2].endswith("b") else "")
+    if found is None or unit not in _UNITS:
+        raise ValueError(f"{value!r} is no memory size; write bytes or a text such as \"64GB\"")
+    return int(float(found[1]) * _UNITS[unit])
+
+
+def expand_names(pattern: str) -> list[str]:
+    """Return the names of ``n[01-64]``, ``r[1-2]n[1,3-5]``: ranges keep leading zeros.
+
+    Raises:
+        ValueError: if the brackets are not closed, a range runs backwards, or there are more than 100,000 names.
+    """
+    found = re.search(r"\[([^\[\]]*)\]", pattern)
+    if found is None:
+        if "[" in pattern or "]" in pattern:
+            raise ValueError(f"{pattern!r}: a bracket is not closed")
+        return [pattern]
+    heads: list[str] = []
+    for part in found[1].split(","):
+        bounds = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if bounds is None:
+            raise ValueError(f"{pattern!r}: {part!r} is neither a number nor a range such as 01-64")
+        low, high = bounds[1], bounds[2] or bounds[1]
+        if int(high) < int(low) or int(high) - int(low) >= _MOST_HOSTS:
+            raise ValueError(f"{pattern!r}: the range {part.strip()} runs backwards or is too long")
+        heads += [pattern[: found.start()] + str(n).zfill(len(low)) for n in range(int(low), int(high) + 1)]
+    tails = expand_names(pattern[found.end() :])
+    if len(heads) * len(tails) > _MOST_HOSTS:
+        raise ValueError(f"{pattern!r}: more than {_MOST_HOSTS} hosts")
+    return [head + tail for head in heads for tail in tails]
+
+
+def parse_machine(text: str, source: str) -> Machine:
+    """Return the machine that a TOML text describes; ``source`` names it in errors.
+
+    Raises:
+        InputError: with the key, the line where it stands, the reason and the way out.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{source}: not valid TOML: {error}") from error
+    reader = _Reader(text, source)
+    reader.known_keys(document, _TOP_KEYS, "")
+    if document.get("schema") != SCHEMA:
+        raise reader.error("schema", f"must be {SCHEMA}; write \"schema = {SCHEMA}\" at the top")
+    single_host = document.get("single_host", False)
+    if not isinstance(single_host, bool):
+        raise reader.error("single_host", "must be true or false")
+    hosts = tuple(host for entry in reader.tables(document, "host") for host in reader.hosts(entry))
+    if not hosts:
+        raise reader.error("host", "there is no host; add a [[host]] table with name and cpus")
+    seen: set[str] = set()
+    for host in hosts:
+        if host.name in seen:
+            raise reader.error("name", f"the host {host.name!r} is there twice")
+        seen.add(host.name)
+    if not single_host and len(hosts) > 1 and any(host.memory for host in hosts):
+        raise reader.error(
+            "memory", "counts only where a job stays inside one host; write single_host = true or leave memory out"
+        )
+    classes = tuple(reader.job_class(entry, seen) for entry in reader.tables(document, "class"))
+    return Machine(hosts, single_host, classes, str(document.get("name", "")))
+
+
+class _Reader:
+    """Takes a decoded machine file apart and says where in the text something is wrong."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.lines = text.splitlines()
+        self.source = source
+
+    def error(self, key: str, reason: str, value: Any = None) -> InputError:
+        """Return the error for a key, with the first line where the key (and the value) stands."""
+        wanted = re.compile(rf"^\s*(\[\[?)?\s*{re.escape(key)}\b")
+        numbers = [number for number, line in enumerate(self.lines, 1) if wanted.search(line)]
+        exact = [number for number in numbers if value is not None and str(value) in self.lines[number - 1]]
+        place = f"line {(exact or numbers)[0]}, " if numbers else ""
+        return InputError(f"{self.source}: {place}key {key!r}: {reason}")
+
+    def known_keys(self, table: dict[str, Any], known: tuple[str, ...], where: str) -> None:
+        """Refuse a key that is not known, with the nearest one that is."""
+        for key in table:
+            if key not in known:
+                raise self.error(key, f"is not known{where}{suggestion(key, known)} (known: {', '.join(known)})")
+
+    def tables(self, document: dict[str, Any], key: str) -> list[dict[str, Any]]:
+        """Return the tables of an array of tables."""
+        tables = document.get(key, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self.error(key, f"must be an array of tables: [[{key}]]")
+        return tables
+
+    def whole(self, table: dict[str, Any], key: str, least: int) -> int | None:
+        """Return a whole number of at least ``least``, or None where the key is absent."""
+        value = table.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31 - 1:
+            raise self.error(key, f"{value!r} is not a whole number from {least} to {2**31 - 1}", value)
+        return value
+
+    def memory(self, table: dict[str, Any]) -> int | None:
+        """Return a memory size in bytes, or None where the key is absent."""
+        if "memory" not in table:
+            return None
+        try:
+            return parse_memory(table["memory"])
+        except ValueError as error:
+            raise self.error("memory", str(error), table["memory"]) from error
+
+    def hosts(self, table: dict[str, Any]) -> list[Host]:
+        """Return the hosts of one [[host]] table."""
+        self.known_keys(table, _HOST_KEYS, " in [[host]]")
+        name = table.get("name")
+        if not isinstance(name, str) or not name:
+            raise self.error("host", "needs a name, such as name = \"n[01-64]\"")
+        cpus = self.whole(table, "cpus", 1)
+        if cpus is None:
+            raise self.error("host", f"the host {name!r} needs cpus, a whole number", name)
+        try:
+            names = expand_names(name)
+        except ValueError as error:
+            raise self.error("name", str(error), name) from error
+        return [Host(each, cpus, self.memory(table) or 0, str(table.get("pool", "batch"))) for each in names]
+
+    def job_class(self, table: dict[str, Any], hosts: set[str]) -> JobClass:
+        """Return the class of one [[class]] table."""
+        self.known_keys(table, _CLASS_KEYS, " in [[class]]")
+        name = table.get("name")
+        if not isinstance(name, str) or not name:
+            raise self.error("class", "needs a name")
+        allowed = tuple(str(host) for host in table.get("hosts", ()))
+        for host in allowed:
+            if host not in hosts:
+                raise self.error("hosts", f"there is no host {host!r}{suggestion(host, hosts)}", host)
+        time, wait = self.whole(table, "time", 1), self.whole(table, "reserve_wait", 0)
+        return JobClass(
+            name,
+            self.whole(table, "procs", 1),
+            self.memory(table),
+            None if time is None else time * 1_000_000,
+            self.whole(table, "per_host", 0),
+            self.whole(table, "limit", 0),
+            self.whole(table, "per_user", 0),
+            None if wait is None else wait * 1_000_000,
+            allowed,
+        )

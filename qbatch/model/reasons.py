@@ -1,0 +1,23 @@
+"""Why not: a code, the numbers behind it, and who said it (law 4: every "no" has a name)."""
+
+from __future__ import annotations
+
+import msgspec
+
+COULD_START = "could-start-now"
+"""The code that no explanation may carry after a pass."""
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """A refusal or a wait.
+
+    ``code``: one word, stable; ``said_by``: the policy, ``"engine"`` or ``"admission"``; ``text``: one sentence
+    with the numbers; ``numbers``: the same numbers by name (instants and spans in microseconds);
+    ``blocked_by``: rows of the jobs that stand in the way.
+    """
+
+    code: str
+    said_by: str
+    text: str
+    numbers: dict[str, int] = {}
+    blocked_by: tuple[int, ...] = ()

@@ -1,0 +1,71 @@
+"""The contract of a policy, and how it says that the replay may run it compiled.
+
+A policy is a function of a view: ``decide(view)`` returns the actions of one pass.  It has no clock and no
+state of its own; what it must remember it makes with ``new_memory`` and finds again in ``view.memory``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from qbatch.model.actions import Action
+from qbatch.model.machine import Machine
+from qbatch.model.reasons import Reason
+from qbatch.planning.view import View
+
+
+class Policy(Protocol):
+    """Anything with ``decide``."""
+
+    def decide(self, view: View) -> Iterable[Action]:
+        """Return what to do at ``view.now``; the engine checks each action, in order."""
+        ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A policy that keeps a record between passes."""
+
+    def new_memory(self, machine: Machine) -> Any:
+        """Return the record for a machine on which nothing has happened yet."""
+        ...
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """A policy that can say why a job waits."""
+
+    def explain(self, view: View, row: int) -> Reason:
+        """Return why a waiting job did not start in the pass just over (``view`` is the state after it)."""
+        ...
+
+
+class PassLoop(msgspec.Struct, frozen=True):
+    """The compiled loop of a memoryless policy: which pass (``fcfs``, ``easy``, ``hybrid``), depth, order."""
+
+    which: str
+    depth: int
+    order: str
+
+
+class PlanLoop(msgspec.Struct, frozen=True):
+    """The compiled loop of a kept plan: what is done when a job ends early (``none``, ``arrival``, ``start``, ``scratch``)."""
+
+    compression: str
+
+
+Loop = PassLoop | PlanLoop
+
+
+def loop_of(policy: Policy, machine: Machine) -> Loop | None:
+    """Return the compiled loop that does what the policy does on this machine, or None: then the engine runs it."""
+    loop = getattr(policy, "loop", None)
+    return loop if machine.is_one_pool and isinstance(loop, PassLoop | PlanLoop) else None
+
+
+def name_of(policy: Policy) -> str:
+    """Return the policy's canonical name: its ``name``, else that of its class."""
+    return str(getattr(policy, "name", "") or type(policy).__name__)

@@ -1,0 +1,115 @@
+"""What a policy sees: the state of the cluster at one instant, and what happened in this round.
+
+A view is read-only: its arrays cannot be written, its values are frozen.  The one thing in it that belongs to
+the policy is ``memory``, the record that the policy made with ``new_memory`` and that the engine keeps for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qbatch.model.actions import Allocation
+from qbatch.model.job import Job
+from qbatch.model.machine import Machine
+from qbatch.planning.kernels.types import Int64Array
+
+OVERDUE = 1_000_000
+"""A job that outlives its estimate is taken to end this many microseconds from now, again and again."""
+
+
+class Run(NamedTuple):
+    """One running or suspended job.
+
+    ``since``: when it last started or resumed (or was suspended).  ``expected_end``: by its estimate.
+    ``done``: processor-microseconds done before ``since``.  ``holds_memory``: whether its memory is taken.
+    """
+
+    row: int
+    allocation: Allocation
+    since: int
+    expected_end: int
+    done: int
+    holds_memory: bool = True
+
+    @property
+    def procs(self) -> int:
+        """Processors of the whole allocation."""
+        return sum(chunk.procs for chunk in self.allocation)
+
+
+class Columns(NamedTuple):
+    """What was asked for, as arrays with one entry a row (read-only): ``submit``, ``procs``, ``estimate`` and
+    ``memory``; ``started`` is the first start, -1 before it."""
+
+    submit: Int64Array
+    procs: Int64Array
+    estimate: Int64Array
+    memory: Int64Array
+    started: Int64Array
+
+
+class View(NamedTuple):
+    """The state at one instant, for one pass.
+
+    ``now``: microseconds.  ``queue``: waiting rows in order of sequence.  ``free`` and ``free_memory``: by host.
+    ``running`` and ``suspended``: by row.  ``ends`` and ``amounts``: expected ends of the running jobs, ascending,
+    and their processors.  ``finished``, ``withdrawn`` and ``arrived``: rows, in this round; ``only_arrivals``:
+    nothing but arrivals happened since the last pass.
+    """
+
+    now: int
+    machine: Machine
+    columns: Columns
+    jobs: Mapping[int, Job]
+    queue: Int64Array
+    free: tuple[int, ...]
+    free_memory: tuple[int, ...]
+    running: Mapping[int, Run]
+    suspended: Mapping[int, Run]
+    ends: Int64Array
+    amounts: Int64Array
+    finished: tuple[int, ...]
+    withdrawn: tuple[int, ...]
+    arrived: tuple[int, ...]
+    only_arrivals: bool
+    memory: Any
+
+    @property
+    def waiting(self) -> Iterator[Job]:
+        """The waiting jobs in order of sequence."""
+        return (self.jobs[row] for row in self.queue.tolist())
+
+    @property
+    def free_procs(self) -> int:
+        """Free processors of all hosts."""
+        return sum(self.free)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a running job has outlived its estimate."""
+        return bool(len(self.ends) and self.ends[0] < self.now)
+
+    def expected_ends(self, space: int) -> tuple[Int64Array, Int64Array, int]:
+        """Return copies of ``ends`` and ``amounts`` with ``space`` entries to spare, and how many are in use.
+
+        A job that has outlived its estimate ends ``OVERDUE`` from now.
+        """
+        count = len(self.ends)
+        ends = np.empty(count + space, np.int64)
+        amounts = np.empty(count + space, np.int64)
+        ends[:count] = self.ends
+        amounts[:count] = self.amounts
+        late = int(np.searchsorted(self.ends, self.now))
+        if late:
+            ends[:late] = self.now + OVERDUE
+            order = np.argsort(ends[:count], kind="stable")
+            ends[:count] = ends[:count][order]
+            amounts[:count] = amounts[:count][order]
+        return ends, amounts, count
+
+    def expected_end(self, run: Run) -> int:
+        """Return when a running job ends by its estimate; an overdue one ends ``OVERDUE`` from now."""
+        return run.expected_end if run.expected_end >= self.now else self.now + OVERDUE

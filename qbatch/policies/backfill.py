@@ -1,0 +1,179 @@
+"""FCFS, EASY and the depth-K hybrid: an order and a number of reservations, forgotten after each pass.
+
+Source: Feitelson and Weil 1998, "Utilization and Predictability in Scheduling the IBM SP2 with Backfilling",
+sections 1 and 2.2; Lifka 1995 for EASY.  Backfilling is one number, the reservation depth: 0 is first fit, 1 is
+EASY, more is a hybrid, all is conservative backfilling from scratch.
+
+On a machine where the number of free processors alone decides what fits, a pass is one compiled kernel.  On a
+machine of several hosts that a job cannot span, or that counts memory, the same scan runs over a profile of each
+host; it starts a job on the host with the fewest free processors, then in host order (spec/papers.md 3.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from qbatch.model.actions import Action, Chunk, Start
+from qbatch.model.job import Job
+from qbatch.model.reasons import COULD_START, Reason
+from qbatch.planning.hosts import HostProfiles
+from qbatch.planning.kernels.order import FCFS as BY_SUBMISSION
+from qbatch.planning.kernels.order import ORDERS, ordered
+from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
+from qbatch.planning.kernels.plan import booked
+from qbatch.planning.kernels.profile import FOREVER, new_profile
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.policy import PassLoop
+from qbatch.planning.view import View
+
+ALL = 1_000_000
+"""A depth deeper than any queue."""
+
+
+class Backfill:
+    """A list scheduler: looks through the queue in an order, and keeps ``depth`` reservations ahead of whom it starts.
+
+    ``which``: ``fcfs`` (stop at the first that does not fit), ``easy`` (depth 1 by shadow time and extra
+    processors) or ``hybrid`` (``depth`` reservations on a profile).
+    """
+
+    def __init__(self, name: str, which: str, depth: int, order: str) -> None:
+        self.name = name
+        self.which = which
+        self.depth = depth
+        self.order = order
+        self.loop = PassLoop(which, depth, order)
+
+    def decide(self, view: View) -> Iterable[Action]:
+        """Make one pass."""
+        if len(view.queue) == 0 or max(view.free) == 0:
+            return []
+        waiting = self._in_order(view)
+        if view.machine.is_one_pool:
+            return [Start(row) for row in self._kernel_pass(view, waiting)]
+        return list(self._hosts_pass(view, waiting))
+
+    def _in_order(self, view: View) -> Int64Array:
+        order = ORDERS[self.order]
+        if order == BY_SUBMISSION:
+            return view.queue
+        columns = view.columns
+        found: Int64Array = ordered(
+            order, view.now, view.queue, 0, len(view.queue), columns.submit, columns.estimate
+        )
+        return found
+
+    def _kernel_pass(self, view: View, waiting: Int64Array) -> list[int]:
+        columns, end = view.columns, len(waiting)
+        space = min(end, view.free_procs)
+        ends, amounts, running = view.expected_ends(space)
+        started = np.empty(space, np.int64)
+        common = (columns.procs, columns.estimate)
+        if self.which == "fcfs":
+            count = fcfs_pass(
+                view.now, waiting, 0, end, *common, view.free_procs, ends, amounts, running, started
+            )
+        elif self.which == "easy":
+            is_static = ORDERS[self.order] == BY_SUBMISSION
+            new = end - len(view.arrived) if view.only_arrivals and is_static and not view.is_late else 0
+            count = easy_pass(
+                view.now, waiting, 0, end, new, *common, view.free_procs, ends, amounts, running, started
+            )
+        else:
+            profile = new_profile(0, view.now, 4 * (running + space + min(self.depth, end)) + 16)
+            count = hybrid_pass(
+                view.now, waiting, 0, end, self.depth, *common, profile, view.free_procs, ends, amounts, running, started
+            )
+        rows: list[int] = started[:count].tolist()
+        return rows
+
+    def _hosts_pass(self, view: View, waiting: Int64Array) -> Iterator[Start]:
+        profiles = HostProfiles(view)
+        free = list(view.free)
+        free_memory = list(view.free_memory)
+        reserved = 0
+        for row in waiting.tolist():
+            job = view.jobs[row]
+            host = _start_host(view, profiles, job, free, free_memory)
+            if host is not None:
+                memory = job.memory if view.machine.hosts[host].memory else 0
+                profiles.reserve(host, view.now, view.now + job.estimate, job.procs, memory)
+                free[host] -= job.procs
+                free_memory[host] -= memory
+                yield Start(row, (Chunk(host, job.procs, memory),))
+            elif self.which == "fcfs":
+                return
+            elif reserved < self.depth:
+                start, host = earliest_host(view, profiles, job, free)
+                profiles.reserve(host, start, start + booked(job.estimate), job.procs, job.memory)
+                reserved += 1
+
+    def explain(self, view: View, row: int) -> Reason:
+        """Say why a waiting job did not start in the pass just over."""
+        job = view.jobs[row]
+        waiting = self._in_order(view).tolist()
+        ahead = waiting[: waiting.index(row)]
+        if view.machine.is_one_pool and job.procs > view.free_procs:
+            text = f"needs {job.procs} processors, {view.free_procs} are free"
+            return self._no("processors", text, {"procs": job.procs, "free": view.free_procs})
+        would_start = {action.row for action in self.decide(view) if isinstance(action, Start)}
+        if row in would_start:
+            return self._no(COULD_START, "could start now", {})
+        if self.which == "fcfs" and ahead:
+            head = view.jobs[ahead[0]]
+            text = f"job {head.number} is ahead and needs {head.procs} processors, {view.free_procs} are free"
+            return self._no("order", text, {"procs": head.procs, "free": view.free_procs}, (ahead[0],))
+        if view.machine.is_one_pool and ahead:
+            return self._held_back(view, job, ahead[0])
+        text = f"no host has {job.procs} processors and {job.memory} bytes free for its {job.estimate / 1e6:g} s"
+        return self._no("host", text, {"procs": job.procs, "memory": job.memory})
+
+    def _held_back(self, view: View, job: Job, head_row: int) -> Reason:
+        head = view.jobs[head_row]
+        ends, amounts, count = view.expected_ends(0)
+        available, shadow, place = view.free_procs, view.now, 0
+        while available < head.procs and place < count:
+            shadow = int(ends[place])
+            while place < count and ends[place] == shadow:
+                available += int(amounts[place])
+                place += 1
+        extra = available - head.procs
+        numbers = {"shadow": shadow, "extra": extra, "procs": job.procs, "expected_end": view.now + job.estimate}
+        if self.depth == 1:
+            text = (
+                f"would delay job {head.number}, which is to start by {shadow / 1e6:g} s: it would run until "
+                f"{(view.now + job.estimate) / 1e6:g} s on {job.procs} processors and {extra} are extra then"
+            )
+        else:
+            text = f"would delay one of the first {self.depth} jobs in the queue, which have reservations"
+        return self._no("reservation", text, numbers, (head_row,))
+
+    def _no(self, code: str, text: str, numbers: dict[str, int], blocked_by: tuple[int, ...] = ()) -> Reason:
+        return Reason(code, self.name, text, numbers, blocked_by)
+
+
+def _start_host(
+    view: View, profiles: HostProfiles, job: Job, free: list[int], free_memory: list[int]
+) -> int | None:
+    """Return the host to start a job on now: fewest free processors, then host order; None if none has room."""
+    best = None
+    for host, spec in enumerate(view.machine.hosts):
+        has_room = free[host] >= job.procs and (not spec.memory or free_memory[host] >= job.memory)
+        if has_room and (best is None or free[host] < free[best]):
+            end = view.now + job.estimate
+            if end == view.now or profiles.fits(host, view.now, end, job.procs, job.memory):
+                best = host
+    return best
+
+
+def earliest_host(view: View, profiles: HostProfiles, job: Job, free: list[int]) -> tuple[int, int]:
+    """Return the earliest start over the hosts and its host; ties: fewest free processors now, then host order."""
+    duration = booked(job.estimate)
+    best = (FOREVER, FOREVER, 0)
+    for host, spec in enumerate(view.machine.hosts):
+        if job.procs <= spec.cpus and (not spec.memory or job.memory <= spec.memory):
+            start = profiles.earliest(host, job.procs, job.memory, duration, view.now)
+            best = min(best, (start, free[host], host))
+    return best[0], best[2]

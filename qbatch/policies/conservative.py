@@ -1,0 +1,257 @@
+"""Conservative backfilling: a reservation for every job on arrival, kept, and compressed when a job ends early.
+
+Source: Feitelson and Weil 1998, sections 2.1 and 2.2 (Figures 2 to 4).  ``compress`` says what happens when a job
+ends before its estimate:
+
+* ``arrival`` (default): one sweep in order of arrival; each job is put back at its earliest feasible instant;
+* ``start``: the same in order of planned start;
+* ``none``: the plan stays; only later arrivals use the holes;
+* ``scratch``: all reservations are forgotten and made anew in order of arrival, which breaks promises (Fig. 4).
+
+Every job is promised its planned start; the promise only moves earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from qbatch.model.actions import Action, Chunk, Promise, Start, WakeAt
+from qbatch.model.machine import Machine
+from qbatch.model.reasons import COULD_START, Reason
+from qbatch.planning.hosts import HostProfiles
+from qbatch.planning.kernels import plan
+from qbatch.planning.kernels.profile import FOREVER, add, forget_before, grown, has_room, new_profile
+from qbatch.planning.policy import PlanLoop
+from qbatch.planning.view import View
+from qbatch.policies.backfill import earliest_host
+
+
+class Conservative:
+    """Conservative backfilling with one way of compressing the plan."""
+
+    def __init__(self, name: str, compress: str) -> None:
+        self.name = name
+        self.compress = compress
+        self.loop = PlanLoop(compress)
+
+    def new_memory(self, machine: Machine) -> PoolPlan | HostPlan:
+        """Return an empty plan: arrays for one pool of processors, a dictionary for hosts that a job cannot span."""
+        return PoolPlan(machine.procs) if machine.is_one_pool else HostPlan()
+
+    def decide(self, view: View) -> Iterable[Action]:
+        """Give back what ended, compress, place arrivals, start what is due."""
+        memory: PoolPlan | HostPlan = view.memory
+        memory.follow(view)
+        ended_early = any(_ended_early(view, row) for row in view.finished)
+        if view.is_late:
+            memory.start_over(view)
+        elif ended_early or view.withdrawn:
+            memory.compress(self.compress, view)
+        memory.arrive(view)
+        actions: list[Action] = [Promise(row, start) for row, start in memory.news()]
+        actions += memory.take_due(view)
+        upcoming = memory.next_start()
+        if upcoming is not None:
+            actions.append(WakeAt(upcoming))
+        return actions
+
+    def explain(self, view: View, row: int) -> Reason:
+        """Say when a waiting job is planned to start, and that nothing can start it earlier."""
+        job = view.jobs[row]
+        start = view.memory.planned_start(row)
+        ahead = tuple(view.queue[view.queue < row][:10].tolist())
+        if start <= view.now:
+            return Reason(COULD_START, self.name, "could start now")
+        if job.procs > view.free_procs:
+            text = f"needs {job.procs} processors, {view.free_procs} are free; planned for {start / 1e6:g} s"
+            return Reason("processors", self.name, text, {"procs": job.procs, "free": view.free_procs, "planned": start})
+        text = f"planned for {start / 1e6:g} s: starting now would delay a job that was promised a start"
+        return Reason("reservation", self.name, text, {"planned": start, "procs": job.procs}, ahead)
+
+
+def _ended_early(view: View, row: int) -> bool:
+    return int(view.columns.started[row]) + view.jobs[row].estimate > view.now
+
+
+class PoolPlan:
+    """The plan for one pool of processors: the arrays of :mod:`qbatch.planning.kernels.plan`."""
+
+    def __init__(self, procs: int) -> None:
+        self.procs = procs
+        self.told = np.full(64, FOREVER, np.int64)
+        self.queue = np.empty((64, 4), np.int64)
+        self.place = np.full(64, plan.NOBODY, np.int64)
+        self.starts = np.empty((256, 2), np.int64)
+        self.released = np.empty((plan.RELEASES, 2), np.int64)
+        self.state = np.zeros(plan.STATE, np.int64)
+        self.profile = new_profile(procs, 0, 64)
+        self.is_begun = False
+
+    def _room(self) -> None:
+        if not has_room(self.profile, 4):
+            self.profile = grown(self.profile)
+
+    def follow(self, view: View) -> None:
+        """Bring the profile up to date with what ended and what was taken back."""
+        if not self.is_begun:
+            self.profile = new_profile(self.procs, view.now, 64)
+            self.is_begun = True
+        forget_before(self.profile, view.now)
+        for row in view.finished:
+            self._room()
+            job = view.jobs[row]
+            end = int(view.columns.started[row]) + plan.booked(job.estimate)
+            plan.release(self.released, self.state, self.profile, view.now, end, job.procs)
+        for row in view.withdrawn:
+            if 0 <= row < len(self.place) and self.place[row] >= 0:
+                self._room()
+                where = self.place[row]
+                start, duration = int(self.queue[where, plan.START]), int(self.queue[where, plan.BOOKED])
+                plan.leave_queue(self.queue, self.place, self.state, row)
+                plan.release(self.released, self.state, self.profile, start, start + duration, view.jobs[row].procs)
+
+    def start_over(self, view: View) -> None:
+        """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
+        ends, amounts, count = view.expected_ends(0)
+        self.profile = new_profile(view.free_procs, view.now, 4 * (count + int(plan.queued(self.state))) + 64)
+        for end, amount in zip(ends.tolist(), amounts.tolist(), strict=True):
+            add(self.profile, end, FOREVER, amount)
+        self.state[plan.RELEASED] = 0
+        self.profile = plan.place_anew(self.queue, self.place, self.starts, self.state, self.profile, view.now)
+
+    def compress(self, how: str, view: View) -> None:
+        """Move reservations earlier, in the given way."""
+        arrays = (self.queue, self.place, self.starts, self.released, self.state, self.profile, view.now)
+        if how in ("arrival", "start"):
+            self.profile = plan.compress(how == "start", *arrays)
+        elif how == "scratch":
+            self.profile = plan.replan(*arrays)
+
+    def arrive(self, view: View) -> None:
+        """Give each arrival the earliest reservation."""
+        for row in view.arrived:
+            self._room()
+            self._grow(row)
+            job = view.jobs[row]
+            plan.enqueue(
+                self.queue, self.place, self.starts, self.state, self.profile, row, job.procs, job.estimate, view.now
+            )
+
+    def _grow(self, row: int) -> None:
+        if row >= len(self.place):
+            more = max(2 * len(self.place), row + 1) - len(self.place)
+            self.place = np.concatenate([self.place, np.full(more, plan.NOBODY, np.int64)])
+            self.told = np.concatenate([self.told, np.full(more, FOREVER, np.int64)])
+        if self.state[plan.QUEUED] == len(self.queue):
+            self.queue = np.concatenate([self.queue, np.empty_like(self.queue)])
+            self.starts = np.concatenate([self.starts, np.empty_like(self.starts)])
+
+    def news(self) -> list[tuple[int, int]]:
+        """Return the rows whose planned start is earlier than they were told, and note that they were told."""
+        waiting = self.queue[plan.waiting_places(self.queue, self.state)]
+        news = waiting[waiting[:, plan.START] < self.told[waiting[:, plan.ROW]]]
+        self.told[news[:, plan.ROW]] = news[:, plan.START]
+        return list(zip(news[:, plan.ROW].tolist(), news[:, plan.START].tolist(), strict=True))
+
+    def take_due(self, view: View) -> list[Start]:
+        """Take the rows whose time has come out of the plan."""
+        due = []
+        while True:
+            row = int(plan.take_due(self.queue, self.place, self.starts, self.state, view.now))
+            if row == plan.NOBODY:
+                return due
+            due.append(Start(row))
+
+    def next_start(self) -> int | None:
+        """Return the earliest planned start, or None."""
+        start = int(plan.next_start(self.queue, self.place, self.starts, self.state))
+        return None if start == FOREVER else start
+
+    def planned_start(self, row: int) -> int:
+        """Return the planned start of a waiting row."""
+        return int(self.queue[self.place[row], plan.START])
+
+
+class HostPlan:
+    """The plan for hosts that a job cannot span: planned (start, host) of each waiting row, in order of arrival."""
+
+    def __init__(self) -> None:
+        self.told: dict[int, int] = {}
+        self.plan: dict[int, tuple[int, int]] = {}
+
+    def follow(self, view: View) -> None:
+        """Forget what was taken back; the profiles are made anew for each use."""
+        for row in view.withdrawn:
+            self.plan.pop(row, None)
+            self.told.pop(row, None)
+
+    def start_over(self, view: View) -> None:
+        """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
+        self.compress("scratch", view)
+
+    def _profiles(self, view: View) -> HostProfiles:
+        profiles = HostProfiles(view)
+        for row in view.running:
+            # A booking is at least a second, and a zero estimate is still there.
+            run, job = view.running[row], view.jobs[row]
+            end = run.since + plan.booked(job.estimate)
+            for chunk in run.allocation:
+                profiles.reserve(chunk.host, view.expected_end(run), end, chunk.procs, chunk.memory)
+        return profiles
+
+    def _book(self, profiles: HostProfiles, view: View, row: int, sign: int) -> None:
+        job, (start, host) = view.jobs[row], self.plan[row]
+        profiles.reserve(host, start, start + plan.booked(job.estimate), sign * job.procs, sign * job.memory)
+
+    def compress(self, how: str, view: View) -> None:
+        """Move reservations earlier, in the given way."""
+        if how == "none":
+            return
+        profiles = self._profiles(view)
+        order = list(self.plan) if how != "start" else sorted(self.plan, key=lambda row: (self.plan[row][0], row))
+        if how != "scratch":
+            for row in order:
+                self._book(profiles, view, row, 1)
+        for row in order:
+            if how != "scratch":
+                self._book(profiles, view, row, -1)
+            found = earliest_host(view, profiles, view.jobs[row], list(view.free))
+            if how == "scratch" or found[0] < self.plan[row][0]:
+                self.plan[row] = found
+            self._book(profiles, view, row, 1)
+
+    def arrive(self, view: View) -> None:
+        """Give each arrival the earliest reservation."""
+        if not view.arrived:
+            return
+        profiles = self._profiles(view)
+        for row in self.plan:
+            self._book(profiles, view, row, 1)
+        for row in view.arrived:
+            self.plan[row] = earliest_host(view, profiles, view.jobs[row], list(view.free))
+            self._book(profiles, view, row, 1)
+
+    def news(self) -> list[tuple[int, int]]:
+        """Return the rows whose planned start is earlier than they were told, and note that they were told."""
+        news = [(row, start) for row, (start, _) in self.plan.items() if start < self.told.get(row, FOREVER)]
+        self.told.update(news)
+        return news
+
+    def take_due(self, view: View) -> list[Start]:
+        """Take the rows whose time has come out of the plan."""
+        due = []
+        for row in [row for row, (start, _) in self.plan.items() if start <= view.now]:
+            job, host = view.jobs[row], self.plan.pop(row)[1]
+            memory = job.memory if view.machine.hosts[host].memory else 0
+            due.append(Start(row, (Chunk(host, job.procs, memory),)))
+        return due
+
+    def next_start(self) -> int | None:
+        """Return the earliest planned start, or None."""
+        return min((start for start, _ in self.plan.values()), default=None)
+
+    def planned_start(self, row: int) -> int:
+        """Return the planned start of a waiting row."""
+        return self.plan[row][0]

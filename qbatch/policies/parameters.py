@@ -1,0 +1,82 @@
+"""Parameters of policies: by name, typed, bounded, documented."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.model.errors import UsageError, suggestion
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """A parameter that is a whole number in a range."""
+
+    name: str
+    default: int
+    least: int
+    most: int
+    meaning: str
+
+    @property
+    def values(self) -> str:
+        """The values that it takes, in words."""
+        return f"{self.least} to {self.most}"
+
+    def read(self, text: str, where: str) -> int:
+        """Return the value of a text, or raise ``UsageError``."""
+        try:
+            value = int(text)
+        except ValueError:
+            value = self.least - 1
+        if not self.least <= value <= self.most:
+            raise UsageError(f"{where}: {self.name}={text} is not a whole number from {self.values}")
+        return value
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A parameter that is one of a few words."""
+
+    name: str
+    default: str
+    choices: tuple[str, ...]
+    meaning: str
+
+    @property
+    def values(self) -> str:
+        """The values that it takes, in words."""
+        return ", ".join(self.choices)
+
+    def read(self, text: str, where: str) -> str:
+        """Return the value of a text, or raise ``UsageError``."""
+        if text not in self.choices:
+            raise UsageError(
+                f"{where}: {self.name}={text} is not one of {self.values}{suggestion(text, self.choices)}"
+            )
+        return text
+
+
+Parameter = Whole | Choice
+
+
+def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) -> dict[str, int | str]:
+    """Return the values for ``key=value`` texts, defaults filled in.
+
+    Raises:
+        UsageError: naming the parameter, the reason, and the nearest known name.
+    """
+    by_name = {parameter.name: parameter for parameter in known}
+    values: dict[str, int | str] = {parameter.name: parameter.default for parameter in known}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            raise UsageError(f"{where}: {pair!r} is no parameter; write name=value")
+        if name not in by_name:
+            takes = f"it takes {', '.join(by_name)}" if by_name else "it takes none"
+            raise UsageError(f"{where}: no parameter {name!r}{suggestion(name, by_name)} ({takes})")
+        values[name] = by_name[name].read(text, where)
+    return values
+
+
+def canonical_name(name: str, values: dict[str, int | str], known: tuple[Parameter, ...]) -> str:
+    """Return ``name:key=value,...`` with the parameters that differ from their defaults, in the order of ``known``."""
+    changed = [f"{each.name}={values[each.name]}" for each in known if values[each.name] != each.default]
+    return f"{name}:{','.join(changed)}" if changed else name

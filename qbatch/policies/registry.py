@@ -1,0 +1,135 @@
+"""The registry: which policies there are, what they are called, where they come from, what they take.
+
+``load_policy`` reads ``NAME``, ``NAME:key=value,key=value``, and for a policy of a user's own ``module:Class`` or a
+name from the entry point group ``qbatch.policies``, both with parameters after a further colon.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import msgspec
+
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.planning.kernels.order import ORDERS
+from qbatch.planning.policy import Policy
+from qbatch.policies.backfill import Backfill
+from qbatch.policies.conservative import Conservative
+from qbatch.policies.parameters import Choice, Parameter, Whole, canonical_name, read_parameters
+
+GROUP = "qbatch.policies"
+"""The entry point group in which a package announces policies of its own."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One registered policy: how to make it, what it does, its source, its parameters."""
+
+    make: Callable[..., Policy]
+    meaning: str
+    source: str
+    parameters: tuple[Parameter, ...] = ()
+
+
+_FW98 = "Feitelson and Weil 1998"
+_ORDER = Choice("order", "fcfs", tuple(ORDERS), "in which order the queue is looked through")
+_DEPTH = Whole("depth", 2, 0, 1_000_000, "how many jobs that cannot start get a reservation in a pass")
+_COMPRESS = Choice(
+    "compress", "arrival", ("arrival", "start", "none", "scratch"), "what happens when a job ends before its estimate"
+)
+
+POLICIES: dict[str, Entry] = {
+    "fcfs": Entry(
+        lambda name, order: Backfill(name, "fcfs", 0, order),
+        "starts jobs in order and stops at the first that does not fit",
+        f"{_FW98}, section 1",
+        (_ORDER,),
+    ),
+    "easy": Entry(
+        lambda name, order: Backfill(name, "easy", 1, order),
+        "backfills whatever does not delay the first job of the queue",
+        f"{_FW98}, section 2.2, Fig. 5; Lifka 1995",
+        (_ORDER,),
+    ),
+    "hybrid": Entry(
+        lambda name, depth, order: Backfill(name, "hybrid", depth, order),
+        "backfills whatever does not delay the first DEPTH jobs that cannot start",
+        f"{_FW98}, section 2 (between EASY, depth 1, and conservative from scratch)",
+        (_DEPTH, _ORDER),
+    ),
+    "conservative": Entry(
+        Conservative,
+        "reserves for every job on arrival, delays nobody, keeps its promises",
+        f"{_FW98}, section 2.1, Figs. 2 to 4",
+        (_COMPRESS,),
+    ),
+}
+"""The policies of qbatch, by name."""
+
+
+def load_policy(text: str) -> Policy:
+    """Return the policy that a text such as ``hybrid:depth=4`` or ``mine:Smallest`` names.
+
+    Raises:
+        UsageError: for an unknown name or parameter (with the nearest known one), or a class that cannot be loaded.
+    """
+    head, _, tail = text.partition(":")
+    if head in POLICIES:
+        entry = POLICIES[head]
+        pairs = [pair for pair in tail.split(",") if pair]
+        values = read_parameters(pairs, entry.parameters, f"policy {text!r}")
+        policy: Policy = entry.make(canonical_name(head, values, entry.parameters), **values)
+        return policy
+    announced = {point.name: point for point in entry_points(group=GROUP)}
+    if head in announced:
+        return _announced(announced[head], tail, text)
+    if tail and "=" not in tail.partition(":")[0]:
+        return _own(head, tail, text)
+    known = [*POLICIES, *announced]
+    raise UsageError(
+        f"policy {text!r}: there is no policy {head!r}{suggestion(head, known)} (known: {', '.join(known)}; "
+        "or module:Class for one of your own)"
+    )
+
+
+def _announced(point: EntryPoint, tail: str, text: str) -> Policy:
+    try:
+        made = point.load()
+    except Exception as error:
+        raise UsageError(f"policy {text!r}: entry point {point.value!r} cannot be loaded: {_one_line(error)}") from error
+    return _make(made, tail, text)
+
+
+def _own(module: str, tail: str, text: str) -> Policy:
+    name, _, parameters = tail.partition(":")
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except AttributeError as error:
+        raise UsageError(f"policy {text!r}: module {module!r} has no {name!r}") from error
+    except Exception as error:
+        raise UsageError(f"policy {text!r}: module {module!r} cannot be imported: {_one_line(error)}") from error
+    return _make(made, parameters, text)
+
+
+def _make(made: Any, parameters: str, text: str) -> Policy:
+    """Call a policy class with its parameters, as whole numbers where they look like it."""
+    values: dict[str, int | str] = {}
+    for pair in (pair for pair in parameters.split(",") if pair):
+        key, sign, value = pair.partition("=")
+        if not sign or not key.isidentifier():
+            raise UsageError(f"policy {text!r}: {pair!r} is no parameter; write name=value")
+        values[key] = int(value) if value.lstrip("-").isdecimal() else value
+    try:
+        policy = made(**values)
+    except Exception as error:
+        raise UsageError(f"policy {text!r}: cannot be made: {_one_line(error)}") from error
+    if not callable(getattr(policy, "decide", None)):
+        raise UsageError(f"policy {text!r}: {type(policy).__name__} has no method decide(view)")
+    own: Policy = policy
+    return own
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]

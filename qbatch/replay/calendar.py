@@ -1,0 +1,168 @@
+"""The event calendar around the engine: arrivals, completions, timers; the executor of virtual time.
+
+The calendar knows how long each job really runs, the engine does not.  It launches what the engine's actions say,
+keeps account of work through suspensions and resizes (linear speedup: work is processors times time), and tells
+the engine of each end on the instant at which it is due.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+import numpy as np
+
+from qbatch.engine import Engine, Round
+from qbatch.model.actions import Promise, Resize, Resume, Start, Suspend
+from qbatch.model.events import Event, Finished, Submitted, Woken
+from qbatch.model.job import Job
+from qbatch.model.machine import Machine
+from qbatch.model.record import KINDS, NO_PROMISE, Schedule, Workload
+from qbatch.planning.policy import Policy, name_of
+
+Observer = Callable[[Engine, Round], None]
+"""Called after every round."""
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the rows that have arrived and the instant reached."""
+
+_PROGRESS_EVERY = 2000
+
+
+class Calendar:
+    """Replays one workload through one engine.
+
+    Args:
+        workload: jobs in order of sequence.
+        machine: where they run.
+        policy: decides.
+        is_audited: check the engine's invariants after every round.
+    """
+
+    def __init__(self, workload: Workload, machine: Machine, policy: Policy, *, is_audited: bool = False) -> None:
+        rows = len(workload)
+        self.workload = workload
+        self.engine = Engine(machine, policy, is_audited=is_audited)
+        self.start = np.full(rows, -1, np.int64)
+        self.end = np.full(rows, -1, np.int64)
+        self.kind = np.zeros(rows, np.int8)
+        self.promise = np.full(rows, NO_PROMISE, np.int64)
+        self.first_promise = np.full(rows, NO_PROMISE, np.int64)
+        self.queue_max = 0
+        self._policy = policy
+        self._arrived = 0
+        self._ends: list[tuple[int, int, int]] = []
+        self._launch = np.zeros(rows, np.int64)
+        self._going: dict[int, tuple[int, int]] = {}
+        self._work: dict[int, int] = {}
+
+    def run(self, observe: Observer | None = None, progress: Progress | None = None) -> Schedule:
+        """Run to the end and return the schedule.
+
+        Raises:
+            DecisionError: if the policy asks for something that may not happen, or leaves a job for ever.
+            AuditError: if an invariant does not hold (audited runs).
+        """
+        count = 0
+        while (instant := self._next_instant()) is not None:
+            done = self.engine.handle(instant, self._due(instant))
+            self._account(done)
+            if observe is not None:
+                observe(self.engine, done)
+            count += 1
+            if progress is not None and count % _PROGRESS_EVERY == 0:
+                progress(self._arrived, instant)
+        return Schedule(
+            self.workload,
+            name_of(self._policy),
+            self.start,
+            self.kind,
+            self.promise,
+            self.first_promise,
+            self.end,
+            self.queue_max,
+        )
+
+    def _next_instant(self) -> int | None:
+        while self._ends and self._launch[self._ends[0][1]] != self._ends[0][2]:
+            heapq.heappop(self._ends)
+        timer = self.engine.next_timer()
+        waits = len(self.engine.view().queue) > 0 if timer is None else True
+        candidates = [] if timer is None or not (waits or self._going) else [timer]
+        if self._ends:
+            candidates.append(self._ends[0][0])
+        if self._arrived < len(self.workload):
+            candidates.append(int(self.workload.submit[self._arrived]))
+        return min(candidates) if candidates else None
+
+    def _due(self, instant: int) -> list[Event]:
+        events: list[Event] = []
+        while self._ends and self._ends[0][0] == instant:
+            _, row, launch = heapq.heappop(self._ends)
+            if self._launch[row] == launch:
+                events.append(Finished(row))
+        if self.engine.next_timer() == instant:
+            events.append(Woken())
+        work = self.workload
+        while self._arrived < len(work) and work.submit[self._arrived] == instant:
+            events.append(Submitted(self._job(self._arrived)))
+            self._arrived += 1
+        return events
+
+    def _job(self, row: int) -> Job:
+        work = self.workload
+        return Job(
+            number=row,
+            submit=int(work.submit[row]),
+            procs=int(work.procs[row]),
+            estimate=int(work.estimate[row]),
+            memory=int(work.memory[row]),
+            user=int(work.user[row]),
+            group=int(work.group[row]),
+            queue=int(work.queue[row]),
+        )
+
+    def _account(self, done: Round) -> None:
+        for row in done.finished:
+            self.end[row] = done.at
+            self._going.pop(row, None)
+            self._work.pop(row, None)
+        for row in done.stopped:
+            self._pause(row, done.at)
+        started = []
+        for action in done.actions:
+            match action:
+                case Start():
+                    self.start[action.row] = done.at
+                    started.append(action.row)
+                    self._go(action.row, sum(chunk.procs for chunk in action.allocation), done.at)
+                case Resume():
+                    self._go(action.row, self.engine.view().running[action.row].procs, done.at)
+                case Suspend():
+                    self._pause(action.row, done.at)
+                case Resize():
+                    self._pause(action.row, done.at)
+                    self._go(action.row, action.procs, done.at)
+                case Promise():
+                    self.promise[action.row] = action.at
+                    if self.first_promise[action.row] == NO_PROMISE:
+                        self.first_promise[action.row] = action.at
+                case _:
+                    pass
+        for row in started:
+            is_backfilled = done.first_waiting is not None and done.first_waiting < row
+            kind = "backfilled" if is_backfilled else "immediate" if done.at == self.workload.submit[row] else "in_order"
+            self.kind[row] = KINDS.index(kind)
+        waiting = len(self.engine.view().queue) + len(started)
+        self.queue_max = max(self.queue_max, waiting)
+
+    def _go(self, row: int, procs: int, now: int) -> None:
+        work = self._work.setdefault(row, int(self.workload.run[row]) * int(self.workload.procs[row]))
+        self._launch[row] += 1
+        self._going[row] = (now, procs)
+        heapq.heappush(self._ends, (now - (-work // procs), row, int(self._launch[row])))
+
+    def _pause(self, row: int, now: int) -> None:
+        since, procs = self._going.pop(row)
+        self._work[row] = max(self._work[row] - (now - since) * procs, 0)
+        self._launch[row] += 1

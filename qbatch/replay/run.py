@@ -1,0 +1,106 @@
+"""Run one workload under one policy, compiled where the policy allows it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbatch.engine.audit import breaches
+from qbatch.model.errors import AuditError, UsageError
+from qbatch.model.machine import Machine
+from qbatch.model.record import NO_PROMISE, Schedule, Workload
+from qbatch.planning.policy import PassLoop, PlanLoop, Policy, loop_of, name_of
+from qbatch.replay.calendar import Calendar, Observer, Progress
+
+DRIVERS = ("auto", "compiled", "engine")
+"""Which driver replays: the compiled loop where there is one, that or nothing, or always the engine."""
+
+_BUDGET = 20_000
+"""Rounds between two looks at progress and interruption."""
+
+
+def run(
+    workload: Workload,
+    machine: Machine,
+    policy: Policy,
+    *,
+    driver: str = "auto",
+    is_audited: bool = False,
+    observe: Observer | None = None,
+    progress: Progress | None = None,
+) -> Schedule:
+    """Return the schedule that the policy makes of the workload on the machine.
+
+    Raises:
+        UsageError: ``driver="compiled"`` for a policy or a machine that has no compiled loop.
+        DecisionError: the policy asked for something that may not happen.
+        AuditError: an invariant does not hold (audited runs).
+    """
+    loop = loop_of(policy, machine)
+    if driver == "compiled" and loop is None:
+        raise UsageError(f"policy {name_of(policy)} has no compiled loop on this machine; leave out --driver compiled")
+    if driver == "engine" or loop is None or observe is not None:
+        schedule = Calendar(workload, machine, policy, is_audited=is_audited).run(observe, progress)
+    else:
+        schedule = _run_compiled(workload, machine.procs, loop, name_of(policy), progress)
+    if is_audited and machine.is_one_pool:
+        # A plan made from scratch owes no promise: it is there to show how promises break (Fig. 4).
+        found = [text for text in breaches(schedule) if "after its promise" not in text or not _breaks_promises(loop)]
+        if found:
+            raise AuditError(f"audit of {schedule.policy}: {found[0]}")
+    return schedule
+
+
+def _breaks_promises(loop: PassLoop | PlanLoop | None) -> bool:
+    return isinstance(loop, PlanLoop) and loop.compression == "scratch"
+
+
+def _run_compiled(
+    workload: Workload, procs: int, loop: PassLoop | PlanLoop, name: str, progress: Progress | None
+) -> Schedule:
+    # The kernels load in a tenth of a second and compile in seconds: only who needs them pays.
+    from qbatch.planning.kernels import plan
+    from qbatch.planning.kernels.order import ORDERS
+    from qbatch.planning.kernels.profile import new_profile
+    from qbatch.replay.kernels import loops
+
+    rows = len(workload)
+    space = min(rows, procs) + 1
+    start = np.full(rows, -1, np.int64)
+    kind = np.zeros(rows, np.int8)
+    counts = np.zeros(8, np.int64)
+    counts[loops.FREE_NOW] = procs
+    endings = np.empty((space, 2), np.int64)
+    columns = (workload.submit, workload.procs, workload.estimate, workload.run)
+    promise = first_promise = np.broadcast_to(np.int64(NO_PROMISE), rows)
+
+    def tell() -> None:
+        if progress is not None:
+            progress(int(counts[loops.ARRIVED]), int(counts[loops.NOW]))
+
+    if isinstance(loop, PassLoop):
+        ends, amounts, started = (np.empty(space, np.int64) for _ in range(3))
+        waiting = np.empty(rows, np.int64)
+        which = {"fcfs": loops.PASS_FCFS, "easy": loops.PASS_EASY, "hybrid": loops.PASS_HYBRID}[loop.which]
+        state = (counts, endings, ends, amounts, waiting, started, start, kind)
+        while not loops.run_passes(which, loop.depth, ORDERS[loop.order], *columns, *state, _BUDGET):
+            tell()
+    else:
+        how = ("none", "arrival", "start", "scratch").index(loop.compression)
+        promise, first_promise = np.full(rows, NO_PROMISE, np.int64), np.full(rows, NO_PROMISE, np.int64)
+        arrays = (
+            np.empty((rows, 4), np.int64),
+            np.full(rows, plan.NOBODY, np.int64),
+            np.empty((2 * rows + 64, 2), np.int64),
+            np.empty((plan.RELEASES, 2), np.int64),
+            np.zeros(plan.STATE, np.int64),
+        )
+        profile = new_profile(procs, int(workload.submit[0]), 256)
+        is_done = False
+        while not is_done:
+            is_done, profile = loops.run_plan(
+                how, *columns, counts, endings, *arrays, profile, start, kind, promise, first_promise, _BUDGET
+            )
+            tell()
+    return Schedule(
+        workload, name, start, kind, promise, first_promise, start + workload.run, int(counts[loops.LONGEST])
+    )

@@ -1,0 +1,303 @@
+"""Job rows: one row per job that ran, in order of start, as CSV or Parquet (design.md, "What the outside sees").
+
+Times are seconds of the log's own clock in the file and integer microseconds in memory.  Parquet keeps fractions of
+seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds are 64-bit integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64Array, Schedule
+from qbatch.reports.table import BLOCK_ROWS, Block, arrow, read_blocks
+
+COLUMNS = (
+    "job_id", "submit", "start", "end", "procs", "estimate", "run", "wait", "slowdown", "bounded_slowdown",
+    "kind", "promise", "user", "group", "queue", "policy", "first_promise", "sequence", "counted",
+)  # fmt: skip
+"""The columns of job rows, in order."""
+
+SUFFIXES = (".csv", ".parquet")
+"""The forms in which job rows are written."""
+
+BOUND = 10 * MICROSECONDS
+"""The run time below which bounded slowdown takes a job to have run this long."""
+
+ABSENT = -1
+"""What a column holds for a job without a promise, user, group, queue or known kind."""
+
+_TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise")
+_RATIOS = ("slowdown", "bounded_slowdown")
+_MAY_LACK = ("promise", "first_promise", "user", "group", "queue")
+
+Chunk = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRows:
+    """The jobs that one policy ran, as columns; times in integer microseconds, ``ABSENT`` where nothing is known.
+
+    ``kind`` holds places in ``KINDS``; ``run`` is how long a job ran, and ``end - start`` is more when it was
+    suspended in between.
+    """
+
+    policy: str
+    job_id: Int64Array
+    submit: Int64Array
+    start: Int64Array
+    end: Int64Array
+    procs: Int64Array
+    estimate: Int64Array
+    run: Int64Array
+    kind: Int8Array
+    promise: Int64Array
+    first_promise: Int64Array
+    user: Int64Array
+    group: Int64Array
+    queue: Int64Array
+    sequence: Int64Array
+    counted: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    @property
+    def wait(self) -> Int64Array:
+        """How long each job waited."""
+        return self.start - self.submit
+
+    @property
+    def bounded_slowdown(self) -> NDArray[np.float64]:
+        """Response over run time, which counts as 10 s when it is less."""
+        return np.asarray((self.end - self.submit) / np.maximum(self.run, BOUND))
+
+    def taken(self, which: NDArray[Any]) -> JobRows:
+        """Return some of the rows: a mask, or indices."""
+        return replace(self, **{name: getattr(self, name)[which] for name in ROW_FIELDS})
+
+
+ROW_FIELDS = tuple(field.name for field in fields(JobRows) if field.name != "policy")
+"""The fields of ``JobRows`` that hold one value a job."""
+
+
+def job_rows_of(schedule: Schedule) -> JobRows:
+    """Return the rows of a schedule, as they would be read back from its file."""
+    columns = _columns(schedule, schedule.in_order_of_start())
+    return JobRows(policy=schedule.policy, **{name: columns[name] for name in ROW_FIELDS})
+
+
+def _columns(schedule: Schedule, rows: Int64Array) -> Chunk:
+    """Return the columns of some rows: times in microseconds, ratios as floats with NaN for none."""
+    work = schedule.workload
+    submit, start, end, run = work.submit[rows], schedule.start[rows], schedule.end[rows], work.run[rows]
+    response = end - submit
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slowdown = np.where(run > 0, response / run, np.nan)
+    return {
+        "job_id": work.number[rows],
+        "submit": submit,
+        "start": start,
+        "end": end,
+        "procs": work.procs[rows],
+        "estimate": work.estimate[rows],
+        "run": run,
+        "wait": start - submit,
+        "slowdown": slowdown,
+        "bounded_slowdown": response / np.maximum(run, BOUND),
+        "kind": schedule.kind[rows],
+        "promise": schedule.promise[rows],
+        "user": work.user[rows].astype(np.int64),
+        "group": work.group[rows].astype(np.int64),
+        "queue": work.queue[rows].astype(np.int64),
+        "first_promise": schedule.first_promise[rows],
+        "sequence": rows,
+        "counted": work.counted[rows],
+    }
+
+
+def _chunks(schedules: Iterable[Schedule]) -> Iterator[tuple[str, Chunk]]:
+    for schedule in schedules:
+        rows = schedule.in_order_of_start()
+        for first in range(0, len(rows), BLOCK_ROWS):
+            yield schedule.policy, _columns(schedule, rows[first : first + BLOCK_ROWS])
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule], suffix: str = ".csv") -> None:
+    """Write the job rows of one or more schedules, one after another, as ``.csv`` or ``.parquet``.
+
+    Raises:
+        UsageError: if the suffix is neither, or pyarrow is needed and missing.
+    """
+    if suffix.lower() == ".csv":
+        _write_csv(out, schedules)
+    elif suffix.lower() == ".parquet":
+        _write_parquet(out, schedules)
+    else:
+        raise UsageError(f"job rows are written as {' or '.join(SUFFIXES)}, not as {suffix or 'a file without suffix'}")
+
+
+def _write_csv(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
+    out.write(",".join(COLUMNS).encode() + b"\n")
+    for policy, chunk in _chunks(schedules):
+        texts = [_texts(name, policy, chunk) for name in COLUMNS]
+        out.write("\n".join(map(",".join, zip(*texts, strict=True))).encode() + b"\n")
+
+
+def _texts(name: str, policy: str, chunk: Chunk) -> Sequence[str]:
+    """Return a column as the texts of its cells."""
+    if name == "policy":
+        return [_quoted(policy)] * len(chunk["job_id"])
+    values = chunk[name]
+    if name == "kind":
+        return [KINDS[kind] for kind in values.tolist()]
+    if name in _RATIOS:
+        return ["" if ratio != ratio else f"{ratio:.6f}".rstrip("0").rstrip(".") for ratio in values.tolist()]
+    if name == "counted":
+        values = values.astype(np.int64)
+    texts = _second_texts(values) if name in _TIMES else list(map(str, values.tolist()))
+    if name in _MAY_LACK:
+        for row in np.flatnonzero(values < 0).tolist():
+            texts[row] = ""
+    return texts
+
+
+def _second_texts(times: Int64Array) -> list[str]:
+    seconds, rest = np.divmod(times, MICROSECONDS)
+    if not rest.any():
+        return list(map(str, seconds.tolist()))
+    pairs = zip(seconds.tolist(), rest.tolist(), strict=True)
+    return [f"{second}.{part:06d}".rstrip("0") if part else str(second) for second, part in pairs]
+
+
+def _quoted(word: str) -> str:
+    """Return a word as a CSV cell: in quotes where it would be read as more than one, or as nothing."""
+    if any(mark in word for mark in ',"\r\n'):
+        return '"' + word.replace('"', '""') + '"'
+    return word
+
+
+def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
+    pa = arrow("writing Parquet")
+    import pyarrow.parquet as pq
+
+    time = pa.int64() if all(map(_is_whole, schedules)) else pa.float64()
+    word = pa.dictionary(pa.int32(), pa.string())
+    types = dict.fromkeys(_TIMES, time) | dict.fromkeys(_RATIOS, pa.float64())
+    types |= {"kind": word, "policy": word, "counted": pa.bool_()}
+    schema = pa.schema([(name, types.get(name, pa.int64())) for name in COLUMNS])
+    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
+        for policy, chunk in _chunks(schedules):
+            cells = [_cells(pa, name, policy, chunk, schema.field(name).type) for name in COLUMNS]
+            writer.write_batch(pa.record_batch(cells, schema=schema))
+
+
+def _is_whole(schedule: Schedule) -> bool:
+    work = schedule.workload
+    columns = (work.submit, work.estimate, work.run, schedule.start, schedule.end)
+    promises = (schedule.promise, schedule.first_promise)
+    return not any((times % MICROSECONDS).any() for times in columns) and not any(
+        (times[times >= 0] % MICROSECONDS).any() for times in promises
+    )
+
+
+def _cells(pa: Any, name: str, policy: str, chunk: Chunk, kind: Any) -> Any:
+    if name == "policy":
+        return pa.DictionaryArray.from_arrays(np.zeros(len(chunk["job_id"]), np.int32), [policy])
+    values = chunk[name]
+    if name == "kind":
+        return pa.DictionaryArray.from_arrays(values.astype(np.int32), list(KINDS))
+    lacks = values < 0 if name in _MAY_LACK else np.isnan(values) if name in _RATIOS else None
+    if name in _TIMES:
+        values = values / MICROSECONDS if pa.types.is_floating(kind) else values // MICROSECONDS
+    elif name in _RATIOS:
+        values = np.round(values, 6)
+    return pa.array(values, type=kind, mask=lacks)
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def read_job_rows(path: str | Path) -> list[JobRows]:
+    """Read job rows from CSV or Parquet, whoever wrote them: one ``JobRows`` per policy, in order of appearance.
+
+    Columns may stand in any order and others beside them.  Needed are job_id, submit, start, procs, and end or run;
+    an estimate that is not given is the run time, a policy that is not given is named after the file.
+
+    Raises:
+        InputError: naming the file, the line, the column and the reason.
+    """
+    chunks: list[Chunk] = []
+    codes: dict[str, int] = {}
+    for block in read_blocks(path, COLUMNS):
+        chunk = _read_block(block)
+        words, places = block.coded("policy") if "policy" in block.names else ([""], np.zeros(len(block), np.int64))
+        known = [codes.setdefault(word or Path(path).stem, len(codes)) for word in words]
+        chunk["policy"] = np.array(known, np.int64)[places]
+        chunks.append(chunk)
+    if not codes or not any(len(chunk["policy"]) for chunk in chunks):
+        return []
+    whole = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+    of_policy = whole.pop("policy")
+    if len(codes) == 1:
+        return [JobRows(policy=next(iter(codes)), **whole)]
+    return [
+        JobRows(policy=policy, **{name: column[of_policy == code] for name, column in whole.items()})
+        for policy, code in codes.items()
+    ]
+
+
+def _read_block(block: Block) -> Chunk:
+    """Return the columns of a block, those that are not given filled in."""
+    names = block.names
+    missing = [name for name in ("job_id", "submit", "start", "procs") if name not in names]
+    if "end" not in names and "run" not in names:
+        missing.append("end or run")
+    if missing:
+        raise InputError(f"{block.path}: line 1: these are no job rows: no column {', '.join(missing)}")
+    chunk = {name: block.scaled(name, MICROSECONDS, may_lack=False) for name in ("submit", "start")}
+    chunk |= {name: block.scaled(name, 1, may_lack=False) for name in ("job_id", "procs")}
+    start = chunk["start"]
+    for name in ("end", "run", "estimate"):
+        if name in names:
+            chunk[name] = block.scaled(name, MICROSECONDS, may_lack=False)
+    if "end" not in chunk:
+        block.check("run", chunk["run"] > np.iinfo(np.int64).max - start, "is too large")
+        chunk["end"] = start + chunk["run"]
+    chunk.setdefault("run", chunk["end"] - start)
+    chunk.setdefault("estimate", chunk["run"])
+    for name in _MAY_LACK:
+        scale = MICROSECONDS if name in _TIMES else 1
+        given = name in names
+        chunk[name] = block.scaled(name, scale, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
+    chunk["sequence"] = (
+        block.scaled("sequence", 1, may_lack=True) if "sequence" in names else np.full(len(block), ABSENT, np.int64)
+    )
+    chunk["kind"] = _meant(block, "kind", {"": ABSENT} | {kind: place for place, kind in enumerate(KINDS)}, np.int8)
+    chunk["counted"] = _meant(block, "counted", {"": 1, "1": 1, "true": 1, "0": 0, "false": 0}, bool)
+    block.check("procs", chunk["procs"] < 1, "is less than 1")
+    block.check("start", start < chunk["submit"], "lies before submit")
+    block.check("end", chunk["end"] < start, "lies before start")
+    return chunk
+
+
+def _meant(block: Block, name: str, meanings: dict[str, int], kind: Any) -> NDArray[Any]:
+    """Return a column of words as numbers; a column that is not there is all empty words."""
+    if name not in block.names:
+        return np.full(len(block), meanings[""], kind)
+    words, places = block.coded(name)
+    for place, word in enumerate(words):
+        if word.lower() not in meanings:
+            known = [meaning for meaning in meanings if meaning]
+            reason = f"{word[:40]!r} is none of {', '.join(known)}{suggestion(word, known)}"
+            raise block.refuse(int(np.argmax(places == place)), name, reason)
+    return np.array([meanings[word.lower()] for word in words], kind)[places]

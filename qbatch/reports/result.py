@@ -1,0 +1,296 @@
+"""A result: what a run leaves behind, as a directory with ``result.json`` and the job rows of each policy.
+
+The directory appears whole or not at all.  An earlier result in its place is replaced whole, but nothing else is:
+a directory that holds anything besides a result is refused, so that no file of the user is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qbatch import __version__
+from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
+from qbatch.model.record import Clock, Schedule
+from qbatch.reports.job_rows import ROW_FIELDS, JobRows, read_job_rows, write_job_rows
+
+SCHEMA = "qbatch.result/1"
+"""The schema of ``result.json`` that this program writes and reads."""
+
+DOCUMENT = "result.json"
+"""The name of the document in a result's directory."""
+
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result as it was read: the job rows of each policy, the machine's size, the clock, the whole document.
+
+    Of a bare file of job rows the document is empty and, unless it was told, the machine is as large as the most
+    processors that were in use at once.
+    """
+
+    name: str
+    rows: tuple[JobRows, ...]
+    procs_total: int
+    clock: Clock = field(default_factory=Clock)
+    document: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The policies, in the order in which they were run."""
+        return tuple(rows.policy for rows in self.rows)
+
+    def only(self, policies: Sequence[str]) -> Result:
+        """Return the result with these policies in this order; with all of them when none is named.
+
+        Raises:
+            UsageError: if there is no such policy.
+        """
+        by_name = {rows.policy: rows for rows in self.rows}
+        for policy in policies:
+            if policy not in by_name:
+                known = ", ".join(by_name)
+                raise UsageError(f"{self.name}: no policy {policy!r}{suggestion(policy, by_name)}; it has {known}")
+        rows = tuple(by_name[policy] for policy in dict.fromkeys(policies)) if policies else self.rows
+        return Result(self.name, rows, self.procs_total, self.clock, self.document)
+
+
+def most_procs(rows: JobRows) -> int:
+    """Return the most processors in use at once; a job of no length uses none."""
+    lasting = rows.end > rows.start
+    at = np.concatenate([rows.end[lasting], rows.start[lasting]])
+    change = np.concatenate([-rows.procs[lasting], rows.procs[lasting]])
+    used = np.cumsum(change[np.argsort(at, kind="stable")])  # at one instant, ends come first
+    return max(int(used.max(initial=0)), int(rows.procs.max(initial=1)))
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule]) -> None:
+    """Write a result: ``document`` as ``result.json``, and the job rows of each schedule beside it.
+
+    The schema, the version, the files, and what the schedules' workload tells (log, machine size, clock, skipped
+    jobs) are filled in where the document does not say them.
+
+    Raises:
+        OutputError: if the directory holds something else than an earlier result, or cannot be written.
+    """
+    target = Path(os.path.realpath(directory))
+    _check_free(Path(directory), target)
+    files = _file_names([schedule.policy for schedule in schedules])
+    whole = _filled(document, schedules) | {"schema": SCHEMA, "files": files}
+    text = json.dumps(_plain(whole), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def fill(folder: Path) -> None:
+        for schedule in schedules:
+            with _synced(folder / files[schedule.policy]) as out:
+                write_job_rows(out, [schedule], ".parquet")
+        with _synced(folder / DOCUMENT) as out:
+            out.write(text.encode())
+
+    try:
+        _replace_directory(target, fill)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"{directory}: cannot be written ({reason}); nothing was left there") from error
+
+
+def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[str, Any]:
+    filled: dict[str, Any] = {"schema": SCHEMA, "version": __version__, **document}
+    if schedules:
+        work = schedules[0].workload
+        filled.setdefault("log", {"name": work.name, "sha256": work.sha256})
+        filled.setdefault("procs_total", work.procs_total)
+        filled.setdefault("clock", {"unix_start": work.clock.unix_start, "zone": work.clock.zone})
+        filled.setdefault("skipped", work.skipped)
+        filled.setdefault("policies", [{"name": schedule.policy} for schedule in schedules])
+    return filled
+
+
+def _file_names(policies: Sequence[str]) -> dict[str, str]:
+    """Return a file name for each policy: safe on any file system, and no two alike, not even but for case."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for policy in policies:
+        if policy in names:
+            raise OutputError(f"two schedules of the policy {policy!r}: a result keeps one for each policy")
+        safe = re.sub(r"[^A-Za-z0-9._+-]", "-", policy)[:_LONGEST_NAME] or "policy"
+        name, again = safe, 1
+        while name.lower() in taken:
+            again += 1
+            name = f"{safe}-{again}"
+        taken.add(name.lower())
+        names[policy] = f"jobs-{name}.parquet"
+    return names
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON knows it: NumPy's numbers as Python's, no NaN and no infinity but null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+@contextmanager
+def _synced(path: Path) -> Any:
+    with open(path, "xb") as out:
+        yield out
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _replace_directory(target: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a new directory beside the target, then give it the target's name; on any error leave all as it was.
+
+    A directory cannot take the name of one that is not empty, so an earlier result steps aside first: a process
+    that is killed between the two renames leaves both under hidden names, and nothing is lost.
+    """
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    old: Path | None = None
+    try:
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(fresh, 0o777 & ~umask)
+        fill(fresh)
+        _sync_directory(fresh)
+        if target.is_dir() and any(target.iterdir()):
+            aside = fresh.with_suffix(".old")
+            os.rename(target, aside)
+            old = aside
+        os.rename(fresh, target)
+    except BaseException:
+        if old is not None and not target.exists():
+            os.rename(old, target)
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+    with suppress(OSError):
+        _sync_directory(target.parent)
+
+
+def _sync_directory(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _check_free(named: Path, target: Path) -> None:
+    """Refuse a target that is neither new, nor empty, nor an earlier result and nothing besides."""
+    if not target.is_dir():
+        if target.exists():
+            raise OutputError(f"{named}: is a file; a result is a directory")
+        return
+    try:
+        inside = sorted(entry.name for entry in target.iterdir())
+        if not inside:
+            return
+        known = _read_document(target).get("files") if DOCUMENT in inside else None
+    except (InputError, OSError):
+        known = None
+    if not isinstance(known, dict):
+        raise OutputError(f"{named}: is not empty and no result of qbatch; name a new directory")
+    strangers = [name for name in inside if name != DOCUMENT and name not in known.values()]
+    if strangers:
+        raise OutputError(
+            f"{named}: holds {strangers[0]}, which is no part of the result there; move it away or name a new directory"
+        )
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def read_result(path: str | Path, *, procs: int | None = None) -> Result:
+    """Read a result's directory, or a bare file of job rows; ``procs`` overrides the size of the machine.
+
+    Raises:
+        InputError: if it is neither, or damaged, or no job ran.
+    """
+    source = Path(path)
+    result = _read_directory(source) if source.is_dir() else _read_bare(source)
+    if not any(len(rows) for rows in result.rows):
+        raise InputError(f"{path}: no job ran")
+    if procs is not None:
+        return Result(result.name, result.rows, procs, result.clock, result.document)
+    return result
+
+
+def _read_bare(path: Path) -> Result:
+    rows = tuple(read_job_rows(path))
+    return Result(path.name, rows, max(map(most_procs, rows), default=0))
+
+
+def _read_directory(path: Path) -> Result:
+    document = _read_document(path)
+    files = document.get("files")
+    where = path / DOCUMENT
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise InputError(f"{where}: files: should name the job rows of each policy")
+    rows = [_rows_of(path, str(policy), name) for policy, name in files.items()]
+    total = document.get("procs_total")
+    if not isinstance(total, int) or isinstance(total, bool) or total < 1:
+        raise InputError(f"{where}: procs_total: should be the machine's processors, not {total!r}")
+    log = document.get("log")
+    name = log.get("name") if isinstance(log, dict) else None
+    return Result(str(name or path.name), tuple(rows), total, _clock(document.get("clock"), where), document)
+
+
+def _rows_of(folder: Path, policy: str, name: str) -> JobRows:
+    if Path(name).name != name:
+        raise InputError(f"{folder / DOCUMENT}: files: {name!r} lies outside of the result")
+    found = read_job_rows(folder / name)
+    if not found:
+        empty: dict[str, Any] = dict.fromkeys(ROW_FIELDS, np.empty(0, np.int64))
+        return JobRows(policy=policy, **empty)
+    if len(found) > 1 or found[0].policy != policy:
+        has = ", ".join(rows.policy for rows in found)
+        raise InputError(f"{folder / name}: should hold the jobs of {policy!r}, but holds those of {has}")
+    return found[0]
+
+
+def _clock(given: Any, where: Path) -> Clock:
+    if given is None:
+        return Clock()
+    start, zone = (given.get("unix_start"), given.get("zone")) if isinstance(given, dict) else ("", "")
+    if not isinstance(start, int | None) or not isinstance(zone, str | None):
+        raise InputError(f"{where}: clock: should hold unix_start and zone, not {given!r}")
+    return Clock(start, zone)
+
+
+def _read_document(folder: Path) -> dict[str, Any]:
+    """Read ``result.json`` of a result's directory."""
+    path = folder / DOCUMENT
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise InputError(f"{folder}: is no result of qbatch: it holds no {DOCUMENT}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON ({error})") from error
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != SCHEMA:
+        raise InputError(f"{path}: schema: should be {SCHEMA!r}, not {schema!r}")
+    return dict(document)
