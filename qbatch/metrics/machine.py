@@ -60,7 +60,8 @@ def loss_of_capacity(jobs: Columns, procs_total: int) -> float | None:
     # Imported here: who wants the other metrics need not wait for the compiler.
     from qbatch.metrics.kernels.loss import lost_area
 
-    by_start, by_end = np.argsort(jobs.start), np.argsort(jobs.end)
+    by_start = np.argsort(jobs.start, kind="stable")  # nearly in order, which this kind of sort makes use of
+    by_end = np.argsort(jobs.end)
     high, low = lost_area(
         jobs.submit, jobs.start, jobs.end, jobs.procs, _by_submit(jobs), by_start, by_end, procs_total
     )

@@ -21,9 +21,9 @@ class Metric:
 
 _STATISTICS = {
     "mean": ("sum({0}) / n", "mean"),
-    "median": ("ceil(0.50 n)-th smallest of {0}", "median, by nearest rank,"),
-    "p95": ("ceil(0.95 n)-th smallest of {0}", "95th percentile, by nearest rank,"),
-    "max": ("max({0})", "largest"),
+    "median": ("ceil(0.50 n)-th smallest of {0}", "median (nearest rank)"),
+    "p95": ("ceil(0.95 n)-th smallest of {0}", "95th percentile (nearest rank)"),
+    "max": ("max({0})", "maximum"),
 }
 
 
@@ -31,7 +31,7 @@ def _family(name: str, unit: str, formula: str, source: str, meaning: str) -> tu
     """Return the four statistics of one quantity that every job has."""
     suffix = "_s" if unit == "s" else ""
     return tuple(
-        Metric(f"{name}_{statistic}{suffix}", unit, how.format(formula), source, f"{what} {meaning}")
+        Metric(f"{name}_{statistic}{suffix}", unit, how.format(formula), source, f"{what} of the {meaning}")
         for statistic, (how, what) in _STATISTICS.items()
     )
 

@@ -112,7 +112,7 @@ class Calendar:
     def _job(self, row: int) -> Job:
         work = self.workload
         return Job(
-            number=row,
+            number=int(work.number[row]),
             submit=int(work.submit[row]),
             procs=int(work.procs[row]),
             estimate=int(work.estimate[row]),

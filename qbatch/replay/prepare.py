@@ -72,6 +72,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
     estimate = np.where(requested > 0, _microseconds(np.maximum(requested, 0), log.name, "requested time"), run)
     counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
     estimate = _estimates(options, estimate, run)
+    scaled = _scaled(submit, options.load)
     effective = run
     if options.kill:
         effective = np.minimum(run, estimate)
@@ -81,7 +82,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         name=log.name,
         procs_total=machine.procs,
         number=np.ascontiguousarray(log["job"][rows]).astype(np.int64),
-        submit=_scaled(submit, options.load),
+        submit=scaled,
         procs=procs[rows].astype(np.int64),
         estimate=estimate,
         run=effective,
@@ -181,6 +182,8 @@ def _scaled(submit: Int64Array, load: float) -> Int64Array:
     """Divide the gaps between arrivals by ``load``, keeping the first arrival and the order."""
     if load == 1.0:
         return submit
+    if float(submit[-1] - submit[0]) / load > _BIGGEST * MICROSECONDS:
+        raise UsageError(f"--load {load:g}: stretches the log beyond {_BIGGEST} s")
     return submit[0] + np.rint((submit - submit[0]) / load).astype(np.int64)
 
 

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ BLOCK_ROWS = 50_000
 _LARGEST = 2**63 - 1
 _CSV_ROWS = 2_000  # larger blocks are slower: the memory of so many small lists is cold
 _SAFE_DIGITS = 12
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -234,29 +236,39 @@ def _csv_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
         try:
             names = [name.strip() for name in next(reader, [])]
             _check_names(path, names)
-            rows: list[list[str]] = []
-            lines: list[int] = []
+            if reader.line_num and not any(names):
+                raise InputError(f"{path}: line 1: names no columns")
             is_empty = True
-            for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(names):
-                    raise InputError(
-                        f"{path}: line {reader.line_num}: has {len(row)} fields, but the header names {len(names)}"
-                    )
-                rows.append(row)
-                lines.append(reader.line_num)
-                if len(rows) == _CSV_ROWS:
+            before = reader.line_num
+            while rows := list(islice(reader, _CSV_ROWS)):
+                lines: Sequence[int] = range(before + 1, before + 1 + len(rows))
+                before = reader.line_num
+                if before != lines[-1] or any(len(row) != len(names) for row in rows):
+                    rows, lines = _checked(path, names, rows, lines[0])
+                if rows:
                     yield CsvBlock(path, names, rows, lines)
-                    rows, lines, is_empty = [], [], False
-            if rows:
-                yield CsvBlock(path, names, rows, lines)
-            elif is_empty:
+                    is_empty = False
+            if is_empty:
                 yield _NoRows(path, names)
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: after line {reader.line_num}: is not UTF-8 text") from error
         except csv.Error as error:
             raise InputError(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
+
+
+def _checked(
+    path: str, names: Sequence[str], rows: Sequence[list[str]], line: int
+) -> tuple[list[list[str]], list[int]]:
+    """Return the rows that are not empty lines, and the line on which each begins."""
+    kept, lines = [], []
+    for row in rows:
+        if row:
+            if len(row) != len(names):
+                raise InputError(f"{path}: line {line}: has {len(row)} fields, but the header names {len(names)}")
+            kept.append(row)
+            lines.append(line)
+        line += 1 + sum(len(_LINE_END.findall(cell)) for cell in row)
+    return kept, lines
 
 
 class _NoRows(CsvBlock):

@@ -85,6 +85,6 @@ def kernel(function: Function) -> Function:
     return numba.njit(cache=CACHE is not None, nogil=True, forceinline=bool(os.environ.get("QF")) and function.__name__ not in ("run_plan","run_passes","replan","compress_by_start","new_plan","new_profile","new_calendar"))(function)  # type: ignore[no-any-return]
 
 
-def is_warm() -> bool:
-    """Tell whether compiled kernels are likely to be on disk already (else the first run compiles)."""
-    return CACHE is not None and any(CACHE.rglob("*.nbi"))
+def is_warm(name: str) -> bool:
+    """Tell whether the kernel of this name is likely to be on disk already (else its first call compiles)."""
+    return bool(numba.config.DISABLE_JIT) or (CACHE is not None and any(CACHE.rglob(f"*.{name}-*.nbi")))

@@ -1,0 +1,74 @@
+"""What the commands share: tables that are plain when piped, talk on stderr, progress on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qbatch.replay.calendar import Progress
+
+
+def talk(text: str) -> None:
+    """Say something to the user, on stderr."""
+    sys.stderr.write(f"{text}\n")
+
+
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
+    """Print a table to stdout: with lines and colour on a terminal, plain and aligned when piped.
+
+    The first ``left`` columns are aligned to the left, the others to the right.
+    """
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(title=escape(title) or None, title_justify="left")
+        for place, heading in enumerate(headings):
+            table.add_column(escape(heading), justify="left" if place < left else "right")
+        for row in rows:
+            table.add_row(*(escape(cell) for cell in row))
+        Console().print(table)
+        return
+    widths = [max(len(line[place]) for line in [headings, *rows]) for place in range(len(headings))]
+    for line in [headings, *rows]:
+        cells = [
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+
+
+def number_text(value: float | int | str | None, unit: str = "") -> str:
+    """Return a number for a table: seconds with one decimal, shares with four, absent as a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, str | int):
+        return str(value)
+    if unit == "s" or abs(value) >= 1000:
+        return f"{value:.1f}"
+    return f"{value:.4f}"
+
+
+@contextmanager
+def progress_bars(label: str, jobs: int, first: int, last: int, *, is_quiet: bool) -> Iterator[Progress | None]:
+    """Show two bars on stderr, jobs and simulated time, if stderr is a terminal; give the function that moves them."""
+    if is_quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        by_jobs = bars.add_task(f"{label}: jobs", total=jobs)
+        by_time = bars.add_task(f"{label}: simulated time", total=max(last - first, 1))
+
+        def move(arrived: int, now: int) -> None:
+            bars.update(by_jobs, completed=arrived)
+            bars.update(by_time, completed=min(now, last) - first)
+
+        yield move

@@ -1,0 +1,125 @@
+"""The ``qbatch`` command: finds the subcommand, and turns every error into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from qbatch import __version__
+from qbatch.model.errors import QbatchError, suggestion
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "replay": ("qbatch.cli.replay:replay", "Replay a workload log under one or more policies."),
+    "plot": ("qbatch.cli.plot:plot", "Draw a picture of a result."),
+    "verify": ("qbatch.cli.verify:verify", "Check a finished schedule against what a policy owes."),
+    "paper": ("qbatch.cli.paper:paper", "Re-run the experiments of a paper beside its printed numbers."),
+    "trace": ("qbatch.cli.trace:app", "Look into a workload log, check it, or generate one."),
+    "policies": ("qbatch.cli.policies:policies", "List the policies, their sources and parameters."),
+    "metrics": ("qbatch.cli.metrics:metrics", "List the metrics with their formulas and sources."),
+    "states": ("qbatch.cli.states:states", "Draw the states of a job and their transitions."),
+    "demo": ("qbatch.cli.demo:demo", "Make a small log, replay it, and draw the result."),
+}
+"""Every subcommand: where it is, and its one-line help, so that the overview loads none of them."""
+
+
+class LazyGroup(TyperGroup):
+    """Loads a subcommand only when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order in which they are shown."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load one subcommand, or refuse the name with the nearest one."""
+        if cmd_name not in COMMANDS:
+            return None
+        place, text = COMMANDS[cmd_name]
+        module, _, name = place.partition(":")
+        found = getattr(importlib.import_module(module), name)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_command(found)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(name=cmd_name, help=found.__doc__ or text)(found)
+        return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the overview from the table, loading nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+app = typer.Typer(
+    cls=LazyGroup, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)  # fmt: skip
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"qbatch {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+) -> None:
+    """An emulated batch system: the policy you evaluate is the policy you run."""
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; errors become one line on stderr."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=arguments, prog_name="qbatch", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except QbatchError as error:
+        return _say(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _say("interrupted; nothing was left half-written", 130)
+    except BrokenPipeError:
+        # Whoever read our output has closed it (head, less): that is no failure, but nothing more can be said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _say("out of memory; replay a part of the log with --first or --from and --to", 1)
+    except OSError as error:
+        return _say(f"{error.filename or 'output'}: {error.strerror or error}", 4)
+    except Exception as error:
+        return _from_the_parser(error)
+
+
+def _from_the_parser(error: Exception) -> int:
+    """Turn an error of the command line parser into a line; anything else is a defect and keeps its traceback."""
+    if type(error).__name__ == "Abort":
+        return _say("interrupted; nothing was left half-written", 130)
+    message = getattr(error, "format_message", None)
+    if message is None:
+        raise error
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(str(message()) + "\n")
+        return 2
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "qbatch"
+    text = " ".join(str(message()).split())
+    if text.startswith("No such command"):
+        wanted = text.split("'")[1] if "'" in text else ""
+        text = f"there is no command {wanted!r}{suggestion(wanted, COMMANDS)} (see qbatch --help)"
+    return _say(f"{text.rstrip('.')} (see {where} --help)" if "--help" not in text else text, 2, where)
+
+
+def _say(text: str, code: int, where: str = "qbatch") -> int:
+    line = " ".join(text.split("\n"))
+    sys.stderr.write(f"{where}: {line}\n")
+    return code

@@ -1,0 +1,42 @@
+"""``qbatch plot``: a picture of a result, as a file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Kind(StrEnum):
+    """The pictures that there are; they are drawn in ``qbatch.reports.plots``."""
+
+    gantt = "gantt"
+    utilisation = "utilisation"
+    queue = "queue"
+    wait_hist = "wait-hist"
+    slowdown_by_size = "slowdown-by-size"
+    estimates = "estimates"
+
+
+def plot(
+    result: Annotated[str, typer.Argument(metavar="RESULT", help="Result directory, or job rows as CSV or Parquet.")],
+    kind: Annotated[Kind, typer.Option("--kind", help="Which picture.")],
+    out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF; else KIND.png.")] = None,
+    policy: Annotated[list[str] | None, typer.Option("--policy", help="Only this policy; may be repeated.")] = None,
+    begin: Annotated[str | None, typer.Option("--from", help="Log seconds or ISO time.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Log seconds or ISO time; not shown any more.")] = None,
+    procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title, in place of our own.")] = None,
+) -> None:
+    """Draw a picture of a result: Gantt chart, utilisation, queue, waits, slowdowns or estimates."""
+    from qbatch.reports.plot_style import checked_suffix, write_figure
+    from qbatch.reports.plots import draw
+    from qbatch.reports.result import read_result
+
+    path = out if out is not None else f"{kind.value}.png"
+    checked_suffix(path)
+    read = read_result(result, procs=procs)
+    figure = draw(read, kind.value, policies=policy or [], begin=begin, end=end, title=title)
+    write_figure(figure, path)
+    typer.echo(f"wrote {path}: {kind.value} of {read.name}", err=True)

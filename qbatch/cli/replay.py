@@ -1,0 +1,286 @@
+"""``qbatch replay``: what policies would have done with a workload log."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qbatch.cli.console import number_text, print_table, progress_bars, talk
+from qbatch.model.errors import InputError, UsageError, suggestion
+
+if TYPE_CHECKING:
+    from qbatch.model.machine import Machine
+    from qbatch.model.record import Schedule, Workload
+    from qbatch.planning.policy import Policy
+    from qbatch.replay.prepare import Options
+    from qbatch.workloads import Log
+
+SCHEMA = "qbatch.replay/1"
+
+Text = str | None
+DEFAULT_POLICIES = ["fcfs", "easy", "conservative"]
+
+
+def replay(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")],
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="NAME[:key=value,...]; repeat to compare (see policies).")
+    ] = None,
+    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
+    estimates: Annotated[str, typer.Option(help="log, perfect, or f:N (uniform in [run, N x run]).")] = "log",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of drawn estimates.")] = 0,
+    no_kill: Annotated[bool, typer.Option("--no-kill", help="Lift estimates to run times; end nobody early.")] = False,
+    since: Annotated[Text, typer.Option("--from", metavar="T", help="First submission: log seconds or ISO time.")] = None,
+    before: Annotated[Text, typer.Option("--to", metavar="T", help="Submissions before this instant only.")] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="At most so many jobs.")] = None,
+    warmup: Annotated[str, typer.Option(metavar="T", help="Run jobs of the first T (3600, 12h, 7d), not counted.")] = "0",
+    load: Annotated[float, typer.Option(help="Divide the gaps between arrivals by this.")] = 1.0,
+    machine: Annotated[Text, typer.Option(metavar="FILE", help="Machine file (TOML) in place of the header.")] = None,
+    out: Annotated[Text, typer.Option(metavar="DIR", help="Write a result: result.json and job rows.")] = None,
+    jobs: Annotated[Text, typer.Option(metavar="FILE", help="Write job rows: .csv or .parquet.")] = None,
+    swf: Annotated[Text, typer.Option(metavar="FILE", help="Write the schedule as SWF (one policy).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
+    explain: Annotated[Text, typer.Option(metavar="JOB", help="Tell the story of one job.")] = None,
+    step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass (small logs).")] = False,
+    audit: Annotated[bool, typer.Option("--audit", help="Check the invariants of each schedule.")] = False,
+    driver: Annotated[str, typer.Option(help="auto, compiled or engine: who runs the loop.")] = "auto",
+    lenient: Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+) -> None:
+    """Replay a workload log under one or more policies and compare them."""
+    from qbatch.metrics import BREAKDOWNS
+    from qbatch.policies import load_policy
+    from qbatch.replay import DRIVERS, Options, prepare
+    from qbatch.workloads import read_log
+
+    _check_choice("--driver", driver, DRIVERS)
+    for key in by or []:
+        _check_choice("--by", key, tuple(BREAKDOWNS))
+    _check_outputs(out, jobs, swf, policy or DEFAULT_POLICIES)
+    if not 0.000001 <= load <= 1_000_000:
+        raise UsageError(f"--load {load:g}: use a factor from 0.000001 to 1000000")
+    sys.path.insert(0, os.getcwd())
+    chosen = _distinct([load_policy(text) for text in policy or DEFAULT_POLICIES])
+    read = read_log(log, lenient=lenient)
+    hosts = _machine(read, procs, machine)
+    options = Options(
+        estimates=estimates, seed=seed, kill=not no_kill, since=since, before=before, first=first,
+        warmup=_seconds(warmup), load=load,
+    )  # fmt: skip
+    work = prepare(read, hosts, options)
+    if not quiet:
+        _notes(read, work)
+    if explain is not None or step:
+        _tell(work, hosts, chosen, explain, step)
+        return
+    _announce_compiler(chosen, hosts, driver, quiet)
+    schedules = [_one(work, hosts, each, driver=driver, is_audited=audit, is_quiet=quiet) for each in chosen]
+    document = _document(read, work, hosts, options, schedules, by or [])
+    _write(read, document, schedules, out=out, jobs=jobs, swf=swf)
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        _print(document)
+    if audit and not quiet:
+        talk(f"audit: every invariant holds for {', '.join(each.policy for each in schedules)}")
+
+
+def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UsageError(f"{option} {value!r}: use one of {', '.join(known)}{suggestion(value, known)}")
+
+
+def _check_outputs(out: Text, jobs: Text, swf: Text, policies: list[str]) -> None:
+    """Refuse, before any work, outputs that could not be written after it."""
+    from qbatch.model.errors import OutputError
+
+    if swf is not None and len(policies) != 1:
+        raise UsageError(f"--swf {swf}: one file holds one schedule; name one --policy ({len(policies)} are asked for)")
+    if jobs is not None and not jobs.endswith((".csv", ".parquet")):
+        raise UsageError(f"--jobs {jobs}: the name must end in .csv or .parquet")
+    for path in (jobs, swf, out):
+        folder = os.path.dirname(os.path.abspath(path)) if path else None
+        if folder is not None and not os.path.isdir(folder):
+            raise OutputError(f"{path}: the folder {folder} does not exist; create it first")
+
+
+def _seconds(text: str) -> float:
+    """Return seconds for ``3600``, ``90m``, ``12h``, ``7d``, ``1w``."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+    number, unit = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1)
+    try:
+        value = float(number) * unit
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e12:
+        raise UsageError(f"--warmup {text!r}: use seconds, or a number with s, m, h, d or w (such as 7d)")
+    return value
+
+
+def _distinct(policies: list[Policy]) -> list[Policy]:
+    from qbatch.planning.policy import name_of
+
+    names = [name_of(policy) for policy in policies]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--policy {name}: it is asked for twice; name each policy once")
+    return policies
+
+
+def _machine(log: Log, procs: int | None, path: Text) -> Machine:
+    from qbatch.model.machine import one_host, parse_machine
+    from qbatch.replay.prepare import choose_procs
+
+    if path is None:
+        return one_host(choose_procs(log, procs))
+    if procs is not None:
+        raise UsageError("--procs and --machine both say how large the machine is; leave one out")
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: machine file cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    return parse_machine(text, path)
+
+
+def _notes(log: Log, work: Workload) -> None:
+    for note in log.notes:
+        talk(f"note: {note}")
+    for reason, count in work.skipped.items():
+        talk(f"note: {count} jobs skipped: {reason.replace('_', ' ')}")
+
+
+def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:
+    from qbatch.planning.kernels.jit import is_warm
+    from qbatch.planning.policy import PassLoop, loop_of
+
+    loops = [loop_of(policy, machine) for policy in policies if driver != "engine"]
+    wanted = {"run_passes" if isinstance(loop, PassLoop) else "run_plan" for loop in loops if loop is not None}
+    if not is_quiet and not all(is_warm(name) for name in wanted):
+        talk("compiling the kernels: once, about ten seconds; later runs load them from the cache")
+
+
+def _one(
+    work: Workload, machine: Machine, policy: Policy, *, driver: str, is_audited: bool, is_quiet: bool
+) -> Schedule:
+    from qbatch.planning.policy import name_of
+    from qbatch.replay import run
+
+    ends = int(work.submit[0]), int(work.submit[-1])
+    with progress_bars(name_of(policy), len(work), *ends, is_quiet=is_quiet) as progress:
+        return run(work, machine, policy, driver=driver, is_audited=is_audited, progress=progress)
+
+
+def _tell(work: Workload, machine: Machine, policies: list[Policy], job: Text, step: bool) -> None:
+    from qbatch.replay.steps import draw_steps
+    from qbatch.replay.story import tell_story
+
+    for policy in policies:
+        lines = draw_steps(work, machine, policy) if step else tell_story(work, machine, policy, str(job))
+        for line in lines:
+            typer.echo(line)
+
+
+def _document(
+    log: Log, work: Workload, machine: Machine, options: Options, schedules: list[Schedule], by: list[str]
+) -> dict[str, Any]:
+    """Return the record of the whole command: what the table shows, what --json prints, what --out keeps."""
+    import msgspec
+
+    from qbatch import __version__
+    from qbatch.metrics import breakdown, measure
+
+    results = []
+    for schedule in schedules:
+        result: dict[str, Any] = {"policy": schedule.policy, "metrics": measure(schedule)}
+        for key in by:
+            groups = [{"label": g.label, "jobs": g.jobs, "metrics": g.metrics} for g in breakdown(schedule, key)]
+            result.setdefault("by", {})[key] = groups
+        results.append(result)
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "command": ["qbatch", *sys.argv[1:]],
+        "log": {"name": log.name, "sha256": log.sha256, "rows": len(log), "jobs": len(work), "notes": log.notes},
+        "machine": {"procs": machine.procs, "hosts": len(machine.hosts), "single_host": machine.single_host},
+        "options": msgspec.to_builtins(options),
+        "seed": options.seed,
+        "skipped": work.skipped,
+        "results": results,
+    }
+
+
+def _write(
+    log: Log, document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text, swf: Text
+) -> None:
+    if jobs is not None:
+        from qbatch.reports.job_rows import write_job_rows
+        from qbatch.reports.output import whole_file
+
+        with whole_file(jobs) as file:
+            write_job_rows(file, schedules, os.path.splitext(jobs)[1])
+    if swf is not None:
+        _write_swf(log, schedules[0], swf)
+    if out is not None:
+        from qbatch.reports.result import write_result
+
+        write_result(out, document, schedules)
+
+
+def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
+    import numpy as np
+
+    from qbatch.model.record import MICROSECONDS
+    from qbatch.reports.output import whole_file
+    from qbatch.workloads import write_schedule
+
+    work = schedule.workload
+    rows = np.flatnonzero(schedule.ran)
+    status = np.asarray(log["status"])[work.log_row[rows]].astype(np.int64)
+    was_killed = work.run[rows] < work.logged_run[rows]
+    status = np.where(was_killed, 5, np.where(status == 5, 1, status))
+    with whole_file(path) as file:
+        write_schedule(
+            file,
+            log,
+            work.log_row[rows],
+            wait_s=(schedule.start - work.submit)[rows] / MICROSECONDS,
+            run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS,
+            status=status,
+            procs=work.procs[rows],
+            notes=[f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors"],
+        )
+
+
+def _print(document: dict[str, Any]) -> None:
+    from qbatch.metrics import METRICS
+
+    results = document["results"]
+    policies = [result["policy"] for result in results]
+    rows = []
+    for metric in METRICS:
+        values = [result["metrics"].get(metric.name) for result in results]
+        rows.append([metric.name, *(number_text(value, metric.unit) for value in values)])
+    title = f"{document['log']['name']}: {document['log']['jobs']} jobs on {document['machine']['procs']} processors"
+    print_table(title, ["metric", *policies], rows)
+    for key in results[0].get("by", {}):
+        _print_breakdown(key, results)
+
+
+_SHOWN = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mean")
+
+
+def _print_breakdown(key: str, results: list[dict[str, Any]]) -> None:
+    rows = [
+        [group["label"], result["policy"], str(group["jobs"])]
+        + [number_text(group["metrics"].get(name), "s" if name.endswith("_s") else "") for name in _SHOWN]
+        for result in results
+        for group in result["by"][key]
+    ]
+    typer.echo("")
+    print_table(f"by {key}", [key, "policy", "jobs", *_SHOWN], rows, left=2)

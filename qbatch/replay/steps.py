@@ -1,0 +1,129 @@
+"""The schedule drawn pass by pass as text, for teaching: processors down, time across."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qbatch.engine import Engine, Round
+from qbatch.model.actions import Promise, Reject, Resize, Resume, Start, Suspend
+from qbatch.model.errors import UsageError
+from qbatch.model.machine import Machine
+from qbatch.model.record import Schedule, Workload
+from qbatch.planning.policy import Policy, name_of
+from qbatch.replay.calendar import Calendar
+
+MOST_JOBS = 200
+MOST_PROCS = 64
+WIDTH = 72
+
+_SYMBOLS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0"
+
+
+def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> Iterator[str]:
+    """Return, line by line, what happened at each pass and the chart as it stood after it.
+
+    A job is drawn by the last symbol of its number's turn, what it may still take by its estimate as dots.
+
+
+    Raises:
+        UsageError: if the log or the machine is too large to be drawn.
+    """
+    if len(workload) > MOST_JOBS or machine.procs > MOST_PROCS:
+        raise UsageError(
+            f"--step draws up to {MOST_JOBS} jobs on {MOST_PROCS} processors; this is {len(workload)} jobs on "
+            f"{machine.procs}: use --first N, or a smaller log"
+        )
+    board = _Board(workload, machine)
+    schedule = Calendar(workload, machine, policy).run(board)
+    board.last = max(board.last, int(schedule.end.max()))
+    yield f"{name_of(policy)}: {len(workload)} jobs on {machine.procs} processors"
+    yield from board.frames(schedule)
+
+
+class _Board:
+    """Remembers every round: what happened, who runs where, who waits."""
+
+    def __init__(self, workload: Workload, machine: Machine) -> None:
+        self.workload = workload
+        self.procs = machine.procs
+        self.free = set(range(machine.procs))
+        self.lanes: dict[int, list[int]] = {}
+        self.rounds: list[tuple[Round, dict[int, int], list[tuple[int, int | None]]]] = []
+        self.first = int(workload.submit[0])
+        self.last = self.first
+
+    def __call__(self, engine: Engine, done: Round) -> None:
+        """Note one round."""
+        for row in done.finished:
+            self.free |= set(self.lanes[row])
+        for action in done.actions:
+            if isinstance(action, Start):
+                lanes = sorted(self.free)[: sum(chunk.procs for chunk in action.allocation)]
+                self.lanes[action.row] = lanes
+                self.free -= set(lanes)
+        view = engine.view()
+        running = {row: view.expected_end(run) for row, run in view.running.items()}
+        waiting = [(row, engine.promise_to(row)) for row in view.queue.tolist()]
+        self.rounds.append((done, running, waiting))
+
+    def frames(self, schedule: Schedule) -> Iterator[str]:
+        """Return the lines of all rounds."""
+        for done, running, waiting in self.rounds:
+            yield ""
+            yield f"t = {done.at / 1e6:g} s: {'; '.join(self._happened(done)) or 'nothing started'}"
+            if waiting:
+                yield "  waiting: " + ", ".join(self._waits(row, promise) for row, promise in waiting)
+            yield from self._chart(schedule, done.at, running)
+
+    def _name(self, row: int) -> str:
+        return f"{self.workload.number[row]}({_symbol(row)})"
+
+    def _happened(self, done: Round) -> Iterator[str]:
+        if done.finished:
+            yield "ended " + ", ".join(self._name(row) for row in done.finished)
+        if done.arrived:
+            yield "arrived " + ", ".join(self._name(row) for row in done.arrived)
+        started = [action.row for action in done.actions if isinstance(action, Start)]
+        for row in started:
+            ahead = done.first_waiting is not None and done.first_waiting < row
+            yield f"started {self._name(row)}{' (backfilled)' if ahead else ''}"
+        for action in done.actions:
+            if isinstance(action, Suspend | Resume | Resize | Reject):
+                yield f"{type(action).__name__.lower()} {self._name(action.row)}"
+            elif isinstance(action, Promise) and action.row not in started:
+                yield f"promised {self._name(action.row)} a start at {action.at / 1e6:g} s"
+
+    def _waits(self, row: int, promise: int | None) -> str:
+        told = "" if promise is None else f" by {promise / 1e6:g}"
+        estimate = self.workload.estimate[row] / 1e6
+        return f"{self._name(row)} {self.workload.procs[row]}x{estimate:g}{told}"
+
+    def _chart(self, schedule: Schedule, now: int, running: dict[int, int]) -> Iterator[str]:
+        span = max(self.last - self.first, 1)
+        cells = [[" "] * WIDTH for _ in range(self.procs)]
+
+        def column(instant: int) -> int:
+            return min(max((instant - self.first) * WIDTH // span, 0), WIDTH)
+
+        for row, lanes in self.lanes.items():
+            start = int(schedule.start[row])
+            if start > now:
+                continue
+            is_running = row in running
+            end = now if is_running else int(schedule.end[row])
+            for lane in lanes:
+                for place in range(column(start), max(column(end), column(start) + (end > start or is_running))):
+                    if place < WIDTH:
+                        cells[lane][place] = _symbol(row)
+                for place in range(column(end), column(running.get(row, end))):
+                    if cells[lane][place] == " ":
+                        cells[lane][place] = "."
+        for lane in reversed(range(self.procs)):
+            yield f"{lane:>4} |{''.join(cells[lane])}|"
+        mark = [" "] * (WIDTH + 1)
+        mark[column(now)] = "^"
+        yield f"     {''.join(mark)} now; {self.first / 1e6:g} to {self.last / 1e6:g} s"
+
+
+def _symbol(row: int) -> str:
+    return _SYMBOLS[row % len(_SYMBOLS)]

@@ -1,0 +1,230 @@
+"""Pictures of distributions: waits, slowdowns by size, estimates against run times.
+
+They count the jobs that are submitted in the window and that metrics count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.model.errors import UsageError
+from qbatch.model.record import MICROSECONDS, Int64Array
+from qbatch.reports.job_rows import JobRows
+from qbatch.reports.plot_style import (
+    GREY,
+    PALETTE,
+    View,
+    caption,
+    duration_text,
+    legend_outside,
+    new_figure,
+    plain_text,
+    policy_look,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+_ROUND_DAYS = (0.25, 1, 7, 30, 365, 3650)
+_ROUND_TIMES = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, *(days * 86400 for days in _ROUND_DAYS))
+_BINS_PER_DECADE = 4
+_MANY_JOBS = 3_000
+_LONGEST_REQUEST = 2 * 3600
+"""The requests that the scatter shows, as in Feitelson and Weil 1998, Fig. 11."""
+
+
+def _counted(view: View) -> list[JobRows]:
+    """Return the jobs of each policy that are counted; refuse a window without any."""
+    counted = [view.counted(rows) for rows in view.rows]
+    if not any(map(len, counted)):
+        raise UsageError(f"{view.name}: no counted job is submitted between --from and --to")
+    return counted
+
+
+# ------------------------------------------------------------------------------------------------ waits
+
+
+def wait_histogram(view: View) -> Figure:
+    """Draw the distribution of waits per policy: shares in logarithmic bins with one for none, and cumulated."""
+    counted = [rows for rows in _counted(view) if len(rows)]
+    waits = [rows.wait / MICROSECONDS for rows in counted]
+    edges = wait_edges(waits)
+    figure = new_figure(view, 4.4, "Waits")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    left, gap = _zero_bin(edges)
+    for place, (rows, wait) in enumerate(zip(counted, waits, strict=True)):
+        look = policy_look(place)
+        label = f"{rows.policy} ({len(wait):,} jobs)"
+        shares = np.histogram(wait[wait > 0], edges)[0] / len(wait) * 100
+        upper.stairs(shares, np.log10(edges), label=label, linewidth=1.1, **look)
+        width = gap / (len(counted) + 1)
+        upper.bar(left + (place + 0.5) * width, np.mean(wait == 0) * 100, width * 0.9, color=look["color"])
+        _draw_cumulated(lower, wait, left, label, look)
+    upper.set_ylabel("Jobs in the bin (%)")
+    lower.set_ylabel("Jobs that wait\nat most this long (%)")
+    lower.set_ylim(0, 101)
+    _label_waits(lower, edges, left, gap)
+    for axes in (upper, lower):
+        axes.axvline(left + gap, color="#BBBBBB", linewidth=0.6)
+    legend_outside(figure, upper)
+    means = [f"{rows.policy} {duration_text(np.mean(wait))}" for rows, wait in zip(counted, waits, strict=True)]
+    caption(figure, f"{_BINS_PER_DECADE} bins for each factor of ten; left: no wait. Mean wait: {', '.join(means)}.")
+    return figure
+
+
+def wait_edges(waits: list[Floats]) -> Floats:
+    """Return the edges of logarithmic bins, in seconds, that hold every wait above 0."""
+    positive = np.concatenate([wait[wait > 0] for wait in waits])
+    if not len(positive):
+        return np.array([1.0, 10.0])
+    least = min(1.0, 10.0 ** np.floor(np.log10(positive.min())))
+    first = round(np.log10(least) * _BINS_PER_DECADE)
+    last = int(np.floor(np.log10(max(positive.max(), 10.0)) * _BINS_PER_DECADE)) + 1
+    edges = 10.0 ** (np.arange(first, last + 1) / _BINS_PER_DECADE)
+    edges[-1] = max(edges[-1], positive.max())
+    return np.asarray(edges)
+
+
+def _zero_bin(edges: Floats) -> tuple[float, float]:
+    """Return where the bin of no wait begins on the logarithmic axis, and how wide it is."""
+    low, high = np.log10(edges[0]), np.log10(edges[-1])
+    gap = max(0.09 * (high - low), 0.25)
+    return float(low - gap), float(gap)
+
+
+def _draw_cumulated(axes: Axes, wait: Floats, left: float, label: str, look: dict[str, Any]) -> None:
+    values, counts = np.unique(wait, return_counts=True)
+    shares = np.cumsum(counts) / len(wait) * 100
+    places = np.where(values > 0, np.log10(np.maximum(values, 1e-9)), left)
+    if values[0] > 0:
+        places, shares = np.append(left, places), np.append(0.0, shares)
+    axes.step(places, shares, where="post", label=label, **look)
+
+
+def _label_waits(axes: Axes, edges: Floats, left: float, gap: float) -> None:
+    shown = [time for time in _ROUND_TIMES if edges[0] <= time <= edges[-1]]
+    axes.set_xticks([left + gap / 2, *np.log10(shown)], ["none", *map(duration_text, shown)])
+    axes.set_xlim(left, float(np.log10(edges[-1])))
+    axes.set_xlabel("Wait")
+
+
+# ------------------------------------------------------------------------------------------------ slowdowns
+
+
+def size_class(procs: Int64Array) -> Int64Array:
+    """Return the class of each size: 0 holds 1 processor, 1 holds 2, 2 holds 3 and 4, 3 holds 5 to 8, and so on."""
+    return np.frexp(np.maximum(procs, 1) - 0.5)[1].astype(np.int64)
+
+
+def class_name(place: int) -> str:
+    """Return the sizes of a class as text."""
+    if place < 2:
+        return str(2**place)
+    return f"{2 ** (place - 1) + 1}\N{EN DASH}{2**place}"
+
+
+def slowdown_by_size(view: View) -> Figure:
+    """Draw the bounded slowdown of each size class and policy: quartiles, median, mean, 5th and 95th percentile."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    counted = _counted(view)
+    classes = np.unique(np.concatenate([size_class(rows.procs) for rows in counted]))
+    figure = new_figure(view, 3.4, "Bounded slowdown by size")
+    axes = figure.add_subplot()
+    for place, rows in enumerate(counted):
+        _draw_boxes(axes, rows, classes, place, len(counted))
+    largest = max(counted, key=len)
+    sizes = size_class(largest.procs)
+    names = [f"{class_name(one)}\n{np.count_nonzero(sizes == one):,}" for one in classes.tolist()]
+    axes.set_xticks(range(len(classes)), names)
+    axes.set_xlim(-0.6, len(classes) - 0.4)
+    axes.tick_params(axis="x", length=0)
+    axes.set_yscale("log")
+    axes.set_xlabel("Processors / number of jobs")
+    axes.set_ylabel("Bounded slowdown")
+    keys: list[Any] = [Patch(color=policy_look(place)["color"], alpha=0.45) for place in range(len(counted))]
+    keys += [Line2D([], [], color="black", linewidth=1.2), Line2D([], [], color="black", marker="o", ls="", ms=3.5)]
+    labels = [plain_text(rows.policy) for rows in counted]
+    figure.legend(keys, [*labels, "median", "mean"], loc="outside right upper")
+    caption(figure, "Response over max(run time, 10 s). Boxes: quartiles; whiskers: 5th and 95th percentile.")
+    return figure
+
+
+def _draw_boxes(axes: Axes, rows: JobRows, classes: Int64Array, place: int, policies: int) -> None:
+    slowdown, sizes = rows.bounded_slowdown, size_class(rows.procs)
+    width = 0.8 / policies
+    colour = policy_look(place)["color"]
+    for at, one in enumerate(classes.tolist()):
+        values = slowdown[sizes == one]
+        values = values[values > 0]  # a job of no length that never waited has none to show on this axis
+        if not len(values):
+            continue
+        x = at - 0.4 + (place + 0.5) * width
+        low, first, median, third, high = np.percentile(values, [5, 25, 50, 75, 95])
+        half = width * 0.42
+        axes.vlines(x, low, high, color=colour, linewidth=0.7)
+        axes.bar(x, third - first, half * 2, bottom=first, color=colour, alpha=0.45, linewidth=0)
+        axes.hlines(median, x - half, x + half, color=colour, linewidth=1.4)
+        axes.plot(x, values.mean(), "o", color=colour, markersize=3.2, markeredgecolor="white", markeredgewidth=0.4)
+
+
+# ------------------------------------------------------------------------------------------------ estimates
+
+
+def estimates(view: View) -> Figure:
+    """Draw how good the estimates are, as Feitelson and Weil 1998 do in Fig. 11, of the first policy's jobs.
+
+    Left, how many percent of the requested time the jobs used, in bins of 1 %; right, run time against estimate,
+    for requests of up to two hours.
+    """
+    from matplotlib.ticker import MultipleLocator
+
+    rows = _counted(view)[0]
+    rows = rows.taken(rows.estimate > 0)
+    if not len(rows):
+        raise UsageError(f"{view.name}: no job with an estimate above 0")
+    shares = used_percent(rows)
+    figure = new_figure(view, 3.3, "Estimates and run times")
+    left, right = figure.subplots(1, 2)
+    left.hist(shares, bins=np.arange(0, 102), color=PALETTE[0], linewidth=0)
+    left.set_xlim(0, 101)
+    left.xaxis.set_major_locator(MultipleLocator(20))
+    left.set_xlabel("Requested time that was used (%)")
+    left.set_ylabel("Jobs in a bin of 1 %")
+    shown = rows.taken(rows.estimate <= _LONGEST_REQUEST * MICROSECONDS)
+    _draw_scatter(right, shown)
+    exact = np.mean(rows.run == rows.estimate)
+    text = f"{exact:.1%} of {len(rows):,} jobs used exactly 100 % of the time they asked for."
+    caption(figure, f"{text} Right: the {len(shown):,} jobs that asked for at most {duration_text(_LONGEST_REQUEST)}.")
+    return figure
+
+
+def used_percent(rows: JobRows) -> Floats:
+    """Return run time as a percentage of the estimate, rounded down to whole percents: 100 is the full time only."""
+    return np.minimum(np.floor(rows.run / rows.estimate * 100), 100)
+
+
+def _draw_scatter(axes: Axes, rows: JobRows) -> None:
+    asked, ran = rows.estimate / MICROSECONDS / 60, rows.run / MICROSECONDS / 60
+    longest = _LONGEST_REQUEST / 60
+    axes.plot([0, longest], [0, longest], color=GREY, linewidth=0.6)
+    if len(rows) > _MANY_JOBS:
+        area = (0.0, longest, 0.0, longest)
+        drawn = axes.hexbin(asked, ran, gridsize=40, bins="log", mincnt=1, cmap="viridis_r", extent=area, lw=0.1)
+        axes.figure.colorbar(drawn, ax=axes, label="Jobs", shrink=0.8)
+    else:
+        axes.plot(asked, ran, ".", color=PALETTE[0], markersize=4, alpha=0.4, markeredgewidth=0)
+    axes.set_xlim(0, longest * 1.02)
+    axes.set_ylim(0, longest * 1.02)
+    axes.set_xticks(range(0, int(longest) + 1, 30))
+    axes.set_yticks(range(0, int(longest) + 1, 30))
+    axes.set_xlabel("Requested time (min)")
+    axes.set_ylabel("Run time (min)")
+    axes.set_aspect("equal")

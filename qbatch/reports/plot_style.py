@@ -1,0 +1,226 @@
+"""How every picture looks: fonts, colours, the axis of time, legends and captions, and the writing of a file.
+
+Pictures are drawn without pyplot and without the user's matplotlibrc, so that the same result gives the same bytes
+anywhere with the same version of matplotlib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.model.errors import UsageError
+from qbatch.model.record import MICROSECONDS, Clock
+from qbatch.reports.job_rows import JobRows
+from qbatch.reports.output import whole_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".svg", ".pdf")
+"""The forms in which a picture is written."""
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Colours that stay apart for colour-blind eyes (Okabe and Ito), but its yellow, which is faint on white."""
+
+LINE_STYLES = ("-", "--", ":", "-.")
+
+GREY = "#666666"
+WIDTH = 7.2
+"""The width of a picture in inches: two columns of a journal."""
+
+HOUR = 3600 * MICROSECONDS
+DAY = 24 * HOUR
+
+_STYLE: dict[str, Any] = {
+    "figure.dpi": 200,
+    "savefig.dpi": 200,
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "#DDDDDD",
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.1,
+    "hatch.linewidth": 0.5,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "qbatch",
+    "path.simplify": True,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a picture shows: these policies' jobs on this machine, from ``begin`` to before ``end``."""
+
+    name: str
+    rows: tuple[JobRows, ...]
+    procs_total: int
+    clock: Clock
+    begin: int
+    end: int
+    title: str | None = None
+
+    @property
+    def span(self) -> int:
+        """The length of time that is shown, at least one second."""
+        return max(self.end - self.begin, MICROSECONDS)
+
+    def counted(self, rows: JobRows) -> JobRows:
+        """Return the jobs that statistics are taken over: submitted in the window, and no warm-up."""
+        return rows.taken(rows.counted & (rows.submit >= self.begin) & (rows.submit < self.end))
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in qbatch's style whatever the user's own settings are.
+
+    Raises:
+        UsageError: if matplotlib is not installed.
+    """
+    try:
+        import matplotlib.style
+    except ImportError as error:
+        raise UsageError("drawing needs matplotlib: pip install 'qbatch[report]'") from error
+    with matplotlib.style.context(["default", _STYLE]):
+        yield
+
+
+def write_figure(figure: Figure, path: str | Path) -> None:
+    """Write a picture, whole or not at all, in the form that the suffix of its name says.
+
+    Raises:
+        UsageError: if the suffix is none of ``SUFFIXES``.
+        OutputError: if the file cannot be written.
+    """
+    form = checked_suffix(path)[1:]
+    silent = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with styled(), whole_file(path) as out:
+        figure.savefig(out, format=form, metadata=silent[form])
+
+
+def checked_suffix(path: str | Path) -> str:
+    """Return the suffix of a picture's name in small letters; refuse one that cannot be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(f"{path}: a picture ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    return suffix
+
+
+def new_figure(view: View, height: float, title: str) -> Figure:
+    """Return an empty figure of the usual width with a title: the view's own, else this one."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
+    figure.suptitle(plain_text(view.title or f"{title}: {view.name}"), x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+def plain_text(text: str) -> str:
+    """Return a text that matplotlib prints as it is: ``$`` begins no formula."""
+    return text.replace("$", r"\$")
+
+
+def policy_look(place: int) -> dict[str, Any]:
+    """Return the colour and the line style of the policy at this place."""
+    return {
+        "color": PALETTE[place % len(PALETTE)],
+        "linestyle": LINE_STYLES[place // len(PALETTE) % len(LINE_STYLES)],
+    }
+
+
+def legend_outside(figure: Figure, axes: Axes, **options: Any) -> None:
+    """Put the legend of these axes to the right of everything, where it hides no data."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, [plain_text(label) for label in labels], loc="outside right upper", **options)
+
+
+def caption(figure: Figure, text: str) -> None:
+    """Write a small grey line under the picture."""
+    figure.supxlabel(plain_text(text), x=0.01, ha="left", fontsize=7, color=GREY)
+
+
+def zone_of(clock: Clock) -> tzinfo:
+    """Return the zone of a clock; UTC when it names none that is known."""
+    try:
+        return ZoneInfo(clock.zone or "UTC")
+    except (ValueError, OSError, LookupError):
+        return UTC
+
+
+class TimeAxis:
+    """Log time as numbers for the horizontal axis: dates when the clock is known, else hours or days of log time."""
+
+    def __init__(self, view: View) -> None:
+        self.clock = view.clock
+        self.view = view
+        short = view.span <= 3 * 60 * 60 * MICROSECONDS
+        self.unit, self.word = (DAY, "days") if view.span > 4 * DAY else (HOUR, "hours")
+        if short:
+            self.unit, self.word = 60 * MICROSECONDS, "minutes"
+
+    def numbers(self, times: NDArray[Any] | int) -> NDArray[np.float64]:
+        """Return instants as places on the axis."""
+        array = np.asarray(times, np.float64)
+        if self.clock.unix_start is not None:
+            return np.asarray((array / MICROSECONDS + self.clock.unix_start) / 86400)
+        return np.asarray(array / self.unit)
+
+    def label(self, axes: Axes) -> None:
+        """Set limits, ticks and the label of the axis."""
+        import matplotlib.dates
+
+        dates: Any = matplotlib.dates
+        begin, end = self.numbers(self.view.begin), self.numbers(self.view.begin + self.view.span)
+        axes.set_xlim(float(begin), float(end))
+        if self.clock.unix_start is None:
+            axes.set_xlabel(f"Time of the log ({self.word})")
+            return
+        zone = zone_of(self.clock)
+        locator = dates.AutoDateLocator(tz=zone, minticks=4, maxticks=9)
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=zone))
+        axes.set_xlabel(f"Date ({zone})" if self.view.span > 4 * DAY else f"Time ({zone})")
+
+
+def midnight_before(view: View) -> int:
+    """Return the last midnight up to the view's begin: of the log's zone, or of log time when that has no clock."""
+    start = view.clock.unix_start
+    if start is None:
+        return view.begin // DAY * DAY
+    zone = zone_of(view.clock)
+    local = datetime.fromtimestamp(start + view.begin // MICROSECONDS, zone)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    return (int(midnight.timestamp()) - start) * MICROSECONDS
+
+
+def duration_text(seconds: float) -> str:
+    """Return a length of time in the unit that people would choose."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"

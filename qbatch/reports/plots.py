@@ -1,0 +1,98 @@
+"""The pictures of a result by name, and what part of the result they show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.model.record import MICROSECONDS, Clock
+from qbatch.reports.distributions import estimates, slowdown_by_size, wait_histogram
+from qbatch.reports.gantt import gantt
+from qbatch.reports.plot_style import View, styled, zone_of
+from qbatch.reports.result import Result, most_procs
+from qbatch.reports.series import queue, utilisation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PICTURES: dict[str, Callable[[View], Figure]] = {
+    "gantt": gantt,
+    "utilisation": utilisation,
+    "queue": queue,
+    "wait-hist": wait_histogram,
+    "slowdown-by-size": slowdown_by_size,
+    "estimates": estimates,
+}
+"""Every kind of picture and the function that draws it."""
+
+
+def draw(
+    result: Result,
+    kind: str,
+    *,
+    policies: Sequence[str] = (),
+    begin: str | None = None,
+    end: str | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw a picture of a result: of all its policies or of some, of all its time or from ``begin`` to ``end``.
+
+    ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.
+
+    Raises:
+        UsageError: if there is no such kind or policy, the window holds nothing, or matplotlib is missing.
+    """
+    if kind not in PICTURES:
+        raise UsageError(f"no picture {kind!r}{suggestion(kind, PICTURES)}; there are {', '.join(PICTURES)}")
+    view = view_of(result.only(policies), begin=begin, end=end, title=title)
+    with styled():
+        return PICTURES[kind](view)
+
+
+def view_of(result: Result, *, begin: str | None = None, end: str | None = None, title: str | None = None) -> View:
+    """Return the part of a result that a picture shows; without bounds, from the first submit to the last end."""
+    rows = tuple(rows for rows in result.rows if len(rows))
+    if not rows:
+        raise InputError(f"{result.name}: no job ran under {', '.join(result.policies)}")
+    for of_policy in rows:
+        most = most_procs(of_policy)
+        if most > result.procs_total:
+            raise UsageError(
+                f"{result.name}: {of_policy.policy} uses {most:,} processors at once, more than the machine's "
+                f"{result.procs_total:,}; set --procs"
+            )
+    first = min(int(of_policy.submit.min()) for of_policy in rows)
+    last = max(int(of_policy.end.max()) for of_policy in rows)
+    since = first if begin is None else instant(begin, result.clock, "--from")
+    until = last + (last == first) if end is None else instant(end, result.clock, "--to")
+    if since >= until:
+        raise UsageError(f"--from {begin or 'the first submit'} does not lie before --to {end or 'the last end'}")
+    if since > last or until <= first:
+        raise UsageError(
+            f"{result.name}: no job in this window; the jobs lie from {first / MICROSECONDS:.0f} to "
+            f"{last / MICROSECONDS:.0f} s of the log"
+        )
+    return View(result.name, rows, result.procs_total, result.clock, since, until, title)
+
+
+def instant(text: str, clock: Clock, option: str) -> int:
+    """Return log seconds, or an ISO time by the log's clock, as microseconds of log time.
+
+    Raises:
+        UsageError: if it is neither, or an ISO time and the log has no clock.
+    """
+    if re.fullmatch(r"-?\d{1,12}(\.\d+)?", text, re.ASCII):
+        return round(float(text) * MICROSECONDS)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text!r}: should be log seconds or an ISO time like 1996-10-01T08:00") from None
+    if clock.unix_start is None:
+        raise UsageError(f"{option} {text!r}: this log has no clock (UnixStartTime); give log seconds")
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=zone_of(clock))
+    since = time - datetime.fromtimestamp(clock.unix_start, UTC)
+    return (since.days * 86400 + since.seconds) * MICROSECONDS + since.microseconds

@@ -1,0 +1,172 @@
+"""Pictures over time: how many processors are in use, how many jobs wait and what they ask for.
+
+What happens at a point of time is a step function.  A short window shows it as it is; a long one shows its mean over
+each hour, day or week (24 hours each, from the log's midnight), because months of steps are a black block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.model.record import Int64Array
+from qbatch.reports.job_rows import JobRows
+from qbatch.reports.plot_style import (
+    DAY,
+    GREY,
+    HOUR,
+    TimeAxis,
+    View,
+    caption,
+    legend_outside,
+    midnight_before,
+    new_figure,
+    policy_look,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SAMPLES = 48
+_BAND_POLICIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A step function: ``values[i]`` from ``at[i]`` to before ``at[i + 1]``, and 0 before all."""
+
+    at: Int64Array
+    values: Int64Array
+
+    def value(self, times: NDArray[Any]) -> Int64Array:
+        """Return the values at some instants."""
+        places = np.searchsorted(self.at, times, side="right") - 1
+        return np.where(places >= 0, self.values[np.maximum(places, 0)], 0)
+
+    def within(self, begin: int, end: int) -> Steps:
+        """Return the same function between two instants, told from the first to the last."""
+        inside = self.at[(self.at > begin) & (self.at < end)]
+        at = np.concatenate([[begin], inside, [end]]).astype(np.int64)
+        return Steps(at, self.value(at))
+
+    def means(self, edges: Int64Array) -> NDArray[np.float64]:
+        """Return the exact mean between each two neighbouring edges."""
+        part = self.within(int(edges[0]), int(edges[-1]))
+        at = (part.at - edges[0]).astype(np.float64)
+        area = np.concatenate([[0.0], np.cumsum(part.values[:-1] * np.diff(at))])
+        return np.asarray(np.diff(np.interp(edges - edges[0], at, area)) / np.diff(edges))
+
+
+def steps(begin: Int64Array, end: Int64Array, weight: Int64Array) -> Steps:
+    """Return the sum of the weights of the half-open spans that hold an instant, over time."""
+    at, place = np.unique(np.concatenate([begin, end]), return_inverse=True)
+    change = np.bincount(place, weights=np.concatenate([weight, -weight]), minlength=len(at))
+    return Steps(at, np.cumsum(np.rint(change).astype(np.int64)))
+
+
+def used_procs(rows: JobRows) -> Steps:
+    """Return the processors in use over time; a suspended job counts as one that runs."""
+    return steps(rows.start, rows.end, rows.procs)
+
+
+def waiting_jobs(rows: JobRows) -> Steps:
+    """Return how many jobs wait, over time."""
+    return steps(rows.submit, rows.start, np.ones(len(rows), np.int64))
+
+
+def waiting_procs(rows: JobRows) -> Steps:
+    """Return how many processors the waiting jobs ask for, over time."""
+    return steps(rows.submit, rows.start, rows.procs)
+
+
+def bin_edges(view: View) -> tuple[Int64Array, str] | None:
+    """Return the edges of the bins that a long view is averaged over, and their name; None for a short view."""
+    if view.span <= 4 * DAY:
+        return None
+    size, name = 7 * DAY, "week"
+    if view.span <= 900 * DAY:
+        size, name = (HOUR, "hour") if view.span <= 21 * DAY else (DAY, "day")
+    inner = np.arange(midnight_before(view), view.end, size, dtype=np.int64)
+    inner = inner[inner > view.begin]
+    return np.concatenate([[view.begin], inner, [view.end]]).astype(np.int64), name
+
+
+def utilisation(view: View) -> Figure:
+    """Draw the processors in use over time, one line per policy."""
+    figure = new_figure(view, 2.9, "Processors in use")
+    axes = figure.add_subplot()
+    note = _draw(view, axes, [used_procs(rows) for rows in view.rows], has_band=len(view.rows) <= _BAND_POLICIES)
+    axes.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
+    axes.set_ylim(0, None)
+    axes.set_ylabel("Processors in use")
+    total = view.procs_total
+    per_cent: Any = (lambda used: used / total * 100, lambda part: part / 100 * total)
+    share = axes.secondary_yaxis("right", functions=per_cent)
+    share.set_ylabel("Share of the machine (%)")
+    TimeAxis(view).label(axes)
+    legend_outside(figure, axes)
+    means = [f"{rows.policy} {_mean_use(view, rows):.1%}" for rows in view.rows]
+    caption(figure, f"{note}Mean over the time shown: {', '.join(means)}.")
+    return figure
+
+
+def queue(view: View) -> Figure:
+    """Draw how many jobs wait, and how many processors they ask for, over time."""
+    figure = new_figure(view, 4.2, "Waiting jobs")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    note = _draw(view, upper, [waiting_jobs(rows) for rows in view.rows], has_band=False)
+    _draw(view, lower, [waiting_procs(rows) for rows in view.rows], has_band=False)
+    lower.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
+    upper.set_ylabel("Jobs waiting")
+    lower.set_ylabel("Processors asked for\nby waiting jobs")
+    for axes in (upper, lower):
+        axes.set_ylim(0, None)
+    TimeAxis(view).label(lower)
+    legend_outside(figure, lower)
+    longest = [f"{rows.policy} {waiting_jobs(rows).within(view.begin, view.end).values.max():,}" for rows in view.rows]
+    caption(figure, f"{note}Longest queue: {', '.join(longest)}.")
+    return figure
+
+
+def _mean_use(view: View, rows: JobRows) -> float:
+    edges = np.array([view.begin, view.begin + view.span])
+    return float(used_procs(rows).means(edges)[0] / view.procs_total)
+
+
+def _draw(view: View, axes: Axes, series: list[Steps], *, has_band: bool) -> str:
+    """Draw one step function per policy, as it is or in bins; return what the caption says of that."""
+    axis = TimeAxis(view)
+    bins = bin_edges(view)
+    for place, (rows, line) in enumerate(zip(view.rows, series, strict=True)):
+        look = policy_look(place)
+        if bins is None:
+            part = line.within(view.begin, view.begin + view.span)
+            axes.step(axis.numbers(part.at), part.values, where="post", label=rows.policy, **look)
+            continue
+        edges = bins[0]
+        at = axis.numbers(edges)
+        if has_band:
+            low, high = _band(line, edges)
+            axes.fill_between(
+                at, _held(low), _held(high), step="post", alpha=0.18, color=look["color"], linewidth=0
+            )  # fmt: skip
+        axes.step(at, _held(line.means(edges)), where="post", label=rows.policy, **look)
+    if bins is None:
+        return ""
+    return f"Lines: mean of each {bins[1]}{'; bands: 10th to 90th percentile of its time' if has_band else ''}. "
+
+
+def _held(values: NDArray[Any]) -> NDArray[Any]:
+    return np.append(values, values[-1])
+
+
+def _band(line: Steps, edges: Int64Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the values below which the function is for 10 % and 90 % of each bin, at evenly spaced instants."""
+    parts = (np.arange(_SAMPLES) + 0.5) / _SAMPLES
+    times = edges[:-1, None] + (np.diff(edges)[:, None] * parts).astype(np.int64)
+    low, high = np.percentile(line.value(times.ravel()).reshape(times.shape), [10, 90], axis=1)
+    return low, high
