@@ -19,6 +19,13 @@ class Kind(StrEnum):
     estimates = "estimates"
 
 
+class Colouring(StrEnum):
+    """What the colours of a Gantt chart can mean."""
+
+    size = "size"
+    user = "user"
+
+
 def plot(
     result: Annotated[str, typer.Argument(metavar="RESULT", help="Result directory, or job rows as CSV or Parquet.")],
     kind: Annotated[Kind, typer.Option("--kind", help="Which picture.")],
@@ -27,6 +34,7 @@ def plot(
     begin: Annotated[str | None, typer.Option("--from", help="Log seconds or ISO time.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="Log seconds or ISO time; not shown any more.")] = None,
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
+    colour_by: Annotated[Colouring, typer.Option("--colour-by", help="Gantt chart: colours by this.")] = Colouring.size,
     title: Annotated[str | None, typer.Option("--title", help="Title, in place of our own.")] = None,
 ) -> None:
     """Draw a picture of a result: Gantt chart, utilisation, queue, waits, slowdowns or estimates."""
@@ -37,6 +45,8 @@ def plot(
     path = out if out is not None else f"{kind.value}.png"
     checked_suffix(path)
     read = read_result(result, procs=procs)
-    figure = draw(read, kind.value, policies=policy or [], begin=begin, end=end, title=title)
+    figure = draw(
+        read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value
+    )
     write_figure(figure, path)
     typer.echo(f"wrote {path}: {kind.value} of {read.name}", err=True)

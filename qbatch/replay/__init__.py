@@ -5,7 +5,7 @@ many runs.  What must never come in: a decision, a metric, a file.  ``run`` is t
 same schedule whichever driver it takes, which the tests hold.
 """
 
-from qbatch.replay.run import DRIVERS, run
+from qbatch.replay.drivers import DRIVERS, run
 from qbatch.replay.prepare import Options, prepare
 
 __all__ = ["DRIVERS", "Options", "prepare", "run"]

@@ -23,6 +23,7 @@ from qbatch.reports.plot_style import (
     new_figure,
     plain_text,
     policy_look,
+    whole_ticks,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def wait_histogram(view: View) -> Figure:
     left, gap = _zero_bin(edges)
     for place, (rows, wait) in enumerate(zip(counted, waits, strict=True)):
         look = policy_look(place)
-        label = f"{rows.policy} ({len(wait):,} jobs)"
+        label = rows.policy
         shares = np.histogram(wait[wait > 0], edges)[0] / len(wait) * 100
         upper.stairs(shares, np.log10(edges), label=label, linewidth=1.1, **look)
         width = gap / (len(counted) + 1)
@@ -73,8 +74,10 @@ def wait_histogram(view: View) -> Figure:
     for axes in (upper, lower):
         axes.axvline(left + gap, color="#BBBBBB", linewidth=0.6)
     legend_outside(figure, upper)
-    means = [f"{rows.policy} {duration_text(np.mean(wait))}" for rows, wait in zip(counted, waits, strict=True)]
-    caption(figure, f"{_BINS_PER_DECADE} bins for each factor of ten; left: no wait. Mean wait: {', '.join(means)}.")
+    means = [f"{rows.policy} {duration_text(float(np.mean(wait)))}" for rows, wait in zip(counted, waits, strict=True)]
+    most = max(map(len, counted))
+    text = f"{most:,} jobs, {_BINS_PER_DECADE} bins for each factor of ten; left: no wait."
+    caption(figure, f"{text} Mean wait: {', '.join(means)}.")
     return figure
 
 
@@ -109,7 +112,7 @@ def _draw_cumulated(axes: Axes, wait: Floats, left: float, label: str, look: dic
 
 def _label_waits(axes: Axes, edges: Floats, left: float, gap: float) -> None:
     shown = [time for time in _ROUND_TIMES if edges[0] <= time <= edges[-1]]
-    axes.set_xticks([left + gap / 2, *np.log10(shown)], ["none", *map(duration_text, shown)])
+    axes.set_xticks([left + gap / 2, *np.log10(shown)], ["0", *map(duration_text, shown)])
     axes.set_xlim(left, float(np.log10(edges[-1])))
     axes.set_xlabel("Wait")
 
@@ -138,8 +141,7 @@ def slowdown_by_size(view: View) -> Figure:
     classes = np.unique(np.concatenate([size_class(rows.procs) for rows in counted]))
     figure = new_figure(view, 3.4, "Bounded slowdown by size")
     axes = figure.add_subplot()
-    for place, rows in enumerate(counted):
-        _draw_boxes(axes, rows, classes, place, len(counted))
+    lowest = min(_draw_boxes(axes, rows, classes, place, len(counted)) for place, rows in enumerate(counted))
     largest = max(counted, key=len)
     sizes = size_class(largest.procs)
     names = [f"{class_name(one)}\n{np.count_nonzero(sizes == one):,}" for one in classes.tolist()]
@@ -147,6 +149,8 @@ def slowdown_by_size(view: View) -> Figure:
     axes.set_xlim(-0.6, len(classes) - 0.4)
     axes.tick_params(axis="x", length=0)
     axes.set_yscale("log")
+    axes.set_ylim(0.8 * lowest, None)
+    _plain_log_ticks(axes)
     axes.set_xlabel("Processors / number of jobs")
     axes.set_ylabel("Bounded slowdown")
     keys: list[Any] = [Patch(color=policy_look(place)["color"], alpha=0.45) for place in range(len(counted))]
@@ -157,7 +161,23 @@ def slowdown_by_size(view: View) -> Figure:
     return figure
 
 
-def _draw_boxes(axes: Axes, rows: JobRows, classes: Int64Array, place: int, policies: int) -> None:
+def _plain_log_ticks(axes: Axes) -> None:
+    """Label a logarithmic axis with plain numbers, and between the powers of ten only where there are few of them."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    if high / low > 100:
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.yaxis.set_minor_formatter(
+            FuncFormatter(lambda value, _: f"{value:,.6g}" if f"{value:e}"[0] in "25" else "")
+        )
+
+
+def _draw_boxes(axes: Axes, rows: JobRows, classes: Int64Array, place: int, policies: int) -> float:
+    """Draw the boxes of one policy and return the lowest end of a whisker."""
+    lowest = 1.0
     slowdown, sizes = rows.bounded_slowdown, size_class(rows.procs)
     width = 0.8 / policies
     colour = policy_look(place)["color"]
@@ -168,11 +188,13 @@ def _draw_boxes(axes: Axes, rows: JobRows, classes: Int64Array, place: int, poli
             continue
         x = at - 0.4 + (place + 0.5) * width
         low, first, median, third, high = np.percentile(values, [5, 25, 50, 75, 95])
+        lowest = min(lowest, float(low))
         half = width * 0.42
         axes.vlines(x, low, high, color=colour, linewidth=0.7)
         axes.bar(x, third - first, half * 2, bottom=first, color=colour, alpha=0.45, linewidth=0)
         axes.hlines(median, x - half, x + half, color=colour, linewidth=1.4)
         axes.plot(x, values.mean(), "o", color=colour, markersize=3.2, markeredgecolor="white", markeredgewidth=0.4)
+    return lowest
 
 
 # ------------------------------------------------------------------------------------------------ estimates
@@ -195,6 +217,7 @@ def estimates(view: View) -> Figure:
     left, right = figure.subplots(1, 2)
     left.hist(shares, bins=np.arange(0, 102), color=PALETTE[0], linewidth=0)
     left.set_xlim(0, 101)
+    whole_ticks(left)
     left.xaxis.set_major_locator(MultipleLocator(20))
     left.set_xlabel("Requested time that was used (%)")
     left.set_ylabel("Jobs in a bin of 1 %")
@@ -217,7 +240,7 @@ def _draw_scatter(axes: Axes, rows: JobRows) -> None:
     axes.plot([0, longest], [0, longest], color=GREY, linewidth=0.6)
     if len(rows) > _MANY_JOBS:
         area = (0.0, longest, 0.0, longest)
-        drawn = axes.hexbin(asked, ran, gridsize=40, bins="log", mincnt=1, cmap="viridis_r", extent=area, lw=0.1)
+        drawn = axes.hexbin(asked, ran, gridsize=60, bins="log", mincnt=1, cmap="viridis_r", extent=area, lw=0.1)
         axes.figure.colorbar(drawn, ax=axes, label="Jobs", shrink=0.8)
     else:
         axes.plot(asked, ran, ".", color=PALETTE[0], markersize=4, alpha=0.4, markeredgewidth=0)

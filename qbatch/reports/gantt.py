@@ -20,6 +20,7 @@ from qbatch.model.record import KINDS, Int64Array
 from qbatch.reports.distributions import class_name, size_class
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.plot_style import PALETTE, WIDTH, TimeAxis, View, caption, new_figure, plain_text
+from qbatch.reports.result import most_procs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ MOST_BOXES = 2_000
 """Up to so many pieces are drawn as boxes; more become pixels."""
 
 _MOST_POLICIES = 6
-_PIXELS = (2400, 1000)
+_PIXELS = (1200, 1000)
 _BACKFILLED = KINDS.index("backfilled")
 _OTHER_USER = "#BBBBBB"
 
@@ -44,6 +45,17 @@ class Pieces:
     job: Int64Array
     low: Int64Array
     high: Int64Array
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One policy's part of a chart: its jobs, the processors and the colour of each, and the processors drawn."""
+
+    view: View
+    rows: JobRows
+    pieces: Pieces
+    colour: NDArray[np.float64]
+    total: int
 
 
 class _Free:
@@ -109,22 +121,24 @@ def assign(rows: JobRows, procs_total: int) -> Pieces:
 # ------------------------------------------------------------------------------------------------ the chart
 
 
-def gantt(view: View, *, colour_by: str = "size") -> Figure:
-    """Draw the jobs on the processors over time, one panel a policy, coloured by ``size`` or by ``user``."""
+def gantt(view: View) -> Figure:
+    """Draw the jobs on the processors over time, one panel a policy, coloured by size or by user."""
+    colour_by = view.colour_by
     if len(view.rows) > _MOST_POLICIES:
         raise UsageError(f"a Gantt chart shows at most {_MOST_POLICIES} policies, not {len(view.rows)}; use --policy")
     if colour_by not in ("size", "user"):
         raise UsageError(f"a Gantt chart is coloured by size or by user, not by {colour_by!r}")
     shown = [rows.taken((rows.start < view.end) & (rows.end > view.begin)) for rows in view.rows]
-    parts = [assign(rows, view.procs_total) for rows in shown]
+    total = max(view.procs_total, *map(most_procs, shown))
+    parts = [assign(rows, total) for rows in shown]
     is_small = max(map(len, shown)) <= MOST_LABELLED
     each = 2.6 if len(shown) > 1 else 3.6
     figure = new_figure(view, 0.7 + each * len(shown) + (0.5 if is_small else 0), "Jobs on processors")
-    colours, keys = (_by_size if colour_by == "size" else _by_user)(shown, view.procs_total)
+    colours, keys = (_by_size if colour_by == "size" else _by_user)(shown, total)
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     for axes, rows, pieces, colour in zip(panels, shown, parts, colours, strict=True):
-        _draw_panel(view, axes, rows, pieces, colour)
-        axes.set_title(plain_text(f"{rows.policy}: {len(rows):,} jobs"))
+        _draw_panel(axes, Panel(view, rows, pieces, colour, total))
+        axes.set_title(plain_text(f"{rows.policy}: {len(rows):,} jobs"), pad=9 if is_small else 4)
     axis = TimeAxis(view)
     axis.label(panels[-1])
     keys += _marks(is_small, shown)
@@ -136,28 +150,32 @@ def gantt(view: View, *, colour_by: str = "size") -> Figure:
     return figure
 
 
-def _draw_panel(view: View, axes: Axes, rows: JobRows, pieces: Pieces, colour: NDArray[np.float64]) -> None:
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    view, rows, pieces, total = panel.view, panel.rows, panel.pieces, panel.total
     axes.grid(visible=False)
     if len(rows) <= MOST_LABELLED:
-        _draw_boxes(view, axes, rows, pieces, colour, has_labels=True)
-        _draw_submits(view, axes, rows)
+        _draw_boxes(axes, panel, has_labels=True)
+        _draw_submits(axes, panel)
     elif len(pieces.job) <= MOST_BOXES:
-        _draw_boxes(view, axes, rows, pieces, colour, has_labels=False)
+        _draw_boxes(axes, panel, has_labels=False)
     else:
-        _draw_pixels(view, axes, rows, pieces, colour)
-    axes.set_ylim(0, view.procs_total)
+        _draw_pixels(axes, panel)
+    if total > view.procs_total:
+        axes.axhline(view.procs_total, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+    axes.set_ylim(0, total)
     axes.set_ylabel("Processor")
-    if view.procs_total <= 10:
-        axes.set_yticks(range(view.procs_total + 1))
+    if total <= 10:
+        axes.set_yticks(range(total + 1))
 
 
 def _words(view: View, shown: list[JobRows], parts: list[Pieces], is_small: bool) -> str:
+    held = " Suspended jobs hold theirs." if view.has_suspended else ""
     if is_small:
-        return "Processors dealt out lowest first; the log does not say which were used. Ticks above: submits."
+        return f"Processors dealt out lowest first; job rows do not say which were used.{held} Marks above: submits."
     jobs = " + ".join(f"{len(rows):,}" for rows in shown)
     is_boxes = max(len(pieces.job) for pieces in parts) <= MOST_BOXES
     how = "" if is_boxes else " Pixels: mean colour of what they cover; white: idle."
-    return f"{jobs} jobs on {view.procs_total:,} processors, dealt out lowest first.{how}"
+    return f"{jobs} jobs on {view.procs_total:,} processors, dealt out lowest first.{held}{how}"
 
 
 # ------------------------------------------------------------------------------------------------ colours
@@ -215,11 +233,11 @@ def _marks(is_small: bool, shown: list[JobRows]) -> Keys:
 # ------------------------------------------------------------------------------------------------ boxes
 
 
-def _draw_boxes(
-    view: View, axes: Axes, rows: JobRows, pieces: Pieces, colour: NDArray[np.float64], *, has_labels: bool
-) -> None:
+def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
+    """Draw every piece as a box; with labels, those that were backfilled are hatched."""
     from matplotlib.collections import PolyCollection
 
+    view, rows, pieces, colour = panel.view, panel.rows, panel.pieces, panel.colour
     axis = TimeAxis(view)
     begin, end = axis.numbers(rows.start[pieces.job]), axis.numbers(rows.end[pieces.job])
     boxes = np.stack(
@@ -237,11 +255,12 @@ def _draw_boxes(
             autolim=False,
         )  # fmt: skip
     if has_labels:
-        _label_boxes(view, axes, rows, pieces, colour)
+        _label_boxes(axes, panel)
 
 
-def _label_boxes(view: View, axes: Axes, rows: JobRows, pieces: Pieces, colour: NDArray[np.float64]) -> None:
+def _label_boxes(axes: Axes, panel: Panel) -> None:
     """Write its number into every box that has room for it: into the tallest piece of each job."""
+    view, rows, pieces, colour = panel.view, panel.rows, panel.pieces, panel.colour
     axis = TimeAxis(view)
     tall: dict[int, int] = {}
     height = pieces.high - pieces.low
@@ -249,7 +268,7 @@ def _label_boxes(view: View, axes: Axes, rows: JobRows, pieces: Pieces, colour: 
         if job not in tall or height[place] > height[tall[job]]:
             tall[job] = place
     whole = float(axis.numbers(view.end) - axis.numbers(view.begin))
-    inch = (WIDTH - 1.6) / whole, 2.8 / view.procs_total
+    inch = (WIDTH - 1.6) / whole, 2.2 / panel.total
     for job, place in tall.items():
         begin = max(int(rows.start[job]), view.begin)
         end = min(int(rows.end[job]), view.end)
@@ -268,8 +287,8 @@ def _label_boxes(view: View, axes: Axes, rows: JobRows, pieces: Pieces, colour: 
         )  # fmt: skip
 
 
-def _draw_submits(view: View, axes: Axes, rows: JobRows) -> None:
-    at = TimeAxis(view).numbers(rows.submit)
+def _draw_submits(axes: Axes, panel: Panel) -> None:
+    at = TimeAxis(panel.view).numbers(panel.rows.submit)
     axes.plot(
         at, np.full(len(at), 1.02), "v", transform=axes.get_xaxis_transform(), color="black", markersize=3,
         markeredgewidth=0, clip_on=False,
@@ -279,23 +298,23 @@ def _draw_submits(view: View, axes: Axes, rows: JobRows) -> None:
 # ------------------------------------------------------------------------------------------------ pixels
 
 
-def _draw_pixels(view: View, axes: Axes, rows: JobRows, pieces: Pieces, colour: NDArray[np.float64]) -> None:
+def _draw_pixels(axes: Axes, panel: Panel) -> None:
     """Draw the jobs as an image over the whole panel."""
+    view, total = panel.view, panel.total
     axis = TimeAxis(view)
-    image = painted(view, rows, pieces, colour)
+    image = painted(panel)
     left, right = float(axis.numbers(view.begin)), float(axis.numbers(view.end))
-    axes.imshow(
-        image, extent=(left, right, 0, view.procs_total), origin="lower", aspect="auto", interpolation="none"
-    )  # fmt: skip
+    axes.imshow(image, extent=(left, right, 0, total), origin="lower", aspect="auto", interpolation="none")
 
 
-def painted(view: View, rows: JobRows, pieces: Pieces, colour: NDArray[np.float64]) -> NDArray[np.uint8]:
+def painted(panel: Panel) -> NDArray[np.uint8]:
     """Return an image of time by processors; each pixel mixes the colours of the jobs on it, and white for idleness."""
-    columns, lines = _PIXELS[0], min(view.procs_total, _PIXELS[1])
+    view, rows, pieces, total = panel.view, panel.rows, panel.pieces, panel.total
+    columns, lines = _PIXELS[0], min(total, _PIXELS[1])
     begin = np.maximum(rows.start[pieces.job], view.begin) - view.begin
     end = np.minimum(rows.end[pieces.job], view.end) - view.begin
     across = [(at / view.span * columns, sign) for at, sign in ((begin, 1.0), (end, -1.0))]
-    upward = [(at / view.procs_total * lines, sign) for at, sign in ((pieces.low, 1.0), (pieces.high, -1.0))]
+    upward = [(at / total * lines, sign) for at, sign in ((pieces.low, 1.0), (pieces.high, -1.0))]
     shape = (lines + 2, columns + 2)
     corners = [
         (line * shape[1] + column, weight_y * weight_x)
@@ -306,7 +325,7 @@ def painted(view: View, rows: JobRows, pieces: Pieces, colour: NDArray[np.float6
     weights = np.concatenate([weight for _, weight in corners])
     image = np.empty((lines, columns, 3), np.uint8)
     for channel in range(3):
-        ink = np.tile(1.0 - colour[pieces.job, channel], len(corners))
+        ink = np.tile(1.0 - panel.colour[pieces.job, channel], len(corners))
         sums = np.bincount(cells, weights=weights * ink, minlength=shape[0] * shape[1]).reshape(shape)
         shade = sums.cumsum(axis=0).cumsum(axis=1)[:lines, :columns]
         image[:, :, channel] = np.rint(255 * (1.0 - np.clip(shade, 0.0, 1.0)))

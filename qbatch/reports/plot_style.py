@@ -82,11 +82,17 @@ class View:
     begin: int
     end: int
     title: str | None = None
+    colour_by: str = "size"
 
     @property
     def span(self) -> int:
         """The length of time that is shown, at least one second."""
         return max(self.end - self.begin, MICROSECONDS)
+
+    @property
+    def has_suspended(self) -> bool:
+        """Whether a job took longer from start to end than it ran."""
+        return any(bool((rows.end - rows.start > rows.run).any()) for rows in self.rows)
 
     def counted(self, rows: JobRows) -> JobRows:
         """Return the jobs that statistics are taken over: submitted in the window, and no warm-up."""
@@ -162,6 +168,13 @@ def legend_outside(figure: Figure, axes: Axes, **options: Any) -> None:
 def caption(figure: Figure, text: str) -> None:
     """Write a small grey line under the picture."""
     figure.supxlabel(plain_text(text), x=0.01, ha="left", fontsize=7, color=GREY)
+
+
+def whole_ticks(axes: Axes) -> None:
+    """Put vertical ticks on whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
 
 
 def zone_of(clock: Clock) -> tzinfo:

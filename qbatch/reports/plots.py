@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from qbatch.model.record import MICROSECONDS, Clock
 from qbatch.reports.distributions import estimates, slowdown_by_size, wait_histogram
 from qbatch.reports.gantt import gantt
 from qbatch.reports.plot_style import View, styled, zone_of
-from qbatch.reports.result import Result, most_procs
+from qbatch.reports.result import Result
 from qbatch.reports.series import queue, utilisation
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ def draw(
     begin: str | None = None,
     end: str | None = None,
     title: str | None = None,
+    colour_by: str = "size",
 ) -> Figure:
     """Draw a picture of a result: of all its policies or of some, of all its time or from ``begin`` to ``end``.
 
-    ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.
+    ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.  ``colour_by`` is for Gantt charts.
 
     Raises:
         UsageError: if there is no such kind or policy, the window holds nothing, or matplotlib is missing.
@@ -49,7 +51,7 @@ def draw(
         raise UsageError(f"no picture {kind!r}{suggestion(kind, PICTURES)}; there are {', '.join(PICTURES)}")
     view = view_of(result.only(policies), begin=begin, end=end, title=title)
     with styled():
-        return PICTURES[kind](view)
+        return PICTURES[kind](replace(view, colour_by=colour_by))
 
 
 def view_of(result: Result, *, begin: str | None = None, end: str | None = None, title: str | None = None) -> View:
@@ -57,13 +59,6 @@ def view_of(result: Result, *, begin: str | None = None, end: str | None = None,
     rows = tuple(rows for rows in result.rows if len(rows))
     if not rows:
         raise InputError(f"{result.name}: no job ran under {', '.join(result.policies)}")
-    for of_policy in rows:
-        most = most_procs(of_policy)
-        if most > result.procs_total:
-            raise UsageError(
-                f"{result.name}: {of_policy.policy} uses {most:,} processors at once, more than the machine's "
-                f"{result.procs_total:,}; set --procs"
-            )
     first = min(int(of_policy.submit.min()) for of_policy in rows)
     last = max(int(of_policy.end.max()) for of_policy in rows)
     since = first if begin is None else instant(begin, result.clock, "--from")

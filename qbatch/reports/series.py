@@ -25,12 +25,15 @@ from qbatch.reports.plot_style import (
     midnight_before,
     new_figure,
     policy_look,
+    whole_ticks,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_MOST_BINS = 510
+_MOST_BINS_OF_SEVERAL = 120
 _SAMPLES = 48
 _BAND_POLICIES = 2
 
@@ -83,13 +86,12 @@ def waiting_procs(rows: JobRows) -> Steps:
     return steps(rows.submit, rows.start, rows.procs)
 
 
-def bin_edges(view: View) -> tuple[Int64Array, str] | None:
-    """Return the edges of the bins that a long view is averaged over, and their name; None for a short view."""
+def bin_edges(view: View, most: int = _MOST_BINS) -> tuple[Int64Array, str] | None:
+    """Return the edges of at most so many bins that a long view is averaged over, and their name; None for a short."""
     if view.span <= 4 * DAY:
         return None
-    size, name = 7 * DAY, "week"
-    if view.span <= 900 * DAY:
-        size, name = (HOUR, "hour") if view.span <= 21 * DAY else (DAY, "day")
+    sizes = ((HOUR, "hour"), (DAY, "day"), (7 * DAY, "week"), (28 * DAY, "4 weeks"))
+    size, name = next((one for one in sizes if view.span <= most * one[0]), sizes[-1])
     inner = np.arange(midnight_before(view), view.end, size, dtype=np.int64)
     inner = inner[inner > view.begin]
     return np.concatenate([[view.begin], inner, [view.end]]).astype(np.int64), name
@@ -99,7 +101,9 @@ def utilisation(view: View) -> Figure:
     """Draw the processors in use over time, one line per policy."""
     figure = new_figure(view, 2.9, "Processors in use")
     axes = figure.add_subplot()
-    note = _draw(view, axes, [used_procs(rows) for rows in view.rows], has_band=len(view.rows) <= _BAND_POLICIES)
+    few = len(view.rows) <= _BAND_POLICIES
+    most = _MOST_BINS if len(view.rows) == 1 else _MOST_BINS_OF_SEVERAL
+    note = _draw(view, axes, [used_procs(rows) for rows in view.rows], most=most, has_band=few)
     axes.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
     axes.set_ylim(0, None)
     axes.set_ylabel("Processors in use")
@@ -110,6 +114,7 @@ def utilisation(view: View) -> Figure:
     TimeAxis(view).label(axes)
     legend_outside(figure, axes)
     means = [f"{rows.policy} {_mean_use(view, rows):.1%}" for rows in view.rows]
+    note += "Suspended jobs count as running. " if view.has_suspended else ""
     caption(figure, f"{note}Mean over the time shown: {', '.join(means)}.")
     return figure
 
@@ -118,13 +123,14 @@ def queue(view: View) -> Figure:
     """Draw how many jobs wait, and how many processors they ask for, over time."""
     figure = new_figure(view, 4.2, "Waiting jobs")
     upper, lower = figure.subplots(2, 1, sharex=True)
-    note = _draw(view, upper, [waiting_jobs(rows) for rows in view.rows], has_band=False)
-    _draw(view, lower, [waiting_procs(rows) for rows in view.rows], has_band=False)
+    note = _draw(view, upper, [waiting_jobs(rows) for rows in view.rows])
+    _draw(view, lower, [waiting_procs(rows) for rows in view.rows])
     lower.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
     upper.set_ylabel("Jobs waiting")
     lower.set_ylabel("Processors asked for\nby waiting jobs")
     for axes in (upper, lower):
         axes.set_ylim(0, None)
+        whole_ticks(axes)
     TimeAxis(view).label(lower)
     legend_outside(figure, lower)
     longest = [f"{rows.policy} {waiting_jobs(rows).within(view.begin, view.end).values.max():,}" for rows in view.rows]
@@ -137,10 +143,10 @@ def _mean_use(view: View, rows: JobRows) -> float:
     return float(used_procs(rows).means(edges)[0] / view.procs_total)
 
 
-def _draw(view: View, axes: Axes, series: list[Steps], *, has_band: bool) -> str:
+def _draw(view: View, axes: Axes, series: list[Steps], *, most: int = _MOST_BINS, has_band: bool = False) -> str:
     """Draw one step function per policy, as it is or in bins; return what the caption says of that."""
     axis = TimeAxis(view)
-    bins = bin_edges(view)
+    bins = bin_edges(view, most)
     for place, (rows, line) in enumerate(zip(view.rows, series, strict=True)):
         look = policy_look(place)
         if bins is None:

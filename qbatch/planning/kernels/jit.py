@@ -82,7 +82,7 @@ CACHE = _choose_cache()
 
 def kernel(function: Function) -> Function:
     """Compile ``function`` with Numba on its first call, cached on disk where a cache can be written."""
-    return numba.njit(cache=CACHE is not None, nogil=True, forceinline=bool(os.environ.get("QF")) and function.__name__ not in ("run_plan","run_passes","replan","compress_by_start","new_plan","new_profile","new_calendar"))(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=CACHE is not None, nogil=True)(function)  # type: ignore[no-any-return]
 
 
 def is_warm(name: str) -> bool:

@@ -185,7 +185,7 @@ def run_plan(
     arrived, active = counts[ARRIVED], counts[ACTIVE]
     now = counts[NOW]
     started = np.empty(endings.shape[0], np.int64)
-    while budget > 0 and (arrived < rows or active > 0):
+    while budget > 0 and (arrived < rows or active > 0 or queued(state) > 0):
         budget -= 1
         now = min(endings[0, heap.INSTANT] if active > 0 else FOREVER, next_start(queue, place, starts, state))
         if arrived < rows and submit[arrived] < now:
@@ -235,4 +235,4 @@ def run_plan(
                 row = started[entry]
                 kind[row] = _kind(row, first_left, submit[row], now)
     counts[ARRIVED], counts[ACTIVE], counts[NOW] = arrived, active, now
-    return arrived >= rows and active == 0, profile
+    return arrived >= rows and active == 0 and queued(state) == 0, profile

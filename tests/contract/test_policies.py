@@ -1,0 +1,105 @@
+"""Every policy, every kind of machine: legal actions only, nobody lost, deterministic, no "could start now"."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from qbatch.engine import Engine, Round
+from qbatch.model.machine import Host, Machine, one_host
+from qbatch.model.reasons import COULD_START
+from qbatch.policies import load_policy
+from qbatch.policies.registry import POLICIES
+from qbatch.replay.calendar import Calendar
+from tests.harness import same_schedule, workload_of
+from tests.oracle.workloads import random_jobs
+
+MACHINES = {
+    "one host": one_host(8),
+    "spanned hosts": Machine((Host("a", 3), Host("b", 4), Host("c", 1))),
+    "hosts with memory": Machine((Host("a", 8, 1000), Host("b", 4, 3000)), single_host=True),
+    "one host with memory": Machine((Host("a", 8, 1000),)),
+}
+
+
+def every_policy() -> list[str]:
+    names = []
+    for name, entry in POLICIES.items():
+        names.append(name)
+        for parameter in entry.parameters:
+            if hasattr(parameter, "choices"):
+                names += [f"{name}:{parameter.name}={value}" for value in parameter.choices]
+            else:
+                names += [f"{name}:{parameter.name}={value}" for value in (parameter.least, 3, parameter.most)]
+    return names
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "policy" in metafunc.fixturenames:
+        metafunc.parametrize("policy", every_policy() + metafunc.config.getoption("--policy"))
+    if "machine" in metafunc.fixturenames:
+        metafunc.parametrize("machine", MACHINES.values(), ids=MACHINES.keys())
+
+
+def cases(machine: Machine, count: int):
+    for seed in range(count):
+        rng = random.Random(seed)
+        jobs = random_jobs(rng, rng.randint(1, 18), machine.widest_job)
+        most = max(host.memory for host in machine.hosts)
+        # Only hosts wide enough for the job count, so that every job can run somewhere.
+        memory = [
+            rng.choice([0, 1, 300, max(h.memory for h in machine.hosts if h.cpus >= job.procs)]) if most else 0
+            for job in jobs
+        ]
+        yield seed, workload_of(jobs, machine.procs, memory)
+
+
+def test_every_job_runs_once_and_the_audit_holds(policy: str, machine: Machine) -> None:
+    for seed, work in cases(machine, 25):
+        schedule = Calendar(work, machine, load_policy(policy), is_audited=True).run()
+        assert schedule.ran.all(), seed
+        assert (schedule.start >= work.submit).all(), seed
+        assert (schedule.end == schedule.start + work.run).all(), seed
+
+
+def test_the_same_input_gives_the_same_schedule(policy: str, machine: Machine) -> None:
+    for seed, work in cases(machine, 5):
+        one, other = (Calendar(work, machine, load_policy(policy)).run() for _ in range(2))
+        assert same_schedule(one, other), seed
+
+
+def test_after_a_pass_no_explanation_says_could_start_now(policy: str, machine: Machine) -> None:
+    def look(engine: Engine, done: Round) -> None:
+        for row in engine.view().queue.tolist():
+            reason = engine.explain(row)
+            assert reason.code != COULD_START, (done.at, row, reason)
+            assert reason.text
+            assert reason.said_by
+
+    for _, work in cases(machine, 12):
+        Calendar(work, machine, load_policy(policy)).run(look)
+
+
+def test_promises_are_kept(policy: str, machine: Machine) -> None:
+    if "scratch" in policy:
+        pytest.skip("conservative:compress=scratch is there to show how promises break (Fig. 4 of its paper)")
+    for seed, work in cases(machine, 15):
+        schedule = Calendar(work, machine, load_policy(policy)).run()
+        promised = schedule.promise >= 0
+        assert (schedule.start[promised] <= schedule.promise[promised]).all(), seed
+        assert (schedule.promise[promised] <= schedule.first_promise[promised]).all(), seed
+
+
+def test_a_policy_that_waits_for_ever_leaves_an_idle_machine_to_nobody(policy: str) -> None:
+    machine = one_host(4)
+    for _, work in cases(machine, 10):
+        idle_with_work: list[int] = []
+
+        def look(engine: Engine, done: Round, found: list[int] = idle_with_work) -> None:
+            view = engine.view()
+            if len(view.queue) and not view.running and engine.next_timer() is None:
+                found.append(done.at)
+
+        Calendar(work, machine, load_policy(policy)).run(look)
+        assert idle_with_work == []

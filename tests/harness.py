@@ -1,0 +1,77 @@
+"""Builders for tests: workloads from the oracle's jobs, runs of both drivers, real logs where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qbatch.model.machine import Machine, one_host
+from qbatch.model.record import KINDS, Schedule, Workload
+from qbatch.policies import load_policy
+from qbatch.replay import Options, prepare, run
+from qbatch.workloads import read_log
+from tests.oracle.naive import Job, Outcome
+
+TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+OWN_TRACES = Path(__file__).resolve().parents[1] / "traces"
+
+
+def workload_of(jobs: Sequence[Job], procs: int, memory: Sequence[int] | None = None) -> Workload:
+    """Return the workload of the oracle's jobs."""
+
+    def column(name: str) -> np.ndarray:
+        return np.array([getattr(job, name) for job in jobs], np.int64)
+
+    count = len(jobs)
+    absent = np.broadcast_to(np.int64(-1), count)
+    return Workload(
+        name="test",
+        procs_total=procs,
+        number=np.arange(1, count + 1),
+        submit=column("submit"),
+        procs=column("procs"),
+        estimate=column("estimate"),
+        run=column("run"),
+        logged_run=column("run"),
+        memory=np.zeros(count, np.int64) if memory is None else np.array(memory, np.int64),
+        user=absent,
+        group=absent,
+        queue=absent,
+        counted=np.ones(count, np.bool_),
+        log_row=np.arange(count),
+    )
+
+
+def run_named(work: Workload, policy: str, *, driver: str = "auto", machine: Machine | None = None) -> Schedule:
+    """Run a policy by name, audited."""
+    return run(work, machine or one_host(work.procs_total), load_policy(policy), driver=driver, is_audited=True)
+
+
+def assert_same(schedule: Schedule, outcomes: Sequence[Outcome], context: str = "") -> None:
+    """Hold a schedule to the oracle, job for job, in start, end, kind and promises."""
+    assert schedule.start.tolist() == [outcome.start for outcome in outcomes], context
+    assert schedule.end.tolist() == [outcome.end for outcome in outcomes], context
+    assert [KINDS[kind] for kind in schedule.kind] == [outcome.kind for outcome in outcomes], context
+    told = [-1 if outcome.promise is None else outcome.promise for outcome in outcomes]
+    first = [-1 if outcome.first_promise is None else outcome.first_promise for outcome in outcomes]
+    assert schedule.promise.tolist() == told, context
+    assert schedule.first_promise.tolist() == first, context
+
+
+def same_schedule(one: Schedule, other: Schedule) -> bool:
+    """Tell whether two schedules are equal to the microsecond, in kinds and promises too."""
+    names = ("start", "end", "kind", "promise", "first_promise")
+    return one.queue_max == other.queue_max and all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in names
+    )
+
+
+def real_log(name: str, procs: int, first: int | None = None, **options: object) -> Workload:
+    """Return a prefix of a real log, or skip the test where the log is not there."""
+    path = TRACES / f"{name}.swf.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not on this machine; real logs are not part of the project")
+    return prepare(read_log(str(path)), one_host(procs), Options(first=first, **options))

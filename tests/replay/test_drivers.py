@@ -1,0 +1,89 @@
+"""The policy that is evaluated is the policy that runs: both drivers give the same schedule, to the microsecond."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from qbatch.model.errors import UsageError
+from qbatch.model.machine import Host, Machine, one_host
+from qbatch.policies import load_policy
+from qbatch.replay import Options, prepare, run
+from qbatch.workloads import generate_log
+from tests.harness import real_log, run_named, same_schedule, workload_of
+from tests.oracle.workloads import random_jobs
+
+POLICIES = (
+    "fcfs", "fcfs:order=sjf", "fcfs:order=lxf", "easy", "easy:order=sjf", "easy:order=lxf", "hybrid:depth=4",
+    "hybrid:depth=3,order=lxf", "conservative", "conservative:compress=start", "conservative:compress=none",
+    "conservative:compress=scratch",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_drivers_agree_on_a_generated_log(policy: str) -> None:
+    work = prepare(generate_log(jobs=1500, procs=64, load=0.95, seed=5, campaigns=0.2), one_host(64))
+    assert same_schedule(run_named(work, policy, driver="compiled"), run_named(work, policy, driver="engine"))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_drivers_agree_on_random_workloads(policy: str) -> None:
+    for seed in range(150):
+        rng = random.Random(seed)
+        work = workload_of(random_jobs(rng, rng.randint(1, 25), 8), 8)
+        one, other = (run_named(work, policy, driver=driver) for driver in ("compiled", "engine"))
+        assert same_schedule(one, other), seed
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative"])
+def test_drivers_agree_on_a_real_log(policy: str) -> None:
+    work = real_log("KTH-SP2-1996-2.1-cln", 100, first=4000)
+    assert same_schedule(run_named(work, policy, driver="compiled"), run_named(work, policy, driver="engine"))
+
+
+def test_same_input_gives_the_same_output_twice() -> None:
+    work = prepare(generate_log(jobs=800, procs=32, load=1.1, seed=9), one_host(32), Options(estimates="f:4", seed=3))
+    for policy in POLICIES:
+        assert same_schedule(run_named(work, policy), run_named(work, policy))
+
+
+def test_a_compiled_run_in_small_budgets_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = prepare(generate_log(jobs=500, procs=32, load=1.1, seed=2), one_host(32))
+    seen: list[int] = []
+    for policy in ("easy", "conservative"):
+        whole = run_named(work, policy)
+        monkeypatch.setattr("qbatch.replay.drivers._BUDGET", 7)
+        parts = run(work, one_host(32), load_policy(policy), progress=lambda arrived, now: seen.append(arrived))
+        monkeypatch.undo()
+        assert same_schedule(whole, parts)
+    assert len(seen) > 100
+    assert max(seen) == 500
+
+
+def test_a_policy_without_a_loop_is_refused_only_when_it_must_be_compiled() -> None:
+    class Lazy:
+        def decide(self, view):
+            return []
+
+    work = workload_of(random_jobs(random.Random(1), 3, 4), 4)
+    with pytest.raises(UsageError, match="no compiled loop"):
+        run(work, one_host(4), Lazy(), driver="compiled")
+    assert not np.any(run(work, one_host(4), Lazy()).ran)
+
+
+def test_depth_one_on_a_profile_is_easy() -> None:
+    for seed in range(400):
+        rng = random.Random(seed)
+        work = workload_of(random_jobs(rng, rng.randint(1, 20), 8), 8)
+        assert same_schedule(run_named(work, "easy"), run_named(work, "hybrid:depth=1"))
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if "order" not in name])
+def test_a_profile_of_each_host_gives_what_the_pool_gives_where_memory_does_not_matter(policy: str) -> None:
+    machine = Machine((Host("only", 8, 10**12),))
+    for seed in range(120):
+        rng = random.Random(seed)
+        work = workload_of(random_jobs(rng, rng.randint(1, 20), 8), 8)
+        assert same_schedule(run_named(work, policy, machine=machine), run_named(work, policy)), seed
