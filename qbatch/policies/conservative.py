@@ -81,7 +81,9 @@ class PoolPlan:
     def __init__(self, procs: int) -> None:
         self.procs = procs
         self.told = np.full(64, FOREVER, np.int64)
-        self.queue = np.empty((64, 4), np.int64)
+        self.queue = np.empty((64, plan.QUEUE_COLUMNS), np.int64)
+        self.shapes = np.empty((64, plan.SHAPE_COLUMNS), np.int64)
+        self.table = np.full(plan.table_size(64), -1, np.int64)
         self.place = np.full(64, plan.NOBODY, np.int64)
         self.starts = np.empty((256, 2), np.int64)
         self.released = np.empty((plan.RELEASES, 2), np.int64)
@@ -123,11 +125,11 @@ class PoolPlan:
 
     def compress(self, how: str, view: View) -> None:
         """Move reservations earlier, in the given way."""
-        arrays = (self.queue, self.place, self.starts, self.released, self.state, self.profile, view.now)
+        common = (self.starts, self.released, self.state, self.profile, view.now)
         if how in ("arrival", "start"):
-            self.profile = plan.compress(how == "start", *arrays)
+            self.profile = plan.compress(how == "start", self.queue, self.place, self.shapes, *common)
         elif how == "scratch":
-            self.profile = plan.replan(*arrays)
+            self.profile = plan.replan(self.queue, self.place, *common)
 
     def arrive(self, view: View) -> None:
         """Give each arrival the earliest reservation."""
@@ -135,9 +137,8 @@ class PoolPlan:
             self._room()
             self._grow(row)
             job = view.jobs[row]
-            plan.enqueue(
-                self.queue, self.place, self.starts, self.state, self.profile, row, job.procs, job.estimate, view.now
-            )
+            arrays = (self.queue, self.place, self.shapes, self.table, self.starts, self.state, self.profile)
+            plan.enqueue(*arrays, row, job.procs, job.estimate, view.now)
 
     def _grow(self, row: int) -> None:
         if row >= len(self.place):
@@ -147,6 +148,9 @@ class PoolPlan:
         if self.state[plan.QUEUED] == len(self.queue):
             self.queue = np.concatenate([self.queue, np.empty_like(self.queue)])
             self.starts = np.concatenate([self.starts, np.empty_like(self.starts)])
+        if self.state[plan.SHAPES] == len(self.shapes):
+            self.shapes = np.concatenate([self.shapes, np.empty_like(self.shapes)])
+            self.table = plan.rehashed(self.shapes, int(self.state[plan.SHAPES]))
 
     def news(self) -> list[tuple[int, int]]:
         """Return the rows whose planned start is earlier than they were told, and note that they were told."""

@@ -88,8 +88,10 @@ def _run_compiled(
         how = ("none", "arrival", "start", "scratch").index(loop.compression)
         promise, first_promise = np.full(rows, NO_PROMISE, np.int64), np.full(rows, NO_PROMISE, np.int64)
         arrays = (
-            np.empty((rows, 4), np.int64),
+            np.empty((rows, plan.QUEUE_COLUMNS), np.int64),
             np.full(rows, plan.NOBODY, np.int64),
+            np.empty((rows, plan.SHAPE_COLUMNS), np.int64),
+            np.full(plan.table_size(rows), -1, np.int64),
             np.empty((2 * rows + 64, 2), np.int64),
             np.empty((plan.RELEASES, 2), np.int64),
             np.zeros(plan.STATE, np.int64),

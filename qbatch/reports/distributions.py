@@ -20,8 +20,8 @@ from qbatch.reports.plot_style import (
     caption,
     duration_text,
     legend_outside,
+    legend_text,
     new_figure,
-    plain_text,
     policy_look,
     whole_ticks,
 )
@@ -153,9 +153,9 @@ def slowdown_by_size(view: View) -> Figure:
     _plain_log_ticks(axes)
     axes.set_xlabel("Processors / number of jobs")
     axes.set_ylabel("Bounded slowdown")
-    keys: list[Any] = [Patch(color=policy_look(place)["color"], alpha=0.45) for place in range(len(counted))]
+    keys: list[Any] = [Patch(**_box_look(place)) for place in range(len(counted))]
     keys += [Line2D([], [], color="black", linewidth=1.2), Line2D([], [], color="black", marker="o", ls="", ms=3.5)]
-    labels = [plain_text(rows.policy) for rows in counted]
+    labels = [legend_text(rows.policy) for rows in counted]
     figure.legend(keys, [*labels, "median", "mean"], loc="outside right upper")
     caption(figure, "Response over max(run time, 10 s). Boxes: quartiles; whiskers: 5th and 95th percentile.")
     return figure
@@ -175,6 +175,13 @@ def _plain_log_ticks(axes: Axes) -> None:
         )
 
 
+def _box_look(place: int) -> dict[str, Any]:
+    """Return the look of the box of the policy at this place; where colours come again, they are hatched."""
+    colour = policy_look(place)["color"]
+    hatch = ("", "////", "....", "xxxx")[place // len(PALETTE) % 4]
+    return {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.45, "linewidth": 0}
+
+
 def _draw_boxes(axes: Axes, rows: JobRows, classes: Int64Array, place: int, policies: int) -> float:
     """Draw the boxes of one policy and return the lowest end of a whisker."""
     lowest = 1.0
@@ -191,7 +198,7 @@ def _draw_boxes(axes: Axes, rows: JobRows, classes: Int64Array, place: int, poli
         lowest = min(lowest, float(low))
         half = width * 0.42
         axes.vlines(x, low, high, color=colour, linewidth=0.7)
-        axes.bar(x, third - first, half * 2, bottom=first, color=colour, alpha=0.45, linewidth=0)
+        axes.bar(x, third - first, half * 2, bottom=first, **_box_look(place))
         axes.hlines(median, x - half, x + half, color=colour, linewidth=1.4)
         axes.plot(x, values.mean(), "o", color=colour, markersize=3.2, markeredgecolor="white", markeredgewidth=0.4)
     return lowest

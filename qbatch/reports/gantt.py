@@ -128,7 +128,7 @@ def gantt(view: View) -> Figure:
         raise UsageError(f"a Gantt chart shows at most {_MOST_POLICIES} policies, not {len(view.rows)}; use --policy")
     if colour_by not in ("size", "user"):
         raise UsageError(f"a Gantt chart is coloured by size or by user, not by {colour_by!r}")
-    shown = [rows.taken((rows.start < view.end) & (rows.end > view.begin)) for rows in view.rows]
+    shown = [_in_window(view, rows) for rows in view.rows]
     total = max(view.procs_total, *map(most_procs, shown))
     parts = [assign(rows, total) for rows in shown]
     is_small = max(map(len, shown)) <= MOST_LABELLED
@@ -148,6 +148,10 @@ def gantt(view: View) -> Figure:
     )  # fmt: skip
     caption(figure, _words(view, shown, parts, is_small))
     return figure
+
+
+def _in_window(view: View, rows: JobRows) -> JobRows:
+    return rows.taken((rows.start < view.end) & ((rows.end > view.begin) | (rows.start >= view.begin)))
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
@@ -288,7 +292,8 @@ def _label_boxes(axes: Axes, panel: Panel) -> None:
 
 
 def _draw_submits(axes: Axes, panel: Panel) -> None:
-    at = TimeAxis(panel.view).numbers(panel.rows.submit)
+    submit = panel.rows.submit
+    at = TimeAxis(panel.view).numbers(submit[(submit >= panel.view.begin) & (submit < panel.view.end)])
     axes.plot(
         at, np.full(len(at), 1.02), "v", transform=axes.get_xaxis_transform(), color="black", markersize=3,
         markeredgewidth=0, clip_on=False,
@@ -303,7 +308,7 @@ def _draw_pixels(axes: Axes, panel: Panel) -> None:
     view, total = panel.view, panel.total
     axis = TimeAxis(view)
     image = painted(panel)
-    left, right = float(axis.numbers(view.begin)), float(axis.numbers(view.end))
+    left, right = float(axis.numbers(view.begin)), float(axis.numbers(view.begin + view.span))
     axes.imshow(image, extent=(left, right, 0, total), origin="lower", aspect="auto", interpolation="none")
 
 
@@ -321,13 +326,13 @@ def painted(panel: Panel) -> NDArray[np.uint8]:
         for line, weight_y in _edges(upward)
         for column, weight_x in _edges(across)
     ]
-    cells = np.concatenate([cell for cell, _ in corners])
-    weights = np.concatenate([weight for _, weight in corners])
     image = np.empty((lines, columns, 3), np.uint8)
     for channel in range(3):
-        ink = np.tile(1.0 - panel.colour[pieces.job, channel], len(corners))
-        sums = np.bincount(cells, weights=weights * ink, minlength=shape[0] * shape[1]).reshape(shape)
-        shade = sums.cumsum(axis=0).cumsum(axis=1)[:lines, :columns]
+        ink = 1.0 - panel.colour[pieces.job, channel]
+        sums = np.zeros(shape[0] * shape[1])
+        for cell, weight in corners:
+            sums += np.bincount(cell, weights=weight * ink, minlength=len(sums))
+        shade = sums.reshape(shape).cumsum(axis=0).cumsum(axis=1)[:lines, :columns]
         image[:, :, channel] = np.rint(255 * (1.0 - np.clip(shade, 0.0, 1.0)))
     return image
 

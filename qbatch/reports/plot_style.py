@@ -6,11 +6,13 @@ anywhere with the same version of matplotlib.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -34,6 +36,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 LINE_STYLES = ("-", "--", ":", "-.")
 
+_LEGEND_LETTERS = 24
 GREY = "#666666"
 WIDTH = 7.2
 """The width of a picture in inches: two columns of a journal."""
@@ -158,16 +161,26 @@ def policy_look(place: int) -> dict[str, Any]:
     }
 
 
-def legend_outside(figure: Figure, axes: Axes, **options: Any) -> None:
+def legend_outside(figure: Figure, axes: Axes) -> None:
     """Put the legend of these axes to the right of everything, where it hides no data."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        figure.legend(handles, [plain_text(label) for label in labels], loc="outside right upper", **options)
+        figure.legend(handles, [legend_text(label) for label in labels], loc="outside right upper")
+
+
+def legend_text(label: str) -> str:
+    """Return a label in lines short enough to leave room for the data, broken after a comma or a colon."""
+    lines = [""]
+    for part in re.split(r"(?<=[,:])", label):
+        if lines[-1] and len(lines[-1]) + len(part) > _LEGEND_LETTERS:
+            lines.append("")
+        lines[-1] += part
+    return plain_text("\n".join(fill(line, _LEGEND_LETTERS) for line in lines))
 
 
 def caption(figure: Figure, text: str) -> None:
-    """Write a small grey line under the picture."""
-    figure.supxlabel(plain_text(text), x=0.01, ha="left", fontsize=7, color=GREY)
+    """Write one or two small grey lines under the picture."""
+    figure.supxlabel(plain_text(fill(text, 125)), x=0.01, ha="left", fontsize=7, color=GREY)
 
 
 def whole_ticks(axes: Axes) -> None:

@@ -301,7 +301,8 @@ def _parquet_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
                 yield make(batch, first)
                 first += batch.num_rows
             if first == 0:
-                yield make(file.schema_arrow.empty_table().select(known).combine_chunks(), 0)
+                fields = [file.schema_arrow.field(name) for name in known]
+                yield make(pa.record_batch([pa.array([], field.type) for field in fields], schema=pa.schema(fields)), 0)
     except pa.ArrowException as error:
         raise InputError(f"{path}: is not a whole Parquet file ({_first_line(error)})") from error
 

@@ -170,6 +170,8 @@ def run_plan(
     endings: Int64Array,
     queue: Int64Array,
     place: Int64Array,
+    shapes: Int64Array,
+    table: Int64Array,
     starts: Int64Array,
     released: Int64Array,
     state: Int64Array,
@@ -203,7 +205,7 @@ def run_plan(
         if early and queued(state) > 0:
             if compression == COMPRESS_ARRIVAL or compression == COMPRESS_START:
                 by_start = compression == COMPRESS_START
-                profile = compress(by_start, queue, place, starts, released, state, profile, now)
+                profile = compress(by_start, queue, place, shapes, starts, released, state, profile, now)
             elif compression == COMPRESS_SCRATCH:
                 profile = replan(queue, place, starts, released, state, profile, now)
                 for where in waiting_places(queue, state):
@@ -213,7 +215,7 @@ def run_plan(
             if not has_room(profile, 4):
                 profile = grown(profile)
             first_promise[arrived] = enqueue(
-                queue, place, starts, state, profile, arrived, procs[arrived], estimate[arrived], now
+                queue, place, shapes, table, starts, state, profile, arrived, procs[arrived], estimate[arrived], now
             )
             promise[arrived] = first_promise[arrived]
             arrived += 1

@@ -1,0 +1,198 @@
+"""``qbatch paper``: the experiments of a paper, its printed numbers beside ours, a verdict on each claim."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qbatch.cli.console import print_table, talk
+from qbatch.model.errors import OutputError, UsageError, suggestion
+
+if TYPE_CHECKING:
+    from qbatch.papers.record import Outcome, Table, Tell
+    from qbatch.papers.registry import Paper
+    from qbatch.workloads import Log
+
+SCHEMA = "qbatch.paper/1"
+
+Text = str | None
+_FORMS = ("png", "svg")
+_MARKS = {"holds": "yes", "does not hold": "NO", "cannot be checked on this log": "?"}
+
+
+def paper(
+    name: Annotated[Text, typer.Argument(metavar="[PAPER]", help="Which paper; none lists them.")] = None,
+    log: Annotated[Text, typer.Argument(metavar="[LOG]", help="SWF log, also .gz or .xz; none: a generated one.")] = None,
+    table: Annotated[
+        list[str] | None, typer.Option("--table", "-t", help="Only this part: 1, 2, 3 or figures; may be repeated.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many draws of estimates.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Figures 9 to 11 too.")] = True,
+    out: Annotated[Text, typer.Option(metavar="DIR", help="Write tables.json, a CSV each, pictures as PNG and SVG.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a claim does not hold.")] = False,
+    list_papers: Annotated[bool, typer.Option("--list", help="List the papers.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+) -> None:
+    """Re-run the experiments of a paper beside its printed numbers; numbers that differ are no failure."""
+    from qbatch.papers.registry import PAPERS, find_paper
+
+    if name is None or list_papers:
+        _print_papers(PAPERS)
+        return
+    chosen = find_paper(name)
+    parts = _parts(chosen, table, has_figures=figures)
+    if out is not None:
+        _check_folder(out)
+    from qbatch.papers.sp2_backfilling import own_log, run_paper
+    from qbatch.replay.prepare import choose_procs
+    from qbatch.workloads import read_log
+
+    read = read_log(log) if log is not None else own_log()
+    if log is None and not quiet:
+        talk(f"NO LOG GIVEN: running on a generated log ({len(read):,} jobs); the printed numbers are those of KTH's SP2")
+    size = choose_procs(read, procs)
+    _announce_compiler(is_quiet=quiet)
+    with _progress(is_quiet=quiet) as tell:
+        outcome = run_paper(read, procs=size, seeds=seeds, seed=seed, parts=parts, tell=tell)
+    document = _document(chosen, read, size, outcome, {"seeds": seeds, "seed": seed, "parts": parts})
+    if out is not None:
+        _write(out, document, outcome, is_quiet=quiet)
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        _print(outcome, is_quiet=quiet)
+    if check and any(claim.verdict == "does not hold" for claim in outcome.claims):
+        raise typer.Exit(1)
+
+
+def _print_papers(papers: dict[str, Paper]) -> None:
+    rows = [[one.name, f"{one.authors}: {one.title} ({one.source})", ", ".join(one.parts)] for one in papers.values()]
+    print_table("", ["paper", "what it is", "parts"], rows, left=3)
+
+
+def _parts(chosen: Paper, wanted: list[str] | None, *, has_figures: bool) -> list[str]:
+    for part in wanted or []:
+        if part not in chosen.parts:
+            raise UsageError(f"--table {part!r}: use one of {', '.join(chosen.parts)}{suggestion(part, chosen.parts)}")
+    if wanted and "figures" in wanted and not has_figures:
+        raise UsageError("--table figures and --no-figures contradict each other; leave one out")
+    parts = [part for part in chosen.parts if not wanted or part in wanted]
+    return [part for part in parts if has_figures or part != "figures"]
+
+
+def _check_folder(out: str) -> None:
+    """Refuse, before any work, a folder that could not be written after it; make it if only it is missing."""
+    if os.path.exists(out) and not os.path.isdir(out):
+        raise OutputError(f"{out}: is a file; --out names a folder")
+    parent = os.path.dirname(os.path.abspath(out))
+    if not os.path.isdir(parent):
+        raise OutputError(f"{out}: the folder {parent} does not exist; create it first")
+    os.makedirs(out, exist_ok=True)
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise OutputError(f"{out}: may not be written")
+
+
+def _announce_compiler(*, is_quiet: bool) -> None:
+    from qbatch.planning.kernels.jit import is_warm
+
+    if not is_quiet and not all(is_warm(name) for name in ("run_passes", "run_plan")):
+        talk("compiling the kernels: once, about ten seconds; later runs load them from the cache")
+
+
+@contextmanager
+def _progress(*, is_quiet: bool) -> Iterator[Tell]:
+    """Show one bar for each experiment on stderr, if that is a terminal; give the function that moves them."""
+    from qbatch.papers.sp2_backfilling_runs import silent
+
+    if is_quiet or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        known: dict[str, TaskID] = {}
+
+        def move(what: str, done: int, of: int) -> None:
+            if what not in known:
+                known[what] = bars.add_task(what, total=of)
+            bars.update(known[what], completed=done)
+
+        yield move
+
+
+def _document(chosen: Paper, log: Log, procs: int, outcome: Outcome, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of the whole command: what --json prints and --out keeps."""
+    from qbatch import __version__
+
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "command": ["qbatch", *sys.argv[1:]],
+        "paper": {"name": chosen.name, "authors": chosen.authors, "title": chosen.title, "source": chosen.source},
+        "log": {"name": log.name, "sha256": log.sha256, "rows": len(log), "notes": log.notes},
+        "machine": {"procs": procs},
+        "options": options,
+        **outcome.document(),
+    }
+
+
+def _write(out: str, document: dict[str, Any], outcome: Outcome, *, is_quiet: bool) -> None:
+    from qbatch.reports.output import whole_file
+    from qbatch.reports.plot_style import styled, write_figure
+
+    for table in outcome.tables:
+        with whole_file(os.path.join(out, f"{table.name}.csv")) as file:
+            file.write(_csv(table))
+    for name, draw in outcome.pictures.items():
+        with styled():
+            picture = draw()
+        for form in _FORMS:
+            write_figure(picture, os.path.join(out, f"{name}.{form}"))
+    with whole_file(os.path.join(out, "tables.json")) as file:
+        file.write((json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    if not is_quiet:
+        talk(f"wrote {out}: tables.json, {len(outcome.tables)} tables, {len(outcome.pictures)} pictures")
+
+
+def _csv(table: Table) -> bytes:
+    keys = [column.key for column in table.columns]
+    text = io.StringIO(newline="")
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(keys)
+    rows.writerows([["" if row.get(key) is None else row[key] for key in keys] for row in table.rows])
+    return text.getvalue().encode()
+
+
+def _print(outcome: Outcome, *, is_quiet: bool) -> None:
+    if not is_quiet:
+        for note in outcome.notes:
+            talk(f"note: {note}")
+    for table in outcome.tables:
+        typer.echo(table.title)
+        print_table("", [column.heading for column in table.columns], table.texts())
+        for note in table.notes:
+            typer.echo(f"note: {note}")
+        typer.echo("")
+    _print_claims(outcome)
+
+
+def _print_claims(outcome: Outcome) -> None:
+    typer.echo("What the paper claims")
+    for claim in outcome.claims:
+        typer.echo(f"  {_MARKS[claim.verdict]:<4}{claim.name}: {claim.verdict}")
+        for line in textwrap.wrap(f"{claim.text}. {claim.numbers}.", 104):
+            typer.echo(f"        {line}")

@@ -1,0 +1,147 @@
+"""``qbatch verify``: the referee, and the conformance workloads that ship with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qbatch.cli.console import print_table, talk
+from qbatch.model.errors import QbatchError, UsageError, suggestion
+
+if TYPE_CHECKING:
+    from qbatch.reports.referee import Finished, Verdict
+
+LISTED_MAX = 1000
+"""Breaches that ``--all`` lists of one schedule."""
+
+Text = str | None
+
+
+def verify(
+    schedule: Annotated[
+        Text, typer.Argument(metavar="SCHEDULE", help="SWF with waits (- is stdin), job rows, or a result's directory.")
+    ] = None,
+    policy: Annotated[
+        Text, typer.Option("--policy", "-p", help="What the schedule claims to be (else what its rows say).")
+    ] = None,
+    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the header or result).")] = None,
+    no_kill: Annotated[bool, typer.Option("--no-kill", help="Jobs may run beyond their estimates.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help=f"List every breach (up to {LISTED_MAX}).")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.verify/1).")] = False,
+    list_conformance: Annotated[
+        bool, typer.Option("--list-conformance", help="List the conformance workloads and their traps.")
+    ] = False,
+    write_conformance: Annotated[
+        Text, typer.Option("--write-conformance", metavar="DIR", help="Write them, as text and SWF, for any simulator.")
+    ] = None,
+) -> None:
+    """Check a finished schedule, of any simulator, against what a policy owes; exit code 1 for a breach."""
+    if list_conformance or write_conformance is not None:
+        if schedule is not None:
+            raise UsageError("the conformance workloads need no SCHEDULE; verify it in a command of its own")
+        _conformance(write_conformance, as_json)
+        return
+    if schedule is None:
+        raise UsageError("name a SCHEDULE to verify (SWF with waits, job rows, or the directory of a result)")
+    from qbatch.policies import load_policy
+    from qbatch.reports.referee import SCHEMA, judge, read_finished, verdict_document
+
+    sys.path.insert(0, os.getcwd())
+    if policy is not None:
+        load_policy(policy)
+    chosen = _chosen(read_finished(schedule, procs), policy)
+    verdicts = [judge(done, claimed, is_killing=not no_kill) for done, claimed in chosen]
+    most = LISTED_MAX if show_all else 1
+    if as_json:
+        results = [verdict_document(verdict, most) for verdict in verdicts]
+        typer.echo(json.dumps({"schema": SCHEMA, "results": results}, indent=2))
+    else:
+        for verdict in verdicts:
+            _print(verdict, most)
+    if not all(verdict.is_kept for verdict in verdicts):
+        raise typer.Exit(QbatchError.exit_code)
+
+
+def _chosen(schedules: list[Finished], policy: Text) -> list[tuple[Finished, Text]]:
+    """Return which schedules to check, each with the policy to check it against."""
+    from qbatch.policies import POLICIES
+
+    if policy is None:
+        # A name in a file loads no code: only the policies of qbatch are taken from there.
+        return [(each, each.policy if (each.policy or "").partition(":")[0] in POLICIES else None) for each in schedules]
+    if len(schedules) == 1:
+        return [(schedules[0], policy)]
+    named = [each for each in schedules if each.policy == policy]
+    if not named:
+        known = [each.policy or "unnamed" for each in schedules]
+        raise UsageError(
+            f"--policy {policy}: {schedules[0].name} holds {len(schedules)} schedules, none of that name"
+            f"{suggestion(policy, known)} (it has {', '.join(known)})"
+        )
+    return [(each, policy) for each in named]
+
+
+def _print(verdict: Verdict, most: int) -> None:
+    from qbatch.reports.referee import CODES, seconds
+
+    done = verdict.schedule
+    what = f"{done.name}: {len(done):,} jobs on {done.procs_total:,} processors, policy {verdict.policy or 'not named'}"
+    for note in done.notes:
+        talk(f"note: {note}")
+    for reason, count in done.skipped.items():
+        talk(f"note: {count:,} jobs left out: {reason.replace('_', ' ')}")
+    if verdict.is_kept:
+        typer.echo(f"kept: {what}")
+    else:
+        typer.echo(f"breach: {what}")
+        for breach in verdict.breaches[:most]:
+            typer.echo(f"  {breach.code} at {seconds(breach.instant)}: {breach.text}")
+        _print_rest(verdict, most, CODES[verdict.breaches[0].code])
+    for text in verdict.checked:
+        typer.echo(f"  checked      {text}")
+    for text in verdict.unchecked:
+        typer.echo(f"  not checked  {text}")
+
+
+def _print_rest(verdict: Verdict, most: int, meaning: str) -> None:
+    total = len(verdict.breaches)
+    if most == 1:
+        typer.echo(f"    ({meaning})")
+    if total > most:
+        counts = Counter(breach.code for breach in verdict.breaches)
+        kinds = ", ".join(f"{count:,} {code}" for code, count in counts.items())
+        way = "--all lists them" if most == 1 else f"the first {most:,} are listed"
+        typer.echo(f"  {total:,} breaches in all ({kinds}); {way}")
+
+
+def _conformance(directory: Text, as_json: bool) -> None:
+    from qbatch.reports.conformance import conformance_workloads, write_conformance
+
+    workloads = conformance_workloads()
+    if directory is not None:
+        count = write_conformance(directory)
+        talk(f"{count} conformance workloads written to {directory}; README.txt there tells how to use them")
+    elif as_json:
+        entries = [
+            {
+                "name": each.name,
+                "trap": each.trap,
+                "about": each.about,
+                "procs": each.procs,
+                "expected": {name: [run and run.start for run in runs] for name, runs in each.expected.items()},
+                "wrong": [
+                    {"policy": wrong.policy, "code": wrong.code, "starts": [run and run.start for run in wrong.runs]}
+                    for wrong in each.wrong
+                ],
+            }
+            for each in workloads
+        ]
+        typer.echo(json.dumps({"schema": "qbatch.conformance/1", "workloads": entries}, indent=2))
+    else:
+        rows = [[each.name, each.trap, ", ".join(dict.fromkeys(wrong.code for wrong in each.wrong))] for each in workloads]
+        print_table("Conformance workloads", ["workload", "trap", "breaches of the wrong schedules"], rows, left=3)

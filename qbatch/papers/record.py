@@ -1,0 +1,112 @@
+"""What a paper hands out: tables with printed numbers beside ours, claims with verdicts, and figures to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Cell = str | int | float | None
+Row = Mapping[str, Cell]
+
+HOLDS = "holds"
+FAILS = "does not hold"
+UNCHECKED = "cannot be checked on this log"
+VERDICTS = (HOLDS, FAILS, UNCHECKED)
+"""What can be said of a claim."""
+
+Tell = Callable[[str, int, int], None]
+"""Told of progress: what is being run, how many runs of it are done, how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a number may lie from the printed one: by this share of it or by this much, whichever is more."""
+
+    share: float
+    absolute: float = 0.0
+
+    def verdict(self, printed: float | None, ours: float | None) -> str:
+        """Return ``within``, ``outside (+12 %)``, or a dash where one of the numbers is missing."""
+        if printed is None or ours is None:
+            return "-"
+        if abs(ours - printed) <= max(self.share * abs(printed), self.absolute):
+            return "within"
+        return f"outside ({(ours - printed) / printed:+.0%})".replace("%", " %") if printed else "outside"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table: the key of its cells, its heading, the decimals of its numbers."""
+
+    key: str
+    heading: str
+    decimals: int = 0
+
+    def text(self, row: Row) -> str:
+        """Return the cell of a row as text; a dash for what is absent."""
+        value = row.get(self.key)
+        if value is None:
+            return "-"
+        return f"{value:.{self.decimals}f}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its name (also of its file), its title, its columns, its rows, and what must be said about it."""
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+
+    def texts(self) -> list[list[str]]:
+        """Return the rows as texts, in the order of the columns."""
+        return [[column.text(row) for column in self.columns] for row in self.rows]
+
+    def document(self) -> dict[str, Any]:
+        """Return the table as plain data; columns that all rows lack are left out of no row."""
+        keys = [column.key for column in self.columns]
+        rows = [{key: row.get(key) for key in keys} for row in self.rows]
+        return {"name": self.name, "title": self.title, "rows": rows, "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a paper concludes, the verdict on this log, and the numbers that it rests on."""
+
+    name: str
+    text: str
+    verdict: str
+    numbers: str
+
+    def document(self) -> dict[str, str]:
+        """Return the claim as plain data."""
+        return {"name": self.name, "text": self.text, "verdict": self.verdict, "numbers": self.numbers}
+
+
+def claim(name: str, text: str, is_true: bool | None, numbers: str) -> Claim:
+    """Return a claim with its verdict; None is what cannot be checked."""
+    return Claim(name, text, UNCHECKED if is_true is None else HOLDS if is_true else FAILS, numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that came out of a paper on one log; ``pictures`` are drawn when they are asked for, by name of file."""
+
+    tables: list[Table] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    pictures: dict[str, Callable[[], Figure]] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """Return tables, claims and notes as plain data."""
+        return {
+            "notes": self.notes,
+            "tables": [table.document() for table in self.tables],
+            "claims": [one.document() for one in self.claims],
+        }

@@ -1,0 +1,41 @@
+"""The papers whose experiments qbatch can run, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qbatch.model.errors import UsageError, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """One paper: who wrote it, what it is called, where it appeared, and what of it can be run (``parts``)."""
+
+    name: str
+    authors: str
+    title: str
+    source: str
+    parts: tuple[str, ...]
+
+
+PAPERS: dict[str, Paper] = {
+    "sp2-backfilling": Paper(
+        "sp2-backfilling",
+        "Dror G. Feitelson and Ahuva Mu'alem Weil",
+        "Utilization and Predictability in Scheduling the IBM SP2 with Backfilling",
+        "IPPS/SPDP 1998",
+        ("1", "2", "3", "figures"),
+    ),
+}
+"""Every paper by the name that the command takes."""
+
+
+def find_paper(name: str) -> Paper:
+    """Return the paper of this name.
+
+    Raises:
+        UsageError: if there is none, with the nearest known name.
+    """
+    if name not in PAPERS:
+        raise UsageError(f"there is no paper {name!r}{suggestion(name, PAPERS)}; there are {', '.join(PAPERS)}")
+    return PAPERS[name]

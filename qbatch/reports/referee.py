@@ -1,0 +1,160 @@
+"""The referee: checks a finished schedule, ours or another simulator's, against what a policy owes.
+
+It calls no scheduler: what it says follows from the schedule alone.  Three groups of checks: what every schedule
+owes (``referee_common``), FCFS and EASY instant by instant (``referee_queue``), conservative backfilling as far as a
+schedule shows its plan (``referee_plan``).  What cannot be decided is said to be unchecked, never taken as kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from qbatch.planning.policy import PassLoop, PlanLoop, Policy, name_of
+from qbatch.policies import load_policy
+from qbatch.reports.referee_breach import CODES, Breach, seconds
+from qbatch.reports.referee_common import check_capacity, check_promises, check_times
+from qbatch.reports.referee_plan import PlanCheck
+from qbatch.reports.referee_queue import check_queue
+from qbatch.reports.referee_schedule import Finished, finished_of, read_finished
+
+SCHEMA = "qbatch.verify/1"
+"""The schema of the document that ``qbatch verify --json`` prints."""
+
+__all__ = [
+    "CODES", "SCHEMA", "Breach", "Finished", "Verdict", "finished_of", "judge", "read_finished", "seconds",
+    "verdict_document",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the referee found: every breach, in order of instant, what was checked and what could not be."""
+
+    schedule: Finished
+    policy: str | None
+    breaches: tuple[Breach, ...]
+    checked: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the schedule does all that could be checked."""
+        return not self.breaches
+
+
+class _Findings:
+    """What the checks of one schedule have found so far."""
+
+    def __init__(self) -> None:
+        self.breaches: list[Breach] = []
+        self.checked: list[str] = []
+        self.unchecked: list[str] = []
+
+
+def judge(done: Finished, policy: str | None = None, *, is_killing: bool = True) -> Verdict:
+    """Check a finished schedule against what every schedule owes, and what the policy named owes.
+
+    ``is_killing``: whether a job has to end at its estimate; if not, estimates are lifted to run times.
+
+    Raises:
+        UsageError: if there is no such policy.
+    """
+    chosen = load_policy(policy) if policy is not None else None
+    found = _Findings()
+    found.breaches += check_times(done, is_killing=is_killing)
+    found.breaches += check_capacity(done)
+    found.checked.append("nobody started before submission; ends agree with starts and run times; one row a job")
+    found.checked.append(f"capacity: at every instant at most {done.procs_total} processors in use")
+    if is_killing:
+        found.checked.append("nobody ran beyond the estimate")
+    done = done.lifted()
+    _judge_promises(done, chosen, found)
+    if chosen is None:
+        found.unchecked.append("order and backfilling: name the policy with --policy")
+    else:
+        _judge_policy(done, chosen, found)
+    if done.skipped:
+        found.unchecked.append("the jobs left out: they are taken never to have waited in the queue")
+    breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
+    name = name_of(chosen) if chosen is not None else None
+    return Verdict(done, name, breaches, tuple(found.checked), tuple(found.unchecked))
+
+
+def _judge_promises(done: Finished, chosen: Policy | None, found: _Findings) -> None:
+    recorded = int((done.promise >= 0).sum())
+    loop = getattr(chosen, "loop", None)
+    if not recorded:
+        return
+    if isinstance(loop, PlanLoop) and loop.compression == "scratch":
+        found.unchecked.append("promises: a plan made from scratch at each early end owes none")
+        return
+    found.breaches += check_promises(done)
+    found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")
+
+
+def _judge_policy(done: Finished, chosen: Policy, found: _Findings) -> None:
+    loop = getattr(chosen, "loop", None)
+    if isinstance(loop, PassLoop) and loop.which in ("fcfs", "easy") and loop.order == "fcfs":
+        is_backfilling = loop.which == "easy"
+        found.breaches += check_queue(done, is_backfilling=is_backfilling)
+        if is_backfilling:
+            found.checked.append("EASY: the guarantee to the head, every backfilled start, nobody waited needlessly")
+        else:
+            found.checked.append("FCFS: nobody overtaken, nobody waited needlessly")
+    elif isinstance(loop, PlanLoop) and loop.compression != "scratch":
+        _judge_plan(done, loop.compression, found)
+    else:
+        found.unchecked.append(f"order and backfilling of {name_of(chosen)}: there is no check for this policy yet")
+
+
+def _judge_plan(done: Finished, compression: str, found: _Findings) -> None:
+    check = PlanCheck(done, is_compressing=compression != "none")
+    found.breaches += check.breaches()
+    total = len(done)
+    if check.promised:
+        found.checked.append(f"conservative: first promises were kept, of {check.promised:,} of {total:,} jobs")
+    if check.derived:
+        found.checked.append(
+            f"conservative: the first promise is the earliest start in the plan, of {check.derived:,} of {total:,} jobs"
+        )
+    if check.promised < total:
+        found.unchecked.append(
+            f"the promises of {total - check.promised:,} jobs: not checkable without promises in the rows "
+            "(job rows of qbatch hold them; after an early end a plan does not follow from the schedule alone)"
+        )
+    elif check.derived < total:
+        found.unchecked.append(
+            f"whether the first promise of {total - check.derived:,} jobs was the earliest start in the plan of that instant"
+        )
+    if compression == "none":
+        return
+    found.checked.append("conservative: after an early end, whoever was next to start and fitted was moved up")
+    found.unchecked.append(f"the order in which compression ({compression}) moved the jobs")
+
+
+def verdict_document(verdict: Verdict, most: int) -> dict[str, Any]:
+    """Return a verdict for JSON, with at most so many breaches; instants in seconds of the log's clock."""
+    done = verdict.schedule
+    return {
+        "schedule": done.name,
+        "policy": verdict.policy,
+        "jobs": len(done),
+        "procs": done.procs_total,
+        "skipped": done.skipped,
+        "kept": verdict.is_kept,
+        "breaches_total": len(verdict.breaches),
+        "breaches": [
+            {
+                "code": breach.code,
+                "at_s": breach.instant / 1e6,
+                "at": seconds(breach.instant),
+                "jobs": list(breach.jobs),
+                "text": breach.text,
+            }
+            for breach in verdict.breaches[:most]
+        ],
+        "checked": list(verdict.checked),
+        "unchecked": list(verdict.unchecked),
+        "notes": list(done.notes),
+    }

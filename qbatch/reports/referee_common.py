@@ -1,0 +1,78 @@
+"""What every schedule owes, whatever the policy: times that agree, a machine that is not overfilled, kept promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from qbatch.model.record import BoolArray
+from qbatch.reports.referee_breach import Breach, job_list, processors, seconds
+from qbatch.reports.referee_schedule import Finished
+
+
+def check_times(done: Finished, *, is_killing: bool) -> Iterator[Breach]:
+    """Check submit <= start, end = start + run, run <= estimate (unless nobody is killed), one row a job number.
+
+    Source: design.md, "The meaning of one instant"; Standard Workload Format 2.2, fields 1 to 4 and 9.
+    """
+    for row in _rows(done.start < done.submit):
+        yield _breach(
+            done, row, "early-start", done.start[row], f"started before its submission at {seconds(done.submit[row])}"
+        )
+    for row in _rows(done.end != done.start + done.run):
+        says = f"ends at {seconds(done.end[row])}, but its start and its run time of {seconds(done.run[row])} say "
+        yield _breach(done, row, "wrong-end", done.start[row], f"{says}{seconds(done.start[row] + done.run[row])}")
+    if is_killing:
+        for row in _rows(done.run > done.estimate):
+            text = f"ran for {seconds(done.run[row])}, beyond its estimate of {seconds(done.estimate[row])}"
+            yield _breach(done, row, "overrun", done.start[row] + done.estimate[row], text)
+    order = np.argsort(done.number, kind="stable")
+    numbers = done.number[order]
+    for row in order[1:][numbers[1:] == numbers[:-1]].tolist():
+        yield _breach(done, row, "duplicate-job", done.start[row], "has a number that another row has too")
+
+
+def check_capacity(done: Finished) -> Iterator[Breach]:
+    """Check the processors in use at every instant; a job holds the half-open [start, end), of no length nothing.
+
+    One breach for each unbroken spell of overuse, at its beginning; a job wider than the machine is one of its own.
+    """
+    lasting = np.flatnonzero((done.end > done.start) & (done.procs <= done.procs_total))
+    for row in _rows(done.procs > done.procs_total):
+        text = f"runs on {processors(int(done.procs[row]))}, but the machine has {done.procs_total}"
+        yield _breach(done, row, "capacity", done.start[row], text)
+    at = np.concatenate([done.start[lasting], done.end[lasting]])
+    change = np.concatenate([done.procs[lasting], -done.procs[lasting]])
+    instants, places = np.unique(at, return_inverse=True)
+    used = np.cumsum(np.bincount(places, weights=change, minlength=len(instants)))
+    over = used > done.procs_total
+    for place in np.flatnonzero(over & ~np.concatenate([[False], over[:-1]])).tolist() if len(over) else []:
+        instant = int(instants[place])
+        there = lasting[(done.start[lasting] <= instant) & (done.end[lasting] > instant)]
+        there = there[np.argsort(-done.start[there], kind="stable")]  # who came last made it too much
+        numbers = tuple(done.number[there].tolist())
+        text = f"{int(used[place])} of {processors(done.procs_total)} in use, by {job_list(numbers)}"
+        yield Breach("capacity", instant, numbers, text)
+
+
+def check_promises(done: Finished) -> Iterator[Breach]:
+    """Check that nobody started after the promise in the rows, and that promises only moved earlier.
+
+    Source: Feitelson and Weil 1998, section 2.1; design.md, "The meaning of one instant".
+    """
+    for row in _rows((done.promise >= 0) & (done.start > done.promise)):
+        text = f"was promised to start at {seconds(done.promise[row])}, and started at {seconds(done.start[row])}"
+        yield _breach(done, row, "promise-broken", done.promise[row], text)
+    for row in _rows((done.promise >= 0) & (done.first_promise >= 0) & (done.promise > done.first_promise)):
+        text = f"was promised {seconds(done.first_promise[row])} at first and {seconds(done.promise[row])} at last"
+        yield _breach(done, row, "promise-moved", done.first_promise[row], text)
+
+
+def _rows(mask: BoolArray) -> list[int]:
+    return np.flatnonzero(mask).tolist()
+
+
+def _breach(done: Finished, row: int, code: str, instant: int, text: str) -> Breach:
+    number = int(done.number[row])
+    return Breach(code, int(instant), (number,), f"job {number} {text}")

@@ -1,0 +1,225 @@
+"""The finished schedule that the referee looks at, and how it is read: SWF with waits, job rows, a result.
+
+The reading is more tolerant than that of ``job_rows``: a row that starts before its submission is a breach to
+name, not a file to refuse.  Rows that never ran (no wait, no run time, no processors) are counted and left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from qbatch.model.errors import InputError
+from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule
+from qbatch.reports.job_rows import JobRows, job_rows_of
+from qbatch.reports.table import Block, read_blocks
+
+ABSENT = -1
+"""A promise that was not recorded."""
+
+_LATEST = float(1 << 42)
+"""Seconds that a time may be, so that sums of microseconds stay in 64 bits."""
+
+_COLUMNS = (
+    "job_id", "submit", "start", "end", "procs", "estimate", "run", "promise", "first_promise", "policy", "sequence",
+)  # fmt: skip
+_TIMES = ("submit", "start", "end", "run", "estimate", "promise", "first_promise")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A finished schedule in order of sequence: by (submit, job number, line), unless the rows record their own.
+
+    Times in integer microseconds.  ``run`` is what the rows say of the run time, ``end`` what they say of the
+    end.  ``estimate`` is never below ``run`` once ``judge`` has looked for overruns.  ``promise`` and
+    ``first_promise`` are ``ABSENT`` where nothing was recorded.
+    """
+
+    name: str
+    procs_total: int
+    number: Int64Array
+    submit: Int64Array
+    start: Int64Array
+    end: Int64Array
+    procs: Int64Array
+    estimate: Int64Array
+    run: Int64Array
+    promise: Int64Array
+    first_promise: Int64Array
+    policy: str | None = None
+    notes: tuple[str, ...] = ()
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def lifted(self) -> Finished:
+        """Return the schedule with estimates raised to the run times, so that an estimate is an upper bound."""
+        return replace(self, estimate=np.maximum(self.estimate, np.maximum(self.run, self.end - self.start)))
+
+
+def finished_of(schedule: Schedule) -> Finished:
+    """Return a schedule of ours, from memory, as the referee sees it."""
+    return _from_rows(job_rows_of(schedule), schedule.workload.name, schedule.workload.procs_total)
+
+
+def read_finished(path: str, procs: int | None = None) -> list[Finished]:
+    """Read the schedules in a file or in a result's directory: one for each policy in it.
+
+    ``procs`` overrides what the header or the result says of the machine.
+
+    Raises:
+        InputError: if it cannot be read, holds no schedule, or nobody says how large the machine is.
+    """
+    if os.path.isdir(path):
+        from qbatch.reports.result import read_result
+
+        result = read_result(path, procs=procs)
+        return [_from_rows(rows, result.name, result.procs_total) for rows in result.rows]
+    if path.lower().endswith((".csv", ".parquet")):
+        return _read_rows(path, procs)
+    return [_read_swf(path, procs)]
+
+
+def _from_rows(rows: JobRows, name: str, procs: int) -> Finished:
+    columns = {key: getattr(rows, key) for key in (*_TIMES, "procs", "sequence")}
+    return _ordered(name, procs, {"number": rows.job_id, **columns}, policy=rows.policy)
+
+
+# ----------------------------------------------------------------------------------------------- job rows
+
+
+def _read_rows(path: str, procs: int | None) -> list[Finished]:
+    if procs is None:
+        raise InputError(f"{path}: job rows do not say how large the machine is; say it with --procs N")
+    parts: dict[str | None, list[dict[str, Int64Array]]] = {}
+    notes: tuple[str, ...] = ()
+    try:
+        for block in read_blocks(path, _COLUMNS):
+            if "estimate" not in block.names:
+                notes = ("no column estimate: run times are taken for estimates",)
+            chunk = _block_columns(block)
+            words, places = block.coded("policy") if "policy" in block.names else ([""], np.zeros(len(block), np.int64))
+            for place, word in enumerate(words):
+                mask = places == place
+                if mask.any():
+                    parts.setdefault(word or None, []).append({key: part[mask] for key, part in chunk.items()})
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+    if not parts:
+        raise InputError(f"{path}: no job in it")
+    found = []
+    for policy, chunks in parts.items():
+        columns = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
+        found.append(_ordered(path, procs, columns, policy=policy, notes=notes))
+    return found
+
+
+def _block_columns(block: Block) -> dict[str, Int64Array]:
+    """Return the columns that the referee needs; job_id, submit, start, procs, and end or run have to be there."""
+    names = block.names
+    missing = [name for name in ("job_id", "submit", "start", "procs") if name not in names]
+    if "end" not in names and "run" not in names:
+        missing.append("end or run")
+    if missing:
+        raise InputError(f"{block.path}: line 1: these are no job rows: no column {', '.join(missing)}")
+    columns = {
+        name: block.scaled(name, MICROSECONDS, may_lack=False)
+        for name in ("submit", "start", "end", "run", "estimate")
+        if name in names
+    }
+    for name, column in columns.items():
+        block.check(name, column > _LATEST * MICROSECONDS, "is too large")
+    columns["number"] = block.scaled("job_id", 1, may_lack=False)
+    columns["procs"] = block.scaled("procs", 1, may_lack=False)
+    if "end" not in columns:
+        columns["end"] = columns["start"] + columns["run"]
+    if "run" not in columns:
+        columns["run"] = columns["end"] - columns["start"]
+    columns.setdefault("estimate", columns["run"])
+    for name in ("promise", "first_promise"):
+        given = name in names
+        columns[name] = (
+            block.scaled(name, MICROSECONDS, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
+        )
+    given = "sequence" in names
+    columns["sequence"] = block.scaled("sequence", 1, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
+    block.check("procs", columns["procs"] < 1, "is less than 1")
+    return columns
+
+
+# ---------------------------------------------------------------------------------------------------- SWF
+
+
+def _read_swf(path: str, procs: int | None) -> Finished:
+    from qbatch.workloads import machine_procs, read_log
+
+    log = read_log(path)
+    total = procs if procs is not None else machine_procs(log.header)
+    if total is None:
+        raise InputError(f"{path}: its header has neither MaxProcs nor MaxNodes; say how many with --procs N")
+    allocated = np.where(log["procs_allocated"] > 0, log["procs_allocated"], log["procs_requested"])
+    keep = np.ones(len(log), np.bool_)
+    skipped: dict[str, int] = {}
+    reasons: tuple[tuple[str, Callable[[], Any]], ...] = (
+        ("no_wait", lambda: log["wait"] == -1),
+        ("no_run_time", lambda: log["run"] < 0),
+        ("no_processors", lambda: allocated <= 0),
+    )
+    for name, wrong in reasons:
+        bad: BoolArray = np.asarray(wrong()) & keep
+        if bad.any():
+            skipped[name] = int(bad.sum())
+        keep &= ~bad
+    if not keep.any():
+        raise InputError(f"{path}: no job in it has a wait, a run time and processors; a schedule is SWF with field 3")
+    columns = {name: _microseconds(log[name][keep], path, name) for name in ("submit", "wait", "run", "time_requested")}
+    start, run = columns["submit"] + columns["wait"], columns["run"]
+    requested = columns["time_requested"]
+    nobody = np.full(len(start), ABSENT, np.int64)
+    notes = () if (requested > 0).all() else ("jobs without an estimate: their run time is taken for it",)
+    whole = {
+        "number": log["job"][keep].astype(np.int64),
+        "submit": columns["submit"],
+        "start": start,
+        "end": start + run,
+        "procs": allocated[keep].astype(np.int64),
+        "estimate": np.where(requested > 0, requested, run),
+        "run": run,
+        "promise": nobody,
+        "first_promise": nobody,
+        "sequence": nobody,
+    }
+    return _ordered(path, total, whole, notes=(*log.notes, *notes), skipped=skipped)
+
+
+def _microseconds(values: Any, path: str, name: str) -> Int64Array:
+    """Return seconds as integer microseconds, as the replay reads them."""
+    if len(values) and float(np.abs(values).max()) > _LATEST:
+        raise InputError(f"{path}: a value of field {name} is too large for a time in seconds")
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64) * MICROSECONDS
+    return np.rint(values * MICROSECONDS).astype(np.int64)
+
+
+def _ordered(
+    name: str,
+    procs: int,
+    columns: dict[str, Int64Array],
+    *,
+    policy: str | None = None,
+    notes: tuple[str, ...] = (),
+    skipped: dict[str, int] | None = None,
+) -> Finished:
+    """Return the rows by sequence where it is recorded for all and agrees with the submissions, else by the rule."""
+    sequence = columns.pop("sequence")
+    submit = columns["submit"]
+    order = np.argsort(sequence, kind="stable")
+    if (sequence < 0).any() or (np.diff(submit[order]) < 0).any():
+        order = np.lexsort((columns["number"], submit))
+    found = {key: column[order].astype(np.int64) for key, column in columns.items()}
+    return Finished(name=name, procs_total=procs, policy=policy, notes=notes, skipped=skipped or {}, **found)

@@ -1,0 +1,81 @@
+"""Small workloads and schedules, made by the naive scheduler or by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from qbatch.model.record import KINDS, MICROSECONDS, NO_PROMISE, Clock, Schedule, Workload
+from tests.oracle import naive
+
+KTH_CLOCK = Clock(843493334, "Europe/Stockholm")
+
+
+def workload(
+    submit: Any,
+    procs: Any,
+    estimate: Any,
+    run: Any,
+    *,
+    procs_total: int = 16,
+    clock: Clock | None = None,
+    **columns: Any,
+) -> Workload:
+    """Return a workload of jobs 1, 2, ...; times in microseconds."""
+    submit, procs, estimate, run = (np.asarray(column, np.int64) for column in (submit, procs, estimate, run))
+    rows = len(submit)
+    given = {
+        "number": np.arange(1, rows + 1),
+        "logged_run": run,
+        "memory": np.zeros(rows, np.int64),
+        "user": np.full(rows, -1),
+        "group": np.full(rows, -1),
+        "queue": np.full(rows, -1),
+        "counted": np.ones(rows, bool),
+        "log_row": np.arange(rows),
+    } | columns
+    return Workload(
+        name="sample", procs_total=procs_total, submit=submit, procs=procs, estimate=estimate, run=run,
+        clock=clock or Clock(), sha256="0" * 64, **given,
+    )  # fmt: skip
+
+
+def random_workload(rows: int, seed: int = 1, procs_total: int = 16, clock: Clock | None = None) -> Workload:
+    """Return jobs in whole seconds that keep the machine busy."""
+    draw = np.random.default_rng(seed)
+    submit = np.sort(draw.integers(0, 270 * rows, rows))
+    run = draw.integers(300, 3000, rows) // (1 + 9 * (draw.random(rows) < 0.2)).astype(np.int64)
+    estimate = np.maximum(run, draw.choice([1800, 3600, 7200], rows))
+    procs = draw.choice([1, 2, 3, 4, 6, 8, 12], rows)
+    times = (column * MICROSECONDS for column in (submit, estimate, run))
+    first, second, third = times
+    user = draw.integers(1, 12, rows)
+    return workload(first, procs, second, third, procs_total=procs_total, clock=clock, user=user)
+
+
+def scheduled(work: Workload, policy: str = "easy", name: str | None = None) -> Schedule:
+    """Return what the naive scheduler makes of a workload."""
+    columns = (work.submit, work.procs, work.estimate, work.run)
+    jobs = [naive.Job(row, *map(int, values)) for row, values in enumerate(zip(*columns, strict=True))]
+    run = {"fcfs": naive.fcfs, "easy": naive.easy, "conservative": lambda *given: naive.conservative(*given, "arrival")}
+    outcomes = run[policy](jobs, work.procs_total)
+    promise, first = ([NO_PROMISE if one is None else one for one in column] for column in
+                      ([out.promise for out in outcomes], [out.first_promise for out in outcomes]))  # fmt: skip
+    return by_hand(
+        work, [out.start for out in outcomes], name or policy, promise=promise, first_promise=first,
+        kind=[KINDS.index(out.kind) for out in outcomes],
+    )  # fmt: skip
+
+
+def by_hand(work: Workload, start: Any, policy: str = "hand", **columns: Any) -> Schedule:
+    """Return a schedule with these starts; -1 is a job that was rejected."""
+    start = np.asarray(start, np.int64)
+    given = {
+        "kind": np.zeros(len(start), np.int8),
+        "promise": np.full(len(start), NO_PROMISE),
+        "first_promise": np.full(len(start), NO_PROMISE),
+        "end": np.where(start >= 0, start + work.run, -1),
+    } | {name: np.asarray(column, np.int64) for name, column in columns.items()}
+    given["kind"] = given["kind"].astype(np.int8)
+    return Schedule(workload=work, policy=policy, start=start, queue_max=0, **given)
