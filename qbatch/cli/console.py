@@ -62,7 +62,12 @@ def progress_bars(label: str, jobs: int, first: int, last: int, *, is_quiet: boo
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         by_jobs = bars.add_task(f"{label}: jobs", total=jobs)
         by_time = bars.add_task(f"{label}: simulated time", total=max(last - first, 1))

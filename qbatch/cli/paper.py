@@ -31,7 +31,7 @@ _MARKS = {"holds": "yes", "does not hold": "NO", "cannot be checked on this log"
 
 def paper(
     name: Annotated[Text, typer.Argument(metavar="[PAPER]", help="Which paper; none lists them.")] = None,
-    log: Annotated[Text, typer.Argument(metavar="[LOG]", help="SWF log, also .gz or .xz; none: a generated one.")] = None,
+    log: Annotated[Text, typer.Argument(metavar="[LOG]", help="SWF log (.gz, .xz); none: a generated one.")] = None,
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part: 1, 2, 3 or figures; may be repeated.")
     ] = None,
@@ -39,7 +39,7 @@ def paper(
     seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Figures 9 to 11 too.")] = True,
-    out: Annotated[Text, typer.Option(metavar="DIR", help="Write tables.json, a CSV each, pictures as PNG and SVG.")] = None,
+    out: Annotated[Text, typer.Option(metavar="DIR", help="Write tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a claim does not hold.")] = False,
     list_papers: Annotated[bool, typer.Option("--list", help="List the papers.")] = False,
@@ -61,7 +61,9 @@ def paper(
 
     read = read_log(log) if log is not None else own_log()
     if log is None and not quiet:
-        talk(f"NO LOG GIVEN: running on a generated log ({len(read):,} jobs); the printed numbers are those of KTH's SP2")
+        talk(
+            f"NO LOG GIVEN: running on a generated log of {len(read):,} jobs; the printed numbers are those of KTH's SP2"
+        )
     size = choose_procs(read, procs)
     _announce_compiler(is_quiet=quiet)
     with _progress(is_quiet=quiet) as tell:

@@ -45,8 +45,6 @@ def plot(
     path = out if out is not None else f"{kind.value}.png"
     checked_suffix(path)
     read = read_result(result, procs=procs)
-    figure = draw(
-        read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value
-    )
+    figure = draw(read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value)
     write_figure(figure, path)
     typer.echo(f"wrote {path}: {kind.value} of {read.name}", err=True)

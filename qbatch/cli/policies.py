@@ -37,9 +37,7 @@ def policies(
     rows = []
     for name, entry in POLICIES.items():
         rows.append([name, entry.meaning, entry.source])
-        rows += [
-            [f"  {each.name}={each.default}", f"  {each.meaning}: {each.values}", ""] for each in entry.parameters
-        ]
+        rows += [[f"  {each.name}={each.default}", f"  {each.meaning}: {each.values}", ""] for each in entry.parameters]
     print_table("Policies", ["policy", "what it does", "source"], rows, left=3)
     others = f"; announced by other packages: {', '.join(announced)}" if announced else ""
     typer.echo(f"\nName one as NAME:key=value,key=value; one of your own as module:Class{others}")

@@ -34,10 +34,14 @@ def replay(
     estimates: Annotated[str, typer.Option(help="log, perfect, or f:N (uniform in [run, N x run]).")] = "log",
     seed: Annotated[int, typer.Option(min=0, help="Seed of drawn estimates.")] = 0,
     no_kill: Annotated[bool, typer.Option("--no-kill", help="Lift estimates to run times; end nobody early.")] = False,
-    since: Annotated[Text, typer.Option("--from", metavar="T", help="First submission: log seconds or ISO time.")] = None,
+    since: Annotated[
+        Text, typer.Option("--from", metavar="T", help="First submission: log seconds or ISO time.")
+    ] = None,
     before: Annotated[Text, typer.Option("--to", metavar="T", help="Submissions before this instant only.")] = None,
     first: Annotated[int | None, typer.Option(min=1, help="At most so many jobs.")] = None,
-    warmup: Annotated[str, typer.Option(metavar="T", help="Run jobs of the first T (3600, 12h, 7d), not counted.")] = "0",
+    warmup: Annotated[
+        str, typer.Option(metavar="T", help="Run jobs of the first T (3600, 12h, 7d), not counted.")
+    ] = "0",
     load: Annotated[float, typer.Option(help="Divide the gaps between arrivals by this.")] = 1.0,
     machine: Annotated[Text, typer.Option(metavar="FILE", help="Machine file (TOML) in place of the header.")] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write a result: result.json and job rows.")] = None,
@@ -144,7 +148,9 @@ def _machine(log: Log, procs: int | None, path: Text) -> Machine:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: machine file cannot be read ({getattr(error, 'strerror', None) or error})") from error
+        raise InputError(
+            f"{path}: machine file cannot be read ({getattr(error, 'strerror', None) or error})"
+        ) from error
     return parse_machine(text, path)
 
 
@@ -215,9 +221,7 @@ def _document(
     }
 
 
-def _write(
-    log: Log, document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text, swf: Text
-) -> None:
+def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text, swf: Text) -> None:
     if jobs is not None:
         from qbatch.reports.job_rows import write_job_rows
         from qbatch.reports.output import whole_file

@@ -73,7 +73,8 @@ def _chosen(schedules: list[Finished], policy: Text) -> list[tuple[Finished, Tex
 
     if policy is None:
         # A name in a file loads no code: only the policies of qbatch are taken from there.
-        return [(each, each.policy if (each.policy or "").partition(":")[0] in POLICIES else None) for each in schedules]
+        names = [(each.policy or "").partition(":")[0] for each in schedules]
+        return [(each, each.policy if name in POLICIES else None) for each, name in zip(schedules, names, strict=True)]
     if len(schedules) == 1:
         return [(schedules[0], policy)]
     named = [each for each in schedules if each.policy == policy]
@@ -94,7 +95,7 @@ def _print(verdict: Verdict, most: int) -> None:
     for note in done.notes:
         talk(f"note: {note}")
     for reason, count in done.skipped.items():
-        talk(f"note: {count:,} jobs left out: {reason.replace('_', ' ')}")
+        talk(f"note: {count:,} {'job' if count == 1 else 'jobs'} left out: {reason.replace('_', ' ')}")
     if verdict.is_kept:
         typer.echo(f"kept: {what}")
     else:
@@ -143,5 +144,6 @@ def _conformance(directory: Text, as_json: bool) -> None:
         ]
         typer.echo(json.dumps({"schema": "qbatch.conformance/1", "workloads": entries}, indent=2))
     else:
-        rows = [[each.name, each.trap, ", ".join(dict.fromkeys(wrong.code for wrong in each.wrong))] for each in workloads]
+        codes = [", ".join(dict.fromkeys(wrong.code for wrong in each.wrong)) for each in workloads]
+        rows = [[each.name, each.trap, code] for each, code in zip(workloads, codes, strict=True)]
         print_table("Conformance workloads", ["workload", "trap", "breaches of the wrong schedules"], rows, left=3)

@@ -80,7 +80,11 @@ class Watch:
         queue = cluster.queue.tolist()
         if queue != sorted(set(queue)):
             yield "the queue is out of order or holds a job twice"
-        expected = {State.QUEUED: set(queue), State.RUNNING: set(cluster.running), State.SUSPENDED: set(cluster.suspended)}
+        expected = {
+            State.QUEUED: set(queue),
+            State.RUNNING: set(cluster.running),
+            State.SUSPENDED: set(cluster.suspended),
+        }
         found: dict[State, set[int]] = {state: set() for state in expected}
         for row, state in enumerate(cluster.states):
             if state in found:

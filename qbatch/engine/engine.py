@@ -91,9 +91,7 @@ class Engine:
         view = self._view(finished, withdrawn, arrived, only_arrivals)
         actions = tuple(self._carry_out(action) for action in self.policy.decide(view))
         queue = self._cluster.queue
-        result = Round(
-            at, finished, stopped, arrived, refused, actions, int(queue[0]) if len(queue) else None
-        )
+        result = Round(at, finished, stopped, arrived, refused, actions, int(queue[0]) if len(queue) else None)
         if self._watch is not None:
             self._watch.check(self._cluster, result)
         return result
@@ -156,7 +154,9 @@ class Engine:
     def _change(self, row: int, cause: str) -> None:
         state = self._cluster.states[row] if 0 <= row < len(self._cluster.jobs) else None
         if state is None or (state, cause) not in TRANSITIONS:
-            raise DecisionError(f"row {row} cannot be {cause} at {self.now}: it is {state.value if state else 'unknown'}")
+            raise DecisionError(
+                f"row {row} cannot be {cause} at {self.now}: it is {state.value if state else 'unknown'}"
+            )
         self._cluster.states[row] = TRANSITIONS[state, cause]
 
     def _finish(self, row: int) -> None:

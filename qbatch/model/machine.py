@@ -94,13 +94,15 @@ def parse_memory(value: Any) -> int:
         ValueError: for anything else.
     """
     if isinstance(value, bool):
-        raise ValueError("a memory size is a number of bytes or a text such as \"64GB\"")
+        raise ValueError('a memory size is a number of bytes or a text such as "64GB"')
     if isinstance(value, int) and value >= 0:
         return value
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", str(value).lower()) if isinstance(value, str) else None
+    found = (
+        re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", str(value).lower()) if isinstance(value, str) else None
+    )
     unit = "" if found is None else found[2] + ("b" if found[2] and not found[2].endswith("b") else "")
     if found is None or unit not in _UNITS:
-        raise ValueError(f"{value!r} is no memory size; write bytes or a text such as \"64GB\"")
+        raise ValueError(f'{value!r} is no memory size; write bytes or a text such as "64GB"')
     return int(float(found[1]) * _UNITS[unit])
 
 
@@ -143,7 +145,7 @@ def parse_machine(text: str, source: str) -> Machine:
     reader = _Reader(text, source)
     reader.known_keys(document, _TOP_KEYS, "")
     if document.get("schema") != SCHEMA:
-        raise reader.error("schema", f"must be {SCHEMA}; write \"schema = {SCHEMA}\" at the top")
+        raise reader.error("schema", f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top')
     single_host = document.get("single_host", False)
     if not isinstance(single_host, bool):
         raise reader.error("single_host", "must be true or false")
@@ -214,7 +216,7 @@ class _Reader:
         self.known_keys(table, _HOST_KEYS, " in [[host]]")
         name = table.get("name")
         if not isinstance(name, str) or not name:
-            raise self.error("host", "needs a name, such as name = \"n[01-64]\"")
+            raise self.error("host", 'needs a name, such as name = "n[01-64]"')
         cpus = self.whole(table, "cpus", 1)
         if cpus is None:
             raise self.error("host", f"the host {name!r} needs cpus, a whole number", name)

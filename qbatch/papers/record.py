@@ -35,7 +35,7 @@ class Tolerance:
             return "-"
         if abs(ours - printed) <= max(self.share * abs(printed), self.absolute):
             return "within"
-        return f"outside ({(ours - printed) / printed:+.0%})".replace("%", " %") if printed else "outside"
+        return f"outside ({100 * (ours - printed) / printed:+.0f} %)" if printed else "outside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Table:
         return [[column.text(row) for column in self.columns] for row in self.rows]
 
     def document(self) -> dict[str, Any]:
-        """Return the table as plain data; columns that all rows lack are left out of no row."""
+        """Return the table as plain data; every row has every column, None where it has nothing."""
         keys = [column.key for column in self.columns]
         rows = [{key: row.get(key) for key in keys} for row in self.rows]
         return {"name": self.name, "title": self.title, "rows": rows, "notes": list(self.notes)}

@@ -34,7 +34,13 @@ def is_kth(log: Log) -> bool:
 
 
 def run_paper(
-    log: Log, *, procs: int, seeds: int = 10, seed: int = 0, parts: Collection[str] = PAPER.parts, tell: Tell = runs.silent
+    log: Log,
+    *,
+    procs: int,
+    seeds: int = 10,
+    seed: int = 0,
+    parts: Collection[str] = PAPER.parts,
+    tell: Tell = runs.silent,
 ) -> Outcome:
     """Run the parts of the paper that are asked for on a log; ``seeds`` draws of estimates from ``seed`` on."""
     bench = runs.Bench(log, procs, tuple(range(seed, seed + seeds)), tell)
@@ -55,8 +61,8 @@ def _notes(log: Log) -> list[str]:
     notes = []
     if not is_kth(log):
         notes.append(
-            "the printed numbers of Tables 2 and 3 and Figure 11 are those of KTH's SP2, and this is another log: only the "
-            "claims are checked on it (KTH-SP2-1996 is in the Parallel Workloads Archive)"
+            "the printed numbers of Tables 2 and 3 and Figure 11 are those of KTH's SP2, and this is another log: only "
+            "the claims are checked on it (KTH-SP2-1996 is in the Parallel Workloads Archive)"
         )
     if (log["wait"] < 0).any():
         notes.append("this log does not say how long its jobs waited: it cannot be cut into monthly accounting files")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +35,7 @@ _AT_LOADS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def _figure(height: float, title: str, name: str) -> Figure:
+    name = Path(name).name.removesuffix(".gz").removesuffix(".xz").removesuffix(".swf")
     return new_figure(View(name, (), 1, Clock(), 0, 1), height, title)
 
 
@@ -63,11 +66,21 @@ def _draw_months(axes: Axes, months: Sequence[MonthFigures], *, is_kth: bool) ->
             xs, ys = zip(*known, strict=True)
             axes.plot(xs, ys, "D", color=colour, ms=4, mec="white", mew=0.6, label=f"{_NAMES[policy]}, printed")
     step = -(-len(months) // 14)
-    axes.set_xticks(range(0, len(months), step), [month.label for month in months][::step])
+    labels = [_month_text(month.label, is_first=not place) for place, month in enumerate(months)]
+    axes.set_xticks(range(0, len(months), step), labels[::step])
+
+
+def _month_text(label: str, *, is_first: bool) -> str:
+    """Return ``Oct`` for ``1996-10``, with the year below where one begins; other labels as they are."""
+    try:
+        month = date.fromisoformat(f"{label}-01")
+    except ValueError:
+        return label
+    return f"{month:%b}\n{month.year}" if is_first or month.month == 1 else f"{month:%b}"
 
 
 def draw_table_3(found: Mapping[str, Sequence[FactorFigures]], name: str, *, is_kth: bool) -> Figure:
-    """Draw the slowdown by factor with 95 % intervals, the estimates of users at the end, one panel for each reading."""
+    """Draw the slowdown by factor with 95 % intervals, users' estimates last, one panel for each reading."""
     figure = _figure(2.9, "Table 3, quality of estimates", name)
     panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
     for axes, (reading, rows) in zip(panels, found.items(), strict=True):
@@ -89,10 +102,11 @@ def _draw_factors(axes: Axes, rows: Sequence[FactorFigures], policy: str, *, is_
     colour = _COLOURS[policy]
     drawn = [row for row in rows if row.factor != USERS]
     look: dict[str, Any] = {"color": colour, "marker": "o", "ms": 3, "capsize": 2, "lw": 1.1}
-    means = [row.slowdown[policy].mean for row in drawn]
+    means = [row.slowdown[policy].mean or 0.0 for row in drawn]
     halves = [half(row.slowdown[policy]) or 0.0 for row in drawn]
     axes.errorbar(range(len(drawn)), means, halves, label=_NAMES[policy], **look)
-    axes.plot(len(drawn), [row.slowdown[policy].mean for row in rows if row.factor == USERS], "o", color=colour, ms=4)
+    users = [row.slowdown[policy].mean or 0.0 for row in rows if row.factor == USERS]
+    axes.plot([len(drawn)], users, "o", color=colour, ms=4)
     if is_kth:
         printed = [TABLE_3[row.factor][POLICIES.index(policy)] for row in rows]
         axes.plot(range(len(rows)), printed, "D", mfc="none", color=colour, ms=4.5, label=f"{_NAMES[policy]}, printed")
@@ -156,6 +170,6 @@ def draw_figure_11(log: Log, found: EstimateFigures) -> Figure:
     right.set_xlabel("Requested time (min)")
     right.set_ylabel("Run time (min)")
     right.set_aspect("equal")
-    text = f"{found.jobs:,} jobs of a minute or more, rounded to whole percents; longer runs count as 100 %."
+    text = f"{found.jobs:,} jobs of a minute or more; runs beyond the request count as 100 %."
     caption(figure, f"{text} Right: the {int(shown.sum()):,} that asked for at most 2 h.")
     return figure

@@ -36,7 +36,7 @@ SIZE_SHARES = (0.66, 0.83, 1.0)
 """The machine of Table 1 in three sizes, for a log of another machine: 66, 83 and 100 of KTH's 100 processors."""
 
 VARIANTS = ("fitting", "same", "files")
-"""Table 1 is run with all jobs that fit on a machine, with those that fit on the smallest, with these month by month."""
+"""Table 1 is run with all jobs that fit on a machine, with those that fit on the smallest, and with these by month."""
 
 LOADS = tuple(step / 100 for step in range(40, 101, 5))
 """The loads of Figures 9 and 10."""
@@ -47,7 +47,8 @@ MODEL_LOGS = 5
 """How many generated logs Figures 9 and 10 are averaged over."""
 
 _COLUMNS = (
-    "number", "submit", "procs", "estimate", "run", "logged_run", "memory", "user", "group", "queue", "counted", "log_row",
+    "number", "submit", "procs", "estimate", "run", "logged_run",
+    "memory", "user", "group", "queue", "counted", "log_row",
 )  # fmt: skip
 _MEAN = "bounded_slowdown_mean"
 
@@ -308,4 +309,3 @@ def has_estimates(log: Log) -> bool:
 
 def _count(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
     return int(np.count_nonzero(mask))
-

@@ -6,7 +6,7 @@ the policy is ``memory``, the record that the policy made with ``new_memory`` an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ class View(NamedTuple):
     now: int
     machine: Machine
     columns: Columns
-    jobs: Mapping[int, Job]
+    jobs: Sequence[Job]
     queue: Int64Array
     free: tuple[int, ...]
     free_memory: tuple[int, ...]

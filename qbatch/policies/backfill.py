@@ -60,9 +60,7 @@ class Backfill:
         if order == BY_SUBMISSION:
             return view.queue
         columns = view.columns
-        found: Int64Array = ordered(
-            order, view.now, view.queue, 0, len(view.queue), columns.submit, columns.estimate
-        )
+        found: Int64Array = ordered(order, view.now, view.queue, 0, len(view.queue), columns.submit, columns.estimate)
         return found
 
     def _kernel_pass(self, view: View, waiting: Int64Array) -> list[int]:
@@ -72,19 +70,26 @@ class Backfill:
         started = np.empty(space, np.int64)
         common = (columns.procs, columns.estimate)
         if self.which == "fcfs":
-            count = fcfs_pass(
-                view.now, waiting, 0, end, *common, view.free_procs, ends, amounts, running, started
-            )
+            count = fcfs_pass(view.now, waiting, 0, end, *common, view.free_procs, ends, amounts, running, started)
         elif self.which == "easy":
             is_static = ORDERS[self.order] == BY_SUBMISSION
             new = end - len(view.arrived) if view.only_arrivals and is_static and not view.is_late else 0
-            count = easy_pass(
-                view.now, waiting, 0, end, new, *common, view.free_procs, ends, amounts, running, started
-            )
+            count = easy_pass(view.now, waiting, 0, end, new, *common, view.free_procs, ends, amounts, running, started)
         else:
             profile = new_profile(0, view.now, 4 * (running + space + min(self.depth, end)) + 16)
             count = hybrid_pass(
-                view.now, waiting, 0, end, self.depth, *common, profile, view.free_procs, ends, amounts, running, started
+                view.now,
+                waiting,
+                0,
+                end,
+                self.depth,
+                *common,
+                profile,
+                view.free_procs,
+                ends,
+                amounts,
+                running,
+                started,
             )
         rows: list[int] = started[:count].tolist()
         return rows
@@ -154,9 +159,7 @@ class Backfill:
         return Reason(code, self.name, text, numbers, blocked_by)
 
 
-def _start_host(
-    view: View, profiles: HostProfiles, job: Job, free: list[int], free_memory: list[int]
-) -> int | None:
+def _start_host(view: View, profiles: HostProfiles, job: Job, free: list[int], free_memory: list[int]) -> int | None:
     """Return the host to start a job on now: fewest free processors, then host order; None if none has room."""
     best = None
     for host, spec in enumerate(view.machine.hosts):

@@ -66,7 +66,9 @@ class Conservative:
             return Reason(COULD_START, self.name, "could start now")
         if job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free; planned for {start / 1e6:g} s"
-            return Reason("processors", self.name, text, {"procs": job.procs, "free": view.free_procs, "planned": start})
+            return Reason(
+                "processors", self.name, text, {"procs": job.procs, "free": view.free_procs, "planned": start}
+            )
         text = f"planned for {start / 1e6:g} s: starting now would delay a job that was promised a start"
         return Reason("reservation", self.name, text, {"planned": start, "procs": job.procs}, ahead)
 
@@ -161,7 +163,7 @@ class PoolPlan:
 
     def take_due(self, view: View) -> list[Start]:
         """Take the rows whose time has come out of the plan."""
-        due = []
+        due: list[Start] = []
         while True:
             row = int(plan.take_due(self.queue, self.place, self.starts, self.state, view.now))
             if row == plan.NOBODY:

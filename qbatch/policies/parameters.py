@@ -48,9 +48,7 @@ class Choice(msgspec.Struct, frozen=True):
     def read(self, text: str, where: str) -> str:
         """Return the value of a text, or raise ``UsageError``."""
         if text not in self.choices:
-            raise UsageError(
-                f"{where}: {self.name}={text} is not one of {self.values}{suggestion(text, self.choices)}"
-            )
+            raise UsageError(f"{where}: {self.name}={text} is not one of {self.values}{suggestion(text, self.choices)}")
         return text
 
 

@@ -98,7 +98,9 @@ def _announced(point: EntryPoint, tail: str, text: str) -> Policy:
     try:
         made = point.load()
     except Exception as error:
-        raise UsageError(f"policy {text!r}: entry point {point.value!r} cannot be loaded: {_one_line(error)}") from error
+        raise UsageError(
+            f"policy {text!r}: entry point {point.value!r} cannot be loaded: {_one_line(error)}"
+        ) from error
     return _make(made, tail, text)
 
 

@@ -151,7 +151,9 @@ class Calendar:
                     pass
         for row in started:
             is_backfilled = done.first_waiting is not None and done.first_waiting < row
-            kind = "backfilled" if is_backfilled else "immediate" if done.at == self.workload.submit[row] else "in_order"
+            kind = (
+                "backfilled" if is_backfilled else "immediate" if done.at == self.workload.submit[row] else "in_order"
+            )
             self.kind[row] = KINDS.index(kind)
         waiting = len(self.engine.view().queue) + len(started)
         self.queue_max = max(self.queue_max, waiting)

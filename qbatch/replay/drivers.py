@@ -81,8 +81,9 @@ def _run_compiled(
         ends, amounts, started = (np.empty(space, np.int64) for _ in range(3))
         waiting = np.empty(rows, np.int64)
         which = {"fcfs": loops.PASS_FCFS, "easy": loops.PASS_EASY, "hybrid": loops.PASS_HYBRID}[loop.which]
-        state = (counts, endings, ends, amounts, waiting, started, start, kind)
-        while not loops.run_passes(which, loop.depth, ORDERS[loop.order], *columns, *state, _BUDGET):
+        state = (counts, endings, ends, amounts, waiting, started)
+        order = ORDERS[loop.order]
+        while not loops.run_passes(which, loop.depth, order, *columns, *state, start, kind, _BUDGET):
             tell()
     else:
         how = ("none", "arrival", "start", "scratch").index(loop.compression)

@@ -67,12 +67,17 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         raise InputError(
             f"{log.name}: no job in it can run ({_in_words(skipped) or 'none was submitted in the span asked for'})"
         )
-    submit, run = _microseconds(submit_s[rows], log.name, "submit"), _microseconds(run_s[rows], log.name, "run")
+    submit = _microseconds(submit_s[rows], log.name, "submit")
+    counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
+    submit = _scaled(submit, options.load)
+    if options.load != 1.0:
+        # Arrivals that now fall on one instant are ordered by job number, as everywhere.
+        order = np.lexsort((log["job"][rows], submit))
+        rows, submit, counted = rows[order], submit[order], counted[order]
+    run = _microseconds(run_s[rows], log.name, "run")
     requested = np.asarray(log["time_requested"])[rows]
     estimate = np.where(requested > 0, _microseconds(np.maximum(requested, 0), log.name, "requested time"), run)
-    counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
     estimate = _estimates(options, estimate, run)
-    scaled = _scaled(submit, options.load)
     effective = run
     if options.kill:
         effective = np.minimum(run, estimate)
@@ -82,7 +87,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         name=log.name,
         procs_total=machine.procs,
         number=np.ascontiguousarray(log["job"][rows]).astype(np.int64),
-        submit=scaled,
+        submit=submit,
         procs=procs[rows].astype(np.int64),
         estimate=estimate,
         run=effective,
@@ -172,10 +177,14 @@ def _log_second(text: str, clock: Clock, name: str, option: str) -> float:
 
 def _microseconds(seconds: np.ndarray[Any, Any], name: str, field: str) -> Int64Array:
     if len(seconds) and float(seconds.max()) > _BIGGEST:
-        raise InputError(f"{name}: {field} of {seconds.max():g} s is too large; times up to {_BIGGEST} s can be replayed")
+        raise InputError(
+            f"{name}: {field} of {seconds.max():g} s is too large; times up to {_BIGGEST} s can be replayed"
+        )
     if seconds.dtype.kind == "i":
-        return seconds.astype(np.int64) * MICROSECONDS
-    return np.rint(seconds * MICROSECONDS).astype(np.int64)
+        whole: Int64Array = seconds.astype(np.int64) * MICROSECONDS
+        return whole
+    rounded: Int64Array = np.rint(seconds * MICROSECONDS).astype(np.int64)
+    return rounded
 
 
 def _scaled(submit: Int64Array, load: float) -> Int64Array:
@@ -184,7 +193,8 @@ def _scaled(submit: Int64Array, load: float) -> Int64Array:
         return submit
     if float(submit[-1] - submit[0]) / load > _BIGGEST * MICROSECONDS:
         raise UsageError(f"--load {load:g}: stretches the log beyond {_BIGGEST} s")
-    return submit[0] + np.rint((submit - submit[0]) / load).astype(np.int64)
+    scaled: Int64Array = submit[0] + np.rint((submit - submit[0]) / load).astype(np.int64)
+    return scaled
 
 
 def _estimates(options: Options, estimate: Int64Array, run: Int64Array) -> Int64Array:
@@ -208,7 +218,8 @@ def _estimates(options: Options, estimate: Int64Array, run: Int64Array) -> Int64
 
 
 def _to_microseconds(run: Int64Array, stretch: np.ndarray[Any, np.dtype[np.float64]]) -> Int64Array:
-    return np.rint(run * stretch).astype(np.int64)
+    stretched: Int64Array = np.rint(run * stretch).astype(np.int64)
+    return stretched
 
 
 def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:
@@ -222,4 +233,5 @@ def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:
 def _memory(log: Log, rows: Int64Array, procs: np.ndarray[Any, Any]) -> Int64Array:
     """Return bytes for the whole job: SWF counts KB a processor."""
     per_processor = np.maximum(log["memory_requested"][rows], 0).astype(np.int64)
-    return per_processor * procs[rows] * 1024
+    total: Int64Array = per_processor * procs[rows] * 1024
+    return total

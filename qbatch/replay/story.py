@@ -55,7 +55,9 @@ class _Listener:
     def _arrival(self, engine: Engine, done: Round) -> None:
         view = engine.view()
         ahead = [int(self.workload.number[row]) for row in view.queue.tolist() if row < self.row]
-        shown = ", ".join(map(str, ahead[:_AHEAD])) + (f" and {len(ahead) - _AHEAD} more" if len(ahead) > _AHEAD else "")
+        shown = ", ".join(map(str, ahead[:_AHEAD])) + (
+            f" and {len(ahead) - _AHEAD} more" if len(ahead) > _AHEAD else ""
+        )
         self.lines.append(f"{_time(done.at)}  arrived; {len(ahead)} ahead in the queue{': ' + shown if ahead else ''}")
         self.last = ("", (), None)
 
@@ -98,7 +100,8 @@ def tell_story(workload: Workload, machine: Machine, policy: Policy, job: str) -
     listener = _Listener(workload, row)
     schedule = Calendar(workload, machine, policy).run(listener)
     asked = f"{workload.procs[row]} processors for {workload.estimate[row] / 1e6:g} s"
-    yield f"job {workload.number[row]} under {name_of(policy)}: asks for {asked}, submitted {_time(int(workload.submit[row])).strip()}"
+    submitted = _time(int(workload.submit[row])).strip()
+    yield f"job {workload.number[row]} under {name_of(policy)}: asks for {asked}, submitted {submitted}"
     yield from listener.lines
     kind = KINDS[schedule.kind[row]].replace("_", " ")
     yield f"{_time(int(schedule.end[row]))}  ended after {workload.run[row] / 1e6:g} s; it was started {kind}"

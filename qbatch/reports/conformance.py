@@ -181,10 +181,11 @@ The text format: one job a line, "submit run procs estimate", seconds, jobs numb
 right/ holds the right schedules in SWF, wrong/ the wrong ones: "qbatch verify" has to accept and to reject them.
 
 The rules behind it: a job that reaches its estimate is killed there. At one instant, first jobs end, then jobs
-arrive (in order of job number), then comes one pass; if a job of no length started, another round follows. Reservations are
-half-open [start, start + estimate). EASY: the shadow time is the earliest instant at which the head fits by the
-estimates of the running jobs; every job that ends exactly then counts toward the extra processors; the rest of the
-queue is scanned once, in order; a job that starts and does not end by the shadow time consumes extra processors.
+arrive (in order of job number), then comes one pass; if a job of no length started, another round follows.
+Reservations are half-open [start, start + estimate). EASY: the shadow time is the earliest instant at which the
+head fits by the estimates of the running jobs; every job that ends exactly then counts toward the extra processors;
+the rest of the queue is scanned once, in order; a job that starts and does not end by the shadow time consumes
+extra processors.
 Conservative: each job gets the earliest reservation (max(estimate, 1 s) long) on arrival; when jobs end before their
 estimate, each waiting job is lifted out and put back at its earliest, in order of arrival (conservative), or
 in order of planned start (conservative:compress=start); nobody starts after a start that was promised.

@@ -64,10 +64,10 @@ def judge(done: Finished, policy: str | None = None, *, is_killing: bool = True)
     found = _Findings()
     found.breaches += check_times(done, is_killing=is_killing)
     found.breaches += check_capacity(done)
-    found.checked.append("nobody started before submission; ends agree with starts and run times; one row a job")
-    found.checked.append(f"capacity: at every instant at most {done.procs_total} processors in use")
+    found.checked.append("submissions, starts, run times and ends; one row a job")
+    found.checked.append(f"capacity at every instant: {done.procs_total} processors")
     if is_killing:
-        found.checked.append("nobody ran beyond the estimate")
+        found.checked.append("run times against estimates")
     done = done.lifted()
     _judge_promises(done, chosen, found)
     if chosen is None:
@@ -99,9 +99,9 @@ def _judge_policy(done: Finished, chosen: Policy, found: _Findings) -> None:
         is_backfilling = loop.which == "easy"
         found.breaches += check_queue(done, is_backfilling=is_backfilling)
         if is_backfilling:
-            found.checked.append("EASY: the guarantee to the head, every backfilled start, nobody waited needlessly")
+            found.checked.append("EASY: the guarantee to the head, every backfilled start, needless waits")
         else:
-            found.checked.append("FCFS: nobody overtaken, nobody waited needlessly")
+            found.checked.append("FCFS: the order of the starts, needless waits")
     elif isinstance(loop, PlanLoop) and loop.compression != "scratch":
         _judge_plan(done, loop.compression, found)
     else:
@@ -113,10 +113,10 @@ def _judge_plan(done: Finished, compression: str, found: _Findings) -> None:
     found.breaches += check.breaches()
     total = len(done)
     if check.promised:
-        found.checked.append(f"conservative: first promises were kept, of {check.promised:,} of {total:,} jobs")
+        found.checked.append(f"conservative: starts against first promises, of {check.promised:,} of {total:,} jobs")
     if check.derived:
         found.checked.append(
-            f"conservative: the first promise is the earliest start in the plan, of {check.derived:,} of {total:,} jobs"
+            f"conservative: first promises against the plan at the arrival, of {check.derived:,} of {total:,} jobs"
         )
     if check.promised < total:
         found.unchecked.append(
@@ -125,11 +125,11 @@ def _judge_plan(done: Finished, compression: str, found: _Findings) -> None:
         )
     elif check.derived < total:
         found.unchecked.append(
-            f"whether the first promise of {total - check.derived:,} jobs was the earliest start in the plan of that instant"
+            f"the first promises of {total - check.derived:,} jobs against the plan at their arrival"
         )
     if compression == "none":
         return
-    found.checked.append("conservative: after an early end, whoever was next to start and fitted was moved up")
+    found.checked.append("conservative: after an early end, whether who is next to start was moved up")
     found.unchecked.append(f"the order in which compression ({compression}) moved the jobs")
 
 

@@ -10,9 +10,9 @@ from qbatch.model.record import MICROSECONDS
 CODES: dict[str, str] = {
     "early-start": "a job started before it was submitted",
     "wrong-end": "a job did not end when its start and its run time say",
-    "overrun": "a job ran beyond its estimate, at which it should have been killed (--no-kill allows it)",
+    "overrun": "a job ran beyond its estimate, at which it is to be killed; --no-kill allows it, as real machines did",
     "duplicate-job": "two rows have one job number",
-    "capacity": "more processors were in use than the machine has",
+    "capacity": "more processors were in use than the machine has; logs of real machines often say so",
     "promise-broken": "a job started after the start that it was promised",
     "promise-moved": "the last promise of a job is later than its first",
     "overtaken": "FCFS: a job started while an earlier one waited",

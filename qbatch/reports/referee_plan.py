@@ -96,18 +96,19 @@ class PlanCheck:
         told = int(done.first_promise[row])
         if told not in (ABSENT, found):
             number = int(done.number[row])
-            text = f"job {number} was promised {seconds(told)} at its arrival, and the earliest start was {seconds(found)}"
+            text = f"job {number} was promised {seconds(told)} at its arrival; the earliest start was {seconds(found)}"
             yield Breach("wrong-promise", int(done.submit[row]), (number,), text)
 
     def _kept(self, row: int, promise: int, is_unmoved: bool) -> Iterator[Breach]:
         done = self.done
         number, start = int(done.number[row]), int(done.start[row])
         if start > promise and (done.promise[row] == ABSENT or start <= done.promise[row]):
-            source = "was promised" if done.first_promise[row] != ABSENT else "by the plan at its arrival was to start by"
+            is_told = done.first_promise[row] != ABSENT
+            source = "was promised" if is_told else "by the plan at its arrival was to start by"
             text = f"job {number} {source} {seconds(promise)}, and started at {seconds(start)}"
             yield Breach("promise-broken", promise, (number,), text)
         elif start < promise and is_unmoved:
-            text = f"job {number} started at {seconds(start)}, before its reservation at {seconds(promise)}, and nothing had moved"
+            text = f"job {number} started at {seconds(start)}, before its place at {seconds(promise)}, and nobody ended early"
             yield Breach("plan-left", start, (number,), text)
 
     def _idleness(self) -> Iterator[Breach]:
@@ -133,8 +134,8 @@ class PlanCheck:
                 named.add(row)
                 number, start = int(done.number[row]), seconds(int(done.start[row]))
                 text = (
-                    f"job {number} ({processors(int(done.procs[row]))}) was next to start, at {start}, and should have been "
-                    f"moved to {seconds(at)}, when a job ended early and {were(free)} free"
+                    f"job {number} ({processors(int(done.procs[row]))}) was next to start, at {start}, and should have "
+                    f"been moved to {seconds(at)}, when a job ended early and {were(free)} free"
                 )
                 yield Breach("needless-wait", at, (number,), text)
 
@@ -180,7 +181,8 @@ def _earliest(bookings: _Bookings, most_used: int, duration: int, now: int) -> i
 def _first(instants: Int64Array, after: Int64Array, side: str) -> Int64Array:
     """Return for each instant the first of the sorted ones after it (``left``: or at it)."""
     places = np.searchsorted(instants, after, side)  # type: ignore[call-overload]
-    return np.append(instants, _NEVER)[places]
+    found: Int64Array = np.append(instants, _NEVER)[places]
+    return found
 
 
 def _next(instants: Int64Array, after: int, side: str) -> int:

@@ -32,7 +32,8 @@ def check_queue(done: Finished, *, is_backfilling: bool) -> Iterator[Breach]:
     that ends exactly at the shadow time counts toward the extra processors; one scan; half-open reservations).
     """
     table = _Table(done, is_backfilling)
-    submits, starts, ends = _by_instant(done.submit), _by_instant(done.start), _by_instant(np.maximum(done.end, done.start))
+    submits, starts = _by_instant(done.submit), _by_instant(done.start)
+    ends = _by_instant(np.maximum(done.end, done.start))
     for instant in sorted(submits.keys() | starts.keys() | ends.keys()):
         for row in ends.get(instant, ()):
             if done.start[row] < instant:
@@ -187,17 +188,13 @@ class _Table:
 
     def _crime(self, row: int, now: int, shadow: int, extra: int, extra_at_first: int) -> tuple[str, str]:
         done, procs = self.done, self.procs[row]
-        until = f"{seconds(now + int(done.estimate[row]))} by its estimate"
+        until = f"it lasts until {seconds(now + int(done.estimate[row]))} by its estimate"
         if now + int(done.run[row]) <= shadow:
-            return "clairvoyant", f"it lasts until {until}, and only its run time ends by the shadow time {seconds(shadow)}"
+            return "clairvoyant", f"{until}, and only by its run time ends by the shadow time {seconds(shadow)}"
+        late = f"{until}, beyond the shadow time {seconds(shadow)}, on {processors(procs)}"
         if procs <= extra_at_first:
-            return "extra-misused", (
-                f"it lasts until {until}, beyond the shadow time {seconds(shadow)}, on {processors(procs)}, and of "
-                f"{extra_at_first} extra this pass has left {extra}"
-            )
-        return "head-delayed", (
-            f"it lasts until {until}, beyond the shadow time {seconds(shadow)}, on {processors(procs)}, and {extra} are extra"
-        )
+            return "extra-misused", f"{late}, and of {extra_at_first} extra this pass has left {extra}"
+        return "head-delayed", f"{late}, and {extra} are extra"
 
     def _settle(
         self, now: int, left: set[int], taken: list[int], forbidden: list[_Forbidden], breaches: list[Breach]

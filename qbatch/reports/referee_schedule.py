@@ -201,9 +201,8 @@ def _microseconds(values: Any, path: str, name: str) -> Int64Array:
     """Return seconds as integer microseconds, as the replay reads them."""
     if len(values) and float(np.abs(values).max()) > _LATEST:
         raise InputError(f"{path}: a value of field {name} is too large for a time in seconds")
-    if values.dtype.kind in "iu":
-        return values.astype(np.int64) * MICROSECONDS
-    return np.rint(values * MICROSECONDS).astype(np.int64)
+    whole = values.astype(np.int64) * MICROSECONDS if values.dtype.kind in "iu" else np.rint(values * MICROSECONDS)
+    return np.asarray(whole, np.int64)
 
 
 def _ordered(

@@ -226,7 +226,7 @@ def test_withdrawn_jobs_leave_the_queue_or_give_their_memory_back() -> None:
 def test_what_can_never_run_is_refused_at_submission_with_the_reason() -> None:
     engine = engine_with()
     done = engine.handle(0, [job(5), job(1, number=2)])
-    (row, reason), = done.refused
+    ((row, reason),) = done.refused
     assert (row, reason.code, reason.numbers) == (0, "too-wide", {"procs": 5, "widest": 4})
     assert done.arrived == (1,)
     assert engine.state_of(0) is State.REJECTED

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from oracle import naive
-from oracle.naive import Job, Outcome
 
 from qbatch.model.record import KINDS, NO_PROMISE, Schedule, Workload
+from tests.oracle import naive
+from tests.oracle.naive import Job, Outcome
 
 SECOND = 1_000_000
 
@@ -25,9 +25,7 @@ POLICIES: tuple[Callable[[list[Job], int], list[Outcome]], ...] = (
 
 def schedule_of(rows: Sequence[Row], procs_total: int, **columns: Any) -> Schedule:
     """A schedule of these rows; a row with a start of -1 was rejected; ``columns`` are the workload's."""
-    submit, start, end, procs, run = (
-        np.array([row[place] for row in rows], np.int64) for place in range(5)
-    )
+    submit, start, end, procs, run = (np.array([row[place] for row in rows], np.int64) for place in range(5))
     zeros = np.zeros(len(rows), np.int64)
     workload = Workload(
         name="sample",

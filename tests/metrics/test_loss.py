@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle.metrics import measure as oracle
 
 from qbatch.metrics import machine, measure, sums
 from qbatch.metrics.columns import rows_that_ran
 from qbatch.metrics.kernels import loss
+from tests.oracle.metrics import measure as oracle
 
 from .samples import loose_rows, schedule_of, seconds
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle.metrics import measure as oracle
-from oracle.workloads import random_jobs, workloads
 
 from qbatch.metrics import METRICS, measure
 from qbatch.model.record import KINDS, Schedule
+from tests.oracle.metrics import measure as oracle
+from tests.oracle.workloads import random_jobs, workloads
 
 from .samples import POLICIES, SECOND, Row, loose_rows, rows_of, schedule_of, seconds
 

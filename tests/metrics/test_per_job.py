@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle.metrics import nearest_rank as oracle
 
 from qbatch.metrics import measure
 from qbatch.metrics.per_job import nearest_rank
+from tests.oracle.metrics import nearest_rank as oracle
 
 from .samples import seconds
 

@@ -56,9 +56,7 @@ def many(count: int, salt: int = 0) -> Iterator[tuple[list[Job], int]]:
 def exact(jobs: list[Job], at_least: int = 0) -> list[Job]:
     """The same jobs with estimates that come true, none below `at_least`."""
     return [
-        Job(job.sequence, job.submit, job.procs, length, length)
-        for job in jobs
-        for length in [max(job.run, at_least)]
+        Job(job.sequence, job.submit, job.procs, length, length) for job in jobs for length in [max(job.run, at_least)]
     ]
 
 
@@ -78,9 +76,7 @@ def assert_sound(jobs: list[Job], outcomes: list[Outcome], procs: int) -> None:
         assert outcome.kind != "immediate" or outcome.start == job.submit
     for instant in {outcome.start for outcome in outcomes}:
         used = sum(
-            job.procs
-            for job, outcome in zip(jobs, outcomes, strict=True)
-            if outcome.start <= instant < outcome.end
+            job.procs for job, outcome in zip(jobs, outcomes, strict=True) if outcome.start <= instant < outcome.end
         )
         assert used <= procs
 
@@ -430,16 +426,11 @@ def test_queue_and_loss_second_by_second() -> None:
         lost = longest = 0
         for now in range(first, last + SECOND, SECOND):
             queued = [job.procs for job, outcome in pairs if job.submit <= now < outcome.start]
-            idle = procs - sum(
-                job.procs for job, outcome in pairs if outcome.start <= now < outcome.end
-            )
+            idle = procs - sum(job.procs for job, outcome in pairs if outcome.start <= now < outcome.end)
             longest = max(longest, len(queued))
             if now < last and any(want <= idle for want in queued):
                 lost += idle * SECOND
-        rows = [
-            (job.submit, outcome.start, outcome.end, job.procs, job.run, outcome.kind)
-            for job, outcome in pairs
-        ]
+        rows = [(job.submit, outcome.start, outcome.end, job.procs, job.run, outcome.kind) for job, outcome in pairs]
         measured = measure(rows, procs)
         assert measured["queue_max"] == longest
         if last > first:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +51,7 @@ def test_free_is_what_the_model_says_at_every_second(changes: list[tuple[int, in
 @given(st.lists(spans, max_size=25))
 def test_segments_are_ascending_and_joined(changes: list[tuple[int, int, int]]) -> None:
     found = segments(profile_of(changes))
-    assert all(one[0] < two[0] and one[1] != two[1] for one, two in zip(found, found[1:], strict=False))
+    assert all(one[0] < two[0] and one[1] != two[1] for one, two in pairwise(found))
 
 
 @given(st.lists(spans, max_size=20), spans)

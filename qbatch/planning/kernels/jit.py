@@ -16,12 +16,13 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_CONFIG: Any = numba.config
 _PACKAGE = Path(__file__).resolve().parents[2]
 _KEPT_CACHES = 4
 
@@ -64,7 +65,7 @@ def _forget_old_caches(root: Path, current: Path) -> None:
 
 
 def _choose_cache() -> Path | None:
-    if numba.config.DISABLE_JIT:
+    if _CONFIG.DISABLE_JIT:
         return None
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     folder = (Path(chosen) / "qbatch" if chosen else cache_root()) / f"kernels-{sources_hash()}"
@@ -73,7 +74,7 @@ def _choose_cache() -> Path | None:
         return None
     if is_new:
         _forget_old_caches(folder.parent, folder)
-    numba.config.CACHE_DIR = str(folder)
+    _CONFIG.CACHE_DIR = str(folder)
     return folder
 
 
@@ -82,9 +83,10 @@ CACHE = _choose_cache()
 
 def kernel(function: Function) -> Function:
     """Compile ``function`` with Numba on its first call, cached on disk where a cache can be written."""
-    return numba.njit(cache=CACHE is not None, nogil=True)(function)  # type: ignore[no-any-return]
+    compiled: Any = numba.njit(cache=CACHE is not None, nogil=True)(function)
+    return cast(Function, compiled)
 
 
 def is_warm(name: str) -> bool:
     """Tell whether the kernel of this name is likely to be on disk already (else its first call compiles)."""
-    return bool(numba.config.DISABLE_JIT) or (CACHE is not None and any(CACHE.rglob(f"*.{name}-*.nbi")))
+    return bool(_CONFIG.DISABLE_JIT) or (CACHE is not None and any(CACHE.rglob(f"*.{name}-*.nbi")))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.planning.kernels.jit import kernel
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 FCFS = 0
 SJF = 1
@@ -23,7 +23,7 @@ SHORTEST_EXPANDED = 60_000_000
 
 
 @kernel
-def stable_order(keys: Int64Array) -> Int64Array:
+def stable_order(keys: Int64Array | Float64Array) -> Int64Array:
     """Return the places of ``keys`` in ascending order, ties in order of place (a bottom-up merge sort).
 
     Works for integer and for floating keys.  NumPy's own sort gives the same and takes four times as long to

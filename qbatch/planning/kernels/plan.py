@@ -290,7 +290,7 @@ def sweep(
     Returns the profile: a bigger one if it had to grow.
     """
     earliest_released = FOREVER
-    most_free = np.int64(0)
+    most_free = 0
     for span in range(state[RELEASED]):
         start = max(released[span, 0], now)
         if start < released[span, 1]:

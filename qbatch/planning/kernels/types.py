@@ -8,5 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Int64Array: TypeAlias = NDArray[np.int64]
+Float64Array: TypeAlias = NDArray[np.float64]
 Int8Array: TypeAlias = NDArray[np.int8]
 BoolArray: TypeAlias = NDArray[np.bool_]

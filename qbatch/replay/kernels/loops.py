@@ -156,7 +156,7 @@ def run_passes(
                     kind[row] = _kind(row, first_left, submit[row], now)
     counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
     counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
-    return arrived >= rows and active == 0
+    return bool(arrived >= rows and active == 0)
 
 
 @kernel
@@ -203,7 +203,7 @@ def run_plan(
             release(released, state, profile, now, start[row] + booked(estimate[row]), procs[row])
             early = early or run[row] < estimate[row]
         if early and queued(state) > 0:
-            if compression == COMPRESS_ARRIVAL or compression == COMPRESS_START:
+            if compression in (COMPRESS_ARRIVAL, COMPRESS_START):
                 by_start = compression == COMPRESS_START
                 profile = compress(by_start, queue, place, shapes, starts, released, state, profile, now)
             elif compression == COMPRESS_SCRATCH:
@@ -237,4 +237,4 @@ def run_plan(
                 row = started[entry]
                 kind[row] = _kind(row, first_left, submit[row], now)
     counts[ARRIVED], counts[ACTIVE], counts[NOW] = arrived, active, now
-    return arrived >= rows and active == 0 and queued(state) == 0, profile
+    return bool(arrived >= rows and active == 0 and queued(state) == 0), profile
