@@ -69,12 +69,8 @@ def verify(
 
 def _chosen(schedules: list[Finished], policy: Text) -> list[tuple[Finished, Text]]:
     """Return which schedules to check, each with the policy to check it against."""
-    from qbatch.policies import POLICIES
-
     if policy is None:
-        # A name in a file loads no code: only the policies of qbatch are taken from there.
-        names = [(each.policy or "").partition(":")[0] for each in schedules]
-        return [(each, each.policy if name in POLICIES else None) for each, name in zip(schedules, names, strict=True)]
+        return [(each, _known(each.policy)) for each in schedules]
     if len(schedules) == 1:
         return [(schedules[0], policy)]
     named = [each for each in schedules if each.policy == policy]
@@ -85,6 +81,22 @@ def _chosen(schedules: list[Finished], policy: Text) -> list[tuple[Finished, Tex
             f"{suggestion(policy, known)} (it has {', '.join(known)})"
         )
     return [(each, policy) for each in named]
+
+
+def _known(name: Text) -> Text:
+    """Return the name of a policy in a file if it is one of qbatch: a name in a file loads no code."""
+    from qbatch.policies import POLICIES, load_policy
+
+    if name is None:
+        return None
+    try:
+        if name.partition(":")[0] in POLICIES:
+            load_policy(name)
+            return name
+    except UsageError:
+        pass
+    talk(f"note: the rows name the policy {name!r}, which is none of qbatch's; say with --policy what it claims to be")
+    return None
 
 
 def _print(verdict: Verdict, most: int) -> None:

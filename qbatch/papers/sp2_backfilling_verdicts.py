@@ -135,10 +135,9 @@ def table_2(months: Sequence[MonthFigures], reading: str, *, is_kth: bool) -> Ta
     for policy, value in zip(POLICIES, TABLE_3[USERS], strict=True):
         total |= _pair(policy, value if is_kth else None, mean_of(months, policy), WHOLE)
     columns = [Column("month", "month"), Column("jobs_printed", "jobs printed"), Column("jobs", "ours")]
+    columns += _pair_columns()
     name = _name("table2", reading)
-    return Table(
-        name, f"Table 2: users' estimates, {READING_TEXTS[reading]}", [*columns, *_pair_columns()], [*rows, total]
-    )
+    return Table(name, f"Table 2: users' estimates, {READING_TEXTS[reading]}", columns, [*rows, total])
 
 
 def claims_of_table_2(months: Sequence[MonthFigures], reading: str) -> list[Claim]:

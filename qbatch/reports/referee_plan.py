@@ -108,7 +108,8 @@ class PlanCheck:
             text = f"job {number} {source} {seconds(promise)}, and started at {seconds(start)}"
             yield Breach("promise-broken", promise, (number,), text)
         elif start < promise and is_unmoved:
-            text = f"job {number} started at {seconds(start)}, before its place at {seconds(promise)}, and nobody ended early"
+            place = f"before its place at {seconds(promise)}, and nobody ended early"
+            text = f"job {number} started at {seconds(start)}, {place}"
             yield Breach("plan-left", start, (number,), text)
 
     def _idleness(self) -> Iterator[Breach]:

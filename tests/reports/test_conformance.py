@@ -22,7 +22,9 @@ WORKLOADS = conformance_workloads()
 POLICIES = ("fcfs", "easy", "conservative", "conservative:compress=start")
 RIGHT = [pytest.param(each, policy, id=f"{each.name}-{policy}") for each in WORKLOADS for policy in each.expected]
 WRONG = [
-    pytest.param(each, wrong, id=f"{each.name}-{wrong.policy}-{wrong.code}") for each in WORKLOADS for wrong in each.wrong
+    pytest.param(each, wrong, id=f"{each.name}-{wrong.policy}-{wrong.code}")
+    for each in WORKLOADS
+    for wrong in each.wrong
 ]
 
 
@@ -50,10 +52,12 @@ def test_the_set_has_a_trap_each_and_all_policies() -> None:
 
 @pytest.mark.parametrize(("each", "policy"), RIGHT)
 def test_the_oracle_agrees(each: Conformance, policy: str) -> None:
+    second = MICROSECONDS
     jobs = [
-        naive.Job(job.number, job.submit * MICROSECONDS, job.procs, estimate * MICROSECONDS, job.run_allowed * MICROSECONDS)
+        naive.Job(
+            job.number, job.submit * second, job.procs, (job.estimate or job.run) * second, job.run_allowed * second
+        )
         for job in each.jobs
-        for estimate in [job.estimate or job.run]
         if job.procs <= each.procs
     ]
     if policy in ("fcfs", "easy"):

@@ -138,9 +138,12 @@ def test_our_own_rows_are_checked_against_the_policy_that_they_name(
 
 
 def test_a_name_in_a_file_loads_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = ROWS.replace("\n", ",policy\n", 1).replace("10\n", "10,antigravity:Policy\n")
-    assert run(["verify", written(tmp_path, rows, "rows.csv"), "--procs", "4"]) == 0
-    assert "policy not named" in capsys.readouterr().out
+    for name in ("antigravity:Policy", "easy:depth=3"):
+        rows = ROWS.replace("\n", ",policy\n", 1).replace("10\n", f"10,{name}\n")
+        assert run(["verify", written(tmp_path, rows, "rows.csv"), "--procs", "4"]) == 0
+        said = capsys.readouterr()
+        assert "policy not named" in said.out
+        assert f"the rows name the policy '{name}'" in said.err
     assert "antigravity" not in sys.modules
 
 

@@ -1,0 +1,195 @@
+"""Print the speed figures with the machine's description, and keep them in ``tests/bench/RESULTS.md``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from qbatch import __version__
+from qbatch.model.machine import one_host
+from qbatch.model.record import Workload
+from qbatch.policies import load_policy
+from qbatch.replay import prepare, run
+from qbatch.workloads import generate_log, read_log, write_log
+from tests.bench.plain import plain_easy
+
+TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
+LOGS = (("KTH-SP2-1996-2.1-cln", 100), ("CTC-SP2-1996-3.1-cln", 338), ("SDSC-BLUE-2000-4.2-cln", 1152))
+SECOND = 1_000_000
+
+
+def machine_text() -> str:
+    """Return what this machine is, in a line."""
+    names = [line.split(":", 1)[1].strip() for line in _cpu_lines() if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def _cpu_lines() -> list[str]:
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
+def best(action: Callable[[], object], times: int = 5) -> float:
+    """Return the best of several wall times in seconds."""
+    found = float("inf")
+    for _ in range(times):
+        begun = time.perf_counter()
+        action()
+        found = min(found, time.perf_counter() - begun)
+    return found
+
+
+def bursts(jobs: int, *, early: float, shapes: int = 20, procs: int = 8192, burst: int = 20_000) -> Workload:
+    """Return bursts of ``burst`` jobs that queue, of few shapes; a share ``early`` ends before its estimate.
+
+    A burst arrives within ten minutes; the next one comes when the machine has had time to drain it.
+    """
+    draw = np.random.Generator(np.random.PCG64(1))
+    sizes = 2 ** draw.integers(0, 12, shapes)
+    times = draw.choice([300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 64800, 86400], shapes)
+    shape = draw.integers(0, shapes, jobs)
+    size, estimate = sizes[shape].astype(np.int64), times[shape].astype(np.int64)
+    share = np.where(draw.random(jobs) < early, draw.random(jobs), 1.0)
+    length = np.maximum((estimate * share).astype(np.int64), 1)
+    count = -(-jobs // burst)
+    gap = float((size * length).sum()) / procs / count * 1.15
+    submit = np.sort(((np.arange(jobs) // burst) * gap + draw.random(jobs) * 600).astype(np.int64))
+    absent = np.broadcast_to(np.int64(-1), jobs)
+    return Workload(
+        name="bursts", procs_total=procs, number=np.arange(1, jobs + 1), submit=submit * SECOND, procs=size,
+        estimate=estimate * SECOND, run=length * SECOND, logged_run=length * SECOND,
+        memory=np.broadcast_to(np.int64(0), jobs), user=absent, group=absent, queue=absent,
+        counted=np.ones(jobs, np.bool_), log_row=np.arange(jobs),
+    )  # fmt: skip
+
+
+class Report:
+    """Collects lines and prints them as they come."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str = "") -> None:
+        """Print and keep a line."""
+        print(text, flush=True)
+        self.lines.append(text)
+
+
+def simulation(report: Report, name: str, work: Workload, *, times: int = 5, policies: tuple[str, ...] = ()) -> None:
+    """Time the simulation proper under each policy."""
+    for policy in policies or ("fcfs", "easy", "conservative"):
+        machine, chosen = one_host(work.procs_total), load_policy(policy)
+        queue = run(work, machine, chosen).queue_max
+        seconds = best(lambda m=machine, c=chosen: run(work, m, c), times)  # type: ignore[misc]
+        report.say(f"| {name} | {policy} | {seconds:.4f} | {len(work) / seconds:,.0f} | {queue:,} |")
+
+
+def whole_command(report: Report, arguments: list[str], label: str) -> None:
+    """Time a whole command, warm, as a process of its own, with its peak memory above that of the imports."""
+    command = [sys.executable, "-m", "qbatch", *arguments]
+    subprocess.run(command, check=True, capture_output=True)
+    seconds = best(lambda: subprocess.run(command, check=True, capture_output=True), 5)
+    report.say(f"| {label} | {seconds:.2f} s |")
+
+
+def peak_bytes(code: str) -> int:
+    """Return the peak resident memory of a Python program, in bytes."""
+    done = subprocess.run(
+        [sys.executable, "-c", code + "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return int(done.stdout.split()[-1]) * 1024
+
+
+def memory(report: Report, path: str, jobs: int) -> None:
+    """Print the peak memory of a million-job replay above that of its imports."""
+    code = (
+        "from qbatch.cli.main import run\n"
+        "import contextlib, io\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n    run({arguments!r})"
+    )
+    small = peak_bytes(
+        code.format(arguments=["replay", path, "-p", "easy", "-q", "--first", "10"]).replace(path, "traces/tiny.txt")
+    )
+    for policy in ("easy", "conservative"):
+        more = peak_bytes(code.format(arguments=["replay", path, "-p", policy, "-q"])) - small
+        report.say(f"| peak memory above the imports, {policy}, {jobs:,} jobs | {more / jobs:.0f} bytes a job |")
+
+
+def compilation(report: Report, path: str) -> None:
+    """Print how long the first run takes, with an empty cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "qbatch", "replay", path], check=True, capture_output=True,
+            env={**os.environ, "XDG_CACHE_HOME": folder, "NUMBA_CACHE_DIR": ""},
+        )  # fmt: skip
+        report.say(f"| first run ever, three policies, compilation included | {time.perf_counter() - begun:.1f} s |")
+
+
+def main() -> None:
+    """Run all benchmarks."""
+    is_short = "--short" in sys.argv
+    report = Report()
+    report.say(f"# Benchmarks of qbatch {__version__}\n\nOn {machine_text()}; `make bench`; best of five.\n")
+    report.say("## The simulation proper, compiled, one core\n")
+    report.say("| log | policy | seconds | jobs/s | longest queue |\n|---|---|---|---|---|")
+    for name, procs in LOGS:
+        path = TRACES / f"{name}.swf.gz"
+        if path.exists():
+            simulation(report, name, prepare(read_log(str(path)), one_host(procs)))
+    jobs = 100_000 if is_short else 1_000_000
+    log = generate_log(jobs=jobs, procs=1024, load=0.85, seed=1)
+    synthetic = prepare(log, one_host(1024))
+    simulation(report, f"generated, {jobs:,} jobs", synthetic, times=3)
+    for early in (0.0, 0.02, 0.1):
+        count = 20_000 if is_short else 450_000 if early == 0.0 else 60_000
+        work = bursts(count, early=early)
+        simulation(
+            report,
+            f"bursts of 20,000, {count:,} jobs, {early:.0%} end early",
+            work,
+            times=1,
+            policies=("easy", "conservative"),
+        )
+    report.say("\n## Against a plain Python loop of the same EASY, in this run\n")
+    small = prepare(generate_log(jobs=30_000, procs=128, load=0.85, seed=1), one_host(128))
+    machine, easy = one_host(128), load_policy("easy")
+    assert run(small, machine, easy).start.tolist() == plain_easy(small, 128)
+    slow, fast = best(lambda: plain_easy(small, 128), 3), best(lambda: run(small, machine, easy))
+    engine = best(lambda: run(small, machine, easy, driver="engine"), 1)
+    report.say(
+        f"30,000 jobs: plain {slow:.2f} s, compiled {fast:.4f} s: {slow / fast:.0f} times; through the engine {engine:.2f} s"
+    )
+    report.say("\n## Whole commands, warm cache, process start included\n\n| command | measured |\n|---|---|")
+    kth = TRACES / f"{LOGS[0][0]}.swf.gz"
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "generated.swf")
+        with open(path, "wb") as file:
+            write_log(file, log.header, log.columns)
+        if kth.exists():
+            whole_command(report, ["replay", str(kth)], "qbatch replay KTH, three policies")
+        whole_command(
+            report, ["replay", path, "-p", "easy"], f"qbatch replay of {jobs:,} jobs under EASY, file to table"
+        )
+        whole_command(report, ["--help"], "qbatch --help")
+        memory(report, path, jobs)
+        compilation(report, str(kth) if kth.exists() else "traces/demo-128.swf")
+    report.say(f"\nPeak memory of this benchmark: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB.")
+    if not is_short:
+        (Path(__file__).parent / "RESULTS.md").write_text("\n".join(report.lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""The paper as a whole: on a small generated log, on KTH where it is at hand, and from the command line."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from qbatch.cli.paper import paper
+from qbatch.model.errors import OutputError, UsageError
+from qbatch.model.machine import one_host
+from qbatch.papers import sp2_backfilling
+from qbatch.papers import sp2_backfilling_runs as runs
+from qbatch.papers.record import HOLDS, VERDICTS, Outcome
+from qbatch.papers.sp2_backfilling import is_kth, run_paper
+from qbatch.papers.sp2_backfilling_runs import MODEL_LOGS, month_files, part_of
+from qbatch.replay import Options, prepare
+from qbatch.workloads import Log, generate_log, read_log, write_log
+from tests.harness import TRACES
+
+pytest.importorskip("matplotlib")
+
+KTH = TRACES / "KTH-SP2-1996-2.1-cln.swf.gz"
+app = typer.Typer()
+app.command()(paper)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_model() -> Iterator[None]:
+    """Make the generated logs short, so that the suite also ends when the kernels run uncompiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "MODEL_JOBS", 300)
+        patch.setattr(sp2_backfilling, "OWN_JOBS", 1500)
+        yield
+
+
+@pytest.fixture(scope="module")
+def small_log() -> Log:
+    return generate_log(jobs=600, procs=32, load=0.8, seed=5)
+
+
+@pytest.fixture(scope="module")
+def small_file(small_log: Log, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("log") / "small.swf"
+    with path.open("wb") as file:
+        write_log(file, small_log.header, small_log.columns)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def small(small_log: Log) -> Outcome:
+    return run_paper(small_log, procs=32, seeds=2)
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["sp2-backfilling", *arguments])
+
+
+def test_a_whole_run_has_every_table_claim_and_picture(small: Outcome) -> None:
+    names = [table.name for table in small.tables]
+    assert names == ["table1", "table1-same", "table1-printed", "table2", "table3", "figure9", "figure11"]
+    assert list(small.pictures) == ["table2", "table3", "figure9", "figure10", "figure11"]
+    assert {claim.verdict for claim in small.claims} <= set(VERDICTS)
+    assert len({claim.name for claim in small.claims}) == len(small.claims)
+    assert any("KTH" in note for note in small.notes)
+
+
+def test_the_jobs_of_the_months_are_the_jobs_of_the_log(small: Outcome) -> None:
+    rows = next(table for table in small.tables if table.name == "table2").rows
+    assert sum(int(row["jobs"] or 0) for row in rows[:-1]) == rows[-1]["jobs"] == 600
+
+
+def test_only_drawn_estimates_have_an_interval(small: Outcome) -> None:
+    rows = next(table for table in small.tables if table.name == "table3").rows
+    assert [row["easy_half_interval"] is None for row in rows] == [True, *[False] * 5, True]
+
+
+def test_the_same_seed_gives_the_same_figures(small: Outcome, small_log: Log) -> None:
+    again = run_paper(small_log, procs=32, seeds=2, parts=("3",))
+    assert again.tables[0].rows == next(table for table in small.tables if table.name == "table3").rows
+    assert run_paper(small_log, procs=32, seeds=2, seed=7, parts=("3",)).tables[0].rows != again.tables[0].rows
+
+
+def test_progress_is_told_to_its_end(small_log: Log) -> None:
+    told: list[tuple[str, int, int]] = []
+    run_paper(small_log, procs=32, seeds=2, parts=("2", "figures"), tell=lambda *one: told.append(one))
+    assert [one for one in told if one[1] == one[2]] == [("Table 2", 1, 1), ("Figures 9 and 10", 13, 13)]
+    assert MODEL_LOGS >= 2
+
+
+def test_the_months_of_the_logged_end_hold_each_job_once(small_log: Log) -> None:
+    waited = Log(**{**{name: getattr(small_log, name) for name in ("name", "sha256", "header", "line")},
+                    "columns": {**small_log.columns, "wait": np.full(600, 40_000, np.int32)}})  # fmt: skip
+    work = prepare(waited, one_host(32), Options())
+    files = month_files(waited, work)
+    assert files is not None
+    assert np.array_equal(np.sort(np.concatenate([rows for _, rows in files])), np.arange(600))
+    assert part_of(work, files[0][1]).number.tolist() == work.number[files[0][1]].tolist()
+    assert month_files(small_log, prepare(small_log, one_host(32), Options())) is None
+    names = [table.name for table in run_paper(waited, procs=32, seeds=2, parts=("1", "2", "3")).tables]
+    assert {"table1-files", "table2-files", "table3-files"} <= set(names)
+
+
+def test_a_log_without_estimates_has_no_figure_11(small_log: Log) -> None:
+    bare = Log(**{**{name: getattr(small_log, name) for name in ("name", "sha256", "header", "line")},
+                  "columns": {**small_log.columns, "time_requested": np.full(600, -1, np.int32)}})  # fmt: skip
+    outcome = run_paper(bare, procs=32, seeds=2, parts=("3", "figures"))
+    verdicts = {claim.name: claim.verdict for claim in outcome.claims}
+    assert "figure11" not in outcome.pictures
+    assert verdicts["table3.users-are-worse"] == "cannot be checked on this log"
+
+
+def test_json_on_stdout_is_the_whole_record(small_file: str) -> None:
+    result = run(small_file, "--table", "2", "--table", "3", "--seeds", "2", "--json")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert document["schema"] == "qbatch.paper/1"
+    assert document["paper"]["name"] == "sp2-backfilling"
+    assert document["log"]["rows"] == 600
+    assert document["options"] == {"seeds": 2, "seed": 0, "parts": ["2", "3"]}
+    assert [table["name"] for table in document["tables"]] == ["table2", "table3"]
+    assert set(document["claims"][0]) == {"name", "text", "verdict", "numbers"}
+
+
+def test_the_folder_holds_the_record_the_tables_and_the_pictures(small_file: str, tmp_path: Path) -> None:
+    out = tmp_path / "made"
+    result = run(small_file, "-t", "2", "-t", "figures", "--seeds", "1", "--out", str(out), "--quiet")
+    assert result.exit_code == 0
+    pictures = {f"{name}.{form}" for name in ("table2", "figure9", "figure10", "figure11") for form in ("png", "svg")}
+    assert {path.name for path in out.iterdir()} == {
+        "tables.json", "table2.csv", "figure9.csv", "figure11.csv", *pictures,
+    }  # fmt: skip
+    assert json.loads((out / "tables.json").read_text())["schema"] == "qbatch.paper/1"
+    assert (out / "table2.csv").read_text().splitlines()[0].startswith("month,jobs_printed,jobs,easy_printed,easy,")
+    assert (out / "figure11.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_a_log_it_says_loudly_that_the_log_is_generated() -> None:
+    result = run("--table", "2")
+    assert result.exit_code == 0
+    assert "NO LOG GIVEN" in result.stderr
+    assert "Table 2: users' estimates" in result.stdout
+    assert "What the paper claims" in result.stdout
+    assert "NO LOG GIVEN" not in run("--table", "2", "--quiet").stderr
+
+
+def test_check_fails_when_a_claim_does_not_hold() -> None:
+    # On our generated log users' estimates are no worse than drawn ones: that claim of the paper does not hold there.
+    arguments = ("--table", "3", "--seeds", "2", "--quiet")
+    result = run(*arguments)
+    assert result.exit_code == 0
+    assert "table3.users-are-worse: does not hold" in result.stdout
+    assert run(*arguments, "--check").exit_code == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["--list"], ["sp2-backfilling", "--list"]])
+def test_papers_are_listed(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "sp2-backfilling" in result.stdout
+    assert "Feitelson" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (["nothing"], UsageError, "no paper"),
+        (["sp2-backfilling", "--table", "4"], UsageError, "1, 2, 3, figures"),
+        (["sp2-backfilling", "--table", "figures", "--no-figures"], UsageError, "contradict"),
+        (["sp2-backfilling", "--out", "/nowhere/at/all"], OutputError, "does not exist"),
+        (["sp2-backfilling", "--out", __file__], OutputError, "is a file"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_any_work(arguments: list[str], error: type[Exception], text: str) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, error)
+    assert text in str(result.exception)
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="a real log takes minutes uncompiled")
+@pytest.mark.skipif(not KTH.exists(), reason=f"{KTH} is not on this machine; real logs are not part of the project")
+def test_on_kth_the_claims_of_tables_2_and_3_hold_and_month_by_month_the_numbers_too() -> None:
+    log = read_log(str(KTH))
+    assert is_kth(log)
+    outcome = run_paper(log, procs=100, seeds=3, parts=("2", "3", "figures"))
+    verdicts = {claim.name: claim.verdict for claim in outcome.claims}
+    held = {name for name, verdict in verdicts.items() if verdict == HOLDS}
+    assert {name for name in verdicts if name.startswith(("table2", "table3", "figure11"))} <= held
+    tables = {table.name: table for table in outcome.tables}
+    whole = tables["table2"].rows[-1]
+    assert (round(float(whole["easy"] or 0), 1), round(float(whole["conservative"] or 0), 1)) == (92.9, 89.2)
+    for name in ("table2-files", "figure11"):
+        cells = [value for row in tables[name].rows for key, value in row.items() if key.endswith("verdict")]
+        assert set(cells) <= {"within", "-"}, name

@@ -1,0 +1,91 @@
+"""The shape of the house: sizes, room docstrings, what is quick to import, no file of a forbidden kind."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = sorted((ROOT / "qbatch").rglob("*.py"))
+FORBIDDEN_NAMES = {"utils", "helpers", "misc", "manager", "base", "common"}
+
+
+def trees() -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in FILES]
+
+
+def test_no_file_is_above_500_lines() -> None:
+    sizes = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert {name: size for name, size in sizes.items() if size > 500} == {}
+
+
+def test_no_function_is_above_70_lines_and_no_class_has_more_than_20_public_methods() -> None:
+    # The two compiled event loops are one function each: what Numba compiles as one runs as one.
+    loops = {"run_passes", "run_plan"}
+    long, wide = [], []
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.FunctionDef)
+                and (node.end_lineno or 0) - node.lineno + 1 > 70
+                and node.name not in loops
+            ):
+                long.append(f"{path.name}:{node.name}")
+            if isinstance(node, ast.ClassDef):
+                public = [
+                    each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")
+                ]
+                if len(public) > 20:
+                    wide.append(f"{path.name}:{node.name}")
+    assert (long, wide) == ([], [])
+
+
+def test_every_room_says_what_lives_in_it_and_what_must_not() -> None:
+    for room in sorted(path.parent for path in FILES if path.name == "__init__.py" and path.parent.name != "qbatch"):
+        text = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+        assert "must never come in" in text or "What must never" in text or "never" in text.lower(), room.name
+        assert len(text.split()) >= 20, room.name
+
+
+def test_every_public_thing_has_a_docstring() -> None:
+    bare = []
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                bare += [f"{path.name}:{node.name}"] if ast.get_docstring(node) is None else []
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and ast.get_docstring(node) is None:
+                bare.append(f"{path.name}:{node.name}")
+        assert ast.get_docstring(tree), path
+    assert bare == []
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert {path.stem for path in FILES} & FORBIDDEN_NAMES == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "forbidden"),
+    [
+        ("qbatch.model", {"numpy", "numba", "asyncio", "typer", "rich"}),
+        ("qbatch.model.machine", {"numpy", "numba", "asyncio", "typer", "rich"}),
+        ("qbatch.cli.main", {"numpy", "numba", "matplotlib", "pyarrow", "qbatch.engine", "qbatch.planning"}),
+        ("qbatch.cli.replay", {"numpy", "numba", "matplotlib", "pyarrow"}),
+        ("qbatch.workloads", {"numba"}),
+        ("qbatch.reports.plots", {"matplotlib", "pyarrow", "numba"}),
+    ],
+)
+def test_what_an_import_must_not_cost(module: str, forbidden: set[str]) -> None:
+    code = f"import sys, {module}; print('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
+    assert forbidden & set(done.stdout.split()) == set()
+
+
+def test_no_lock_file_and_no_package_host_is_committed() -> None:
+    names = {path.name for path in ROOT.iterdir()}
+    assert names & {"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"} == set()
+    assert "http" not in (ROOT / "constraints.txt").read_text(encoding="utf-8")
