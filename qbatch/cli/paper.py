@@ -185,7 +185,7 @@ def _print(outcome: Outcome, *, is_quiet: bool) -> None:
             talk(f"note: {note}")
     for table in outcome.tables:
         typer.echo(table.title)
-        print_table("", [column.heading for column in table.columns], table.texts())
+        print_table("", [column.heading for column in table.shown], table.texts())
         for note in table.notes:
             typer.echo(f"note: {note}")
         typer.echo("")

@@ -236,6 +236,28 @@ def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out
         write_result(out, document, schedules)
 
 
+def _as_simulated(log: Log, work: Workload) -> Log:
+    """Return the log with the submissions and estimates that the run really used (--load, --estimates, --no-kill)."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from qbatch.model.record import MICROSECONDS
+
+    columns = dict(log.columns)
+    for name, used in (("submit", work.submit), ("time_requested", work.estimate)):
+        original = np.asarray(log[name])
+        seconds = original.astype(np.float64)
+        seconds[work.log_row] = np.where(
+            (name == "time_requested") & (seconds[work.log_row] <= 0) & (work.estimate == work.logged_run),
+            seconds[work.log_row],
+            used / MICROSECONDS,
+        )
+        if not np.array_equal(seconds, original):
+            columns[name] = seconds
+    return replace(log, columns=columns)
+
+
 def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
     import numpy as np
 
@@ -251,7 +273,7 @@ def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
     with whole_file(path) as file:
         write_schedule(
             file,
-            log,
+            _as_simulated(log, work),
             work.log_row[rows],
             wait_s=(schedule.start - work.submit)[rows] / MICROSECONDS,
             run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS,

@@ -64,9 +64,14 @@ class Table:
     rows: Sequence[Row]
     notes: Sequence[str] = ()
 
+    @property
+    def shown(self) -> list[Column]:
+        """The columns that say something in some row: what is printed of the table."""
+        return [column for column in self.columns if any(column.text(row) != "-" for row in self.rows)]
+
     def texts(self) -> list[list[str]]:
-        """Return the rows as texts, in the order of the columns."""
-        return [[column.text(row) for column in self.columns] for row in self.rows]
+        """Return the rows as texts, in the order of the columns that are shown."""
+        return [[column.text(row) for column in self.shown] for row in self.rows]
 
     def document(self) -> dict[str, Any]:
         """Return the table as plain data; every row has every column, None where it has nothing."""

@@ -56,7 +56,8 @@ def test_a_claim_that_cannot_be_checked_is_neither_true_nor_false() -> None:
 
 def test_cells_of_a_table_as_text() -> None:
     table = Table("t", "T", [Column("a", "A"), Column("b", "B", 1), Column("c", "C")], [{"a": 3, "b": 2.25}])
-    assert table.texts() == [["3", "2.2", "-"]]
+    assert [column.heading for column in table.shown] == ["A", "B"]
+    assert table.texts() == [["3", "2.2"]]
     assert table.document()["rows"] == [{"a": 3, "b": 2.25, "c": None}]
 
 

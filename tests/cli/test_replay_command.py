@@ -1,0 +1,272 @@
+"""``qbatch replay`` as a user types it: outputs, exit codes, one-line errors, nothing half-written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qbatch.cli.main import run
+from qbatch.reports.job_rows import COLUMNS, read_job_rows
+from qbatch.workloads import generate_log, read_log, write_log
+from tests.harness import OWN_TRACES
+
+TINY = str(OWN_TRACES / "tiny.txt")
+DEMO = str(OWN_TRACES / "demo-128.swf")
+
+
+def command(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run([str(argument) for argument in arguments])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def test_several_policies_stand_side_by_side(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capfd, "replay", DEMO, "-p", "fcfs", "-p", "easy")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0].split() == ["metric", "fcfs", "easy"]
+    assert next(line for line in lines if line.startswith("wait_mean_s")).count(".") == 2
+    assert "\x1b" not in out
+
+
+def test_json_is_the_same_record_as_the_table(capfd: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = command(capfd, "replay", DEMO, "-p", "easy", "--json", "--by", "month", "--by", "size")
+    document = json.loads(out)
+    assert document["schema"] == "qbatch.replay/1"
+    result = document["results"][0]
+    assert result["policy"] == "easy"
+    _, table, _ = command(capfd, "replay", DEMO, "-p", "easy")
+    shown = dict(line.split() for line in table.splitlines()[1:])
+    assert float(shown["wait_mean_s"]) == round(result["metrics"]["wait_mean_s"], 1)
+    assert sum(group["jobs"] for group in result["by"]["month"]) == result["metrics"]["jobs"]
+    assert document["log"]["sha256"]
+    assert document["machine"]["procs"] == 128
+
+
+def test_job_rows_are_as_the_design_fixes_them(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    assert command(capfd, "replay", TINY, "-p", "easy", "-p", "conservative", "--jobs", path)[0] == 0
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith(
+        "job_id,submit,start,end,procs,estimate,run,wait,slowdown,bounded_slowdown,kind,promise,user,group,queue,policy"
+    )
+    assert tuple(lines[0].split(",")) == tuple(COLUMNS)
+    rows = read_job_rows(path)
+    assert [each.policy for each in rows] == ["easy", "conservative"]
+    starts = [int(line.split(",")[2]) for line in lines[1:] if line.split(",")[15] == "easy"]
+    assert starts == sorted(starts)
+
+
+def test_a_schedule_goes_out_as_swf_and_verifies(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "schedule.swf"
+    for extra in ((), ("--load", "1.3"), ("--estimates", "perfect"), ("--estimates", "f:4"), ("--no-kill",)):
+        assert command(capfd, "replay", DEMO, "-p", "easy", "--swf", path, *extra)[0] == 0
+        code, out, err = command(capfd, "verify", path, "-p", "easy")
+        assert code == 0, (extra, out, err)
+
+
+def test_a_round_trip_through_swf_loses_nothing(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "schedule.swf"
+    command(capfd, "replay", DEMO, "-p", "easy", "--swf", path, "--no-kill")
+    before, after = read_log(DEMO), read_log(str(path))
+    for name in ("job", "submit", "user", "group", "queue", "procs_requested", "run"):
+        assert np.array_equal(before[name], after[name]), name
+    assert set(before.header.lines) - set(after.header.lines) <= {
+        line for line in before.header.lines if "MaxJobs" in line or "MaxRecords" in line
+    }
+
+
+def test_a_result_directory_is_complete_and_can_be_drawn(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "result"
+    assert command(capfd, "replay", DEMO, "-p", "easy", "-p", "conservative:compress=start", "--out", out)[0] == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "jobs-conservative-compress-start.parquet", "jobs-easy.parquet", "result.json",
+    ]  # fmt: skip
+    document = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    assert {"schema", "command", "version", "log", "machine", "seed"} <= set(document)
+    assert command(capfd, "plot", out, "--kind", "queue", "-o", tmp_path / "queue.svg")[0] == 0
+    assert command(capfd, "verify", out)[0] == 0
+
+
+def test_both_drivers_and_the_audit_from_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:
+    one = command(capfd, "replay", DEMO, "-p", "conservative", "--audit")
+    other = command(capfd, "replay", DEMO, "-p", "conservative", "--audit", "--driver", "engine")
+    assert one[0] == other[0] == 0
+    assert one[1] == other[1]
+    assert "audit: every invariant holds" in one[2]
+
+
+def test_options_change_what_is_run(capfd: pytest.CaptureFixture[str]) -> None:
+    def jobs(*extra: str) -> dict[str, object]:
+        return json.loads(command(capfd, "replay", DEMO, "-p", "easy", "--json", *extra)[1])["results"][0]["metrics"]
+
+    whole = jobs()
+    assert jobs("--first", "100")["jobs"] == 100
+    assert jobs("--from", "100000", "--to", "400000")["jobs"] < whole["jobs"]
+    assert 0 < jobs("--warmup", "2d")["jobs"] < whole["jobs"]
+    assert jobs("--load", "2")["wait_mean_s"] > whole["wait_mean_s"]
+    assert jobs("--procs", "256")["wait_mean_s"] < whole["wait_mean_s"]
+    assert jobs("--estimates", "f:5", "--seed", "1") != jobs("--estimates", "f:5", "--seed", "2")
+    assert jobs("--estimates", "f:5", "--seed", "1") == jobs("--estimates", "f:5", "--seed", "1")
+
+
+def test_the_story_of_a_job_and_the_chart_pass_by_pass(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capfd, "replay", TINY, "-p", "conservative", "--explain", "4")
+    assert code == 0
+    assert "promised" in out
+    assert "ahead in the queue" in out
+    assert "started after the end of job" in out
+    code, out, _ = command(capfd, "replay", TINY, "-p", "easy", "--step")
+    assert code == 0
+    assert "(backfilled)" in out
+    assert out.count("now; ") > 10
+
+
+def test_standard_input_is_a_log_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "qbatch", "replay", "-", "-p", "easy", "-q"],
+        input=Path(TINY).read_bytes(), capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert b"wait_mean_s" in done.stdout
+
+
+def test_a_machine_file_takes_the_place_of_the_header(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    machine = tmp_path / "machine.toml"
+    machine.write_text('schema = 1\nsingle_host = true\n[[host]]\nname = "n[1-4]"\ncpus = 40\nmemory = "4GB"\n')
+    code, out, err = command(
+        capfd, "replay", DEMO, "-p", "easy", "--machine", machine, "--json", "--audit", "--first", "200"
+    )
+    assert code == 0
+    assert json.loads(out)["machine"] == {"procs": 160, "hosts": 4, "single_host": True}
+    assert "too wide" in err
+    machine.write_text('schema = 1\n[[host]]\nname = "n[1-4]"\ncpu = 40\n')
+    code, _, err = command(capfd, "replay", DEMO, "--machine", machine)
+    assert code == 3
+    assert "line 4, key 'cpu'" in err
+    assert "did you mean 'cpus'" in err
+
+
+ROW = "1 0 -1 10 4 -1 -1 4 20 -1 1 1 1 -1 1 -1 -1 -1\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "code", "says"),
+    [
+        (b"", (), 3, "empty"),
+        (bytes(range(256)) * 16, (), 3, ""),
+        (gzip.compress(ROW.encode() * 500, mtime=0)[:-30], (), 3, "too early"),
+        (b"; nothing but a comment\n", (), 3, "no job"),
+        (
+            ROW.replace(" 10 4 ", " -1 0 ", 1).replace("4 20", "0 20").encode(),
+            ("--procs", "8"),
+            3,
+            "no job in it can run",
+        ),
+        (ROW.encode(), (), 3, "--procs"),
+        (b"1 0 -1 10 4\n", (), 3, "--procs"),
+        ((ROW + "1 2 3\n").encode(), ("--procs", "8"), 3, "line 2.*--lenient"),
+        (ROW.replace("10", "nan").encode(), ("--procs", "8"), 3, "nan"),
+        (ROW.replace(" 10 ", " 1e300 ").encode(), ("--procs", "8"), 3, ""),
+        (ROW.replace(" 10 ", " 9000000000000 ").encode(), ("--procs", "8", "--no-kill"), 3, "too large"),
+        (ROW.replace(" 4 ", " 10000000 ").encode(), ("--procs", "8"), 3, "too wide"),
+        (ROW.encode(), ("--procs", "8", "-p", "esy"), 2, "did you mean 'easy'"),
+        (ROW.encode(), ("--procs", "8", "-p", "easy:ordr=sjf"), 2, "did you mean 'order'"),
+        (ROW.encode(), ("--procs", "8", "-p", "easy", "-p", "easy"), 2, "twice"),
+        (ROW.encode(), ("--procs", "8", "--estimates", "wild"), 2, "f:N"),
+        (ROW.encode(), ("--procs", "8", "--by", "mnth"), 2, "did you mean 'month'"),
+        (ROW.encode(), ("--procs", "0"), 2, "procs"),
+        (ROW.encode(), ("--procs", "8", "--from", "soon"), 2, "ISO time"),
+        (ROW.encode(), ("--procs", "8", "--from", "1996-01-01"), 2, "UnixStartTime"),
+        (ROW.encode(), ("--procs", "8", "--explain", "77"), 2, "no job of this number"),
+        (ROW.encode(), ("--procs", "8", "--load", "0"), 2, "--load"),
+        (ROW.encode(), ("--procs", "8", "--jobs", "rows.txt"), 2, ".csv or .parquet"),
+        (ROW.encode(), ("--procs", "8", "--swf", "x.swf"), 2, "one schedule"),
+        (ROW.encode(), ("--procs", "8", "--jobs", "/nowhere/rows.csv"), 4, "does not exist"),
+        (ROW.encode(), ("--procs", "8", "--frst", "3"), 2, "--first"),
+        (ROW.encode(), ("--machine", "/nowhere.toml"), 3, "cannot be read"),
+    ],
+    ids=lambda value: str(len(value)) if isinstance(value, bytes) else None,
+)
+def test_bad_input_is_one_clear_line_and_an_exit_code(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    path = tmp_path / "log.swf"
+    path.write_bytes(content)
+    found, out, err = command(capfd, "replay", path, "-q", *arguments)
+    assert found == code, err
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1, err
+    import re
+
+    assert re.search(says, err), err
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["log.swf"]
+
+
+def test_a_directory_and_a_missing_log_are_named(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert command(capfd, "replay", tmp_path)[0] == 3
+    assert command(capfd, "replay", tmp_path / "none.swf")[0] == 3
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is not there to play a full disk")
+def test_a_full_disk_leaves_no_file_and_says_so(tmp_path: Path) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "qbatch", "replay", TINY, "-q"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 4
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m qbatch replay {DEMO} -q | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("metric")
+    assert "Traceback" not in done.stderr
+
+
+def test_interrupted_it_leaves_no_half_written_file(tmp_path: Path) -> None:
+    log = generate_log(jobs=60_000, procs=512, load=1.0, seed=3)
+    path = tmp_path / "big.swf"
+    with open(path, "wb") as file:
+        write_log(file, log.header, log.columns)
+    rows = tmp_path / "rows.csv"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qbatch", "replay", str(path), "-p", "easy", "--driver", "engine", "--jobs", str(rows)],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(2.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["big.swf"]
+
+
+def test_the_overview_and_the_small_commands(capfd: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["policies"], ["policies", "--json"], ["metrics"], ["states"], ["--version"]):
+        code, out, _ = command(capfd, *arguments)
+        assert code == 0
+        assert len(out) > 5
+    code, _, err = command(capfd, "rplay")
+    assert code == 2
+    assert "did you mean 'replay'" in err
