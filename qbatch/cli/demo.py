@@ -17,7 +17,9 @@ _POLICIES = ("fcfs", "easy", "conservative")
 
 
 def demo(
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where the log, the result and the pictures go.")] = "qbatch-demo",
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="Where the log, the result and the pictures go.")
+    ] = "qbatch-demo",
     jobs: Annotated[int, typer.Option(min=10, max=1_000_000, help="Jobs of the generated log.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated log.")] = 1,
 ) -> None:
@@ -62,5 +64,3 @@ def _can_draw() -> bool:
     from importlib.util import find_spec
 
     return all(find_spec(name) is not None for name in ("matplotlib", "pyarrow"))
-
-

@@ -134,7 +134,7 @@ def table_2(months: Sequence[MonthFigures], reading: str, *, is_kth: bool) -> Ta
     total["jobs_printed"] = sum(month.jobs for month in TABLE_2) if is_kth else None
     for policy, value in zip(POLICIES, TABLE_3[USERS], strict=True):
         total |= _pair(policy, value if is_kth else None, mean_of(months, policy), WHOLE)
-    columns = [Column("month", "month"), Column("jobs_printed", "jobs printed"), Column("jobs", "ours")]
+    columns = [Column("month", "month"), Column("jobs_printed", "jobs printed"), Column("jobs", "jobs ours")]
     columns += _pair_columns()
     name = _name("table2", reading)
     return Table(name, f"Table 2: users' estimates, {READING_TEXTS[reading]}", columns, [*rows, total])
@@ -248,7 +248,10 @@ def _pair(policy: str, printed: float | None, ours: float | None, tolerance: Tol
 def _pair_columns(*, has_interval: bool = False) -> list[Column]:
     columns = []
     for policy in POLICIES:
-        columns += [Column(f"{policy}_printed", f"{_SHORT[policy]} printed"), Column(policy, "ours", 1)]
+        columns += [
+            Column(f"{policy}_printed", f"{_SHORT[policy]} printed"),
+            Column(policy, f"{_SHORT[policy]} ours", 1),
+        ]
         if has_interval:
             columns.append(Column(f"{policy}_half_interval", "+-95 %", 1))
         columns.append(Column(f"{policy}_verdict", "verdict"))

@@ -35,7 +35,7 @@ def profile_of(changes: list[tuple[int, int, int]]):
 
 
 def segments(profile) -> list[tuple[int, int]]:
-    return [tuple(segment) for segment in profile[1 : profile[0, 0] + 1].tolist()]
+    return list(zip(*profile[:, 1 : profile[0, 0] + 1].tolist(), strict=True))
 
 
 def fitting(model: list[int], amount: int, start: int, duration: int) -> bool:

@@ -157,10 +157,10 @@ def fill_profile(profile: Int64Array, now: int, free: int, ends: Int64Array, amo
     reset(profile, free, now)
     last = 1
     for place in range(running):
-        if ends[place] <= profile[last, TIME]:
-            profile[last, FREE] += amounts[place]
+        if ends[place] <= profile[TIME, last]:
+            profile[FREE, last] += amounts[place]
         else:
             last += 1
-            profile[last, TIME] = ends[place]
-            profile[last, FREE] = profile[last - 1, FREE] + amounts[place]
+            profile[TIME, last] = ends[place]
+            profile[FREE, last] = profile[FREE, last - 1] + amounts[place]
     profile[0, 0] = last

@@ -210,13 +210,9 @@ def _shape_of(shapes: Int64Array, table: Int64Array, state: Int64Array, procs: i
 
 
 @kernel
-def _bound(
-    shapes: Int64Array, released: Int64Array, state: Int64Array, shape: int, earliest_released: int, now: int
-) -> int:
+def _bound(shapes: Int64Array, released: Int64Array, state: Int64Array, shape: int, now: int) -> int:
     """Return an instant before which no window of the shape begins, by what this sweep has learned."""
     duration = shapes[shape, BOOKED]
-    if shapes[shape, _SWEEP] != state[SWEEPS]:
-        return int(max(earliest_released - duration + 1, now))
     bound = shapes[shape, _BOUND]
     for span in range(shapes[shape, _SEEN], state[RELEASED]):
         bound = min(bound, released[span, 0] - duration + 1)
@@ -224,22 +220,27 @@ def _bound(
 
 
 @kernel
-def _earlier_start(profile: Int64Array, procs: int, duration: int, planned: int, bound: int, now: int) -> int:
+def _earlier_start(
+    profile: Int64Array, procs: int, duration: int, planned: int, bound: int, latest: int, now: int
+) -> int:
     """Return where a row could start if it were lifted out, its planned start if nowhere earlier.
 
-    ``bound``: no window that ends before the planned start begins before it.
+    ``bound``: no window that ends before the planned start begins before it.  ``latest``: none begins from it on,
+    because nothing was released there.
     """
     found = planned
-    if bound < planned:
-        found = window_between(profile, procs, duration, bound, planned, planned)
+    if bound < min(planned, latest):
+        found = window_between(profile, procs, duration, bound, min(planned, latest), planned)
+        if found == latest:
+            found = planned
         if bound < found < planned:
             return int(found)
     # The run of free processors that ends at the row's own place may begin before the bound.
     segment = segment_at(profile, found)
-    if profile[segment, TIME] == found:
+    if profile[TIME, segment] == found:
         segment -= 1
-    while segment >= 1 and found > now and profile[segment, FREE] >= procs:
-        found = max(profile[segment, TIME], now)
+    while segment >= 1 and found > now and profile[FREE, segment] >= procs:
+        found = max(profile[TIME, segment], now)
         segment -= 1
     return int(found)
 
@@ -290,11 +291,13 @@ def sweep(
     Returns the profile: a bigger one if it had to grow.
     """
     earliest_released = FOREVER
+    latest_released = now
     most_free = 0
     for span in range(state[RELEASED]):
         start = max(released[span, 0], now)
         if start < released[span, 1]:
             earliest_released = min(earliest_released, start)
+            latest_released = max(latest_released, released[span, 1])
             most_free = max(most_free, highest_between(profile, start, released[span, 1]))
     state[RELEASED] = 0
     state[SWEEPS] += 1
@@ -308,8 +311,16 @@ def sweep(
         if is_known and shapes[shape, _SEEN] == state[RELEASED] and shapes[shape, _LAST] == planned:
             continue
         duration = queue[where, BOOKED]
-        bound = _bound(shapes, released, state, shape, earliest_released, now)
-        start = _earlier_start(profile, procs, duration, planned, bound, now)
+        if is_known:
+            bound = _bound(shapes, released, state, shape, now)
+            start = _earlier_start(profile, procs, duration, planned, bound, latest_released, now)
+        else:
+            # Whatever has become free for this row begins less than its duration before the first release.
+            bound = max(earliest_released - duration + 1, now)
+            last = min(planned, latest_released)
+            start = window_between(profile, procs, duration, bound, last, planned)
+            if start == last:
+                start = planned
         shapes[shape, _SWEEP] = state[SWEEPS]
         shapes[shape, _SEEN] = state[RELEASED]
         # No window of this shape begins before the place found: it would have been found instead.
@@ -325,6 +336,7 @@ def sweep(
         _note_start(queue, place, starts, state, where, start)
         note_release(released, state, left, planned + duration)
         earliest_released = min(earliest_released, left)
+        latest_released = max(latest_released, planned + duration)
         most_free = max(most_free, highest_between(profile, left, planned + duration))
     return profile
 

@@ -4,8 +4,8 @@ A profile is a step function of time, constant on half-open segments ``[time, ne
 segment reaches to infinity.  One profile counts one resource: the processors of a host, or its memory.
 Two resources are asked together with :func:`earliest_pair`.
 
-The segments stand in one flat array in time order: ``profile[space, 2]``, whose row 0 holds the number of
-segments and whose rows 1, 2, ... are the segments.  One plain array, because Numba counts references to
+The segments stand in one flat array in time order: ``profile[2, space]``, whose first column holds the number
+of segments and whose columns 1, 2, ... are the segments.  One plain array, because Numba counts references to
 everything that a compiled call is handed: records of arrays made the calls three times slower and their
 compilation five times.  Flat, because that was measured against a list of blocks with their extremes: jobs of
 equal shape share breakpoints, so that 20,000 reservations make some thousand segments, and a search that
@@ -31,14 +31,14 @@ NOBODY = -1
 
 
 TIME, FREE, STARTER, LEAST = 0, 1, 2, 3
-"""Columns of a segment: its start in microseconds, what is free on it, the first row of those whose
+"""Rows of a profile: of each segment its start in microseconds, what is free on it, the first row of those whose
 reservation begins there (or ``NOBODY``), and a lower bound of the amounts of those rows."""
 
 
 @kernel
 def new_profile(amount: int, origin: int, space: int) -> Int64Array:
     """Return a profile with ``amount`` free from ``origin`` on for ever, and space for ``space`` segments."""
-    profile = np.empty((max(space, 16), 2), np.int64)
+    profile = np.empty((2, max(space, 16)), np.int64)
     reset(profile, amount, origin)
     return profile
 
@@ -47,23 +47,23 @@ def new_profile(amount: int, origin: int, space: int) -> Int64Array:
 def reset(profile: Int64Array, amount: int, origin: int) -> None:
     """Make the profile ``amount`` from ``origin`` on for ever, forgetting everything else."""
     profile[0, 0] = 1
-    profile[1, TIME] = origin
-    profile[1, FREE] = amount
+    profile[TIME, 1] = origin
+    profile[FREE, 1] = amount
 
 
 @kernel
 def has_room(profile: Int64Array, additions: int) -> bool:
     """Tell whether ``additions`` calls of :func:`add` fit (each makes at most two breakpoints)."""
-    return bool(profile[0, 0] + 1 + 2 * additions <= profile.shape[0])
+    return bool(profile[0, 0] + 1 + 2 * additions <= profile.shape[1])
 
 
 @kernel
 def grown(profile: Int64Array) -> Int64Array:
     """Return the same profile with twice the space."""
-    bigger = np.empty((2 * profile.shape[0], 2), np.int64)
+    bigger = np.empty((2, 2 * profile.shape[1]), np.int64)
     for segment in range(profile[0, 0] + 1):
-        bigger[segment, TIME] = profile[segment, TIME]
-        bigger[segment, FREE] = profile[segment, FREE]
+        bigger[TIME, segment] = profile[TIME, segment]
+        bigger[FREE, segment] = profile[FREE, segment]
     return bigger
 
 
@@ -74,7 +74,7 @@ def segment_at(profile: Int64Array, instant: int) -> int:
     high = profile[0, 0] + 1
     while high - low > 1:
         middle = (low + high) >> 1
-        if profile[middle, TIME] <= instant:
+        if profile[TIME, middle] <= instant:
             low = middle
         else:
             high = middle
@@ -84,22 +84,22 @@ def segment_at(profile: Int64Array, instant: int) -> int:
 @kernel
 def free_at(profile: Int64Array, instant: int) -> int:
     """Return the free amount at ``instant``."""
-    return int(profile[segment_at(profile, instant), FREE])
+    return int(profile[FREE, segment_at(profile, instant)])
 
 
 @kernel
 def break_at(profile: Int64Array, instant: int) -> int:
     """Make ``instant`` the start of a segment and return that segment's number (1 if it lies before all)."""
     segment = segment_at(profile, instant)
-    if profile[segment, TIME] >= instant:
+    if profile[TIME, segment] >= instant:
         return segment
     segment += 1
     count = profile[0, 0] + 1
     for place in range(count, segment, -1):
-        profile[place, TIME] = profile[place - 1, TIME]
-        profile[place, FREE] = profile[place - 1, FREE]
-    profile[segment, TIME] = instant
-    profile[segment, FREE] = profile[segment - 1, FREE]
+        profile[TIME, place] = profile[TIME, place - 1]
+        profile[FREE, place] = profile[FREE, place - 1]
+    profile[TIME, segment] = instant
+    profile[FREE, segment] = profile[FREE, segment - 1]
     profile[0, 0] = count
     return segment
 
@@ -107,12 +107,12 @@ def break_at(profile: Int64Array, instant: int) -> int:
 @kernel
 def join_at(profile: Int64Array, segment: int) -> None:
     """Join a segment to the one before it, if the amounts are equal."""
-    if segment <= 1 or profile[segment, FREE] != profile[segment - 1, FREE]:
+    if segment <= 1 or profile[FREE, segment] != profile[FREE, segment - 1]:
         return
     count = profile[0, 0]
     for place in range(segment, count):
-        profile[place, TIME] = profile[place + 1, TIME]
-        profile[place, FREE] = profile[place + 1, FREE]
+        profile[TIME, place] = profile[TIME, place + 1]
+        profile[FREE, place] = profile[FREE, place + 1]
     profile[0, 0] = count - 1
 
 
@@ -124,7 +124,7 @@ def add(profile: Int64Array, start: int, end: int, amount: int) -> None:
     first = break_at(profile, start)
     last = break_at(profile, end) if end < FOREVER else profile[0, 0] + 1
     for segment in range(first, last):
-        profile[segment, FREE] += amount
+        profile[FREE, segment] += amount
     if end < FOREVER:
         join_at(profile, last)
     join_at(profile, first)
@@ -138,8 +138,8 @@ def forget_before(profile: Int64Array, instant: int) -> None:
         return
     count = profile[0, 0]
     for place in range(drop + 1, count + 1):
-        profile[place - drop, TIME] = profile[place, TIME]
-        profile[place - drop, FREE] = profile[place, FREE]
+        profile[TIME, place - drop] = profile[TIME, place]
+        profile[FREE, place - drop] = profile[FREE, place]
     profile[0, 0] = count - drop
 
 
@@ -154,18 +154,18 @@ def window_between(profile: Int64Array, amount: int, duration: int, low: int, hi
     end = profile[0, 0] + 1
     segment = segment_at(profile, low)
     while True:
-        while segment < end and profile[segment, FREE] < amount:
+        while segment < end and profile[FREE, segment] < amount:
             segment += 1
         if segment == end:
             return high
-        candidate = max(profile[segment, TIME], low)
+        candidate = max(profile[TIME, segment], low)
         if candidate >= high:
             return high
         enough = min(candidate + duration, own)
         segment += 1
-        while segment < end and profile[segment, TIME] < enough and profile[segment, FREE] >= amount:
+        while segment < end and profile[TIME, segment] < enough and profile[FREE, segment] >= amount:
             segment += 1
-        if segment == end or profile[segment, TIME] >= enough:
+        if segment == end or profile[TIME, segment] >= enough:
             return int(candidate)
 
 
@@ -201,8 +201,8 @@ def fits(profile: Int64Array, amount: int, start: int, end: int) -> bool:
     """Tell whether ``amount`` is free over the whole of ``[start, end)``; an empty span asks for one instant."""
     segment = segment_at(profile, start)
     end = max(end, start + 1)
-    while segment <= profile[0, 0] and profile[segment, TIME] < end:
-        if profile[segment, FREE] < amount:
+    while segment <= profile[0, 0] and profile[TIME, segment] < end:
+        if profile[FREE, segment] < amount:
             return False
         segment += 1
     return True
@@ -212,8 +212,8 @@ def fits(profile: Int64Array, amount: int, start: int, end: int) -> bool:
 def highest_between(profile: Int64Array, start: int, end: int) -> int:
     """Return the highest free amount anywhere in ``[start, end)``."""
     segment = segment_at(profile, start)
-    best = profile[segment, FREE]
-    while segment <= profile[0, 0] and profile[segment, TIME] < end:
-        best = max(best, profile[segment, FREE])
+    best = profile[FREE, segment]
+    while segment <= profile[0, 0] and profile[TIME, segment] < end:
+        best = max(best, profile[FREE, segment])
         segment += 1
     return int(best)
