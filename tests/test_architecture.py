@@ -76,6 +76,8 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
         ("qbatch.cli.main", {"numpy", "numba", "matplotlib", "pyarrow", "qbatch.engine", "qbatch.planning"}),
         ("qbatch.cli.replay", {"numpy", "numba", "matplotlib", "pyarrow"}),
         ("qbatch.workloads", {"numba"}),
+        ("qbatch.policies", {"numpy.random", "numba", "matplotlib"}),
+        ("qbatch.engine.states", {"numpy", "numba"}),
         ("qbatch.reports.plots", {"matplotlib", "pyarrow", "numba"}),
     ],
 )

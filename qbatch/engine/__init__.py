@@ -3,9 +3,6 @@
 What lives here: the states of a job, the mutable cluster (private), admission, the checking of actions, the
 audit, the explanations.  What must never come in: a clock, a socket, a file, ``await``, randomness, and any
 policy: the engine receives one and hands it views.
+
+Its face: ``qbatch.engine.engine.Engine``, ``qbatch.engine.round.Round``, ``qbatch.engine.states.State``.
 """
-
-from qbatch.engine.engine import Engine, Round
-from qbatch.engine.states import State
-
-__all__ = ["Engine", "Round", "State"]

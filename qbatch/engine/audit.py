@@ -18,7 +18,7 @@ from qbatch.model.record import NO_PROMISE, Schedule
 
 if TYPE_CHECKING:
     from qbatch.engine.cluster import Cluster
-    from qbatch.engine.engine import Round
+    from qbatch.engine.round import Round
 
 
 class Watch:

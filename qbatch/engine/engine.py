@@ -11,39 +11,24 @@ event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from qbatch.engine import audit, checks
 from qbatch.engine.admission import refusal
 from qbatch.engine.cluster import Cluster
+from qbatch.engine.round import Round
 from qbatch.engine.states import TRANSITIONS, State
 from qbatch.model.actions import Action, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
-from qbatch.model.errors import DecisionError
+from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.model.events import Event, Finished, Submitted, Withdrawn
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.model.reasons import COULD_START, Reason
+from qbatch.model.reasons import Reason
 from qbatch.planning.policy import Explaining, Policy, Remembering, name_of
 from qbatch.planning.view import View
-
-
-class Round(msgspec.Struct, frozen=True):
-    """What one call of ``handle`` did.
-
-    ``arrived``: rows that joined the queue.  ``refused``: jobs that admission turned away, with the reasons.
-    ``stopped``: rows that the engine suspended because their ``until`` had come.  ``actions``: what the policy
-    did, as it was carried out (allocations filled in).  ``first_waiting``: the first row left waiting, or None.
-    """
-
-    at: int
-    finished: tuple[int, ...]
-    stopped: tuple[int, ...]
-    arrived: tuple[int, ...]
-    refused: tuple[tuple[int, Reason], ...]
-    actions: tuple[Action, ...]
-    first_waiting: int | None
 
 
 class Engine:
@@ -89,7 +74,7 @@ class Engine:
         arrived, refused = self._arrive(sorted(jobs, key=lambda job: (job.submit, job.number)))
         only_arrivals = not (finished or stopped or withdrawn)
         view = self._view(finished, withdrawn, arrived, only_arrivals)
-        actions = tuple(self._carry_out(action) for action in self.policy.decide(view))
+        actions = tuple(self._carry_out(action) for action in self._decisions(view))
         queue = self._cluster.queue
         result = Round(at, finished, stopped, arrived, refused, actions, int(queue[0]) if len(queue) else None)
         if self._watch is not None:
@@ -126,6 +111,22 @@ class Engine:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", who, text, {"procs": job.procs, "free": view.free_procs})
         return Reason("policy", who, f"{view.free_procs} processors are free, but {who} gave no start to it")
+
+    def _decisions(self, view: View) -> Iterator[Action]:
+        """Ask the policy; an error inside it is a defect of the policy, and is told with its place."""
+        try:
+            for action in self.policy.decide(view):
+                if not isinstance(action, Action):
+                    raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action")
+                yield action
+        except QbatchError:
+            raise
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            raise DecisionError(
+                f"policy {name_of(self.policy)} failed at {view.now / 1e6:g} s, {place.filename}:{place.lineno}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
     def _view(
         self, finished: Sequence[int], withdrawn: Sequence[int], arrived: Sequence[int], only_arrivals: bool
@@ -241,6 +242,3 @@ class Engine:
         cluster.give_back(run.allocation)
         cluster.take(new)
         cluster.run(action.row, new, self.now or 0, run.done, until)
-
-
-__all__ = ["COULD_START", "Engine", "Round"]

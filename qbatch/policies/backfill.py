@@ -19,8 +19,9 @@ from qbatch.model.actions import Action, Chunk, Start
 from qbatch.model.job import Job
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.hosts import HostProfiles
-from qbatch.planning.kernels.order import FCFS as BY_SUBMISSION
-from qbatch.planning.kernels.order import ORDERS, ordered
+from qbatch.planning.kernels.order import ordered
+from qbatch.planning.kernels.orders import FCFS as BY_SUBMISSION
+from qbatch.planning.kernels.orders import ORDERS
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
 from qbatch.planning.kernels.plan import booked
 from qbatch.planning.kernels.profile import FOREVER, new_profile

@@ -14,10 +14,8 @@ from typing import Any
 import msgspec
 
 from qbatch.model.errors import UsageError, suggestion
-from qbatch.planning.kernels.order import ORDERS
+from qbatch.planning.kernels.orders import ORDERS
 from qbatch.planning.policy import Policy
-from qbatch.policies.backfill import Backfill
-from qbatch.policies.conservative import Conservative
 from qbatch.policies.parameters import Choice, Parameter, Whole, canonical_name, read_parameters
 
 GROUP = "qbatch.policies"
@@ -40,27 +38,41 @@ _COMPRESS = Choice(
     "compress", "arrival", ("arrival", "start", "none", "scratch"), "what happens when a job ends before its estimate"
 )
 
+
+def _backfill(name: str, which: str, depth: int, order: str) -> Policy:
+    # The kernels bring the compiler, which only who runs a policy has to load.
+    from qbatch.policies.backfill import Backfill
+
+    return Backfill(name, which, depth, order)
+
+
+def _conservative(name: str, compress: str) -> Policy:
+    from qbatch.policies.conservative import Conservative
+
+    return Conservative(name, compress)
+
+
 POLICIES: dict[str, Entry] = {
     "fcfs": Entry(
-        lambda name, order: Backfill(name, "fcfs", 0, order),
+        lambda name, order: _backfill(name, "fcfs", 0, order),
         "starts jobs in order and stops at the first that does not fit",
         f"{_FW98}, section 1",
         (_ORDER,),
     ),
     "easy": Entry(
-        lambda name, order: Backfill(name, "easy", 1, order),
+        lambda name, order: _backfill(name, "easy", 1, order),
         "backfills whatever does not delay the first job of the queue",
         f"{_FW98}, section 2.2, Fig. 5; Lifka 1995",
         (_ORDER,),
     ),
     "hybrid": Entry(
-        lambda name, depth, order: Backfill(name, "hybrid", depth, order),
+        lambda name, depth, order: _backfill(name, "hybrid", depth, order),
         "backfills whatever does not delay the first DEPTH jobs that cannot start",
         f"{_FW98}, section 2 (between EASY, depth 1, and conservative from scratch)",
         (_DEPTH, _ORDER),
     ),
     "conservative": Entry(
-        Conservative,
+        _conservative,
         "reserves for every job on arrival, delays nobody, keeps its promises",
         f"{_FW98}, section 2.1, Figs. 2 to 4",
         (_COMPRESS,),

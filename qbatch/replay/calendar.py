@@ -12,8 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from qbatch.engine import Engine, Round
+from qbatch.engine.engine import Engine
+from qbatch.engine.round import Round
 from qbatch.model.actions import Promise, Resize, Resume, Start, Suspend
+from qbatch.model.errors import DecisionError
 from qbatch.model.events import Event, Finished, Submitted, Woken
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
@@ -72,6 +74,7 @@ class Calendar:
             count += 1
             if progress is not None and count % _PROGRESS_EVERY == 0:
                 progress(self._arrived, instant)
+        self._check_nobody_waits()
         return Schedule(
             self.workload,
             name_of(self._policy),
@@ -82,6 +85,15 @@ class Calendar:
             self.end,
             self.queue_max,
         )
+
+    def _check_nobody_waits(self) -> None:
+        view = self.engine.view()
+        left = [*view.queue.tolist(), *view.suspended]
+        if left:
+            raise DecisionError(
+                f"policy {name_of(self._policy)} left {len(left)} jobs waiting for ever, the first of them job "
+                f"{self.workload.number[left[0]]}, with {view.free_procs} processors free and nothing left to happen"
+            )
 
     def _next_instant(self) -> int | None:
         while self._ends and self._launch[self._ends[0][1]] != self._ends[0][2]:

@@ -59,7 +59,7 @@ def _run_compiled(
 ) -> Schedule:
     # The kernels load in a tenth of a second and compile in seconds: only who needs them pays.
     from qbatch.planning.kernels import plan
-    from qbatch.planning.kernels.order import ORDERS
+    from qbatch.planning.kernels.orders import ORDERS
     from qbatch.planning.kernels.profile import new_profile
     from qbatch.replay.kernels import loops
 

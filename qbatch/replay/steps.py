@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from qbatch.engine import Engine, Round
+from qbatch.engine.engine import Engine
+from qbatch.engine.round import Round
 from qbatch.model.actions import Promise, Reject, Resize, Resume, Start, Suspend
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine

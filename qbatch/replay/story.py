@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from qbatch.engine import Engine, Round, State
+from qbatch.engine.engine import Engine
+from qbatch.engine.round import Round
+from qbatch.engine.states import State
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import KINDS, Workload

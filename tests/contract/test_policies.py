@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from qbatch.engine import Engine, Round
+from qbatch.engine.engine import Engine
+from qbatch.engine.round import Round
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.reasons import COULD_START
 from qbatch.policies import load_policy

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from qbatch.engine import Engine, State
-from qbatch.engine.states import ENDS, TRANSITIONS, diagram
+from qbatch.engine.engine import Engine
+from qbatch.engine.states import ENDS, TRANSITIONS, State, diagram
 from qbatch.model.actions import Action, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import AuditError, DecisionError
 from qbatch.model.events import Finished, Submitted, Withdrawn, Woken

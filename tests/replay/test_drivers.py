@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
-from qbatch.model.errors import UsageError
+from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
@@ -70,7 +69,24 @@ def test_a_policy_without_a_loop_is_refused_only_when_it_must_be_compiled() -> N
     work = workload_of(random_jobs(random.Random(1), 3, 4), 4)
     with pytest.raises(UsageError, match="no compiled loop"):
         run(work, one_host(4), Lazy(), driver="compiled")
-    assert not np.any(run(work, one_host(4), Lazy()).ran)
+    with pytest.raises(DecisionError, match="left 3 jobs waiting for ever"):
+        run(work, one_host(4), Lazy())
+
+
+@pytest.mark.parametrize(
+    ("given", "says"), [(["start"], "which is no action"), ([1 / 3], "no action"), (None, "failed at .* TypeError")]
+)
+def test_a_policy_that_talks_nonsense_is_told_in_one_line(given: object, says: str) -> None:
+    class Odd:
+        name = "odd"
+
+        def decide(self, view):
+            return given
+
+    work = workload_of(random_jobs(random.Random(1), 3, 4), 4)
+    with pytest.raises(DecisionError, match=says) as error:
+        run(work, one_host(4), Odd())
+    assert "\n" not in str(error.value)
 
 
 def test_depth_one_on_a_profile_is_easy() -> None:

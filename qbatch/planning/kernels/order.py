@@ -9,14 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.orders import LXF, SJF
 from qbatch.planning.kernels.types import Float64Array, Int64Array
-
-FCFS = 0
-SJF = 1
-LXF = 2
-
-ORDERS = {"fcfs": FCFS, "sjf": SJF, "lxf": LXF}
-"""Name of each order and the number that the kernels know it by."""
 
 SHORTEST_EXPANDED = 60_000_000
 """The least estimate, in microseconds, that an expansion factor is divided by (spec/papers.md 3.7, item 4)."""

@@ -14,7 +14,8 @@ import numpy as np
 
 from qbatch.planning.kernels import heap
 from qbatch.planning.kernels.jit import kernel
-from qbatch.planning.kernels.order import FCFS, ordered
+from qbatch.planning.kernels.order import ordered
+from qbatch.planning.kernels.orders import FCFS
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
 from qbatch.planning.kernels.plan import (
     NOBODY,

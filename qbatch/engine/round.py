@@ -1,0 +1,25 @@
+"""The record of one round: what the engine did with the events of an instant."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.model.actions import Action
+from qbatch.model.reasons import Reason
+
+
+class Round(msgspec.Struct, frozen=True):
+    """What one call of ``handle`` did.
+
+    ``arrived``: rows that joined the queue.  ``refused``: jobs that admission turned away, with the reasons.
+    ``stopped``: rows that the engine suspended because their ``until`` had come.  ``actions``: what the policy
+    did, as it was carried out (allocations filled in).  ``first_waiting``: the first row left waiting, or None.
+    """
+
+    at: int
+    finished: tuple[int, ...]
+    stopped: tuple[int, ...]
+    arrived: tuple[int, ...]
+    refused: tuple[tuple[int, Reason], ...]
+    actions: tuple[Action, ...]
+    first_waiting: int | None
