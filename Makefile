@@ -19,7 +19,7 @@ test: lint $(VENV)/.installed-test
 # The kernels are measured uncompiled: a compiled line cannot be counted.
 coverage: $(VENV)/.installed-test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -q -p no:xdist tests/engine tests/planning tests/policies \
-		tests/model tests/replay/test_uncompiled.py tests/metrics -m "not slow" > .coverage.log 2>&1 \
+		tests/model tests/replay/test_uncompiled.py tests/contract > .coverage.log 2>&1 \
 		|| (tail -n 40 .coverage.log; exit 1)
 	$(BIN)/python -m coverage report --include='qbatch/planning/*,qbatch/engine/*,qbatch/policies/*,qbatch/replay/kernels/*,qbatch/model/*'
 

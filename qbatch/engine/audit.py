@@ -28,7 +28,6 @@ class Watch:
         self.last: int | None = None
         self.starts: dict[int, int] = {}
         self.promised: dict[int, int] = {}
-        self.broken: list[int] = []
 
     def check(self, cluster: Cluster, done: Round) -> None:
         """Check everything that must hold after a round.
@@ -55,8 +54,9 @@ class Watch:
                 self.starts[action.row] = done.at
                 if done.at < cluster.jobs[action.row].submit:
                     yield f"job {number} was started before its submission"
-                if done.at > self.promised.get(action.row, done.at):
-                    self.broken.append(action.row)
+                is_late = done.at > self.promised.get(action.row, done.at)
+                if is_late != (action.row in done.broken):
+                    yield f"the promise to job {number} was broken and not recorded, or the other way round"
 
     def _capacity(self, cluster: Cluster) -> Iterator[str]:
         procs = [0] * len(cluster.machine.hosts)

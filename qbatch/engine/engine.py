@@ -75,8 +75,12 @@ class Engine:
         only_arrivals = not (finished or stopped or withdrawn)
         view = self._view(finished, withdrawn, arrived, only_arrivals)
         actions = tuple(self._carry_out(action) for action in self._decisions(view))
+        promises = self._cluster.promises
+        started = [action.row for action in actions if isinstance(action, Start)]
+        broken = tuple(row for row in started if at > promises.get(row, at))
         queue = self._cluster.queue
-        result = Round(at, finished, stopped, arrived, refused, actions, int(queue[0]) if len(queue) else None)
+        first_waiting = int(queue[0]) if len(queue) else None
+        result = Round(at, finished, stopped, arrived, refused, actions, broken, first_waiting)
         if self._watch is not None:
             self._watch.check(self._cluster, result)
         return result

@@ -13,7 +13,8 @@ class Round(msgspec.Struct, frozen=True):
 
     ``arrived``: rows that joined the queue.  ``refused``: jobs that admission turned away, with the reasons.
     ``stopped``: rows that the engine suspended because their ``until`` had come.  ``actions``: what the policy
-    did, as it was carried out (allocations filled in).  ``first_waiting``: the first row left waiting, or None.
+    did, as it was carried out (allocations filled in).  ``broken``: rows that started after their promise.
+    ``first_waiting``: the first row left waiting, or None.
     """
 
     at: int
@@ -22,4 +23,5 @@ class Round(msgspec.Struct, frozen=True):
     arrived: tuple[int, ...]
     refused: tuple[tuple[int, Reason], ...]
     actions: tuple[Action, ...]
+    broken: tuple[int, ...]
     first_waiting: int | None

@@ -89,8 +89,8 @@ class View(NamedTuple):
 
     @property
     def is_late(self) -> bool:
-        """Whether a running job has outlived its estimate."""
-        return bool(len(self.ends) and self.ends[0] < self.now)
+        """Whether a running job has reached its estimate and is still there after the completions of this instant."""
+        return bool(len(self.ends) and self.ends[0] <= self.now)
 
     def expected_ends(self, space: int) -> tuple[Int64Array, Int64Array, int]:
         """Return copies of ``ends`` and ``amounts`` with ``space`` entries to spare, and how many are in use.
@@ -102,7 +102,7 @@ class View(NamedTuple):
         amounts = np.empty(count + space, np.int64)
         ends[:count] = self.ends
         amounts[:count] = self.amounts
-        late = int(np.searchsorted(self.ends, self.now))
+        late = int(np.searchsorted(self.ends, self.now, side="right"))
         if late:
             ends[:late] = self.now + OVERDUE
             order = np.argsort(ends[:count], kind="stable")
@@ -112,4 +112,4 @@ class View(NamedTuple):
 
     def expected_end(self, run: Run) -> int:
         """Return when a running job ends by its estimate; an overdue one ends ``OVERDUE`` from now."""
-        return run.expected_end if run.expected_end >= self.now else self.now + OVERDUE
+        return run.expected_end if run.expected_end > self.now else self.now + OVERDUE

@@ -45,8 +45,9 @@ class Conservative:
         memory: PoolPlan | HostPlan = view.memory
         memory.follow(view)
         ended_early = any(_ended_early(view, row) for row in view.finished)
-        if view.is_late:
+        if view.is_late or memory.was_late:
             memory.start_over(view)
+            memory.was_late = view.is_late
         elif ended_early or view.withdrawn:
             memory.compress(self.compress, view)
         memory.arrive(view)
@@ -82,6 +83,7 @@ class PoolPlan:
 
     def __init__(self, procs: int) -> None:
         self.procs = procs
+        self.was_late = False
         self.told = np.full(64, FOREVER, np.int64)
         self.queue = np.empty((64, plan.QUEUE_COLUMNS), np.int64)
         self.shapes = np.empty((64, plan.SHAPE_COLUMNS), np.int64)
@@ -184,6 +186,7 @@ class HostPlan:
     """The plan for hosts that a job cannot span: planned (start, host) of each waiting row, in order of arrival."""
 
     def __init__(self) -> None:
+        self.was_late = False
         self.told: dict[int, int] = {}
         self.plan: dict[int, tuple[int, int]] = {}
 

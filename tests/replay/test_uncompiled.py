@@ -38,3 +38,14 @@ def test_compiled_and_uncompiled_loops_agree() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
     assert json.loads(done.stdout) == {policy: starts(policy) for policy in POLICIES}
+
+
+def test_a_plan_that_remembers_few_releases_says_the_same() -> None:
+    code = (
+        "import json\nfrom qbatch.planning.kernels import plan\nplan.RELEASES = 3\n"
+        "from tests.replay.test_uncompiled import starts\n"
+        "print(json.dumps([starts('conservative'), starts('conservative:compress=start')]))"
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
+    assert json.loads(done.stdout) == [starts("conservative"), starts("conservative:compress=start")]
