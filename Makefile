@@ -19,8 +19,8 @@ test: lint $(VENV)/.installed-test
 # The kernels are measured uncompiled: a compiled line cannot be counted.
 coverage: $(VENV)/.installed-test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -q -p no:xdist tests/engine tests/planning tests/policies \
-		tests/model tests/replay/test_uncompiled.py tests/contract > .coverage.log 2>&1 \
-		|| (tail -n 40 .coverage.log; exit 1)
+		tests/model tests/replay/test_uncompiled.py tests/contract > .pytest-coverage.log 2>&1 \
+		|| (tail -n 40 .pytest-coverage.log; exit 1)
 	$(BIN)/python -m coverage report --include='qbatch/planning/*,qbatch/engine/*,qbatch/policies/*,qbatch/replay/kernels/*,qbatch/model/*'
 
 lint: $(VENV)/.installed-test
@@ -43,4 +43,4 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .demo .coverage .coverage.log .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .demo .coverage .pytest-coverage.log .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,10 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
     The first ``left`` columns are aligned to the left, the others to the right.
     """
-    if sys.stdout.isatty():
+    widths = [max(len(line[place]) for line in [headings, *rows]) for place in range(len(headings))]
+    # A table that the terminal would cut is printed plain: a number that lost its end is a wrong number.
+    is_wide = sum(widths) + 3 * len(widths) + 1 > shutil.get_terminal_size().columns
+    if sys.stdout.isatty() and not is_wide:
         from rich.console import Console
         from rich.markup import escape
         from rich.table import Table
@@ -33,7 +37,6 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
             table.add_row(*(escape(cell) for cell in row))
         Console().print(table)
         return
-    widths = [max(len(line[place]) for line in [headings, *rows]) for place in range(len(headings))]
     for line in [headings, *rows]:
         cells = [
             cell.ljust(width) if place < left else cell.rjust(width)

@@ -57,7 +57,8 @@ def demo(
     for kind in (Kind.gantt, Kind.wait_hist, Kind.queue, Kind.utilisation):
         only = ["easy"] if kind is Kind.gantt else None
         plot(str(result), kind=kind, out=str(folder / f"{kind.value}.png"), policy=only)
-    talk(f"next: qbatch replay {os.path.join(out, 'demo.swf')} -p easy --explain 100; qbatch policies; qbatch --help")
+    here = sys.argv[0] if os.path.basename(sys.argv[0]) == "qbatch" else "qbatch"
+    talk(f"next: {here} replay {folder / 'demo.swf'} -p easy --explain 900; {here} policies; {here} --help")
 
 
 def _can_draw() -> bool:

@@ -79,6 +79,10 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors become one line on stderr."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it stays open as long as we run
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     command = typer.main.get_command(app)
     try:
         code = command.main(args=arguments, prog_name="qbatch", standalone_mode=False)
@@ -87,7 +91,15 @@ def run(arguments: list[str]) -> int:
     except QbatchError as error:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
-        return _say("interrupted; nothing was left half-written", 130)
+        return _interrupted()
+    except SystemError as error:
+        # So a compiled call reports a signal that came while it ran.
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            return _interrupted()
+        raise
+    except SystemExit as error:
+        # The parser leaves like this when whoever read our output has closed it (head, less): that is no failure.
+        return 0 if error.code == 1 else int(error.code or 0)
     except BrokenPipeError:
         # Whoever read our output has closed it (head, less): that is no failure, but nothing more can be said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -103,7 +115,7 @@ def run(arguments: list[str]) -> int:
 def _from_the_parser(error: Exception) -> int:
     """Turn an error of the command line parser into a line; anything else is a defect and keeps its traceback."""
     if type(error).__name__ == "Abort":
-        return _say("interrupted; nothing was left half-written", 130)
+        return _interrupted()
     message = getattr(error, "format_message", None)
     if message is None:
         raise error
@@ -117,6 +129,10 @@ def _from_the_parser(error: Exception) -> int:
         wanted = text.split("'")[1] if "'" in text else ""
         text = f"there is no command {wanted!r}{suggestion(wanted, COMMANDS)} (see qbatch --help)"
     return _say(f"{text.rstrip('.')} (see {where} --help)" if "--help" not in text else text, 2, where)
+
+
+def _interrupted() -> int:
+    return _say("interrupted; nothing was left half-written", 130)
 
 
 def _say(text: str, code: int, where: str = "qbatch") -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,10 +66,9 @@ def replay(
     _check_choice("--driver", driver, DRIVERS)
     for key in by or []:
         _check_choice("--by", key, tuple(BREAKDOWNS))
-    _check_outputs(out, jobs, swf, policy or DEFAULT_POLICIES)
+    _check_outputs(log, out, jobs, swf, policy or DEFAULT_POLICIES)
     if not 0.000001 <= load <= 1_000_000:
         raise UsageError(f"--load {load:g}: use a factor from 0.000001 to 1000000")
-    sys.path.insert(0, os.getcwd())
     chosen = _distinct([load_policy(text) for text in policy or DEFAULT_POLICIES])
     read = read_log(log, lenient=lenient)
     hosts = _machine(read, procs, machine)
@@ -78,8 +78,12 @@ def replay(
     )  # fmt: skip
     work = prepare(read, hosts, options)
     if not quiet:
-        _notes(read, work)
+        _notes(read, work, hosts)
     if explain is not None or step:
+        ignored = {"--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit}
+        if any(ignored.values()):
+            names = ", ".join(name for name, value in ignored.items() if value)
+            raise UsageError(f"--explain and --step print text only; leave out {names}")
         _tell(work, hosts, chosen, explain, step)
         return
     _announce_compiler(chosen, hosts, driver, quiet)
@@ -99,7 +103,7 @@ def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
         raise UsageError(f"{option} {value!r}: use one of {', '.join(known)}{suggestion(value, known)}")
 
 
-def _check_outputs(out: Text, jobs: Text, swf: Text, policies: list[str]) -> None:
+def _check_outputs(log: str, out: Text, jobs: Text, swf: Text, policies: list[str]) -> None:
     """Refuse, before any work, outputs that could not be written after it."""
     from qbatch.model.errors import OutputError
 
@@ -107,6 +111,15 @@ def _check_outputs(out: Text, jobs: Text, swf: Text, policies: list[str]) -> Non
         raise UsageError(f"--swf {swf}: one file holds one schedule; name one --policy ({len(policies)} are asked for)")
     if jobs is not None and not jobs.endswith((".csv", ".parquet")):
         raise UsageError(f"--jobs {jobs}: the name must end in .csv or .parquet")
+    if (out is not None or (jobs or "").endswith(".parquet")) and find_spec("pyarrow") is None:
+        raise UsageError(
+            "--out and Parquet need pyarrow: install the extra, pip install 'qbatch[report]' (or '.[report]')"
+        )
+    named = [os.path.realpath(path) for path in (log, jobs, swf) if path is not None and path != "-"]
+    if len(set(named)) < len(named):
+        raise UsageError("the log, --jobs and --swf must be different files")
+    if out == "" or (out is not None and any(os.path.dirname(path) == os.path.realpath(out) for path in named[1:])):
+        raise UsageError("--out DIR must name a directory of its own; --jobs and --swf go elsewhere")
     for path in (jobs, swf, out):
         folder = os.path.dirname(os.path.abspath(path)) if path else None
         if folder is not None and not os.path.isdir(folder):
@@ -154,11 +167,18 @@ def _machine(log: Log, procs: int | None, path: Text) -> Machine:
     return parse_machine(text, path)
 
 
-def _notes(log: Log, work: Workload) -> None:
+def _notes(log: Log, work: Workload, machine: Machine) -> None:
     for note in log.notes:
         talk(f"note: {note}")
     for reason, count in work.skipped.items():
         talk(f"note: {count} jobs skipped: {reason.replace('_', ' ')}")
+    killed = int((work.run < work.logged_run).sum())
+    if killed:
+        talk(f"note: {killed} jobs run longer than their estimate and are ended there (--no-kill lifts it)")
+    if not work.counted.any():
+        talk("note: --warmup is longer than the log: no job is counted")
+    if machine.classes:
+        talk("note: the classes of the machine file are read; no policy of this version follows them")
 
 
 def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:
@@ -168,7 +188,7 @@ def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is
     loops = [loop_of(policy, machine) for policy in policies if driver != "engine"]
     wanted = {"run_passes" if isinstance(loop, PassLoop) else "run_plan" for loop in loops if loop is not None}
     if not is_quiet and not all(is_warm(name) for name in wanted):
-        talk("compiling the kernels: once, about ten seconds; later runs load them from the cache")
+        talk("compiling the kernels: once, about fifteen seconds; later runs load them from the cache")
 
 
 def _one(
@@ -203,7 +223,8 @@ def _document(
 
     results = []
     for schedule in schedules:
-        result: dict[str, Any] = {"policy": schedule.policy, "metrics": measure(schedule)}
+        rejected = int((~schedule.ran).sum())
+        result: dict[str, Any] = {"policy": schedule.policy, "rejected": rejected, "metrics": measure(schedule)}
         for key in by:
             groups = [{"label": g.label, "jobs": g.jobs, "metrics": g.metrics} for g in breakdown(schedule, key)]
             result.setdefault("by", {})[key] = groups
@@ -217,6 +238,7 @@ def _document(
         "options": msgspec.to_builtins(options),
         "seed": options.seed,
         "skipped": work.skipped,
+        "killed_at_estimate": int((work.run < work.logged_run).sum()),
         "results": results,
     }
 
@@ -292,6 +314,8 @@ def _print(document: dict[str, Any]) -> None:
     for metric in METRICS:
         values = [result["metrics"].get(metric.name) for result in results]
         rows.append([metric.name, *(number_text(value, metric.unit) for value in values)])
+    if any(result["rejected"] for result in results):
+        rows.insert(1, ["rejected", *(str(result["rejected"]) for result in results)])
     title = f"{document['log']['name']}: {document['log']['jobs']} jobs on {document['machine']['procs']} processors"
     print_table(title, ["metric", *policies], rows)
     for key in results[0].get("by", {}):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,7 +49,6 @@ def verify(
     from qbatch.policies import load_policy
     from qbatch.reports.referee import SCHEMA, judge, read_finished, verdict_document
 
-    sys.path.insert(0, os.getcwd())
     if policy is not None:
         load_policy(policy)
     chosen = _chosen(read_finished(schedule, procs), policy)

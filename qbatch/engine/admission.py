@@ -12,7 +12,7 @@ def refusal(machine: Machine, job: Job) -> Reason | None:
     if job.procs < 1:
         return Reason("no-processors", "admission", f"asks for {job.procs} processors; ask for at least 1")
     if job.estimate < 0:
-        return Reason("negative-estimate", "admission", f"its estimate of {job.estimate / 1e6:g} s is negative")
+        return Reason("negative-estimate", "admission", f"its estimate of {job.estimate / 1e6:.15g} s is negative")
     where = "one host; the largest host has" if machine.single_host else "the machine;"
     if job.procs > machine.widest_job:
         return Reason(

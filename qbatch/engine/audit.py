@@ -36,7 +36,7 @@ class Watch:
             AuditError: naming the invariant, the instant and what was found.
         """
         for problem in self._problems(cluster, done):
-            raise AuditError(f"audit at {done.at / 1e6:g} s: {problem}")
+            raise AuditError(f"audit at {done.at / 1e6:.15g} s: {problem}")
         self.last = done.at
 
     def _problems(self, cluster: Cluster, done: Round) -> Iterator[str]:
@@ -94,11 +94,11 @@ class Watch:
                 yield f"jobs lost or doubled: {sorted(rows ^ found[state])[:5]} are not where '{state.value}' says"
 
 
-def breaches(schedule: Schedule) -> list[str]:
-    """Return what is wrong with a finished schedule on one pool of processors, at most one line an invariant.
+def breaches(schedule: Schedule, *, is_one_pool: bool = True) -> list[str]:
+    """Return what is wrong with a finished schedule, at most one line an invariant.
 
-    Capacity at every instant, nobody started before submission, nobody lost, ends equal to starts and run
-    times (for jobs that ran in one piece), promises kept.
+    Capacity at every instant (on one pool of processors), nobody started before submission, no end before the
+    run time is over, promises kept.
     """
     work = schedule.workload
     found = []
@@ -107,17 +107,19 @@ def breaches(schedule: Schedule) -> list[str]:
     def first(rows: np.ndarray[tuple[int], np.dtype[np.bool_]], text: str) -> None:
         if rows.any():
             row = int(np.flatnonzero(rows)[0])
-            found.append(f"job {work.number[row]}: {text} (start {schedule.start[row] / 1e6:g} s)")
+            found.append(f"job {work.number[row]}: {text} (start {schedule.start[row] / 1e6:.15g} s)")
 
     first(ran & (schedule.start < work.submit), "started before its submission")
     first(ran & (schedule.end < schedule.start + work.run), "ended before its run time was over")
     first(ran & (schedule.promise != NO_PROMISE) & (schedule.start > schedule.promise), "started after its promise")
     first(~ran & (schedule.end >= 0), "ended without a start")
+    if not is_one_pool:
+        return found
     instants = np.concatenate([schedule.start[ran], schedule.end[ran]])
     change = np.concatenate([work.procs[ran], -work.procs[ran]])
     order = np.lexsort((change, instants))
     used = np.cumsum(change[order])
     if len(used) and used.max() > work.procs_total:
         at = instants[order][int(used.argmax())]
-        found.append(f"{used.max()} of {work.procs_total} processors used at {at / 1e6:g} s")
+        found.append(f"{used.max()} of {work.procs_total} processors used at {at / 1e6:.15g} s")
     return found

@@ -18,6 +18,10 @@ def check(cluster: Cluster, action: Action, now: int) -> None:
     Raises:
         DecisionError: if the action may not happen.
     """
+    for name in ("row", "at", "until", "procs"):
+        value = getattr(action, name, None)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise _refused(action, now, f"its {name} is {value!r}, not a whole number")
     if isinstance(action, WakeAt):
         if action.at <= now:
             raise _refused(action, now, "an instant to wake at must be later than now")
@@ -45,7 +49,7 @@ def check(cluster: Cluster, action: Action, now: int) -> None:
 
 
 def _refused(action: Action, now: int, reason: str) -> DecisionError:
-    return DecisionError(f"the policy's {action} at {now / 1e6:g} s is refused: {reason}")
+    return DecisionError(f"the policy's {action} at {now / 1e6:.15g} s is refused: {reason}")
 
 
 def _state(cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject, now: int, cause: str) -> None:

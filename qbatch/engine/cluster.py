@@ -6,17 +6,35 @@ whether the fact may happen is checked before, in :mod:`qbatch.engine.checks`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from qbatch.engine.states import State
-from qbatch.model.actions import Allocation, Chunk
+from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.running import enter, leave
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.placement import place
 from qbatch.planning.view import Columns, Run
 
 _COLUMNS = ("submit", "procs", "estimate", "memory", "started")
+
+
+class _Jobs(Sequence[Job]):
+    """The jobs by row, for looking only."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self._get = jobs.__getitem__
+        self._length = jobs.__len__
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._get(row)
+
+    def __len__(self) -> int:
+        return self._length()
 
 
 class Cluster:
@@ -27,6 +45,7 @@ class Cluster:
         self.free = [host.cpus for host in machine.hosts]
         self.free_memory = [host.memory for host in machine.hosts]
         self.jobs: list[Job] = []
+        self.jobs_view = _Jobs(self.jobs)
         self.states: list[State] = []
         self._queue = np.empty(64, np.int64)
         self._head = self._tail = 0
@@ -91,24 +110,9 @@ class Cluster:
             self._queue[place : tail - 1] = self._queue[place + 1 : tail].copy()
             self._tail -= 1
 
-    def started_at(self, row: int) -> int:
-        """Return the first start of a row, -1 before it."""
-        return int(self._columns["started"][row])
-
     def place(self, job: Job) -> Allocation:
-        """Return the default allocation: hosts in their order, a job that may not span on the first that fits."""
-        if self.machine.single_host or len(self.free) == 1:
-            for host, free in enumerate(self.free):
-                counts = self.machine.hosts[host].memory > 0
-                if free >= job.procs and (not counts or self.free_memory[host] >= job.memory):
-                    return (Chunk(host, job.procs, job.memory if counts else 0),)
-            return ()
-        chunks, wanted = [], job.procs
-        for host, free in enumerate(self.free):
-            if free > 0 and wanted > 0:
-                chunks.append(Chunk(host, min(free, wanted)))
-                wanted -= chunks[-1].procs
-        return tuple(chunks) if wanted == 0 else ()
+        """Return the default allocation of a job, empty if there is no room for it."""
+        return place(self.machine, self.free, self.free_memory, job)
 
     def take(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
         """Take an allocation's processors and memory."""

@@ -12,7 +12,9 @@ event.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -45,7 +47,7 @@ class Engine:
         self.policy = policy
         self.now: int | None = None
         self._cluster = Cluster(machine)
-        self._memory = policy.new_memory(machine) if isinstance(policy, Remembering) else None
+        self._memory = self._ask(lambda: policy.new_memory(machine)) if isinstance(policy, Remembering) else None
         self._wake_at: set[int] = set()
         self._watch = audit.Watch() if is_audited else None
 
@@ -109,28 +111,35 @@ class Engine:
             return Reason("not-waiting", "engine", f"the job is {state.value}")
         view = self.view()
         if isinstance(self.policy, Explaining):
-            return self.policy.explain(view, row)
+            reason: Reason = self._ask(lambda: self.policy.explain(view, row))  # type: ignore[attr-defined]
+            return reason
         job, who = view.jobs[row], name_of(self.policy)
         if job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", who, text, {"procs": job.procs, "free": view.free_procs})
         return Reason("policy", who, f"{view.free_procs} processors are free, but {who} gave no start to it")
 
-    def _decisions(self, view: View) -> Iterator[Action]:
-        """Ask the policy; an error inside it is a defect of the policy, and is told with its place."""
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        """Ask the policy something; an error inside it is a defect of the policy, and is told with its place."""
         try:
-            for action in self.policy.decide(view):
-                if not isinstance(action, Action):
-                    raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action")
-                yield action
+            return question()
         except QbatchError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
+            when = "before the first event" if self.now is None else f"at {self.now / 1e6:.15g} s"
+            text = " ".join(f"{type(error).__name__}: {error}".split())
             raise DecisionError(
-                f"policy {name_of(self.policy)} failed at {view.now / 1e6:g} s, {place.filename}:{place.lineno}: "
-                f"{type(error).__name__}: {error}"
+                f"policy {name_of(self.policy)} failed {when}, {place.filename}:{place.lineno}: {text}"
             ) from error
+
+    def _decisions(self, view: View) -> list[Action]:
+        """Return what the policy decides: all of it, before any of it changes what the policy was looking at."""
+        decisions: list[Action] = self._ask(lambda: list(self.policy.decide(view)))
+        for action in decisions:
+            if not isinstance(action, Action):
+                raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action")
+        return decisions
 
     def _view(
         self, finished: Sequence[int], withdrawn: Sequence[int], arrived: Sequence[int], only_arrivals: bool
@@ -141,12 +150,12 @@ class Engine:
             now=self.now or 0,
             machine=self.machine,
             columns=cluster.columns,
-            jobs=cluster.jobs,
+            jobs=cluster.jobs_view,
             queue=cluster.queue,
             free=tuple(cluster.free),
             free_memory=tuple(cluster.free_memory),
-            running=cluster.running,
-            suspended=cluster.suspended,
+            running=MappingProxyType(cluster.running),
+            suspended=MappingProxyType(cluster.suspended),
             ends=ends,
             amounts=amounts,
             finished=tuple(finished),

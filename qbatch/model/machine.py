@@ -18,6 +18,7 @@ SCHEMA = 1
 """The version of the machine file that this program reads."""
 
 _MOST_HOSTS = 100_000
+_MOST_MEMORY = 2**60
 _UNITS = {"": 1, "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _HOST_KEYS = ("name", "cpus", "memory", "pool")
 _CLASS_KEYS = ("name", "procs", "memory", "time", "per_host", "limit", "per_user", "reserve_wait", "hosts")
@@ -95,7 +96,7 @@ def parse_memory(value: Any) -> int:
     """
     if isinstance(value, bool):
         raise ValueError('a memory size is a number of bytes or a text such as "64GB"')
-    if isinstance(value, int) and value >= 0:
+    if isinstance(value, int) and 0 <= value <= _MOST_MEMORY:
         return value
     found = (
         re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", str(value).lower()) if isinstance(value, str) else None
@@ -103,7 +104,10 @@ def parse_memory(value: Any) -> int:
     unit = "" if found is None else found[2] + ("b" if found[2] and not found[2].endswith("b") else "")
     if found is None or unit not in _UNITS:
         raise ValueError(f'{value!r} is no memory size; write bytes or a text such as "64GB"')
-    return int(float(found[1]) * _UNITS[unit])
+    size = float(found[1]) * _UNITS[unit]
+    if size > _MOST_MEMORY:
+        raise ValueError(f"{value!r} is more memory than can be counted")
+    return int(size)
 
 
 def expand_names(pattern: str) -> list[str]:
@@ -144,7 +148,7 @@ def parse_machine(text: str, source: str) -> Machine:
         raise InputError(f"{source}: not valid TOML: {error}") from error
     reader = _Reader(text, source)
     reader.known_keys(document, _TOP_KEYS, "")
-    if document.get("schema") != SCHEMA:
+    if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
         raise reader.error("schema", f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top')
     single_host = document.get("single_host", False)
     if not isinstance(single_host, bool):
@@ -232,7 +236,10 @@ class _Reader:
         name = table.get("name")
         if not isinstance(name, str) or not name:
             raise self.error("class", "needs a name")
-        allowed = tuple(str(host) for host in table.get("hosts", ()))
+        listed = table.get("hosts", [])
+        if not isinstance(listed, list):
+            raise self.error("hosts", 'must be a list of names, such as ["n01", "n02"]')
+        allowed = tuple(str(host) for host in listed)
         for host in allowed:
             if host not in hosts:
                 raise self.error("hosts", f"there is no host {host!r}{suggestion(host, hosts)}", host)

@@ -77,8 +77,8 @@ class Schedule:
     """What one policy made of a workload; every array has one entry a row of the workload.
 
     ``start``, ``promise`` (the planned start last told), ``first_promise``: microseconds, the promises
-    ``NO_PROMISE`` where none was given.  ``kind``: places in ``KINDS``.  ``rejected``: rows that the policy
-    refused, whose start is -1.  ``queue_max``: the longest queue, before the passes.
+    ``NO_PROMISE`` where none was given.  ``kind``: places in ``KINDS``.  ``start`` and ``end`` are -1 for jobs that
+    the policy rejected.  ``queue_max``: the longest queue, before the passes.
     """
 
     workload: Workload

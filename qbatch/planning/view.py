@@ -15,6 +15,7 @@ from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.placement import Room
 
 OVERDUE = 1_000_000
 """A job that outlives its estimate is taken to end this many microseconds from now, again and again."""
@@ -86,6 +87,10 @@ class View(NamedTuple):
     def free_procs(self) -> int:
         """Free processors of all hosts."""
         return sum(self.free)
+
+    def room(self) -> Room:
+        """Return what is free now, for a pass to take from: ``if room.take(job): yield Start(job.row)``."""
+        return Room(self.machine, self.free, self.free_memory)
 
     @property
     def is_late(self) -> bool:

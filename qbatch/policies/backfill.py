@@ -133,7 +133,7 @@ class Backfill:
             return self._no("order", text, {"procs": head.procs, "free": view.free_procs}, (ahead[0],))
         if view.machine.is_one_pool and ahead:
             return self._held_back(view, job, ahead[0])
-        text = f"no host has {job.procs} processors and {job.memory} bytes free for its {job.estimate / 1e6:g} s"
+        text = f"no host has {job.procs} processors and {job.memory} bytes free for its {job.estimate / 1e6:.15g} s"
         return self._no("host", text, {"procs": job.procs, "memory": job.memory})
 
     def _held_back(self, view: View, job: Job, head_row: int) -> Reason:
@@ -149,8 +149,8 @@ class Backfill:
         numbers = {"shadow": shadow, "extra": extra, "procs": job.procs, "expected_end": view.now + job.estimate}
         if self.depth == 1:
             text = (
-                f"would delay job {head.number}, which is to start by {shadow / 1e6:g} s: it would run until "
-                f"{(view.now + job.estimate) / 1e6:g} s on {job.procs} processors and {extra} are extra then"
+                f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would run until "
+                f"{(view.now + job.estimate) / 1e6:.15g} s on {job.procs} processors and {extra} are extra then"
             )
         else:
             text = f"would delay one of the first {self.depth} jobs in the queue, which have reservations"

@@ -66,11 +66,11 @@ class Conservative:
         if start <= view.now:
             return Reason(COULD_START, self.name, "could start now")
         if job.procs > view.free_procs:
-            text = f"needs {job.procs} processors, {view.free_procs} are free; planned for {start / 1e6:g} s"
+            text = f"needs {job.procs} processors, {view.free_procs} are free; planned for {start / 1e6:.15g} s"
             return Reason(
                 "processors", self.name, text, {"procs": job.procs, "free": view.free_procs, "planned": start}
             )
-        text = f"planned for {start / 1e6:g} s: starting now would delay a job that was promised a start"
+        text = f"planned for {start / 1e6:.15g} s: starting now would delay a job that was promised a start"
         return Reason("reservation", self.name, text, {"planned": start, "procs": job.procs}, ahead)
 
 
@@ -133,7 +133,7 @@ class PoolPlan:
         if how in ("arrival", "start"):
             self.profile = plan.compress(how == "start", self.queue, self.place, self.shapes, *common)
         elif how == "scratch":
-            self.profile = plan.replan(self.queue, self.place, *common)
+            self.profile = plan.replan(self.queue, self.place, self.starts, self.state, self.profile, view.now)
 
     def arrive(self, view: View) -> None:
         """Give each arrival the earliest reservation."""

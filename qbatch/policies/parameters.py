@@ -24,7 +24,7 @@ class Whole(msgspec.Struct, frozen=True):
     def read(self, text: str, where: str) -> int:
         """Return the value of a text, or raise ``UsageError``."""
         try:
-            value = int(text)
+            value = int(text) if text.isascii() else self.least - 1
         except ValueError:
             value = self.least - 1
         if not self.least <= value <= self.most:

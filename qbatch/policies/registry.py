@@ -7,6 +7,9 @@ name from the entry point group ``qbatch.policies``, both with parameters after 
 from __future__ import annotations
 
 import importlib
+import os
+import re
+import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -118,6 +121,9 @@ def _announced(point: EntryPoint, tail: str, text: str) -> Policy:
 
 def _own(module: str, tail: str, text: str) -> Policy:
     name, _, parameters = tail.partition(":")
+    # A module beside the user, as with "python -m"; behind everything that is installed.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     try:
         made = getattr(importlib.import_module(module), name)
     except AttributeError as error:
@@ -134,7 +140,7 @@ def _make(made: Any, parameters: str, text: str) -> Policy:
         key, sign, value = pair.partition("=")
         if not sign or not key.isidentifier():
             raise UsageError(f"policy {text!r}: {pair!r} is no parameter; write name=value")
-        values[key] = int(value) if value.lstrip("-").isdecimal() else value
+        values[key] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
     try:
         policy = made(**values)
     except Exception as error:

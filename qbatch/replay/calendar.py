@@ -14,7 +14,7 @@ import numpy as np
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Promise, Resize, Resume, Start, Suspend
+from qbatch.model.actions import Promise, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
 from qbatch.model.events import Event, Finished, Submitted, Woken
 from qbatch.model.job import Job
@@ -29,6 +29,7 @@ Progress = Callable[[int, int], None]
 """Called now and then with the rows that have arrived and the instant reached."""
 
 _PROGRESS_EVERY = 2000
+_MOST_IDLE = 1_000_000
 
 
 class Calendar:
@@ -51,6 +52,7 @@ class Calendar:
         self.promise = np.full(rows, NO_PROMISE, np.int64)
         self.first_promise = np.full(rows, NO_PROMISE, np.int64)
         self.queue_max = 0
+        self._idle = 0
         self._policy = policy
         self._arrived = 0
         self._ends: list[tuple[int, int, int]] = []
@@ -69,6 +71,7 @@ class Calendar:
         while (instant := self._next_instant()) is not None:
             done = self.engine.handle(instant, self._due(instant))
             self._account(done)
+            self._check_progress(done)
             if observe is not None:
                 observe(self.engine, done)
             count += 1
@@ -85,6 +88,16 @@ class Calendar:
             self.end,
             self.queue_max,
         )
+
+    def _check_progress(self, done: Round) -> None:
+        is_idle = not (done.finished or done.stopped or done.arrived or done.refused)
+        is_idle = is_idle and all(isinstance(action, WakeAt) for action in done.actions)
+        self._idle = self._idle + 1 if is_idle else 0
+        if self._idle > _MOST_IDLE:
+            raise DecisionError(
+                f"policy {name_of(self._policy)} was woken {_MOST_IDLE} times in a row by {done.at / 1e6:.15g} s and did "
+                "nothing but ask to be woken again"
+            )
 
     def _check_nobody_waits(self) -> None:
         view = self.engine.view()

@@ -7,6 +7,7 @@ jobs with no processors, a negative run time or more processors than the machine
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,8 +20,8 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Clock, Int64Array, Workload
 from qbatch.workloads import Log, machine_procs
 
-_LATEST = 1 << 52
-"""Seconds that a time in a log may be, so that sums of microseconds stay in 64 bits."""
+_HORIZON = 1 << 61
+"""Microseconds that may pass in a replay: half of what the kernels take for ever."""
 
 _BIGGEST = (1 << 62) // MICROSECONDS // 1024
 
@@ -70,14 +71,15 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
     submit = _microseconds(submit_s[rows], log.name, "submit")
     counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
     submit = _scaled(submit, options.load)
-    if options.load != 1.0:
-        # Arrivals that now fall on one instant are ordered by job number, as everywhere.
-        order = np.lexsort((log["job"][rows], submit))
+    # Arrivals that fall on one instant, to the microsecond and after scaling, are ordered by job number.
+    order = np.lexsort((log["job"][rows], submit))
+    if np.any(order[1:] < order[:-1]):
         rows, submit, counted = rows[order], submit[order], counted[order]
     run = _microseconds(run_s[rows], log.name, "run")
     requested = np.asarray(log["time_requested"])[rows]
     estimate = np.where(requested > 0, _microseconds(np.maximum(requested, 0), log.name, "requested time"), run)
     estimate = _estimates(options, estimate, run)
+    _check_horizon(log.name, submit, estimate, run)
     effective = run
     if options.kill:
         effective = np.minimum(run, estimate)
@@ -104,6 +106,16 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
     )
 
 
+def _check_horizon(name: str, submit: Int64Array, estimate: Int64Array, run: Int64Array) -> None:
+    """Refuse a log whose jobs, one after another, would end after the last instant that can be counted."""
+    last = float(submit.max()) + float(np.maximum(np.maximum(estimate, run), MICROSECONDS).sum(dtype=np.float64))
+    if last > _HORIZON:
+        raise InputError(
+            f"{name}: its submissions and estimates add up to {last / MICROSECONDS:.3g} s, more than the "
+            f"{_HORIZON / MICROSECONDS:.3g} s that can be counted; use --first, or a smaller f:N"
+        )
+
+
 def choose_procs(log: Log, procs: int | None) -> int:
     """Return the processors of the machine of a log: those given, else the header's MaxProcs, else MaxNodes.
 
@@ -123,13 +135,15 @@ def _runnable(
     keep = np.ones(len(log), np.bool_)
     skipped: dict[str, int] = {}
     memory = np.where(procs > 0, procs, 1) * np.maximum(log["memory_requested"], 0) * 1024
-    most_memory = max((host.memory for host in machine.hosts), default=0)
+    has_host = np.zeros(len(log), np.bool_)
+    for host in set(machine.hosts):
+        has_host |= (procs <= host.cpus) & ((host.memory == 0) | (memory <= host.memory))
     for name, bad in (
         ("negative_submit", submit < 0),
         ("no_processors", procs <= 0),
         ("negative_run", run < 0),
         ("too_wide", procs > machine.widest_job),
-        ("too_much_memory", (memory > most_memory) if machine.counts_memory else np.zeros(len(log), np.bool_)),
+        ("too_much_memory", ~has_host if machine.counts_memory else np.zeros(len(log), np.bool_)),
     ):
         bad = bad & keep
         if bad.any():
@@ -156,7 +170,9 @@ def _in_span(
 def _log_second(text: str, clock: Clock, name: str, option: str) -> float:
     """Return the log second of a number or an ISO time (read in the log's zone if it names none)."""
     try:
-        return float(text)
+        second = float(text)
+        if math.isfinite(second):
+            return second
     except ValueError:
         pass
     try:
@@ -171,7 +187,9 @@ def _log_second(text: str, clock: Clock, name: str, option: str) -> float:
         try:
             when = when.replace(tzinfo=ZoneInfo(clock.zone) if clock.zone else UTC)
         except (OSError, ValueError, KeyError):
-            when = when.replace(tzinfo=UTC)
+            raise UsageError(
+                f"{option} {text!r}: the log's time zone {clock.zone!r} is not known; write an offset, such as +01:00"
+            ) from None
     return when.timestamp() - clock.unix_start
 
 
@@ -214,12 +232,13 @@ def _estimates(options: Options, estimate: Int64Array, run: Int64Array) -> Int64
     if factor == 1.0:
         return run.copy()
     draws = np.random.Generator(np.random.PCG64([options.seed, round(factor * 1000)])).random(len(run))
-    return np.maximum(_to_microseconds(run, 1.0 + draws * (factor - 1.0)), run)
-
-
-def _to_microseconds(run: Int64Array, stretch: np.ndarray[Any, np.dtype[np.float64]]) -> Int64Array:
-    stretched: Int64Array = np.rint(run * stretch).astype(np.int64)
-    return stretched
+    stretched = np.rint(run * (1.0 + draws * (factor - 1.0)))
+    if len(run) and float(stretched.max()) > _HORIZON:
+        raise UsageError(
+            f"--estimates {options.estimates}: stretches a run time beyond what can be counted; use a smaller N"
+        )
+    drawn: Int64Array = np.maximum(stretched.astype(np.int64), run)
+    return drawn
 
 
 def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:

@@ -32,7 +32,7 @@ def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> Iterator
     if len(workload) > MOST_JOBS or machine.procs > MOST_PROCS:
         raise UsageError(
             f"--step draws up to {MOST_JOBS} jobs on {MOST_PROCS} processors; this is {len(workload)} jobs on "
-            f"{machine.procs}: use --first N, or a smaller log"
+            f"{machine.procs}: use --first N for fewer jobs, --procs N or another log for fewer processors"
         )
     board = _Board(workload, machine)
     schedule = Calendar(workload, machine, policy).run(board)
@@ -71,7 +71,7 @@ class _Board:
         """Return the lines of all rounds."""
         for done, running, waiting in self.rounds:
             yield ""
-            yield f"t = {done.at / 1e6:g} s: {'; '.join(self._happened(done)) or 'nothing started'}"
+            yield f"t = {done.at / 1e6:.15g} s: {'; '.join(self._happened(done)) or 'nothing started'}"
             if waiting:
                 yield "  waiting: " + ", ".join(self._waits(row, promise) for row, promise in waiting)
             yield from self._chart(schedule, done.at, running)
@@ -92,10 +92,10 @@ class _Board:
             if isinstance(action, Suspend | Resume | Resize | Reject):
                 yield f"{type(action).__name__.lower()} {self._name(action.row)}"
             elif isinstance(action, Promise) and action.row not in started:
-                yield f"promised {self._name(action.row)} a start at {action.at / 1e6:g} s"
+                yield f"promised {self._name(action.row)} a start at {action.at / 1e6:.15g} s"
 
     def _waits(self, row: int, promise: int | None) -> str:
-        told = "" if promise is None else f" by {promise / 1e6:g}"
+        told = "" if promise is None else f" by {promise / 1e6:.15g}"
         estimate = self.workload.estimate[row] / 1e6
         return f"{self._name(row)} {self.workload.procs[row]}x{estimate:g}{told}"
 
@@ -123,7 +123,7 @@ class _Board:
             yield f"{lane:>4} |{''.join(cells[lane])}|"
         mark = [" "] * (WIDTH + 1)
         mark[column(now)] = "^"
-        yield f"     {''.join(mark)} now; {self.first / 1e6:g} to {self.last / 1e6:g} s"
+        yield f"     {''.join(mark)} now; {self.first / 1e6:.15g} to {self.last / 1e6:.15g} s"
 
 
 def _symbol(row: int) -> str:

@@ -24,7 +24,8 @@ def row_of(workload: Workload, job: str) -> int:
     Raises:
         UsageError: if no job of the workload has it.
     """
-    rows = np.flatnonzero(workload.number == int(job)) if job.isdecimal() else np.empty(0, np.int64)
+    is_number = job.lstrip("-").isdecimal() and job.isascii() and len(job) < 18
+    rows = np.flatnonzero(workload.number == int(job)) if is_number else np.empty(0, np.int64)
     if not len(rows):
         low, high = int(workload.number.min()), int(workload.number.max())
         raise UsageError(f"--explain {job!r}: no job of this number runs in {workload.name} (numbers {low} to {high})")
@@ -51,7 +52,11 @@ class _Listener:
         if state is State.QUEUED:
             self._wait(engine, done)
         elif self.last is not None:
-            self._start(engine, done)
+            if state in (State.RUNNING, State.FINISHED):
+                self._start(done)
+            else:
+                self._flush()
+                self.lines.append(f"{_time(done.at)}  {state.value}")
             self.last = None
 
     def _arrival(self, engine: Engine, done: Round) -> None:
@@ -80,7 +85,7 @@ class _Listener:
             self.lines.append(f"{'':>12}  ... and so at the next {self.repeated} passes")
             self.repeated = 0
 
-    def _start(self, engine: Engine, done: Round) -> None:
+    def _start(self, done: Round) -> None:
         self._flush()
         numbers = [str(self.workload.number[row]) for row in done.finished]
         freed = f"after the end of job {', '.join(numbers)}" if numbers else "when nothing had just ended"
@@ -89,7 +94,7 @@ class _Listener:
 
 
 def _time(instant: int) -> str:
-    return f"{instant / 1e6:>10.10g} s"
+    return f"{instant / 1e6:>10.15g} s"
 
 
 def tell_story(workload: Workload, machine: Machine, policy: Policy, job: str) -> Iterator[str]:
@@ -101,12 +106,14 @@ def tell_story(workload: Workload, machine: Machine, policy: Policy, job: str) -
     row = row_of(workload, job)
     listener = _Listener(workload, row)
     schedule = Calendar(workload, machine, policy).run(listener)
-    asked = f"{workload.procs[row]} processors for {workload.estimate[row] / 1e6:g} s"
+    asked = f"{workload.procs[row]} processors for {workload.estimate[row] / 1e6:.15g} s"
     submitted = _time(int(workload.submit[row])).strip()
     yield f"job {workload.number[row]} under {name_of(policy)}: asks for {asked}, submitted {submitted}"
     yield from listener.lines
+    if schedule.start[row] < 0:
+        return
     kind = KINDS[schedule.kind[row]].replace("_", " ")
-    yield f"{_time(int(schedule.end[row]))}  ended after {workload.run[row] / 1e6:g} s; it was started {kind}"
+    yield f"{_time(int(schedule.end[row]))}  ended after {workload.run[row] / 1e6:.15g} s; it was started {kind}"
     first = int(schedule.first_promise[row])
     if first >= 0:
         early = (first - int(schedule.start[row])) / 1e6

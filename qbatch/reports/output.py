@@ -19,9 +19,18 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     Raises:
         OutputError: if it cannot be written (no such folder, no permission, a full disk).
     """
-    target = Path(path)
-    if target.is_dir():
-        raise OutputError(f"{target}: is a directory; name a file in it")
+    named = Path(path)
+    if named.is_dir():
+        raise OutputError(f"{path}: is a directory; name a file in it")
+    target = Path(os.path.realpath(path))
+    if named.exists() and not named.is_file():
+        # A device or a pipe (/dev/stdout, a named pipe) cannot be replaced: it is written to.
+        try:
+            with open(named, "wb") as out:
+                yield cast(BinaryIO, out)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written ({error.strerror or error})") from error
+        return
     partial: str | None = None
     try:
         handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)

@@ -100,7 +100,7 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
             with _synced(folder / files[schedule.policy]) as out:
                 write_job_rows(out, [schedule], ".parquet")
         with _synced(folder / DOCUMENT) as out:
-            out.write(text.encode())
+            out.write(text.encode(errors="backslashreplace"))
 
     try:
         _replace_directory(target, fill)
@@ -238,6 +238,8 @@ def read_result(path: str | Path, *, procs: int | None = None) -> Result:
 
 
 def _read_bare(path: Path) -> Result:
+    if path.name.endswith((".swf", ".swf.gz", ".swf.xz", ".txt", ".txt.gz")):
+        raise InputError(f"{path}: is a log, not a result; first qbatch replay {path} --out DIR, then give DIR")
     rows = tuple(read_job_rows(path))
     return Result(path.name, rows, max(map(most_procs, rows), default=0))
 

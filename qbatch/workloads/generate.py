@@ -27,7 +27,6 @@ UNIX_START_TIME = 1_735_516_800  # Monday, 30 December 2024, 00:00 UTC
 POPULAR_S = tuple(60 * minutes for minutes in (5, 10, 15, 30, 60, 120, 240, 480, 720, 1080))
 RUN_MAX_S = POPULAR_S[-1]
 
-_DAY_S = 86_400
 _HOUR_S = 3_600
 # Arrivals per hour of the day and per day of the week (Monday first), relative: quiet nights, busy afternoons.
 _HOURLY = (30, 24, 20, 16, 14, 14, 18, 28, 50, 78, 96, 104, 98, 100, 110, 112, 108, 98, 80, 66, 58, 52, 44, 36)

@@ -270,3 +270,37 @@ def test_the_overview_and_the_small_commands(capfd: pytest.CaptureFixture[str]) 
     code, _, err = command(capfd, "rplay")
     assert code == 2
     assert "did you mean 'replay'" in err
+
+
+def test_interrupted_in_a_compiled_loop_it_says_so_in_one_line(tmp_path: Path) -> None:
+    log = generate_log(jobs=400_000, procs=128, load=1.3, seed=3)
+    path = tmp_path / "big.swf"
+    with open(path, "wb") as file:
+        write_log(file, log.header, log.columns)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qbatch", "replay", str(path), "-p", "conservative", "--jobs", str(tmp_path / "rows.csv")],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(3.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "interrupted" in err
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["big.swf"]
+
+
+def test_jobs_that_are_ended_at_their_estimate_are_counted(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(ROW.replace(" 10 ", " 100 "))
+    _, out, err = command(capfd, "replay", path, "--procs", "8", "--json")
+    assert "1 jobs run longer than their estimate" in err
+    assert json.loads(out)["killed_at_estimate"] == 1
+
+
+def test_a_pipe_that_closes_early_is_no_failure() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {sys.executable} -m qbatch policies | head -1"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

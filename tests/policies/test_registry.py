@@ -21,10 +21,9 @@ class Smallest:
         self.name = f"smallest-{most}-{how}"
 
     def decide(self, view):
-        free = view.free_procs
+        room = view.room()
         for job in sorted(view.waiting, key=lambda job: (job.procs, job.row)):
-            if job.procs <= free:
-                free -= job.procs
+            if room.take(job):
                 yield Start(job.row)
 
 class NoPolicy:

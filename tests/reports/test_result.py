@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -194,3 +195,22 @@ def test_policies_are_chosen_by_name(tmp_path, easy):
     assert result.only(["fcfs", "fcfs"]).policies == ("fcfs",)
     with pytest.raises(UsageError, match="did you mean 'easy'"):
         result.only(["eazy"])
+
+
+def test_a_device_is_written_to_and_a_link_is_followed(tmp_path: Path) -> None:
+    from qbatch.reports.output import whole_file
+
+    target = tmp_path / "target"
+    target.write_bytes(b"old")
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    with whole_file(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    reader, writer = os.pipe()
+    with whole_file(f"/dev/fd/{writer}") as file:
+        file.write(b"through")
+    os.close(writer)
+    assert os.read(reader, 99) == b"through"
+    os.close(reader)

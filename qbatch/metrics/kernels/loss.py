@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.jit import allocating_kernel
 from qbatch.planning.kernels.types import Int64Array
 
 LOW_BITS = 27  # of a span, as in qbatch.metrics.sums: idle processors x span does not fit in 64 bits
 LOW = (1 << LOW_BITS) - 1
 
 
-@kernel
+@allocating_kernel
 def add(tree: Int64Array, at: int, amount: int) -> None:
     """Add to the count at a place, from 1."""
     while at < tree.shape[0]:
@@ -23,7 +23,7 @@ def add(tree: Int64Array, at: int, amount: int) -> None:
         at += at & -at
 
 
-@kernel
+@allocating_kernel
 def count_up_to(tree: Int64Array, at: int) -> int:
     """Return the sum of the counts at the places 1 to ``at``."""
     total = 0
@@ -33,7 +33,7 @@ def count_up_to(tree: Int64Array, at: int) -> int:
     return total
 
 
-@kernel
+@allocating_kernel
 def lost_area(
     submit: Int64Array,
     start: Int64Array,

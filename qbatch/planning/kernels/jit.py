@@ -1,4 +1,4 @@
-"""The one door to the compiler: every kernel is decorated with :func:`kernel`.
+"""The one door to the compiler: every kernel is decorated with :func:`kernel` or :func:`allocating_kernel`.
 
 Numba's cache does not notice when a callee in another file changes, so the cache directory carries
 a hash of the sources of all kernels (law 6 of design.md): change one kernel and all are compiled
@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -23,14 +24,14 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _CONFIG: Any = numba.config
+_NJIT: Any = numba.njit
 _PACKAGE = Path(__file__).resolve().parents[2]
 _KEPT_CACHES = 4
 
 
 def kernel_sources() -> list[Path]:
-    """Return every file that may hold a kernel: ``kernels`` folders and ``*_kernel.py`` files."""
-    found = set(_PACKAGE.glob("*/kernels/*.py")) | set(_PACKAGE.glob("*/*_kernel.py"))
-    return sorted(found)
+    """Return every file that may hold a kernel: those in the ``kernels`` folders."""
+    return sorted(_PACKAGE.glob("*/kernels/*.py"))
 
 
 def sources_hash() -> str:
@@ -59,9 +60,11 @@ def _writable(folder: Path) -> bool:
 
 def _forget_old_caches(root: Path, current: Path) -> None:
     others = [path for path in root.glob("kernels-*") if path != current and path.is_dir()]
-    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in others[_KEPT_CACHES - 1 :]:
-        shutil.rmtree(path, ignore_errors=True)
+    # Another process may be forgetting the same folders.
+    with suppress(OSError):
+        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in others[_KEPT_CACHES - 1 :]:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _choose_cache() -> Path | None:
@@ -82,8 +85,18 @@ CACHE = _choose_cache()
 
 
 def kernel(function: Function) -> Function:
-    """Compile ``function`` with Numba on its first call, cached on disk where a cache can be written."""
-    compiled: Any = numba.njit(cache=CACHE is not None, nogil=True)(function)
+    """Compile ``function`` with Numba on its first call, cached on disk where a cache can be written.
+
+    Such a kernel makes no array.  So it is compiled without Numba's reference counts: the caller holds every
+    array that it is handed, and counting each of them up and down at every call cost a quarter of a replay.
+    """
+    compiled: Any = _NJIT(cache=CACHE is not None, nogil=True, _nrt=False)(function)
+    return cast(Function, compiled)
+
+
+def allocating_kernel(function: Function) -> Function:
+    """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays."""
+    compiled: Any = _NJIT(cache=CACHE is not None, nogil=True)(function)
     return cast(Function, compiled)
 
 

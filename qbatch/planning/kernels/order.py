@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.jit import allocating_kernel
 from qbatch.planning.kernels.orders import LXF, SJF
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
@@ -16,7 +16,7 @@ SHORTEST_EXPANDED = 60_000_000
 """The least estimate, in microseconds, that an expansion factor is divided by (spec/papers.md 3.7, item 4)."""
 
 
-@kernel
+@allocating_kernel
 def stable_order(keys: Int64Array | Float64Array) -> Int64Array:
     """Return the places of ``keys`` in ascending order, ties in order of place (a bottom-up merge sort).
 
@@ -45,7 +45,7 @@ def stable_order(keys: Int64Array | Float64Array) -> Int64Array:
     return order
 
 
-@kernel
+@allocating_kernel
 def ordered(
     order: int, now: int, waiting: Int64Array, begin: int, end: int, submit: Int64Array, estimate: Int64Array
 ) -> Int64Array:

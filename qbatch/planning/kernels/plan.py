@@ -33,7 +33,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.planning.kernels import heap
-from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.profile import (
     FOREVER,
@@ -111,7 +111,7 @@ def first_waiting(queue: Int64Array, state: Int64Array) -> int:
     return NOBODY
 
 
-@kernel
+@allocating_kernel
 def waiting_places(queue: Int64Array, state: Int64Array) -> Int64Array:
     """Return the places of the queue at which somebody waits, in order of arrival."""
     found = np.empty(queued(state), np.int64)
@@ -177,7 +177,7 @@ def _slot(table: Int64Array, procs: int, duration: int) -> int:
     return int((procs * 1_000_003 ^ (duration // 1_000_000) * 7_919 ^ duration) & (table.shape[0] - 1))
 
 
-@kernel
+@allocating_kernel
 def rehashed(shapes: Int64Array, count: int) -> Int64Array:
     """Return a hash table for ``count`` known shapes and as many as ``shapes`` has space for."""
     table = np.full(table_size(shapes.shape[0]), -1, np.int64)
@@ -274,7 +274,7 @@ def enqueue(
     return int(start)
 
 
-@kernel
+@allocating_kernel
 def sweep(
     queue: Int64Array,
     place: Int64Array,
@@ -341,7 +341,7 @@ def sweep(
     return profile
 
 
-@kernel
+@allocating_kernel
 def compress(
     by_start: bool,
     queue: Int64Array,
@@ -372,12 +372,11 @@ def compress(
     return sweep(queue, place, shapes, starts, released, state, profile, order, now)
 
 
-@kernel
+@allocating_kernel
 def replan(
     queue: Int64Array,
     place: Int64Array,
     starts: Int64Array,
-    released: Int64Array,
     state: Int64Array,
     profile: Int64Array,
     now: int,
@@ -395,7 +394,7 @@ def replan(
     return place_anew(queue, place, starts, state, profile, now)
 
 
-@kernel
+@allocating_kernel
 def place_anew(
     queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, profile: Int64Array, now: int
 ) -> Int64Array:

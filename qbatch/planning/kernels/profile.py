@@ -20,22 +20,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.types import Int64Array
 
 FOREVER = 1 << 62
 """An instant after every instant that a log can hold (146,000 years in microseconds)."""
 
-NOBODY = -1
-"""No row: the end of a list of starters."""
+TIME, FREE = 0, 1
+"""Rows of a profile: of each segment its start in microseconds, and what is free on it."""
 
 
-TIME, FREE, STARTER, LEAST = 0, 1, 2, 3
-"""Rows of a profile: of each segment its start in microseconds, what is free on it, the first row of those whose
-reservation begins there (or ``NOBODY``), and a lower bound of the amounts of those rows."""
-
-
-@kernel
+@allocating_kernel
 def new_profile(amount: int, origin: int, space: int) -> Int64Array:
     """Return a profile with ``amount`` free from ``origin`` on for ever, and space for ``space`` segments."""
     profile = np.empty((2, max(space, 16)), np.int64)
@@ -57,7 +52,7 @@ def has_room(profile: Int64Array, additions: int) -> bool:
     return bool(profile[0, 0] + 1 + 2 * additions <= profile.shape[1])
 
 
-@kernel
+@allocating_kernel
 def grown(profile: Int64Array) -> Int64Array:
     """Return the same profile with twice the space."""
     bigger = np.empty((2, 2 * profile.shape[1]), np.int64)

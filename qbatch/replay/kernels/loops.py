@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.planning.kernels import heap
-from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import ordered
 from qbatch.planning.kernels.orders import FCFS
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
@@ -78,7 +78,7 @@ def _close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) ->
     return kept
 
 
-@kernel
+@allocating_kernel
 def run_passes(
     which: int,
     depth: int,
@@ -160,7 +160,7 @@ def run_passes(
     return bool(arrived >= rows and active == 0)
 
 
-@kernel
+@allocating_kernel
 def run_plan(
     compression: int,
     submit: Int64Array,
@@ -208,7 +208,7 @@ def run_plan(
                 by_start = compression == COMPRESS_START
                 profile = compress(by_start, queue, place, shapes, starts, released, state, profile, now)
             elif compression == COMPRESS_SCRATCH:
-                profile = replan(queue, place, starts, released, state, profile, now)
+                profile = replan(queue, place, starts, state, profile, now)
                 for where in waiting_places(queue, state):
                     row = queue[where, ROW]
                     promise[row] = min(promise[row], queue[where, START])

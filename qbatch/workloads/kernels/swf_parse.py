@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.jit import allocating_kernel
 
 COMMENT = -1
 MISCOUNT = -2
@@ -46,13 +46,13 @@ def new_row_block(fields: int, rows: int, marks: int) -> RowBlock:
     )
 
 
-@kernel
+@allocating_kernel
 def is_blank(character: int) -> bool:
     """Tell whether the character separates fields or ends the line."""
     return character == _BLANK or (_TAB <= character <= _RETURN)
 
 
-@kernel
+@allocating_kernel
 def line_end(data: Any, i: int) -> int:
     """Return the place of the newline at or behind ``i``."""
     while data[i] != _NEWLINE:
@@ -60,7 +60,7 @@ def line_end(data: Any, i: int) -> int:
     return i
 
 
-@kernel
+@allocating_kernel
 def read_token(data: Any, start: int) -> tuple[int, float, bool]:
     """Return the end of the token, its value, and whether it is a plain decimal number (else the value is void)."""
     i = start
@@ -97,7 +97,7 @@ def read_token(data: Any, start: int) -> tuple[int, float, bool]:
     return i, -value if is_negative else value, True
 
 
-@kernel
+@allocating_kernel
 def mark(marks: Any, marked: int, said: tuple[int, int, int, int, int]) -> int:
     """Add ``(kind, row, start, end, line)`` to the marks and return how many there are."""
     for place in range(_MARK_WIDTH):
@@ -105,7 +105,7 @@ def mark(marks: Any, marked: int, said: tuple[int, int, int, int, int]) -> int:
     return marked + 1
 
 
-@kernel
+@allocating_kernel
 def parse_rows(data: Any, position: int, line: int, word_column: int, into: RowBlock) -> tuple[int, int, int, int]:
     """Parse whole lines of ``data`` (uint8, ends with a newline) from ``position`` on, into the block's start.
 
