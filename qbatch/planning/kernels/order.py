@@ -55,19 +55,16 @@ def ordered(
     (wait + estimate) / estimate with the estimate at least a minute (Chiang and Vernon 2001, section 2.2).
     """
     count = end - begin
-    result = np.arange(count)
-    if order == SJF:
-        lengths = np.empty(count, np.int64)
-        for place in range(count):
-            lengths[place] = estimate[waiting[begin + place]]
-        result = stable_order(lengths)
-    elif order == LXF:
-        factors = np.empty(count, np.float64)
-        for place in range(count):
-            row = waiting[begin + place]
+    keys = np.zeros(count, np.float64)
+    for place in range(count):
+        row = waiting[begin + place]
+        if order == SJF:
+            # Microseconds up to 2^53 (285 years) are exact in a double.
+            keys[place] = estimate[row]
+        elif order == LXF:
             length = max(estimate[row], SHORTEST_EXPANDED)
-            factors[place] = -(now - submit[row] + length) / length
-        result = stable_order(factors)
+            keys[place] = -(now - submit[row] + length) / length
+    result = stable_order(keys)
     for place in range(count):
         result[place] = waiting[begin + result[place]]
     return result
