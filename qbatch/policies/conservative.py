@@ -130,8 +130,10 @@ class PoolPlan:
     def compress(self, how: str, view: View) -> None:
         """Move reservations earlier, in the given way."""
         common = (self.starts, self.released, self.state, self.profile, view.now)
-        if how in ("arrival", "start"):
-            self.profile = plan.compress(how == "start", self.queue, self.place, self.shapes, *common)
+        if how == "arrival":
+            self.profile = plan.compress(self.queue, self.place, self.shapes, *common)
+        elif how == "start":
+            self.profile = plan.compress_by_start(self.queue, self.place, self.shapes, *common)
         elif how == "scratch":
             self.profile = plan.replan(self.queue, self.place, self.starts, self.state, self.profile, view.now)
 

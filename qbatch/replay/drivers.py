@@ -86,7 +86,8 @@ def _run_compiled(
         which = {"fcfs": loops.PASS_FCFS, "easy": loops.PASS_EASY, "hybrid": loops.PASS_HYBRID}[loop.which]
         state = (counts, endings, ends, amounts, waiting, started)
         order = ORDERS[loop.order]
-        while not loops.run_passes(which, loop.depth, order, *columns, *state, start, kind, _BUDGET):
+        loop_of_policy = loops.pass_loop(which, loop.order != "fcfs")
+        while not loop_of_policy(loop.depth, order, *columns, *state, start, kind, _BUDGET):
             tell()
     else:
         how = ("none", "arrival", "start", "scratch").index(loop.compression)
@@ -102,9 +103,10 @@ def _run_compiled(
         )
         profile = new_profile(procs, int(workload.submit[0]), 256)
         is_done = False
+        run_plan = loops.plan_loop(how)
         while not is_done:
-            is_done, profile = loops.run_plan(
-                how, *columns, counts, endings, *arrays, profile, start, kind, promise, first_promise, _BUDGET
+            is_done, profile = run_plan(
+                *columns, counts, endings, *arrays, profile, start, kind, promise, first_promise, _BUDGET
             )
             tell()
     return Schedule(

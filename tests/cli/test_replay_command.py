@@ -244,6 +244,11 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert "Traceback" not in done.stderr
 
 
+def _heed_interrupts() -> None:
+    # A suite that runs in the background was started with interrupts ignored, and so would be whoever it starts.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_interrupted_it_leaves_no_half_written_file(tmp_path: Path) -> None:
     log = generate_log(jobs=60_000, procs=512, load=1.0, seed=3)
     path = tmp_path / "big.swf"
@@ -252,7 +257,7 @@ def test_interrupted_it_leaves_no_half_written_file(tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     process = subprocess.Popen(
         [sys.executable, "-m", "qbatch", "replay", str(path), "-p", "easy", "--driver", "engine", "--jobs", str(rows)],
-        stderr=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts,
     )  # fmt: skip
     time.sleep(2.5)
     process.send_signal(signal.SIGINT)
@@ -279,7 +284,7 @@ def test_interrupted_in_a_compiled_loop_it_says_so_in_one_line(tmp_path: Path) -
         write_log(file, log.header, log.columns)
     process = subprocess.Popen(
         [sys.executable, "-m", "qbatch", "replay", str(path), "-p", "conservative", "--jobs", str(tmp_path / "rows.csv")],
-        stderr=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts,
     )  # fmt: skip
     time.sleep(3.5)
     process.send_signal(signal.SIGINT)

@@ -343,7 +343,6 @@ def sweep(
 
 @allocating_kernel
 def compress(
-    by_start: bool,
     queue: Int64Array,
     place: Int64Array,
     shapes: Int64Array,
@@ -353,22 +352,34 @@ def compress(
     profile: Int64Array,
     now: int,
 ) -> Int64Array:
-    """Make one sweep over the queue; return the profile (a bigger one if it had to grow).
+    """Make one sweep in order of arrival; return the profile (a bigger one if it had to grow)."""
+    return sweep(queue, place, shapes, starts, released, state, profile, waiting_places(queue, state), now)
 
-    In order of arrival, or ``by_start``: in order of planned start as it stood before the sweep, ties by
-    sequence.  Lifting out and putting back one by one in that order is the same as placing all anew in that
-    order on a profile of the running jobs: whoever is planned later does not stand in the way of a start
-    before its own.  By the same argument nobody is delayed, so that the paper's fallback never acts.
+
+@allocating_kernel
+def compress_by_start(
+    queue: Int64Array,
+    place: Int64Array,
+    shapes: Int64Array,
+    starts: Int64Array,
+    released: Int64Array,
+    state: Int64Array,
+    profile: Int64Array,
+    now: int,
+) -> Int64Array:
+    """Make one sweep in order of planned start as it stood before the sweep, ties by sequence.
+
+    Lifting out and putting back one by one in that order is the same as placing all anew in that order on a
+    profile of the running jobs: whoever is planned later does not stand in the way of a start before its own.
+    By the same argument nobody is delayed, so that the paper's fallback never acts.
     """
-    order = waiting_places(queue, state)
-    if by_start:
-        arrived = order
-        planned = np.empty(arrived.shape[0], np.int64)
-        for entry in range(arrived.shape[0]):
-            planned[entry] = queue[arrived[entry], START]
-        order = stable_order(planned)
-        for entry in range(order.shape[0]):
-            order[entry] = arrived[order[entry]]
+    arrived = waiting_places(queue, state)
+    planned = np.empty(arrived.shape[0], np.int64)
+    for entry in range(arrived.shape[0]):
+        planned[entry] = queue[arrived[entry], START]
+    order = stable_order(planned)
+    for entry in range(order.shape[0]):
+        order[entry] = arrived[order[entry]]
     return sweep(queue, place, shapes, starts, released, state, profile, order, now)
 
 

@@ -10,12 +10,15 @@ made an event at the same instant.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import cast
+
 import numpy as np
 
 from qbatch.planning.kernels import heap
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import ordered
-from qbatch.planning.kernels.orders import FCFS
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
 from qbatch.planning.kernels.plan import (
     NOBODY,
@@ -23,6 +26,7 @@ from qbatch.planning.kernels.plan import (
     START,
     booked,
     compress,
+    compress_by_start,
     enqueue,
     first_waiting,
     next_start,
@@ -78,164 +82,178 @@ def _close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) ->
     return kept
 
 
-@allocating_kernel
-def run_passes(
-    which: int,
-    depth: int,
-    order: int,
-    submit: Int64Array,
-    procs: Int64Array,
-    estimate: Int64Array,
-    run: Int64Array,
-    counts: Int64Array,
-    endings: Int64Array,
-    ends: Int64Array,
-    amounts: Int64Array,
-    waiting: Int64Array,
-    started: Int64Array,
-    start: Int64Array,
-    kind: Int8Array,
-    budget: int,
-) -> bool:
-    """Run up to ``budget`` rounds of a memoryless policy; tell whether all is done."""
-    rows = submit.shape[0]
-    arrived, active, free = counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW]
-    head, tail, longest = counts[HEAD], counts[TAIL], counts[LONGEST]
-    profile = new_profile(free, 0, 8 * ends.shape[0] + 4 * depth if which == PASS_HYBRID else 16)
-    now = counts[NOW]
-    while budget > 0 and (arrived < rows or active > 0):
-        budget -= 1
-        now = endings[0, heap.INSTANT] if active > 0 else FOREVER
-        if arrived < rows and submit[arrived] < now:
-            now = submit[arrived]
-        finished = False
-        while active > 0 and endings[0, heap.INSTANT] == now:
-            row = endings[0, heap.ROW]
-            heap.pop(endings, active)
-            leave(ends, amounts, active, start[row] + estimate[row], procs[row])
-            active -= 1
-            free += procs[row]
-            finished = True
-        scan_from = head if finished or order != FCFS else tail
-        while arrived < rows and submit[arrived] == now:
-            waiting[tail] = arrived
-            tail += 1
-            arrived += 1
-        longest = max(longest, tail - head)
-        if free > 0 and head < tail:
-            view = waiting
-            begin = head
-            end = tail
-            if order != FCFS:
-                view = ordered(order, now, waiting, head, tail, submit, estimate)
-                begin = 0
-                end = tail - head
-                scan_from = 0
-            if which == PASS_FCFS:
-                count = fcfs_pass(now, view, begin, end, procs, estimate, free, ends, amounts, active, started)
-            elif which == PASS_EASY:
-                count = easy_pass(
-                    now, view, begin, end, scan_from, procs, estimate, free, ends, amounts, active, started
-                )
-            else:
-                count = hybrid_pass(
-                    now, view, begin, end, depth, procs, estimate, profile, free, ends, amounts, active, started
-                )
-            last = NOBODY
-            for place in range(count):
-                row = started[place]
-                last = max(last, row)
-                start[row] = now
-                free -= procs[row]
-                heap.push(endings, active, now + run[row], row)
-                active += 1
-            if count > 0:
-                head = _close_gaps(waiting, head, start, last)
-                first_left = waiting[head] if head < tail else NOBODY
+@cache
+def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
+    """Return the loop of one memoryless policy, compiled for its pass and for whether the queue is put in order.
+
+    Both are constants to the compiler, which leaves out what the policy never calls: that is what a first run waits for.
+    """
+
+    @allocating_kernel
+    def run_passes(
+        depth: int,
+        order: int,
+        submit: Int64Array,
+        procs: Int64Array,
+        estimate: Int64Array,
+        run: Int64Array,
+        counts: Int64Array,
+        endings: Int64Array,
+        ends: Int64Array,
+        amounts: Int64Array,
+        waiting: Int64Array,
+        started: Int64Array,
+        start: Int64Array,
+        kind: Int8Array,
+        budget: int,
+    ) -> bool:
+        """Run up to ``budget`` rounds of a memoryless policy; tell whether all is done."""
+        rows = submit.shape[0]
+        arrived, active, free = counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW]
+        head, tail, longest = counts[HEAD], counts[TAIL], counts[LONGEST]
+        profile = new_profile(free, 0, 8 * ends.shape[0] + 4 * depth if which == PASS_HYBRID else 16)
+        now = counts[NOW]
+        while budget > 0 and (arrived < rows or active > 0):
+            budget -= 1
+            now = endings[0, heap.INSTANT] if active > 0 else FOREVER
+            if arrived < rows and submit[arrived] < now:
+                now = submit[arrived]
+            finished = False
+            while active > 0 and endings[0, heap.INSTANT] == now:
+                row = endings[0, heap.ROW]
+                heap.pop(endings, active)
+                leave(ends, amounts, active, start[row] + estimate[row], procs[row])
+                active -= 1
+                free += procs[row]
+                finished = True
+            scan_from = head if finished or is_ordered else tail
+            while arrived < rows and submit[arrived] == now:
+                waiting[tail] = arrived
+                tail += 1
+                arrived += 1
+            longest = max(longest, tail - head)
+            if free > 0 and head < tail:
+                view = waiting
+                begin = head
+                end = tail
+                if is_ordered:
+                    view = ordered(order, now, waiting, head, tail, submit, estimate)
+                    begin = 0
+                    end = tail - head
+                    scan_from = 0
+                if which == PASS_FCFS:
+                    count = fcfs_pass(now, view, begin, end, procs, estimate, free, ends, amounts, active, started)
+                elif which == PASS_EASY:
+                    count = easy_pass(
+                        now, view, begin, end, scan_from, procs, estimate, free, ends, amounts, active, started
+                    )
+                else:
+                    count = hybrid_pass(
+                        now, view, begin, end, depth, procs, estimate, profile, free, ends, amounts, active, started
+                    )
+                last = NOBODY
                 for place in range(count):
                     row = started[place]
+                    last = max(last, row)
+                    start[row] = now
+                    free -= procs[row]
+                    heap.push(endings, active, now + run[row], row)
+                    active += 1
+                if count > 0:
+                    head = _close_gaps(waiting, head, start, last)
+                    first_left = waiting[head] if head < tail else NOBODY
+                    for place in range(count):
+                        row = started[place]
+                        kind[row] = _kind(row, first_left, submit[row], now)
+        counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
+        counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
+        return bool(arrived >= rows and active == 0)
+
+    return cast(Callable[..., bool], run_passes)
+
+
+@cache
+def plan_loop(compression: int) -> Callable[..., tuple[bool, Int64Array]]:
+    """Return the loop of conservative backfilling, compiled for one way of compressing the plan."""
+
+    @allocating_kernel
+    def run_plan(
+        submit: Int64Array,
+        procs: Int64Array,
+        estimate: Int64Array,
+        run: Int64Array,
+        counts: Int64Array,
+        endings: Int64Array,
+        queue: Int64Array,
+        place: Int64Array,
+        shapes: Int64Array,
+        table: Int64Array,
+        starts: Int64Array,
+        released: Int64Array,
+        state: Int64Array,
+        profile: Int64Array,
+        start: Int64Array,
+        kind: Int8Array,
+        promise: Int64Array,
+        first_promise: Int64Array,
+        budget: int,
+    ) -> tuple[bool, Int64Array]:
+        """Run up to ``budget`` rounds of conservative backfilling; tell whether all is done, and return the profile."""
+        rows = submit.shape[0]
+        arrived, active = counts[ARRIVED], counts[ACTIVE]
+        now = counts[NOW]
+        started = np.empty(endings.shape[0], np.int64)
+        while budget > 0 and (arrived < rows or active > 0 or queued(state) > 0):
+            budget -= 1
+            now = min(endings[0, heap.INSTANT] if active > 0 else FOREVER, next_start(queue, place, starts, state))
+            if arrived < rows and submit[arrived] < now:
+                now = submit[arrived]
+            forget_before(profile, now)
+            early = False
+            while active > 0 and endings[0, heap.INSTANT] == now:
+                row = endings[0, heap.ROW]
+                heap.pop(endings, active)
+                active -= 1
+                if not has_room(profile, 2):
+                    profile = grown(profile)
+                release(released, state, profile, now, start[row] + booked(estimate[row]), procs[row])
+                early = early or run[row] < estimate[row]
+            if early and queued(state) > 0:
+                if compression == COMPRESS_ARRIVAL:
+                    profile = compress(queue, place, shapes, starts, released, state, profile, now)
+                elif compression == COMPRESS_START:
+                    profile = compress_by_start(queue, place, shapes, starts, released, state, profile, now)
+                elif compression == COMPRESS_SCRATCH:
+                    profile = replan(queue, place, starts, state, profile, now)
+                    for where in waiting_places(queue, state):
+                        row = queue[where, ROW]
+                        promise[row] = min(promise[row], queue[where, START])
+            while arrived < rows and submit[arrived] == now:
+                if not has_room(profile, 4):
+                    profile = grown(profile)
+                first_promise[arrived] = enqueue(
+                    queue, place, shapes, table, starts, state, profile, arrived, procs[arrived], estimate[arrived], now
+                )
+                promise[arrived] = first_promise[arrived]
+                arrived += 1
+            counts[LONGEST] = max(counts[LONGEST], queued(state))
+            count = 0
+            while True:
+                row = take_due(queue, place, starts, state, now)
+                if row == NOBODY:
+                    break
+                start[row] = now
+                promise[row] = min(promise[row], now)
+                heap.push(endings, active, now + run[row], row)
+                active += 1
+                started[count] = row
+                count += 1
+            if count > 0:
+                first_left = first_waiting(queue, state)
+                for entry in range(count):
+                    row = started[entry]
                     kind[row] = _kind(row, first_left, submit[row], now)
-    counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
-    counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
-    return bool(arrived >= rows and active == 0)
+        counts[ARRIVED], counts[ACTIVE], counts[NOW] = arrived, active, now
+        return bool(arrived >= rows and active == 0 and queued(state) == 0), profile
 
-
-@allocating_kernel
-def run_plan(
-    compression: int,
-    submit: Int64Array,
-    procs: Int64Array,
-    estimate: Int64Array,
-    run: Int64Array,
-    counts: Int64Array,
-    endings: Int64Array,
-    queue: Int64Array,
-    place: Int64Array,
-    shapes: Int64Array,
-    table: Int64Array,
-    starts: Int64Array,
-    released: Int64Array,
-    state: Int64Array,
-    profile: Int64Array,
-    start: Int64Array,
-    kind: Int8Array,
-    promise: Int64Array,
-    first_promise: Int64Array,
-    budget: int,
-) -> tuple[bool, Int64Array]:
-    """Run up to ``budget`` rounds of conservative backfilling; tell whether all is done, and return the profile."""
-    rows = submit.shape[0]
-    arrived, active = counts[ARRIVED], counts[ACTIVE]
-    now = counts[NOW]
-    started = np.empty(endings.shape[0], np.int64)
-    while budget > 0 and (arrived < rows or active > 0 or queued(state) > 0):
-        budget -= 1
-        now = min(endings[0, heap.INSTANT] if active > 0 else FOREVER, next_start(queue, place, starts, state))
-        if arrived < rows and submit[arrived] < now:
-            now = submit[arrived]
-        forget_before(profile, now)
-        early = False
-        while active > 0 and endings[0, heap.INSTANT] == now:
-            row = endings[0, heap.ROW]
-            heap.pop(endings, active)
-            active -= 1
-            if not has_room(profile, 2):
-                profile = grown(profile)
-            release(released, state, profile, now, start[row] + booked(estimate[row]), procs[row])
-            early = early or run[row] < estimate[row]
-        if early and queued(state) > 0:
-            if compression in (COMPRESS_ARRIVAL, COMPRESS_START):
-                by_start = compression == COMPRESS_START
-                profile = compress(by_start, queue, place, shapes, starts, released, state, profile, now)
-            elif compression == COMPRESS_SCRATCH:
-                profile = replan(queue, place, starts, state, profile, now)
-                for where in waiting_places(queue, state):
-                    row = queue[where, ROW]
-                    promise[row] = min(promise[row], queue[where, START])
-        while arrived < rows and submit[arrived] == now:
-            if not has_room(profile, 4):
-                profile = grown(profile)
-            first_promise[arrived] = enqueue(
-                queue, place, shapes, table, starts, state, profile, arrived, procs[arrived], estimate[arrived], now
-            )
-            promise[arrived] = first_promise[arrived]
-            arrived += 1
-        counts[LONGEST] = max(counts[LONGEST], queued(state))
-        count = 0
-        while True:
-            row = take_due(queue, place, starts, state, now)
-            if row == NOBODY:
-                break
-            start[row] = now
-            promise[row] = min(promise[row], now)
-            heap.push(endings, active, now + run[row], row)
-            active += 1
-            started[count] = row
-            count += 1
-        if count > 0:
-            first_left = first_waiting(queue, state)
-            for entry in range(count):
-                row = started[entry]
-                kind[row] = _kind(row, first_left, submit[row], now)
-    counts[ARRIVED], counts[ACTIVE], counts[NOW] = arrived, active, now
-    return bool(arrived >= rows and active == 0 and queued(state) == 0), profile
+    return cast(Callable[..., tuple[bool, Int64Array]], run_plan)
