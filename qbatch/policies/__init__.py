@@ -4,8 +4,10 @@ What lives here: pure functions of a view.  What must never come in: the engine,
 holds a queue of its own, what it must remember is the record that ``new_memory`` makes.
 
 To add a policy: a class with ``decide`` (see README, "A policy of your own") in a module here, an entry in
-``registry.POLICIES`` with its source and parameters, and a line in the contract suite's list
-(``tests/contract``), which finds it through the registry.
+``registry.POLICIES`` with its source and parameters, its line in the oracle comparison
+(``tests/replay/test_against_oracle.py``); the contract suite finds it through the registry.
+
+``qbatch.policies`` itself imports no kernel, so that listing policies does not load the compiler.
 """
 
 from qbatch.policies.registry import POLICIES, Entry, load_policy

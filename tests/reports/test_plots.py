@@ -162,6 +162,7 @@ def test_odd_results_are_drawn(tmp_path, case, kind):
     clock = Clock() if case in ("no length", "no user") else KTH_CLOCK
     schedule = by_hand(ODD[case].changed(clock=clock), ODD[case].submit)
     write_figure(draw(result(schedule), kind), tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").read_bytes().rstrip().endswith(b"</svg>")
 
 
 def test_suspended_jobs_may_hold_more_than_the_machine(tmp_path):
