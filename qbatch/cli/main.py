@@ -102,11 +102,13 @@ def run(arguments: list[str]) -> int:
         return 0 if error.code == 1 else int(error.code or 0)
     except BrokenPipeError:
         # Whoever read our output has closed it (head, less): that is no failure, but nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()
         return 0
     except MemoryError:
         return _say("out of memory; replay a part of the log with --first or --from and --to", 1)
     except OSError as error:
+        if error.filename is None:
+            _abandon_output()
         return _say(f"{error.filename or 'output'}: {error.strerror or error}", 4)
     except Exception as error:
         return _from_the_parser(error)
@@ -129,6 +131,11 @@ def _from_the_parser(error: Exception) -> int:
         wanted = text.split("'")[1] if "'" in text else ""
         text = f"there is no command {wanted!r}{suggestion(wanted, COMMANDS)} (see qbatch --help)"
     return _say(f"{text.rstrip('.')} (see {where} --help)" if "--help" not in text else text, 2, where)
+
+
+def _abandon_output() -> None:
+    """Let what is still buffered for stdout go nowhere, so that Python's own last flush does not fail as well."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _interrupted() -> int:
