@@ -95,7 +95,9 @@ def replay(
     else:
         _print(document)
     if audit and not quiet:
-        talk(f"audit: every invariant holds for {', '.join(each.policy for each in schedules)}")
+        talk(
+            f"audit: capacity, submissions, starts, ends and promises hold for {', '.join(each.policy for each in schedules)}"
+        )
 
 
 def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
