@@ -1,10 +1,24 @@
-"""Who may join the queue at all: what can never run is refused at submission, with the reason."""
+"""Who may join the queue at all: what can never run is refused at submission, with the reason.
+
+The same rule, asked of the open hosts only, says who has to be parked while hosts are closed.
+"""
 
 from __future__ import annotations
 
-from qbatch.model.job import Job
+import msgspec
+import numpy as np
+
+from qbatch.model.job import PACK, PLACINGS, SCATTER, ChunkRequest, Job
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
+from qbatch.planning.chunks import place_chunks, requested
+from qbatch.planning.kernels import chunks
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.shapes import Shapes
+
+_UNCOUNTED = 1 << 62
+_shapes_fit = live(chunks.shapes_fit)
 
 
 def refusal(machine: Machine, job: Job) -> Reason | None:
@@ -13,6 +27,10 @@ def refusal(machine: Machine, job: Job) -> Reason | None:
         return Reason("no-processors", "admission", f"asks for {job.procs} processors; ask for at least 1")
     if job.estimate < 0:
         return Reason("negative-estimate", "admission", f"its estimate of {job.estimate / 1e6:.15g} s is negative")
+    return _chunks_refusal(machine, job) if machine.chunked else _whole_refusal(machine, job)
+
+
+def _whole_refusal(machine: Machine, job: Job) -> Reason | None:
     where = "one host; the largest host has" if machine.single_host else "the machine;"
     if job.procs > machine.widest_job:
         return Reason(
@@ -32,3 +50,102 @@ def refusal(machine: Machine, job: Job) -> Reason | None:
             {"procs": job.procs, "memory": job.memory},
         )
     return None
+
+
+def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
+    """Return which chunk can never be placed, or that they cannot be placed together."""
+    if job.placing not in PLACINGS:
+        return Reason("bad-chunks", "admission", f"placing {job.placing!r} is none of {', '.join(PLACINGS)}")
+    request = requested(job)
+    if any(count < 1 or procs < 1 or memory < 0 for count, procs, memory in request):
+        return Reason(
+            "bad-chunks", "admission", "asks for a chunk without processors, or for less than no chunks or memory"
+        )
+    total, size = sum(count * procs for count, procs, _ in request), sum(count * memory for count, _, memory in request)
+    if job.chunks and (total, size) != (job.procs, job.memory):
+        text = f"its chunks are {total} processors and {size} bytes together, the job says {job.procs} and {job.memory}"
+        return Reason("bad-chunks", "admission", text, {"procs": total, "memory": size})
+    parts = [(total, size)] if job.placing == PACK else [(procs, memory) for _, procs, memory in request]
+    for procs, memory in parts:
+        reason = _part_refusal(machine, procs, memory)
+        if reason is not None:
+            return reason
+    if total > machine.procs:
+        text = f"needs {total} processors on the machine; {machine.procs} are there"
+        return Reason("too-wide", "admission", text, {"procs": total, "widest": machine.procs})
+    count, there = sum(count for count, _, _ in request), len(machine.hosts)
+    if job.placing == SCATTER and count > there:
+        text = f"needs {count} hosts for scattered chunks; there are {there}"
+        return Reason("too-many-hosts", "admission", text, {"hosts": count, "there": there})
+    return _together_refusal(machine, job)
+
+
+def _part_refusal(machine: Machine, procs: int, memory: int) -> Reason | None:
+    widest = max((host.cpus for host in machine.hosts), default=0)
+    if procs > widest:
+        text = f"needs {procs} processors on one host; the largest host has {widest}"
+        return Reason("too-wide", "admission", text, {"procs": procs, "widest": widest})
+    fitting = [host for host in machine.hosts if host.cpus >= procs]
+    if any(host.memory == 0 or host.memory >= memory for host in fitting):
+        return None
+    most = max(host.memory for host in fitting)
+    text = f"needs {procs} processors and {memory} bytes of memory on one host; no host has both"
+    return Reason("too-much-memory", "admission", text, {"procs": procs, "memory": memory, "most_memory": most})
+
+
+def _together_refusal(machine: Machine, job: Job) -> Reason | None:
+    """Say what is too much where each chunk alone would find a host of the empty machine."""
+    cpus, sizes = [host.cpus for host in machine.hosts], [host.memory for host in machine.hosts]
+    if place_chunks(machine, cpus, sizes, job):
+        return None
+    request = requested(job)
+    numbers = {"procs": job.procs, "memory": job.memory, "hosts": sum(count for count, _, _ in request)}
+    parts = " + ".join(
+        f"{count} of {procs} processors" + (f" and {memory} bytes" if memory else "")
+        for count, procs, memory in request
+    )
+    if job.placing == SCATTER:
+        text = f"needs a host for each scattered chunk ({parts}); too few of the {len(cpus)} hosts are large enough"
+        return Reason("too-many-hosts", "admission", text, numbers | {"there": len(cpus)})
+    bare = tuple(ChunkRequest(count, procs) for count, procs, _ in request)
+    code = "too-wide"
+    if place_chunks(machine, cpus, sizes, msgspec.structs.replace(job, chunks=bare)):
+        code = "too-much-memory"
+    text = f"its chunks ({parts}) each fit a host, but not all of them at once, placed in this order on the empty hosts"
+    return Reason(code, "admission", text, numbers)
+
+
+class Admission:
+    """Which jobs the hosts of a machine that are not closed could ever hold."""
+
+    def __init__(self, machine: Machine, closed: frozenset[int] = frozenset()) -> None:
+        hosts = tuple(host for place, host in enumerate(machine.hosts) if place not in closed)
+        self.machine = msgspec.structs.replace(machine, hosts=hosts)
+        self.widest = self.machine.widest_job
+        ordered = sorted(hosts, key=lambda host: -host.cpus)
+        self._widths = np.array([-host.cpus for host in ordered], np.int64)
+        memory = np.array([-1, *(host.memory or _UNCOUNTED for host in ordered)], np.int64)
+        # The most memory among the hosts that are at least as wide as each, in order of width.
+        self._memory = np.maximum.accumulate(memory)
+        self._counts_memory = self.machine.counts_memory
+
+    def holds(self, procs: Int64Array, memory: Int64Array) -> BoolArray:
+        """Tell which requests of processors and memory the hosts could hold, as :func:`refusal` would."""
+        fits: BoolArray = procs <= self.widest
+        if self._counts_memory:
+            fits &= memory <= self._memory[np.searchsorted(self._widths, -procs, side="right")]
+        return fits
+
+    def holds_chunks(self, shapes: Shapes, rows: Int64Array) -> BoolArray:
+        """Tell for which rows the hosts of a chunked machine could hold the chunks: jobs of one shape are alike."""
+        asked, inverse = np.unique(shapes.of[rows], return_inverse=True)
+        columns = [[host.cpus for host in self.machine.hosts], [host.memory for host in self.machine.hosts]]
+        hosts = np.array(columns * 2, np.int64).reshape(4, len(self.machine.hosts))
+        fit = np.empty(len(asked), np.int64)
+        _shapes_fit(shapes.heads, shapes.types, asked, hosts, np.empty_like(hosts[:2]), fit)
+        held: BoolArray = fit[inverse] == 1
+        return held
+
+    def refusal(self, job: Job) -> Reason | None:
+        """Return why these hosts can never hold a job, or None if they can."""
+        return refusal(self.machine, job)

@@ -6,6 +6,7 @@ loops, which bypass the engine's checks, can be audited as well.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from qbatch.engine.states import State
 from qbatch.model.actions import Promise, Start
 from qbatch.model.errors import AuditError
 from qbatch.model.record import NO_PROMISE, Schedule
+from qbatch.planning.chunks import divides
 
 if TYPE_CHECKING:
     from qbatch.engine.cluster import Cluster
@@ -28,6 +30,12 @@ class Watch:
         self.last: int | None = None
         self.starts: dict[int, int] = {}
         self.promised: dict[int, int] = {}
+
+    def resume(self, cluster: Cluster, now: int | None) -> None:
+        """Begin with a cluster that has a past."""
+        self.last = now
+        self.promised = dict(cluster.promises)
+        self.starts = {row: int(cluster.columns.started[row]) for row in (*cluster.running, *cluster.suspended)}
 
     def check(self, cluster: Cluster, done: Round) -> None:
         """Check everything that must hold after a round.
@@ -44,6 +52,7 @@ class Watch:
             yield f"time ran backwards from {self.last}"
         yield from self._capacity(cluster)
         yield from self._places(cluster)
+        yield from self._exclusive(cluster)
         for action in done.actions:
             if isinstance(action, Promise):
                 self.promised[action.row] = min(action.at, self.promised.get(action.row, action.at))
@@ -52,6 +61,13 @@ class Watch:
                 if action.row in self.starts:
                     yield f"job {number} was started twice"
                 self.starts[action.row] = done.at
+                for chunk in action.allocation:
+                    if chunk.host in cluster.withheld:
+                        yield f"job {number} was started on a closed host"
+                if cluster.machine.chunked and not divides(
+                    cluster.machine, action.allocation, cluster.jobs[action.row]
+                ):
+                    yield f"job {number} was not given the chunks that it asked for"
                 if done.at < cluster.jobs[action.row].submit:
                     yield f"job {number} was started before its submission"
                 is_late = done.at > self.promised.get(action.row, done.at)
@@ -69,6 +85,13 @@ class Watch:
             for chunk in run.allocation:
                 memory[chunk.host] += chunk.memory if run.holds_memory else 0
         for place, host in enumerate(cluster.machine.hosts):
+            if place in cluster.withheld:
+                withheld = (host.cpus - procs[place], host.memory - memory[place])
+                if cluster.free[place] or cluster.free_memory[place] or procs[place] > host.cpus:
+                    yield f"host {host.name} is closed and shows something free"
+                if cluster.withheld[place][0] != withheld[0] or (host.memory and cluster.withheld[place] != withheld):
+                    yield f"host {host.name} is closed and withholds {cluster.withheld[place]}, not {withheld}"
+                continue
             if procs[place] > host.cpus or procs[place] + cluster.free[place] != host.cpus:
                 yield f"host {host.name}: {procs[place]} of {host.cpus} processors used, {cluster.free[place]} free"
             if host.memory and memory[place] + cluster.free_memory[place] != host.memory:
@@ -76,12 +99,22 @@ class Watch:
             if host.memory and cluster.free_memory[place] < 0:
                 yield f"host {host.name}: memory is overcommitted"
 
+    def _exclusive(self, cluster: Cluster) -> Iterator[str]:
+        if not cluster.machine.chunked:
+            return
+        users = Counter(chunk.host for run in cluster.running.values() for chunk in run.allocation)
+        for row, run in cluster.running.items():
+            if cluster.jobs[row].is_exclusive and any(users[chunk.host] > 1 for chunk in run.allocation):
+                yield f"job {cluster.jobs[row].number} is not alone on its hosts"
+
     def _places(self, cluster: Cluster) -> Iterator[str]:
-        queue = cluster.queue.tolist()
-        if queue != sorted(set(queue)):
+        queue, parked = cluster.queue.tolist(), cluster.parked.rows.tolist()
+        if queue != sorted(set(queue)) or parked != sorted(set(parked)):
             yield "the queue is out of order or holds a job twice"
+        if set(queue) & set(parked):
+            yield "a job is parked and in the queue"
         expected = {
-            State.QUEUED: set(queue),
+            State.QUEUED: {*queue, *parked},
             State.RUNNING: set(cluster.running),
             State.SUSPENDED: set(cluster.suspended),
         }

@@ -10,6 +10,7 @@ from qbatch.engine.cluster import Cluster
 from qbatch.engine.states import TRANSITIONS, State
 from qbatch.model.actions import Action, Allocation, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
+from qbatch.planning.chunks import divides, requested
 
 
 def check(cluster: Cluster, action: Action, now: int) -> None:
@@ -28,6 +29,8 @@ def check(cluster: Cluster, action: Action, now: int) -> None:
         return
     if not 0 <= action.row < len(cluster.jobs):
         raise _refused(action, now, f"there is no row {action.row}")
+    if len(cluster.parked) and action.row in cluster.parked:
+        raise _refused(action, now, "the hosts that could hold it are closed")
     match action:
         case Start():
             _state(cluster, action, now, "start")
@@ -55,7 +58,7 @@ def _refused(action: Action, now: int, reason: str) -> DecisionError:
 def _state(cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject, now: int, cause: str) -> None:
     state = cluster.states[action.row]
     if (state, cause) not in TRANSITIONS:
-        raise _refused(action, now, f"job {cluster.jobs[action.row].number} is {state.value}")
+        raise _refused(action, now, f"row {action.row} is {state.value}")
 
 
 def _until(action: Start | Resume, now: int) -> None:
@@ -73,25 +76,47 @@ def _allocation(cluster: Cluster, action: Start, now: int, allocation: Allocatio
         raise _refused(action, now, "its chunks must be on different hosts of the machine")
     if machine.single_host and len(allocation) > 1:
         raise _refused(action, now, "a job must stay inside one host of this machine")
+    if machine.chunked:
+        _chunks(cluster, action, now, allocation)
+        return
     width = sum(chunk.procs for chunk in allocation)
     least, most = (job.min_procs or job.procs), (job.max_procs or job.procs)
     if not least <= width <= most or any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
         raise _refused(action, now, f"it allocates {width} processors, the job asks for {job.procs}")
+    _room_on_hosts(cluster, action, now, allocation)
+    counted = sum(chunk.memory for chunk in allocation)
+    if all(machine.hosts[host].memory for host in hosts) and counted < job.memory:
+        raise _refused(action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}")
+
+
+def _room_on_hosts(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
     for chunk in allocation:
-        host = machine.hosts[chunk.host]
+        host = cluster.machine.hosts[chunk.host]
+        if chunk.host in cluster.withheld:
+            raise _refused(action, now, f"host {host.name} is closed")
         if chunk.procs > cluster.free[chunk.host]:
             raise _refused(action, now, f"host {host.name} has {cluster.free[chunk.host]} processors free")
         if host.memory and chunk.memory > cluster.free_memory[chunk.host]:
             raise _refused(action, now, f"host {host.name} has {cluster.free_memory[chunk.host]} bytes free")
-    counted = sum(chunk.memory for chunk in allocation)
-    if all(machine.hosts[host].memory for host in hosts) and counted < job.memory:
-        raise _refused(action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}")
+
+
+def _chunks(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
+    job, machine = cluster.jobs[action.row], cluster.machine
+    if any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
+        raise _refused(action, now, "a part of it has no processors or less than no memory")
+    _room_on_hosts(cluster, action, now, allocation)
+    if not divides(machine, allocation, job):
+        parts = "+".join(f"{count}x{procs}p{memory}b" for count, procs, memory in requested(job))
+        whole = ", whole hosts" if job.is_exclusive else ""
+        raise _refused(action, now, f"the chunks of the job ({parts}, {job.placing}{whole}) do not fit into it")
 
 
 def _own_hosts(cluster: Cluster, action: Resume, now: int) -> None:
     run = cluster.suspended[action.row]
     for chunk in run.allocation:
         host = cluster.machine.hosts[chunk.host]
+        if chunk.host in cluster.withheld:
+            raise _refused(action, now, f"its own host {host.name} is closed")
         if chunk.procs > cluster.free[chunk.host]:
             raise _refused(action, now, f"its own host {host.name} has {cluster.free[chunk.host]} processors free")
         if host.memory and not run.holds_memory and chunk.memory > cluster.free_memory[chunk.host]:

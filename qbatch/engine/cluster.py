@@ -2,113 +2,96 @@
 
 Nothing outside this room holds a cluster; policies see a view of it.  Every method keeps the books of one fact;
 whether the fact may happen is checked before, in :mod:`qbatch.engine.checks`.
+
+A closed host shows nothing free: what is free there is *withheld*, and what its jobs give back is withheld too,
+until the host opens.  Waiting rows that the open hosts could never hold are *parked*, outside the queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from qbatch.engine.states import State
+from qbatch.engine.pieces import Pieces
+from qbatch.engine.rows import Rows, States
+from qbatch.engine.waiting import Waiting
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.planning.kernels.running import enter, leave
+from qbatch.planning.kernels import running
+from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.placement import place
+from qbatch.planning.shapes import ShapeBook
 from qbatch.planning.view import Columns, Run
 
-_COLUMNS = ("submit", "procs", "estimate", "memory", "started")
-
-
-class _Jobs(Sequence[Job]):
-    """The jobs by row, for looking only."""
-
-    def __init__(self, jobs: list[Job]) -> None:
-        self._get = jobs.__getitem__
-        self._length = jobs.__len__
-
-    def __getitem__(self, row: Any) -> Any:
-        return self._get(row)
-
-    def __len__(self) -> int:
-        return self._length()
+_enter = live(running.enter)
+_leave = live(running.leave)
 
 
 class Cluster:
-    """Queue, running and suspended jobs, free processors and memory by host, promises."""
+    """Queue, parked, running and suspended jobs, free processors and memory by host, promises."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.free = [host.cpus for host in machine.hosts]
         self.free_memory = [host.memory for host in machine.hosts]
-        self.jobs: list[Job] = []
-        self.jobs_view = _Jobs(self.jobs)
-        self.states: list[State] = []
-        self._queue = np.empty(64, np.int64)
-        self._head = self._tail = 0
+        self.withheld: dict[int, tuple[int, int]] = {}
+        self.rows = Rows()
+        self.waiting = Waiting()
+        self.parked = Waiting()
         self.running: dict[int, Run] = {}
         self.suspended: dict[int, Run] = {}
         self.until: dict[int, int] = {}
         self.promises: dict[int, int] = {}
         self._ends = np.empty(64, np.int64)
         self._amounts = np.empty(64, np.int64)
-        self._columns = {name: np.empty(64, np.int64) for name in _COLUMNS}
+        self._counted = 0
+        self.shapes = ShapeBook() if machine.chunked else None
+        self.pieces = Pieces() if machine.chunked else None
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """The jobs by row; of rows that were over before this round there is none."""
+        return self.rows.view
+
+    @property
+    def states(self) -> States:
+        """The states by row."""
+        return self.rows.states
 
     @property
     def columns(self) -> Columns:
         """The columns of all rows so far, read-only."""
-        rows = len(self.jobs)
-        views = [self._columns[name][:rows] for name in _COLUMNS]
-        for view in views:
-            view.flags.writeable = False
-        return Columns(*views)
+        return self.rows.columns
 
     @property
     def queue(self) -> Int64Array:
         """The waiting rows in order of sequence, read-only, until the next change."""
-        rows = self._queue[self._head : self._tail]
-        rows.flags.writeable = False
-        return rows
+        return self.waiting.rows
+
+    @property
+    def closed(self) -> frozenset[int]:
+        """The hosts that are closed."""
+        return frozenset(self.withheld)
 
     def running_arrays(self) -> tuple[Int64Array, Int64Array]:
-        """Return expected ends (ascending) and processors of the running jobs, read-only, until the next change."""
-        views = self._ends[: len(self.running)], self._amounts[: len(self.running)]
+        """Return expected ends (ascending) and processors of the running jobs, read-only, until the next change.
+
+        Processors on closed hosts are left out, and so is a job that has no others.
+        """
+        views = self._ends[: self._counted], self._amounts[: self._counted]
         for view in views:
             view.flags.writeable = False
         return views
 
-    def add_job(self, job: Job) -> int:
-        """Give a job the next row and queue it."""
-        row = job.row
-        if row == len(self._columns["submit"]):
-            self._columns = {name: np.concatenate([old, np.empty_like(old)]) for name, old in self._columns.items()}
-        values = (job.submit, job.procs, job.estimate, job.memory, -1)
-        for name, value in zip(_COLUMNS, values, strict=True):
-            self._columns[name][row] = value
-        self.jobs.append(job)
-        self.states.append(State.QUEUED)
-        if self._tail == len(self._queue):
-            waiting = self.queue
-            self._queue = np.empty(max(2 * len(waiting), 64), np.int64)
-            self._head, self._tail = 0, len(waiting)
-            self._queue[: self._tail] = waiting
-        self._queue[self._tail] = row
-        self._tail += 1
-        return row
-
     def leave_queue(self, row: int) -> None:
-        """Take a row out of the queue."""
-        head, tail = self._head, self._tail
-        place = head + int(np.searchsorted(self._queue[head:tail], row))
-        if place - head < tail - place:
-            self._queue[head + 1 : place + 1] = self._queue[head:place].copy()
-            self._head += 1
+        """Take a row out of the queue, or from among the parked ones."""
+        if len(self.parked) and row in self.parked:
+            self.parked.remove(row)
         else:
-            self._queue[place : tail - 1] = self._queue[place + 1 : tail].copy()
-            self._tail -= 1
+            self.waiting.remove(row)
 
     def place(self, job: Job) -> Allocation:
         """Return the default allocation of a job, empty if there is no room for it."""
@@ -117,35 +100,91 @@ class Cluster:
     def take(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
         """Take an allocation's processors and memory."""
         for chunk in allocation:
-            self.free[chunk.host] -= chunk.procs if procs else 0
-            self.free_memory[chunk.host] -= chunk.memory if memory else 0
+            self._book(chunk.host, -chunk.procs if procs else 0, -chunk.memory if memory else 0)
 
     def give_back(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
         """Give an allocation's processors and memory back."""
         for chunk in allocation:
-            self.free[chunk.host] += chunk.procs if procs else 0
-            self.free_memory[chunk.host] += chunk.memory if memory else 0
+            self._book(chunk.host, chunk.procs if procs else 0, chunk.memory if memory else 0)
+
+    def _book(self, host: int, procs: int, memory: int) -> None:
+        if host in self.withheld:
+            held = self.withheld[host]
+            self.withheld[host] = (held[0] + procs, held[1] + memory)
+        else:
+            self.free[host] += procs
+            self.free_memory[host] += memory
 
     def run(self, row: int, allocation: Allocation, now: int, done: int, until: int | None) -> None:
         """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
-        job = self.jobs[row]
-        width = sum(chunk.procs for chunk in allocation)
+        job = self.rows.job(row)
+        width = self._width(row, allocation)
         left = max(job.estimate * job.procs - done, 0)
         run = Run(row, allocation, now, now - (-left // width), done)
-        count = len(self.running)
-        if count == len(self._ends):
-            self._ends = np.concatenate([self._ends, np.empty_like(self._ends)])
-            self._amounts = np.concatenate([self._amounts, np.empty_like(self._amounts)])
-        enter(self._ends, self._amounts, count, run.expected_end, width)
+        self._enter(run)
+        if self.pieces is not None:
+            self.pieces.enter(run)
         self.running[row] = run
-        if self._columns["started"][row] < 0:
-            self._columns["started"][row] = now
+        started = self.rows.arrays["started"]
+        if started[row] < 0:
+            started[row] = now
         if until is not None:
             self.until[row] = until
 
     def stop(self, row: int, now: int) -> Run:
         """Take a job out of the running ones; return it with what it has done until ``now``."""
         run = self.running.pop(row)
-        leave(self._ends, self._amounts, len(self.running) + 1, run.expected_end, run.procs)
+        if self.pieces is not None:
+            self.pieces.leave(row)
+        amount = self._open_procs(run)
+        if amount:
+            _leave(self._ends, self._amounts, self._counted, run.expected_end, amount)
+            self._counted -= 1
         self.until.pop(row, None)
-        return run._replace(since=now, done=run.done + (now - run.since) * run.procs)
+        return run._replace(since=now, done=run.done + (now - run.since) * self._width(row, run.allocation))
+
+    def _width(self, row: int, allocation: Allocation) -> int:
+        """Return on how many processors a job works: one that takes whole hosts does not use all that it takes."""
+        job = self.rows.job(row)
+        return job.procs if job.is_exclusive and self.machine.chunked else sum(chunk.procs for chunk in allocation)
+
+    def _open_procs(self, run: Run) -> int:
+        return sum(chunk.procs for chunk in run.allocation if chunk.host not in self.withheld)
+
+    def _enter(self, run: Run) -> None:
+        amount = self._open_procs(run)
+        if not amount:
+            return
+        if self._counted == len(self._ends):
+            self._ends = np.concatenate([self._ends, np.empty_like(self._ends)])
+            self._amounts = np.concatenate([self._amounts, np.empty_like(self._amounts)])
+        _enter(self._ends, self._amounts, self._counted, run.expected_end, amount)
+        self._counted += 1
+
+    def set_closed(self, closed: Iterable[int]) -> None:
+        """Close these hosts and open all others."""
+        closed = frozenset(closed)
+        for host in sorted(self.closed - closed):
+            self.free[host], self.free_memory[host] = self.withheld.pop(host)
+        for host in sorted(closed - self.closed):
+            self.withheld[host] = (self.free[host], self.free_memory[host])
+            self.free[host] = self.free_memory[host] = 0
+        self._counted = 0
+        for run in self.running.values():
+            self._enter(run)
+
+    def restore_running(self, ends: Int64Array, amounts: Int64Array) -> None:
+        """Take over the sorted arrays of another cluster's running jobs."""
+        self._counted = len(ends)
+        space = np.empty(max(self._counted, 64) - self._counted, np.int64)
+        self._ends, self._amounts = np.concatenate([ends, space]), np.concatenate([amounts, space])
+        if self.pieces is not None and self.shapes is not None:
+            for run in self.running.values():
+                self.pieces.enter(run)
+            self.renew_shapes()
+
+    def renew_shapes(self) -> None:
+        """Forget the shapes of jobs that do not wait any more."""
+        if self.shapes is not None:
+            rows = (*self.waiting.rows.tolist(), *self.parked.rows.tolist())
+            self.shapes.renew([self.rows.job(row) for row in sorted(rows)])

@@ -1,8 +1,8 @@
 """The engine: events of one instant in, checked actions out.
 
 ``Engine.handle(at, events)`` is one round of design.md, "The meaning of one instant": completions and stops, by
-sequence; timers; arrivals, by (submit, number); one pass.  If the actions of the pass cause an event at the same
-instant, the driver calls ``handle`` again with the same ``at``.
+sequence; timers; what was taken back; hosts that close and open; arrivals, by (submit, number); one pass.  If the actions of the
+pass cause an event at the same instant, the driver calls ``handle`` again with the same ``at``.
 
 The engine never learns how long a job will run: the driver (an executor, or a replay's calendar) launches what
 ``Start`` and ``Resume`` say and tells of the end with ``Finished``.  It asks ``next_timer`` when to call without an
@@ -13,24 +13,50 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from qbatch.engine import audit, checks
-from qbatch.engine.admission import refusal
+from qbatch.engine import audit, checks, snapshot
+from qbatch.engine.admission import Admission
 from qbatch.engine.cluster import Cluster
 from qbatch.engine.round import Round
 from qbatch.engine.states import TRANSITIONS, State
 from qbatch.model.actions import Action, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError, QbatchError
-from qbatch.model.events import Event, Finished, Submitted, Withdrawn
+from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn, Woken
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
+from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.policy import Explaining, Policy, Remembering, name_of
 from qbatch.planning.view import View
+
+_BY_SEQUENCE = attrgetter("submit", "number")
+
+
+class _Happened:
+    """The events of one instant, sorted out by kind and each kind put in order."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        kinds: dict[type, list[Any]] = {}
+        events = list(events)
+        for event in events:
+            kinds.setdefault(type(event), []).append(event)
+        known = (Finished, Submitted, Withdrawn, Woken, HostClosed, HostOpened)
+        for kind in kinds:
+            if kind not in known:
+                raise DecisionError(f"{kinds[kind][0]!r} is no event")
+        self.finished = tuple(sorted(event.row for event in kinds.get(Finished, ())))
+        self.withdrawn = tuple(sorted(event.row for event in kinds.get(Withdrawn, ())))
+        self.hosts: list[HostClosed | HostOpened] = [*kinds.get(HostClosed, ()), *kinds.get(HostOpened, ())]
+        if len(self.hosts) > 1:
+            # Of a host that closes and opens at one instant, the last word holds.
+            self.hosts = [event for event in events if isinstance(event, HostClosed | HostOpened)]
+        self.jobs: list[Job] = sorted((event.job for event in kinds.get(Submitted, ())), key=_BY_SEQUENCE)
 
 
 class Engine:
@@ -47,8 +73,10 @@ class Engine:
         self.policy = policy
         self.now: int | None = None
         self._cluster = Cluster(machine)
+        self._admission = self._open_hosts = Admission(machine)
         self._memory = self._ask(lambda: policy.new_memory(machine)) if isinstance(policy, Remembering) else None
         self._wake_at: set[int] = set()
+        self._over: list[int] = []
         self._watch = audit.Watch() if is_audited else None
 
     def handle(self, at: int, events: Iterable[Event]) -> Round:
@@ -61,31 +89,43 @@ class Engine:
         if self.now is not None and at < self.now:
             raise DecisionError(f"time runs backwards: {at} after {self.now}")
         self.now = at
-        events = list(events)
-        finished = tuple(sorted(event.row for event in events if isinstance(event, Finished)))
-        for row in finished:
+        self._forget()
+        happened = _Happened(events)
+        cluster = self._cluster
+        for row in happened.finished:
             self._finish(row)
-        stopped = tuple(sorted(row for row, until in self._cluster.until.items() if until <= at))
+        stopped = tuple(sorted(row for row, until in cluster.until.items() if until <= at))
         for row in stopped:
             self._suspend(Suspend(row))
         self._wake_at = {wake for wake in self._wake_at if wake > at}
-        withdrawn = tuple(sorted(event.row for event in events if isinstance(event, Withdrawn)))
-        for row in withdrawn:
-            self._withdraw(row)
-        jobs = [event.job for event in events if isinstance(event, Submitted)]
-        arrived, refused = self._arrive(sorted(jobs, key=lambda job: (job.submit, job.number)))
-        only_arrivals = not (finished or stopped or withdrawn)
-        view = self._view(finished, withdrawn, arrived, only_arrivals)
+        withdrawn = tuple(row for row in happened.withdrawn if self._withdraw(row))
+        is_changed = self._close_and_open(happened.hosts)
+        parked, returned = self._park() if is_changed else ((), ())
+        arrived, refused, late = self._arrive(happened.jobs)
+        view = self._view(happened.finished, (*withdrawn, *parked), arrived)
+        only_arrivals = not (happened.finished or stopped or happened.withdrawn or is_changed)
+        view = view._replace(only_arrivals=only_arrivals, is_machine_changed=is_changed)
         actions = tuple(self._carry_out(action) for action in self._decisions(view))
-        promises = self._cluster.promises
+        promises = cluster.promises
         started = [action.row for action in actions if isinstance(action, Start)]
         broken = tuple(row for row in started if at > promises.get(row, at))
-        queue = self._cluster.queue
-        first_waiting = int(queue[0]) if len(queue) else None
-        result = Round(at, finished, stopped, arrived, refused, actions, broken, first_waiting)
+        if late:
+            arrived, parked = tuple(sorted((*arrived, *late))), (*parked, *late)
+        first = cluster.waiting.first()
+        result = Round(at, happened.finished, stopped, arrived, refused, actions, broken, first, parked, returned)
         if self._watch is not None:
-            self._watch.check(self._cluster, result)
+            self._watch.check(cluster, result)
         return result
+
+    @property
+    def closed(self) -> frozenset[int]:
+        """The hosts that are closed, by their places in ``machine.hosts``."""
+        return self._cluster.closed
+
+    @property
+    def parked(self) -> tuple[int, ...]:
+        """The waiting rows that only closed hosts could hold, in order of sequence."""
+        return tuple(self._cluster.parked.rows.tolist())
 
     def next_timer(self) -> int | None:
         """Return the next instant at which ``handle`` must be called even without an event, or None."""
@@ -94,7 +134,26 @@ class Engine:
 
     def view(self) -> View:
         """Return the state as it is now, as a policy would see it if nothing happened."""
-        return self._view((), (), (), False)
+        return self._view((), (), ())
+
+    def dump(self) -> bytes:
+        """Return everything that the engine knows, as bytes from which :meth:`load` makes an equal engine.
+
+        Raises:
+            InputError: if the policy keeps something in its memory that cannot be written down.
+        """
+        return snapshot.dump(self)
+
+    @classmethod
+    def load(cls, machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = False) -> Engine:
+        """Return the engine that was dumped: from here on it does to the bit what the other one would have done.
+
+        Raises:
+            InputError: if the bytes are damaged, or of another machine, policy or version.
+        """
+        engine = cls(machine, policy, is_audited=is_audited)
+        snapshot.restore(engine, data)
+        return engine
 
     def state_of(self, row: int) -> State:
         """Return the state of a job."""
@@ -109,6 +168,8 @@ class Engine:
         state = self._cluster.states[row]
         if state is not State.QUEUED:
             return Reason("not-waiting", "engine", f"the job is {state.value}")
+        if row in self._cluster.parked:
+            return self._parked_reason(row)
         view = self.view()
         if isinstance(self.policy, Explaining):
             reason: Reason = self._ask(lambda: self.policy.explain(view, row))  # type: ignore[attr-defined]
@@ -118,6 +179,13 @@ class Engine:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", who, text, {"procs": job.procs, "free": view.free_procs})
         return Reason("policy", who, f"{view.free_procs} processors are free, but {who} gave no start to it")
+
+    def _parked_reason(self, row: int) -> Reason:
+        closed = sorted(self._cluster.closed)
+        names = ", ".join(self.machine.hosts[host].name for host in closed)
+        why = self._open_hosts.refusal(self._cluster.jobs[row])
+        text = f"the open hosts could never hold it: {why.text if why else 'none is open'}; closed: {names}"
+        return Reason("hosts-closed", "engine", text, {**(why.numbers if why else {}), "closed": len(closed)})
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         """Ask the policy something; an error inside it is a defect of the policy, and is told with its place."""
@@ -141,16 +209,14 @@ class Engine:
                 raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action")
         return decisions
 
-    def _view(
-        self, finished: Sequence[int], withdrawn: Sequence[int], arrived: Sequence[int], only_arrivals: bool
-    ) -> View:
+    def _view(self, finished: Sequence[int], withdrawn: Sequence[int], arrived: Sequence[int]) -> View:
         cluster = self._cluster
         ends, amounts = cluster.running_arrays()
         return View(
             now=self.now or 0,
             machine=self.machine,
             columns=cluster.columns,
-            jobs=cluster.jobs_view,
+            jobs=cluster.jobs,
             queue=cluster.queue,
             free=tuple(cluster.free),
             free_memory=tuple(cluster.free_memory),
@@ -161,8 +227,12 @@ class Engine:
             finished=tuple(finished),
             withdrawn=tuple(withdrawn),
             arrived=tuple(arrived),
-            only_arrivals=only_arrivals,
+            only_arrivals=False,
             memory=self._memory,
+            closed=cluster.closed,
+            parked=cluster.parked.rows,
+            shapes=None if cluster.shapes is None else cluster.shapes.arrays,
+            pieces=None if cluster.pieces is None else cluster.pieces.array,
         )
 
     def _change(self, row: int, cause: str) -> None:
@@ -177,30 +247,93 @@ class Engine:
         self._change(row, "finished")
         run = self._cluster.stop(row, self.now or 0)
         self._cluster.give_back(run.allocation)
+        self._over.append(row)
 
-    def _withdraw(self, row: int) -> None:
+    def _forget(self) -> None:
+        """Drop the jobs that were over by the last round: policies could look at them then."""
+        for row in self._over:
+            self._cluster.rows.forget(row)
+            self._cluster.promises.pop(row, None)
+        self._over.clear()
+
+    def _withdraw(self, row: int) -> bool:
+        """Take a row back; tell whether a policy knows of it (it does not of one that is parked)."""
         cluster = self._cluster
         was = cluster.states[row] if 0 <= row < len(cluster.jobs) else None
         self._change(row, "withdrawn")
+        self._over.append(row)
         if was is State.QUEUED:
+            is_parked = row in cluster.parked
             cluster.leave_queue(row)
-        else:
-            run = cluster.suspended.pop(row)
-            cluster.give_back(run.allocation, procs=False, memory=run.holds_memory)
+            return not is_parked
+        run = cluster.suspended.pop(row)
+        cluster.give_back(run.allocation, procs=False, memory=run.holds_memory)
+        return True
 
-    def _arrive(self, jobs: list[Job]) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...]]:
-        cluster = self._cluster
-        arrived, refused = [], []
-        for job in jobs:
-            row = cluster.add_job(msgspec.structs.replace(job, row=len(cluster.jobs)))
-            reason = refusal(self.machine, job)
-            if reason is None:
-                arrived.append(row)
+    def _close_and_open(self, changes: Sequence[HostClosed | HostOpened]) -> bool:
+        """Close and open hosts; tell whether that changed which are closed."""
+        closed = set(self._cluster.closed)
+        for event in changes:
+            if not 0 <= event.host < len(self.machine.hosts):
+                raise DecisionError(f"there is no host {event.host} ({len(self.machine.hosts)} hosts)")
+            if isinstance(event, HostClosed):
+                closed.add(event.host)
             else:
-                self._change(row, "reject")
-                cluster.leave_queue(row)
-                refused.append((row, reason))
-        return tuple(arrived), tuple(refused)
+                closed.discard(event.host)
+        if closed == self._cluster.closed:
+            return False
+        self._cluster.set_closed(closed)
+        self._open_hosts = Admission(self.machine, self._cluster.closed)
+        return True
+
+    def _park(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Park who needs closed hosts, bring back who does not any more; return both."""
+        cluster = self._cluster
+        queue, parked = cluster.waiting.rows, cluster.parked.rows
+        leave, back = queue[~self._could_run(queue)], parked[self._could_run(parked)]
+        if len(leave) or len(back):
+            cluster.waiting.replace(np.union1d(np.setdiff1d(queue, leave, assume_unique=True), back))
+            cluster.parked.replace(np.union1d(np.setdiff1d(parked, back, assume_unique=True), leave))
+        return tuple(leave.tolist()), tuple(back.tolist())
+
+    def _could_run(self, rows: Int64Array) -> BoolArray:
+        return self._held_by(self._open_hosts, rows)
+
+    def _held_by(self, hosts: Admission, rows: Int64Array) -> BoolArray:
+        cluster = self._cluster
+        if cluster.shapes is not None:
+            return hosts.holds_chunks(cluster.shapes.arrays, rows)
+        return hosts.holds(cluster.columns.procs[rows], cluster.columns.memory[rows])
+
+    def _arrive(self, jobs: list[Job]) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
+        """Give rows to arrivals; return those that joined the queue, that were refused, that were parked."""
+        if not jobs:
+            return (), (), ()
+        cluster = self._cluster
+        first = len(cluster.rows)
+        replace = msgspec.structs.replace
+        jobs = [replace(job, row=row) for row, job in enumerate(jobs, first)]
+        cluster.rows.add(jobs)
+        if cluster.shapes is not None:
+            cluster.shapes.add(jobs)
+        rows = np.arange(first, first + len(jobs))
+        columns = cluster.columns
+        good = (columns.procs[first:] >= 1) & (columns.estimate[first:] >= 0) & self._held_by(self._admission, rows)
+        refused = []
+        for row in rows[~good].tolist():
+            reason = self._admission.refusal(cluster.jobs[row])
+            if reason is None:
+                raise DecisionError(f"admission refuses row {row} and does not know why")
+            self._change(row, "reject")
+            self._over.append(row)
+            refused.append((row, reason))
+        rows = rows[good]
+        could = self._could_run(rows) if cluster.withheld else np.ones(len(rows), np.bool_)
+        cluster.parked.append(rows[~could])
+        cluster.waiting.append(rows[could])
+        if cluster.shapes is not None and cluster.shapes.is_full():
+            cluster.renew_shapes()
+        return tuple(rows[could].tolist()), tuple(refused), tuple(rows[~could].tolist())
 
     def _carry_out(self, action: Action) -> Action:
         checks.check(self._cluster, action, self.now or 0)
@@ -216,6 +349,7 @@ class Engine:
             case Reject():
                 self._change(action.row, "reject")
                 self._cluster.leave_queue(action.row)
+                self._over.append(action.row)
             case Promise():
                 self._cluster.promises[action.row] = action.at
             case WakeAt():

@@ -11,10 +11,11 @@ from qbatch.model.reasons import Reason
 class Round(msgspec.Struct, frozen=True):
     """What one call of ``handle`` did.
 
-    ``arrived``: rows that joined the queue.  ``refused``: jobs that admission turned away, with the reasons.
+    ``arrived``: rows that admission took.  ``refused``: jobs that admission turned away, with the reasons.
     ``stopped``: rows that the engine suspended because their ``until`` had come.  ``actions``: what the policy
     did, as it was carried out (allocations filled in).  ``broken``: rows that started after their promise.
-    ``first_waiting``: the first row left waiting, or None.
+    ``first_waiting``: the first row left waiting, or None.  ``parked``: rows (arrivals too) that left the queue because
+    only closed hosts could hold them; ``returned``: parked rows that came back to their places in the queue.
     """
 
     at: int
@@ -25,3 +26,5 @@ class Round(msgspec.Struct, frozen=True):
     actions: tuple[Action, ...]
     broken: tuple[int, ...]
     first_waiting: int | None
+    parked: tuple[int, ...] = ()
+    returned: tuple[int, ...] = ()

@@ -7,7 +7,6 @@ codes are a promise (design.md, "What the outside sees"); nothing else in the pr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class QbatchError(Exception):
@@ -44,5 +43,7 @@ class AuditError(QbatchError):
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the nearest of the ``known`` names, or an empty string."""
+    from difflib import get_close_matches  # only who made a mistake waits for it
+
     near = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""What happens to the engine: past participles, each with the row of the job that it is about.
+"""What happens to the engine: past participles, each with the row of the job or the host that it is about.
 
 A *row* is the engine's number of a job: its rank in order of sequence.  Events carry no instant of their own:
 they are handed in together for the instant on which they fall.
@@ -11,8 +11,8 @@ import msgspec
 from qbatch.model.job import Job
 
 
-class Submitted(msgspec.Struct, frozen=True, tag=True):
-    """A job arrived; the engine gives it the next row."""
+class Submitted(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """A job arrived; the engine gives it the next row, whatever row it says."""
 
     job: Job
 
@@ -33,4 +33,17 @@ class Woken(msgspec.Struct, frozen=True, tag=True):
     """An instant came that a policy had asked for, or at which a run ``until`` was due to stop."""
 
 
-Event = Submitted | Finished | Withdrawn | Woken
+class HostClosed(msgspec.Struct, frozen=True, tag=True):
+    """Nothing more starts on a host (its place in ``Machine.hosts``); what runs there goes on."""
+
+    host: int
+
+
+class HostOpened(msgspec.Struct, frozen=True, tag=True):
+    """A closed host takes jobs again."""
+
+    host: int
+
+
+Event = Submitted | Finished | Withdrawn | Woken | HostClosed | HostOpened
+"""What can happen to the engine."""

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import msgspec
 
+FREE, PACK, SCATTER = PLACINGS = ("free", "pack", "scatter")
+"""How chunks are placed: they may share hosts, all go to one host, each goes to a host of its own."""
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+
+class ChunkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """``count`` equal parts of a job, each inside one host: processors, and bytes of memory."""
+
+    count: int
+    procs: int
+    memory: int = 0
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """What a submission says.  Times in microseconds, memory in bytes, -1 for an absent user, group or queue.
+
+    Written down it is an array, a million of them in a blink: a new field comes last, with a default.
 
     ``row`` is the engine's number of the job, its rank in order of sequence (-1 before the engine gave it one).
     ``procs`` is what a rigid job gets; a malleable one may be resized between ``min_procs`` and ``max_procs``
     (0: rigid).  ``deadline``: an instant, or None.
+
+    ``chunks`` (on a chunked machine) say what goes together: ``procs`` and ``memory`` are their sums then; without them
+    the job is ``procs`` chunks of one processor.  ``placing``: one of ``PLACINGS``.  ``is_exclusive``: it takes whole
+    hosts, with all that they have, and waits for hosts on which nobody else is.
     """
 
     row: int = -1
@@ -25,3 +42,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     group: int = -1
     queue: int = -1
     deadline: int | None = None
+    chunks: tuple[ChunkRequest, ...] = ()
+    placing: str = FREE
+    is_exclusive: bool = False

@@ -55,12 +55,14 @@ class Machine(msgspec.Struct, frozen=True):
     """Hosts in a fixed order, which breaks every tie between them.
 
     ``single_host``: a job must live inside one host.  On a machine of one host it makes no difference.
+    ``chunked``: a job is made of chunks, each of which lives inside one host, and memory counts on each host that has any.
     """
 
     hosts: tuple[Host, ...]
     single_host: bool = False
     classes: tuple[JobClass, ...] = ()
     name: str = ""
+    chunked: bool = False
 
     @property
     def procs(self) -> int:
@@ -70,7 +72,7 @@ class Machine(msgspec.Struct, frozen=True):
     @property
     def widest_job(self) -> int:
         """The most processors that one job can have."""
-        return max(host.cpus for host in self.hosts) if self.single_host else self.procs
+        return max((host.cpus for host in self.hosts), default=0) if self.single_host else self.procs
 
     @property
     def counts_memory(self) -> bool:
@@ -80,7 +82,7 @@ class Machine(msgspec.Struct, frozen=True):
     @property
     def is_one_pool(self) -> bool:
         """Whether the number of free processors alone decides what fits: one host, or jobs that span hosts."""
-        return not self.counts_memory and (len(self.hosts) == 1 or not self.single_host)
+        return not (self.chunked or self.counts_memory) and (len(self.hosts) == 1 or not self.single_host)
 
 
 def one_host(procs: int) -> Machine:

@@ -1,4 +1,7 @@
-"""Where a job goes when nobody says where: hosts in their order, and the first that fits where it may not span."""
+"""Where a job goes when nobody says where: hosts in their order, and the first that fits where it may not span.
+
+On a chunked machine its chunks go where :mod:`qbatch.planning.chunks` says.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from collections.abc import Sequence
 from qbatch.model.actions import Allocation, Chunk
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.planning.chunks import place_chunks
 
 
 def place(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
     """Return the default allocation of a job, empty if there is no room for it now."""
+    if machine.chunked:
+        return place_chunks(machine, free, free_memory, job)
     if machine.single_host or len(free) == 1:
         for host, spec in enumerate(machine.hosts):
             if free[host] >= job.procs and (not spec.memory or free_memory[host] >= job.memory):

@@ -16,6 +16,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.placement import Room
+from qbatch.planning.shapes import Shapes
 
 OVERDUE = 1_000_000
 """A job that outlives its estimate is taken to end this many microseconds from now, again and again."""
@@ -41,6 +42,10 @@ class Run(NamedTuple):
         return sum(chunk.procs for chunk in self.allocation)
 
 
+_NOBODY = np.empty(0, np.int64)
+_NOBODY.flags.writeable = False
+
+
 class Columns(NamedTuple):
     """What was asked for, as arrays with one entry a row (read-only): ``submit``, ``procs``, ``estimate`` and
     ``memory``; ``started`` is the first start, -1 before it."""
@@ -59,6 +64,14 @@ class View(NamedTuple):
     ``running`` and ``suspended``: by row.  ``ends`` and ``amounts``: expected ends of the running jobs, ascending,
     and their processors.  ``finished``, ``withdrawn`` and ``arrived``: rows, in this round; ``only_arrivals``:
     nothing but arrivals happened since the last pass.
+
+    A host of ``closed`` shows nothing free, and ``ends`` and ``amounts`` leave it out: what ends there gives nothing
+    back until it opens.  Rows that the open hosts could never hold are ``parked``: not in the queue, and named in
+    ``withdrawn`` in the round in which they left it.  ``is_machine_changed``: hosts were closed or opened in this
+    round; parked rows may have come back to their places in the queue, so that a plan is best made anew from it.
+
+    Only on a chunked machine: ``shapes`` are what the waiting jobs ask for, as arrays; ``pieces[5, n]`` the parts of
+    running jobs (expected end, host, processors, memory, when the run began; 0 processors: no part), in no order.
     """
 
     now: int
@@ -77,6 +90,11 @@ class View(NamedTuple):
     arrived: tuple[int, ...]
     only_arrivals: bool
     memory: Any
+    is_machine_changed: bool = False
+    closed: frozenset[int] = frozenset()
+    parked: Int64Array = _NOBODY
+    shapes: Shapes | None = None
+    pieces: Int64Array | None = None
 
     @property
     def waiting(self) -> Iterator[Job]:
@@ -88,14 +106,29 @@ class View(NamedTuple):
         """Free processors of all hosts."""
         return sum(self.free)
 
+    @property
+    def open_procs(self) -> int:
+        """Processors of all open hosts, free or not."""
+        return sum(host.cpus for place, host in enumerate(self.machine.hosts) if place not in self.closed)
+
     def room(self) -> Room:
         """Return what is free now, for a pass to take from: ``if room.take(job): yield Start(job.row)``."""
         return Room(self.machine, self.free, self.free_memory)
 
     @property
     def is_late(self) -> bool:
-        """Whether a running job has reached its estimate and is still there after the completions of this instant."""
-        return bool(len(self.ends) and self.ends[0] <= self.now)
+        """Whether a running job has reached its estimate and is still there after the completions of this instant.
+
+        One that started at this very instant, with nothing to do by its estimate, is not late yet.
+        """
+        return bool(len(self.ends) and self.ends[0] <= self.now) and any(
+            run.expected_end <= self.now and run.since < self.now and self.open_procs_of(run)
+            for run in self.running.values()
+        )
+
+    def open_procs_of(self, run: Run) -> int:
+        """Return how many processors of a run are on open hosts."""
+        return sum(chunk.procs for chunk in run.allocation if chunk.host not in self.closed)
 
     def expected_ends(self, space: int) -> tuple[Int64Array, Int64Array, int]:
         """Return copies of ``ends`` and ``amounts`` with ``space`` entries to spare, and how many are in use.
@@ -109,7 +142,9 @@ class View(NamedTuple):
         amounts[:count] = self.amounts
         late = int(np.searchsorted(self.ends, self.now, side="right"))
         if late:
-            ends[:late] = self.now + OVERDUE
+            runs = [run for run in self.running.values() if run.expected_end <= self.now and self.open_procs_of(run)]
+            ends[:late] = [self.expected_end(run) for run in runs]
+            amounts[:late] = [self.open_procs_of(run) for run in runs]
             order = np.argsort(ends[:count], kind="stable")
             ends[:count] = ends[:count][order]
             amounts[:count] = amounts[:count][order]
@@ -117,4 +152,23 @@ class View(NamedTuple):
 
     def expected_end(self, run: Run) -> int:
         """Return when a running job ends by its estimate; an overdue one ends ``OVERDUE`` from now."""
-        return run.expected_end if run.expected_end > self.now else self.now + OVERDUE
+        is_overdue = run.expected_end <= self.now and run.since < self.now
+        return self.now + OVERDUE if is_overdue else run.expected_end
+
+    def pieces_with(self, space: int) -> tuple[Int64Array, int]:
+        """Return the parts of running jobs on open hosts in order of expected end, as the kernels take them.
+
+        With ``space`` entries to spare, and how many are in use; overdue ones end ``OVERDUE`` from now.
+        """
+        assert self.pieces is not None
+        pieces = self.pieces[:, self.pieces[2] > 0]
+        if self.closed:
+            pieces = pieces[:, ~np.isin(pieces[1], list(self.closed))]
+        ends = pieces[0]
+        ends = np.where((ends <= self.now) & (pieces[4] < self.now), self.now + OVERDUE, ends)
+        count = len(ends)
+        found = np.empty((4, count + space), np.int64)
+        found[:, :count] = pieces[:4]
+        found[0, :count] = ends
+        found[:, :count] = found[:, :count][:, np.argsort(ends, kind="stable")]
+        return found, count

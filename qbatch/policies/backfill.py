@@ -6,7 +6,8 @@ EASY, more is a hybrid, all is conservative backfilling from scratch.
 
 On a machine where the number of free processors alone decides what fits, a pass is one compiled kernel.  On a
 machine of several hosts that a job cannot span, or that counts memory, the same scan runs over a profile of each
-host; it starts a job on the host with the fewest free processors, then in host order (spec/papers.md 3.7).
+host; it starts a job on the host with the fewest free processors, then in host order (spec/papers.md 3.7).  On a
+chunked machine reservations are made on hosts (:mod:`qbatch.policies.chunked`).
 """
 
 from __future__ import annotations
@@ -18,16 +19,25 @@ import numpy as np
 from qbatch.model.actions import Action, Chunk, Start
 from qbatch.model.job import Job
 from qbatch.model.reasons import COULD_START, Reason
+from qbatch.planning.chunks import requested
 from qbatch.planning.hosts import HostProfiles
-from qbatch.planning.kernels.order import ordered
+from qbatch.planning.kernels import order as sorting
+from qbatch.planning.kernels import passes, plan, profile
+from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.orders import FCFS as BY_SUBMISSION
 from qbatch.planning.kernels.orders import ORDERS
-from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
-from qbatch.planning.kernels.plan import booked
-from qbatch.planning.kernels.profile import FOREVER, new_profile
+from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import PassLoop
 from qbatch.planning.view import View
+from qbatch.policies.chunked import grid_pass, kernel_pass
+
+_ordered = live(sorting.ordered)
+_fcfs_pass = live(passes.fcfs_pass)
+_easy_pass = live(passes.easy_pass)
+_hybrid_pass = live(passes.hybrid_pass)
+_new_profile = live(profile.new_profile)
+_booked = live(plan.booked)
 
 ALL = 1_000_000
 """A depth deeper than any queue."""
@@ -54,6 +64,10 @@ class Backfill:
         waiting = self._in_order(view)
         if view.machine.is_one_pool:
             return [Start(row) for row in self._kernel_pass(view, waiting)]
+        if view.machine.chunked:
+            if self.which == "hybrid":
+                return list(grid_pass(view, waiting, self.depth))
+            return kernel_pass(view, waiting, is_easy=self.which == "easy")[0]
         return list(self._hosts_pass(view, waiting))
 
     def _in_order(self, view: View) -> Int64Array:
@@ -61,7 +75,7 @@ class Backfill:
         if order == BY_SUBMISSION:
             return view.queue
         columns = view.columns
-        found: Int64Array = ordered(order, view.now, view.queue, 0, len(view.queue), columns.submit, columns.estimate)
+        found: Int64Array = _ordered(order, view.now, view.queue, 0, len(view.queue), columns.submit, columns.estimate)
         return found
 
     def _kernel_pass(self, view: View, waiting: Int64Array) -> list[int]:
@@ -71,21 +85,23 @@ class Backfill:
         started = np.empty(space, np.int64)
         common = (columns.procs, columns.estimate)
         if self.which == "fcfs":
-            count = fcfs_pass(view.now, waiting, 0, end, *common, view.free_procs, ends, amounts, running, started)
+            count = _fcfs_pass(view.now, waiting, 0, end, *common, view.free_procs, ends, amounts, running, started)
         elif self.which == "easy":
             is_static = ORDERS[self.order] == BY_SUBMISSION
             new = end - len(view.arrived) if view.only_arrivals and is_static and not view.is_late else 0
-            count = easy_pass(view.now, waiting, 0, end, new, *common, view.free_procs, ends, amounts, running, started)
+            count = _easy_pass(
+                view.now, waiting, 0, end, new, *common, view.free_procs, ends, amounts, running, started
+            )
         else:
-            profile = new_profile(0, view.now, 4 * (running + space + min(self.depth, end)) + 16)
-            count = hybrid_pass(
+            scratch = _new_profile(0, view.now, 4 * (running + space + min(self.depth, end)) + 16)
+            count = _hybrid_pass(
                 view.now,
                 waiting,
                 0,
                 end,
                 self.depth,
                 *common,
-                profile,
+                scratch,
                 view.free_procs,
                 ends,
                 amounts,
@@ -113,7 +129,8 @@ class Backfill:
                 return
             elif reserved < self.depth:
                 start, host = earliest_host(view, profiles, job, free)
-                profiles.reserve(host, start, start + booked(job.estimate), job.procs, job.memory)
+                if start < FOREVER:
+                    profiles.reserve(host, start, start + _booked(job.estimate), job.procs, job.memory)
                 reserved += 1
 
     def explain(self, view: View, row: int) -> Reason:
@@ -121,7 +138,7 @@ class Backfill:
         job = view.jobs[row]
         waiting = self._in_order(view).tolist()
         ahead = waiting[: waiting.index(row)]
-        if view.machine.is_one_pool and job.procs > view.free_procs:
+        if job.procs > view.free_procs and (view.machine.is_one_pool or view.machine.chunked):
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return self._no("processors", text, {"procs": job.procs, "free": view.free_procs})
         would_start = {action.row for action in self.decide(view) if isinstance(action, Start)}
@@ -133,6 +150,8 @@ class Backfill:
             return self._no("order", text, {"procs": head.procs, "free": view.free_procs}, (ahead[0],))
         if view.machine.is_one_pool and ahead:
             return self._held_back(view, job, ahead[0])
+        if view.machine.chunked:
+            return self._chunks_wait(view, job, ahead)
         text = f"no host has {job.procs} processors and {job.memory} bytes free for its {job.estimate / 1e6:.15g} s"
         return self._no("host", text, {"procs": job.procs, "memory": job.memory})
 
@@ -156,8 +175,31 @@ class Backfill:
             text = f"would delay one of the first {self.depth} jobs in the queue, which have reservations"
         return self._no("reservation", text, numbers, (head_row,))
 
+    def _chunks_wait(self, view: View, job: Job, ahead: list[int]) -> Reason:
+        numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
+        if not ahead or not view.room().take(job):
+            parts = " + ".join(_part(*part) for part in requested(job))
+            whole = " on whole hosts" if job.is_exclusive else ""
+            text = f"its chunks ({parts}, {job.placing}{whole}) do not fit what the open hosts have free"
+            return self._no("hosts", text, {**numbers, "most_free": max(view.free)})
+        head = view.jobs[ahead[0]]
+        if self.which != "easy":
+            text = f"would delay one of the first {self.depth} jobs in the queue, which have reservations"
+            return self._no("reservation", text, numbers, (ahead[0],))
+        shadow = kernel_pass(view, self._in_order(view), is_easy=True)[1]
+        text = (
+            f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would run until "
+            f"{(view.now + job.estimate) / 1e6:.15g} s on hosts that this job needs then"
+        )
+        numbers |= {"shadow": shadow, "expected_end": view.now + job.estimate}
+        return self._no("reservation", text, numbers, (ahead[0],))
+
     def _no(self, code: str, text: str, numbers: dict[str, int], blocked_by: tuple[int, ...] = ()) -> Reason:
         return Reason(code, self.name, text, numbers, blocked_by)
+
+
+def _part(count: int, procs: int, memory: int) -> str:
+    return f"{count}x{procs} processors" + (f" and {memory} bytes" if memory else "")
 
 
 def _start_host(view: View, profiles: HostProfiles, job: Job, free: list[int], free_memory: list[int]) -> int | None:
@@ -174,7 +216,7 @@ def _start_host(view: View, profiles: HostProfiles, job: Job, free: list[int], f
 
 def earliest_host(view: View, profiles: HostProfiles, job: Job, free: list[int]) -> tuple[int, int]:
     """Return the earliest start over the hosts and its host; ties: fewest free processors now, then host order."""
-    duration = booked(job.estimate)
+    duration = _booked(job.estimate)
     best = (FOREVER, FOREVER, 0)
     for host, spec in enumerate(view.machine.hosts):
         if job.procs <= spec.cpus and (not spec.memory or job.memory <= spec.memory):

@@ -8,7 +8,8 @@ ends before its estimate:
 * ``none``: the plan stays; only later arrivals use the holes;
 * ``scratch``: all reservations are forgotten and made anew in order of arrival, which breaks promises (Fig. 4).
 
-Every job is promised its planned start; the promise only moves earlier.
+Every job is promised its planned start; the promise only moves earlier.  When hosts close or open, the plan is made
+anew in order of the queue: that may put a start behind its promise, which stays told, and the engine records it.
 """
 
 from __future__ import annotations
@@ -17,15 +18,23 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from qbatch.model.actions import Action, Chunk, Promise, Start, WakeAt
+from qbatch.model.actions import Action, Promise, Start, WakeAt
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import COULD_START, Reason
-from qbatch.planning.hosts import HostProfiles
-from qbatch.planning.kernels import plan
-from qbatch.planning.kernels.profile import FOREVER, add, forget_before, grown, has_room, new_profile
+from qbatch.planning.kernels import plan as plan_kernels
+from qbatch.planning.kernels import profile as profile_kernels
+from qbatch.planning.kernels.live import live, live_module
+from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.policy import PlanLoop
 from qbatch.planning.view import View
-from qbatch.policies.backfill import earliest_host
+from qbatch.policies.host_plan import ChunkPlan, HostPlan
+
+plan = live_module(plan_kernels)
+add = live(profile_kernels.add)
+forget_before = live(profile_kernels.forget_before)
+grown = live(profile_kernels.grown)
+has_room = live(profile_kernels.has_room)
+new_profile = live(profile_kernels.new_profile)
 
 
 class Conservative:
@@ -37,15 +46,20 @@ class Conservative:
         self.loop = PlanLoop(compress)
 
     def new_memory(self, machine: Machine) -> PoolPlan | HostPlan:
-        """Return an empty plan: arrays for one pool of processors, a dictionary for hosts that a job cannot span."""
-        return PoolPlan(machine.procs) if machine.is_one_pool else HostPlan()
+        """Return an empty plan: arrays for one pool of processors, a dictionary where hosts matter."""
+        if machine.is_one_pool:
+            return PoolPlan(machine.procs)
+        return ChunkPlan() if machine.chunked else HostPlan()
 
     def decide(self, view: View) -> Iterable[Action]:
         """Give back what ended, compress, place arrivals, start what is due."""
         memory: PoolPlan | HostPlan = view.memory
         memory.follow(view)
         ended_early = any(_ended_early(view, row) for row in view.finished)
-        if view.is_late or memory.was_late:
+        if view.is_machine_changed:
+            memory.rebuild(view)
+            memory.was_late = view.is_late
+        elif view.is_late or memory.was_late:
             memory.start_over(view)
             memory.was_late = view.is_late
         elif ended_early or view.withdrawn:
@@ -85,15 +99,16 @@ class PoolPlan:
         self.procs = procs
         self.was_late = False
         self.told = np.full(64, FOREVER, np.int64)
-        self.queue = np.empty((64, plan.QUEUE_COLUMNS), np.int64)
-        self.shapes = np.empty((64, plan.SHAPE_COLUMNS), np.int64)
+        self.queue = np.zeros((64, plan.QUEUE_COLUMNS), np.int64)
+        self.shapes = np.zeros((64, plan.SHAPE_COLUMNS), np.int64)
         self.table = np.full(plan.table_size(64), -1, np.int64)
         self.place = np.full(64, plan.NOBODY, np.int64)
-        self.starts = np.empty((256, 2), np.int64)
-        self.released = np.empty((plan.RELEASES, 2), np.int64)
+        self.starts = np.zeros((256, 2), np.int64)
+        self.released = np.zeros((plan.RELEASES, 2), np.int64)
         self.state = np.zeros(plan.STATE, np.int64)
         self.profile = new_profile(procs, 0, 64)
         self.is_begun = False
+        self.partly: dict[int, int] = {}
 
     def _room(self) -> None:
         if not has_room(self.profile, 4):
@@ -102,14 +117,15 @@ class PoolPlan:
     def follow(self, view: View) -> None:
         """Bring the profile up to date with what ended and what was taken back."""
         if not self.is_begun:
-            self.profile = new_profile(self.procs, view.now, 64)
+            self.profile = new_profile(view.free_procs, view.now, 64)
             self.is_begun = True
         forget_before(self.profile, view.now)
         for row in view.finished:
             self._room()
             job = view.jobs[row]
             end = int(view.columns.started[row]) + plan.booked(job.estimate)
-            plan.release(self.released, self.state, self.profile, view.now, end, job.procs)
+            amount = self.partly.pop(row, job.procs)
+            plan.release(self.released, self.state, self.profile, view.now, end, amount)
         for row in view.withdrawn:
             if 0 <= row < len(self.place) and self.place[row] >= 0:
                 self._room()
@@ -120,12 +136,30 @@ class PoolPlan:
 
     def start_over(self, view: View) -> None:
         """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
-        ends, amounts, count = view.expected_ends(0)
-        self.profile = new_profile(view.free_procs, view.now, 4 * (count + int(plan.queued(self.state))) + 64)
-        for end, amount in zip(ends.tolist(), amounts.tolist(), strict=True):
+        self._empty_profile(view)
+        self.profile = plan.place_anew(self.queue, self.place, self.starts, self.state, self.profile, view.now)
+
+    def rebuild(self, view: View) -> None:
+        """Make the plan anew for another machine, from what runs on its open hosts and from the queue."""
+        self._empty_profile(view)
+        self.state[:] = 0
+        self.place[:] = plan.NOBODY
+        self.table[:] = -1
+        arrived = set(view.arrived)
+        self._enqueue(view, [row for row in view.queue.tolist() if row not in arrived])
+
+    def _empty_profile(self, view: View) -> None:
+        """Make the profile that of the running jobs, which stay for what they booked or longer."""
+        self.profile = new_profile(view.free_procs, view.now, 64)
+        self.partly.clear()
+        for row, run in view.running.items():
+            amount = view.open_procs_of(run)
+            if amount < run.procs:
+                self.partly[row] = amount
+            self._room()
+            end = max(view.expected_end(run), run.since + plan.booked(view.jobs[row].estimate))
             add(self.profile, end, FOREVER, amount)
         self.state[plan.RELEASED] = 0
-        self.profile = plan.place_anew(self.queue, self.place, self.starts, self.state, self.profile, view.now)
 
     def compress(self, how: str, view: View) -> None:
         """Move reservations earlier, in the given way."""
@@ -139,7 +173,10 @@ class PoolPlan:
 
     def arrive(self, view: View) -> None:
         """Give each arrival the earliest reservation."""
-        for row in view.arrived:
+        self._enqueue(view, view.arrived)
+
+    def _enqueue(self, view: View, rows: Iterable[int]) -> None:
+        for row in rows:
             self._room()
             self._grow(row)
             job = view.jobs[row]
@@ -152,10 +189,10 @@ class PoolPlan:
             self.place = np.concatenate([self.place, np.full(more, plan.NOBODY, np.int64)])
             self.told = np.concatenate([self.told, np.full(more, FOREVER, np.int64)])
         if self.state[plan.QUEUED] == len(self.queue):
-            self.queue = np.concatenate([self.queue, np.empty_like(self.queue)])
-            self.starts = np.concatenate([self.starts, np.empty_like(self.starts)])
+            self.queue = np.concatenate([self.queue, np.zeros_like(self.queue)])
+            self.starts = np.concatenate([self.starts, np.zeros_like(self.starts)])
         if self.state[plan.SHAPES] == len(self.shapes):
-            self.shapes = np.concatenate([self.shapes, np.empty_like(self.shapes)])
+            self.shapes = np.concatenate([self.shapes, np.zeros_like(self.shapes)])
             self.table = plan.rehashed(self.shapes, int(self.state[plan.SHAPES]))
 
     def news(self) -> list[tuple[int, int]]:
@@ -182,87 +219,3 @@ class PoolPlan:
     def planned_start(self, row: int) -> int:
         """Return the planned start of a waiting row."""
         return int(self.queue[self.place[row], plan.START])
-
-
-class HostPlan:
-    """The plan for hosts that a job cannot span: planned (start, host) of each waiting row, in order of arrival."""
-
-    def __init__(self) -> None:
-        self.was_late = False
-        self.told: dict[int, int] = {}
-        self.plan: dict[int, tuple[int, int]] = {}
-
-    def follow(self, view: View) -> None:
-        """Forget what was taken back; the profiles are made anew for each use."""
-        for row in view.withdrawn:
-            self.plan.pop(row, None)
-            self.told.pop(row, None)
-
-    def start_over(self, view: View) -> None:
-        """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
-        self.compress("scratch", view)
-
-    def _profiles(self, view: View) -> HostProfiles:
-        profiles = HostProfiles(view)
-        for row in view.running:
-            # A booking is at least a second, and a zero estimate is still there.
-            run, job = view.running[row], view.jobs[row]
-            end = run.since + plan.booked(job.estimate)
-            for chunk in run.allocation:
-                profiles.reserve(chunk.host, view.expected_end(run), end, chunk.procs, chunk.memory)
-        return profiles
-
-    def _book(self, profiles: HostProfiles, view: View, row: int, sign: int) -> None:
-        job, (start, host) = view.jobs[row], self.plan[row]
-        profiles.reserve(host, start, start + plan.booked(job.estimate), sign * job.procs, sign * job.memory)
-
-    def compress(self, how: str, view: View) -> None:
-        """Move reservations earlier, in the given way."""
-        if how == "none":
-            return
-        profiles = self._profiles(view)
-        order = list(self.plan) if how != "start" else sorted(self.plan, key=lambda row: (self.plan[row][0], row))
-        if how != "scratch":
-            for row in order:
-                self._book(profiles, view, row, 1)
-        for row in order:
-            if how != "scratch":
-                self._book(profiles, view, row, -1)
-            found = earliest_host(view, profiles, view.jobs[row], list(view.free))
-            if how == "scratch" or found[0] < self.plan[row][0]:
-                self.plan[row] = found
-            self._book(profiles, view, row, 1)
-
-    def arrive(self, view: View) -> None:
-        """Give each arrival the earliest reservation."""
-        if not view.arrived:
-            return
-        profiles = self._profiles(view)
-        for row in self.plan:
-            self._book(profiles, view, row, 1)
-        for row in view.arrived:
-            self.plan[row] = earliest_host(view, profiles, view.jobs[row], list(view.free))
-            self._book(profiles, view, row, 1)
-
-    def news(self) -> list[tuple[int, int]]:
-        """Return the rows whose planned start is earlier than they were told, and note that they were told."""
-        news = [(row, start) for row, (start, _) in self.plan.items() if start < self.told.get(row, FOREVER)]
-        self.told.update(news)
-        return news
-
-    def take_due(self, view: View) -> list[Start]:
-        """Take the rows whose time has come out of the plan."""
-        due = []
-        for row in [row for row, (start, _) in self.plan.items() if start <= view.now]:
-            job, host = view.jobs[row], self.plan.pop(row)[1]
-            memory = job.memory if view.machine.hosts[host].memory else 0
-            due.append(Start(row, (Chunk(host, job.procs, memory),)))
-        return due
-
-    def next_start(self) -> int | None:
-        """Return the earliest planned start, or None."""
-        return min((start for start, _ in self.plan.values()), default=None)
-
-    def planned_start(self, row: int) -> int:
-        """Return the planned start of a waiting row."""
-        return self.plan[row][0]

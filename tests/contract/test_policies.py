@@ -21,6 +21,7 @@ MACHINES = {
     "spanned hosts": Machine((Host("a", 3), Host("b", 4), Host("c", 1))),
     "hosts with memory": Machine((Host("a", 8, 1000), Host("b", 4, 3000)), single_host=True),
     "one host with memory": Machine((Host("a", 8, 1000),)),
+    "chunks": Machine((Host("a", 8, 1000), Host("b", 4, 3000), Host("c", 2)), chunked=True),
 }
 
 
@@ -46,7 +47,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def cases(machine: Machine, count: int):
     for seed in range(count):
         rng = random.Random(seed)
-        jobs = random_jobs(rng, rng.randint(1, 18), machine.widest_job)
+        widest = max(host.cpus for host in machine.hosts) if machine.chunked else machine.widest_job
+        jobs = random_jobs(rng, rng.randint(1, 18), widest)
         most = max(host.memory for host in machine.hosts)
         # Only hosts wide enough for the job count, so that every job can run somewhere.
         memory = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.plan import booked
-from qbatch.planning.kernels.profile import FREE, TIME, add, earliest, fits, reset
+from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, earliest, fits, reset
 from qbatch.planning.kernels.running import enter
 from qbatch.planning.kernels.types import Int64Array
 
@@ -81,6 +81,11 @@ def easy_pass(
     shadow = now
     place = 0
     while available < wanted:
+        if place == running + count:
+            # By what runs it never fits: nothing that starts now can delay it.
+            shadow = FOREVER
+            available = wanted + free
+            break
         shadow = ends[place]
         while place < running + count and ends[place] == shadow:
             available += amounts[place]

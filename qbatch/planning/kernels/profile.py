@@ -33,7 +33,7 @@ TIME, FREE = 0, 1
 @allocating_kernel
 def new_profile(amount: int, origin: int, space: int) -> Int64Array:
     """Return a profile with ``amount`` free from ``origin`` on for ever, and space for ``space`` segments."""
-    profile = np.empty((2, max(space, 16)), np.int64)
+    profile = np.zeros((2, max(space, 16)), np.int64)
     reset(profile, amount, origin)
     return profile
 
@@ -55,7 +55,7 @@ def has_room(profile: Int64Array, additions: int) -> bool:
 @allocating_kernel
 def grown(profile: Int64Array) -> Int64Array:
     """Return the same profile with twice the space."""
-    bigger = np.empty((2, 2 * profile.shape[1]), np.int64)
+    bigger = np.zeros((2, 2 * profile.shape[1]), np.int64)
     for segment in range(profile[0, 0] + 1):
         bigger[TIME, segment] = profile[TIME, segment]
         bigger[FREE, segment] = profile[FREE, segment]

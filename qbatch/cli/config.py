@@ -1,0 +1,74 @@
+"""``qbatch config check|show|keys``: the configuration file, checked, shown with origins, explained."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+import typer
+
+from qbatch.cli.console import print_table, talk
+from qbatch.wire import paths
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Check, show and explain the configuration."
+)
+_FILE = typer.Option(None, "--config", help="The file, instead of the usual one.")
+
+
+@app.command("check")
+def check(config: Path | None = _FILE) -> None:
+    """Check a configuration file: every key, every value, and whether it fits together."""
+    from qbatch.daemon.config import read_config
+
+    path = config or paths.config_path()
+    settings = read_config(path)
+    hosts = sum(len(pool.hosts) for pool in settings.pools)
+    talk(f"{path}: ok, {len(settings.queues)} queues, {hosts} hosts in {len(settings.pools)} pools")
+
+
+@app.command("show")
+def show(
+    config: Path | None = _FILE,
+    origin: bool = typer.Option(False, "--origin", help="Say of each value where it comes from."),
+) -> None:
+    """Print the configuration that a daemon would have, as TOML."""
+    from qbatch.daemon.config import as_toml, default_settings, read_config
+
+    path = config or paths.config_path()
+    exists = path.exists() or config is not None
+    settings = read_config(path) if exists else default_settings()
+    text = as_toml(settings)
+    if origin:
+        written = tomllib.loads(path.read_text(encoding="utf-8")) if exists else {}
+        text = _with_origins(text, written, str(path))
+    sys.stdout.write(text)
+
+
+def _with_origins(text: str, written: dict[str, object], source: str) -> str:
+    lines = []
+    table, place = "", {"pool": -1, "queue": -1}
+    for line in text.splitlines():
+        if line.startswith("[["):
+            table = line.strip("[]")
+            place[table] += 1
+        name = line.partition(" = ")[0]
+        if " = " in line:
+            entries = written.get(table, []) if table else []
+            inside = (
+                entries[place[table]] if table and isinstance(entries, list) and place[table] < len(entries) else {}
+            )
+            is_written = name in inside if table else name in written
+            line = f"{line}  # {source if is_written else 'default'}"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+@app.command("keys")
+def keys() -> None:
+    """List every key with its default and its meaning."""
+    from qbatch.daemon.config import KEYS
+
+    rows = [[f"[[{key.table}]]" if key.table else "top", key.name, key.default, key.meaning] for key in KEYS]
+    print_table("", ["table", "key", "default", "meaning"], rows, left=4)

@@ -1,0 +1,130 @@
+"""``qbatch delete|hold|release|rerun|move|signal|queue|host``: what is done to jobs, queues and hosts."""
+
+from __future__ import annotations
+
+import typer
+
+from qbatch.cli.daemon_answers import ask, print_json, report_outcomes
+from qbatch.client import Session
+from qbatch.model.errors import UsageError
+from qbatch.wire import requests
+from qbatch.wire.records import Outcomes
+from qbatch.wire.requests import JobStatus, Request
+
+_IDENTIFIERS = typer.Argument(None, metavar="[JOB]...", help="The jobs.")
+_USER = typer.Option("", "--user", "-u", help="All active jobs of this user.")
+_QUEUE = typer.Option("", "--queue", "-q", help="All active jobs in this queue.")
+_STATE = typer.Option("", "--state", "-s", help="All active jobs in these state letters.")
+_JSON = typer.Option(False, "--json", help="The outcomes as JSON.")
+_SOCKET = typer.Option(None, "--socket", help="The daemon's socket.")
+
+
+def _chosen(names: list[str] | None, user: str, queue: str, state: str, socket: str | None) -> tuple[str, ...]:
+    """Return the jobs that a command is about: those named, or those that the selectors find."""
+    if names and (user or queue or state):
+        raise UsageError("name jobs or select them, not both")
+    if names:
+        return tuple(names)
+    if not (user or queue or state):
+        raise UsageError("name at least one job, or select with --user, --queue or --state")
+    request = JobStatus(
+        users=(user,) if user else (), queues=(queue,) if queue else (), states=state, is_brief=True, limit=1000
+    )
+    with Session(socket) as session:
+        return tuple(job.id for job in session.jobs(request))
+
+
+def _carry_out(request: Request, socket: str | None, *, is_json: bool) -> None:
+    said = ask(request, Outcomes, socket)
+    if is_json:
+        print_json("outcomes", said)
+    raise typer.Exit(report_outcomes(said))
+
+
+def delete(
+    identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
+    force: bool = typer.Option(False, "--force", help="At once, without waiting for its end."),
+    json: bool = _JSON, socket: str | None = _SOCKET,
+) -> None:  # fmt: skip
+    """End jobs: waiting ones leave, running ones get TERM, then KILL."""
+    jobs = _chosen(identifiers, user, queue, state, socket)
+    _carry_out(requests.Delete(jobs=jobs, is_forced=force), socket, is_json=json)
+
+
+def hold(
+    identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
+    kinds: str = typer.Option("u", "--kinds", help="Kinds of hold: u, o, s."), json: bool = _JSON, socket: str | None = _SOCKET,
+) -> None:  # fmt: skip
+    """Hold jobs: they do not start until they are released."""
+    _carry_out(requests.Hold(jobs=_chosen(identifiers, user, queue, state, socket), kinds=kinds), socket, is_json=json)
+
+
+def release(
+    identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
+    kinds: str = typer.Option("u", "--kinds", help="Kinds of hold: u, o, s."), json: bool = _JSON, socket: str | None = _SOCKET,
+) -> None:  # fmt: skip
+    """Release held jobs."""
+    _carry_out(
+        requests.Release(jobs=_chosen(identifiers, user, queue, state, socket), kinds=kinds), socket, is_json=json
+    )
+
+
+def rerun(
+    identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
+    json: bool = _JSON, socket: str | None = _SOCKET,
+) -> None:  # fmt: skip
+    """Stop running jobs and queue them again."""
+    _carry_out(requests.Rerun(jobs=_chosen(identifiers, user, queue, state, socket)), socket, is_json=json)
+
+
+def move(
+    destination: str = typer.Argument(..., help="The queue to move to."),
+    identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
+    json: bool = _JSON, socket: str | None = _SOCKET,
+) -> None:  # fmt: skip
+    """Move waiting jobs to another queue."""
+    jobs = _chosen(identifiers, user, queue, state, socket)
+    _carry_out(requests.Move(jobs=jobs, destination=destination), socket, is_json=json)
+
+
+def signal(
+    name: str = typer.Argument(..., help="A signal such as TERM or USR1, or suspend, or resume."),
+    identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
+    json: bool = _JSON, socket: str | None = _SOCKET,
+) -> None:  # fmt: skip
+    """Send a signal to running jobs."""
+    jobs = _chosen(identifiers, user, queue, state, socket)
+    _carry_out(requests.Signal(jobs=jobs, signal=name), socket, is_json=json)
+
+
+def queue(
+    action: str = typer.Argument(..., help="enable, disable, start or stop."),
+    names: list[str] = typer.Argument(..., metavar="QUEUE...", help="The queues."),
+    json: bool = _JSON, socket: str | None = _SOCKET,
+) -> None:  # fmt: skip
+    """Open and close queues: enable and disable submission, start and stop execution."""
+    changes = {
+        "enable": {"enabled": True},
+        "disable": {"enabled": False},
+        "start": {"started": True},
+        "stop": {"started": False},
+    }
+    if action not in changes:
+        raise UsageError(f"{action!r} is nothing to do to a queue (known: {', '.join(changes)})")
+    _carry_out(requests.QueueControl(queues=tuple(names), **changes[action]), socket, is_json=json)
+
+
+def host(
+    action: str = typer.Argument(..., help="drain, resume, down, up or comment."),
+    names: list[str] = typer.Argument(..., metavar="HOST...", help='The hosts, such as n1 or "n[01-08]".'),
+    comment: str | None = typer.Option(None, "--comment", help="A note that pbsnodes shows."),
+    json: bool = _JSON, socket: str | None = _SOCKET,
+) -> None:  # fmt: skip
+    """Drain hosts, take them down, bring them back."""
+    from qbatch.model.machine import expand_names
+
+    try:
+        hosts = tuple(each for name in names for each in expand_names(name))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    _carry_out(requests.HostControl(hosts=hosts, action=action, comment=comment), socket, is_json=json)

@@ -1,0 +1,142 @@
+"""``qbatch doctor``: what is wrong here and how to mend it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from qbatch.cli.daemon_answers import print_json
+from qbatch.model.errors import QbatchError
+from qbatch.wire import paths
+
+_COMMANDS = ("qsub", "qstat", "qdel", "pbsnodes")
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at: ``ok``, ``warning`` or ``wrong``, and the way out."""
+
+    what: str
+    verdict: str
+    text: str
+    way_out: str = ""
+
+
+def doctor(
+    json: bool = typer.Option(False, "--json", help="The findings as JSON."),
+    state: Path | None = typer.Option(None, "--state", help="Directory of the store."),
+) -> None:
+    """Look at everything that a daemon needs, and say what is wrong and how to mend it (exit 1 if anything is)."""
+    findings = list(_look(state or paths.state_directory()))
+    if json:
+        print_json("doctor", {"findings": [finding._asdict() for finding in findings]})
+    else:
+        for finding in findings:
+            way_out = f"; {finding.way_out}" if finding.way_out else ""
+            sys.stdout.write(f"{finding.verdict:<8}{finding.what}: {finding.text}{way_out}\n")
+    raise typer.Exit(1 if any(finding.verdict == "wrong" for finding in findings) else 0)
+
+
+def _look(state: Path) -> Iterator[Finding]:
+    yield _python()
+    yield from _socket()
+    yield _configuration()
+    yield from _store(state)
+    yield from _commands()
+    yield from _daemon()
+
+
+def _python() -> Finding:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    return Finding("Python", "ok", f"version {version} at {sys.executable}")
+
+
+def _socket() -> Iterator[Finding]:
+    try:
+        path = paths.socket_path()
+    except QbatchError as error:
+        yield Finding("socket", "wrong", str(error))
+        return
+    size = len(os.fsencode(path))
+    if size > 107:
+        yield Finding(
+            "socket", "wrong", f"{path} has {size} bytes, the kernel takes 107", "set QBATCH_SOCKET to a shorter path"
+        )
+    elif not os.environ.get("XDG_RUNTIME_DIR") and not os.environ.get("QBATCH_SOCKET"):
+        yield Finding("socket", "ok", f"{path} (there is no XDG_RUNTIME_DIR)")
+    else:
+        yield Finding("socket", "ok", path)
+
+
+def _configuration() -> Finding:
+    from qbatch.daemon.config import read_config
+
+    path = paths.config_path()
+    if not path.exists():
+        return Finding("configuration", "ok", f"none at {path}: the built-in one serves")
+    try:
+        read_config(path)
+    except QbatchError as error:
+        return Finding("configuration", "wrong", str(error), "check it with: qbatch config check")
+    return Finding("configuration", "ok", str(path))
+
+
+def _store(state: Path) -> Iterator[Finding]:
+    if not state.exists():
+        yield Finding("store", "ok", f"nothing yet at {state}; the first start makes it")
+        return
+    found = state.stat()
+    if found.st_uid != os.getuid():
+        yield Finding(
+            "store", "wrong", f"{state} belongs to user {found.st_uid}", "give another with --state or QBATCH_STATE"
+        )
+    elif found.st_mode & 0o077:
+        yield Finding("store", "warning", f"{state} may be entered by others", f"chmod 700 {state}")
+    else:
+        yield Finding("store", "ok", str(state))
+    free = shutil.disk_usage(state).free
+    if free < 64 << 20:
+        yield Finding(
+            "disk",
+            "wrong",
+            f"{free >> 20} MB are free at {state}",
+            "make space: submissions are refused when it is full",
+        )
+    else:
+        yield Finding("disk", "ok", f"{free >> 20} MB free")
+
+
+def _commands() -> Iterator[Finding]:
+    ours = Path(sys.executable).parent
+    for name in _COMMANDS:
+        first = shutil.which(name)
+        if first is None:
+            yield Finding(name, "warning", "is not on PATH", f"add {ours} to PATH, or use: qbatch run -- COMMAND")
+        elif Path(first).parent.resolve() != ours.resolve():
+            yield Finding(
+                name, "warning", f"{first} comes first on PATH: another PBS or Slurm?", f"put {ours} in front"
+            )
+        else:
+            yield Finding(name, "ok", first)
+
+
+def _daemon() -> Iterator[Finding]:
+    from qbatch.client import Session
+    from qbatch.wire.records import ServerRecord, Text
+    from qbatch.wire.requests import Check, ServerStatus
+
+    try:
+        with Session(patience=0.0) as session:
+            server = session.ask(ServerStatus(), ServerRecord)
+            yield Finding("daemon", "ok", f"process {server.pid}, {server.total} jobs")
+            for problem in server.problems:
+                yield Finding("daemon", "wrong", problem)
+            yield Finding("invariants", "ok", session.ask(Check(), Text).text.strip().splitlines()[-1])
+    except QbatchError as error:
+        verdict = "warning" if error.exit_code in (5, 7) else "wrong"
+        yield Finding("daemon", verdict, str(error))

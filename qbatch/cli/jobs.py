@@ -1,0 +1,130 @@
+"""``qbatch jobs``: the jobs as a table or as JSON, selected, sorted, watched."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from qbatch.cli.console import print_table, talk
+from qbatch.cli.daemon_answers import clean, moment, print_json, report_errors, wait_of
+from qbatch.client import Session
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.wire.records import JobRecord, Jobs
+from qbatch.wire.requests import JobStatus
+
+COLUMNS: dict[str, Callable[[JobRecord, int], str]] = {
+    "id": lambda job, now: job.id,
+    "name": lambda job, now: clean(job.name)[:24],
+    "user": lambda job, now: clean(job.user),
+    "queue": lambda job, now: job.queue,
+    "state": lambda job, now: job.state,
+    "procs": lambda job, now: job.resources.get("ncpus", "-"),
+    "chunks": lambda job, now: job.resources.get("nodect", "-"),
+    "walltime": lambda job, now: job.resources.get("walltime", "-"),
+    "memory": lambda job, now: job.resources.get("mem", "-"),
+    "waited": wait_of,
+    "started": lambda job, now: moment(job.started),
+    "ended": lambda job, now: moment(job.ended),
+    "submitted": lambda job, now: moment(job.submitted),
+    "status": lambda job, now: "-" if job.exit_status is None else str(job.exit_status),
+    "hosts": lambda job, now: job.exec_host or "-",
+    "priority": lambda job, now: str(job.priority),
+    "estimate": lambda job, now: moment(job.estimated_start),
+    "promised": lambda job, now: moment(job.promised),
+    "comment": lambda job, now: clean(job.comment)[:70] or "-",
+}
+"""The columns that ``--columns`` knows."""
+
+DEFAULT = "id,name,user,queue,state,procs,walltime,waited,comment"
+
+
+def jobs(
+    identifiers: list[str] = typer.Argument(None, metavar="[JOB]...", help="Only these jobs."),
+    finished: bool = typer.Option(False, "--finished", "-x", help="Finished jobs too."),
+    user: list[str] = typer.Option([], "--user", "-u", help="Only jobs of this user."),
+    queue: list[str] = typer.Option([], "--queue", "-q", help="Only jobs in this queue."),
+    state: str = typer.Option("", "--state", "-s", help="Only these state letters, such as QH."),
+    where: list[str] = typer.Option([], "--where", help="Only jobs with this value, such as name=run1 or procs=4."),
+    subjobs: bool = typer.Option(False, "--subjobs", "-t", help="Each job of arrays."),
+    columns: str = typer.Option(DEFAULT, "--columns", "-c", help=f"Which columns: {', '.join(COLUMNS)}."),
+    sort: str = typer.Option("", "--sort", help="Sort by this column."),
+    limit: int = typer.Option(0, "--limit", help="At most so many (0: all)."),
+    json: bool = typer.Option(False, "--json", help="All that is known, as JSON."),
+    ids: bool = typer.Option(False, "--ids", help="Identifiers only, one a line."),
+    watch: float = typer.Option(
+        0.0, "--watch", metavar="SECONDS", help="Show anew whenever something happens, at most this often."
+    ),
+    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+) -> None:
+    """Show jobs; active ones unless --finished."""
+    chosen = [name.strip() for name in columns.split(",") if name.strip()]
+    conditions = [_condition(text) for text in where]
+    for name in [*chosen, *([sort] if sort else []), *(name for name, _ in conditions)]:
+        if name not in COLUMNS:
+            raise UsageError(f"there is no column {name!r}{suggestion(name, COLUMNS)} (known: {', '.join(COLUMNS)})")
+    request = JobStatus(
+        jobs=tuple(identifiers or ()), finished="also" if finished or identifiers else "no", users=tuple(user),
+        queues=tuple(queue), states=state, subjobs=subjobs, with_estimates="estimate" in chosen,
+    )  # fmt: skip
+    while True:
+        page, errors = _all(request, socket, limit if not conditions and not sort else 0)
+        found = [job for job in page.jobs if all(COLUMNS[name](job, page.now) == value for name, value in conditions)]
+        if sort:
+            found.sort(key=lambda job: COLUMNS[sort](job, page.now))
+        found = found[:limit] if limit else found
+        if watch and sys.stdout.isatty():
+            sys.stdout.write("\x1b[H\x1b[2J")
+        _show(found, page, chosen, is_json=json, is_ids=ids, has_finished=finished or bool(identifiers))
+        code = report_errors(errors)
+        if not watch:
+            raise typer.Exit(code)
+        _wait_for_news(watch, socket)
+
+
+def _condition(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--where {text}: write COLUMN=VALUE")
+    return name.strip(), value.strip()
+
+
+def _all(request: JobStatus, socket: str | None, limit: int) -> tuple[Jobs, list[Any]]:
+    import msgspec
+
+    found: list[JobRecord] = []
+    errors: list[Any] = []
+    with Session(socket) as session:
+        while True:
+            page = session.ask(request, Jobs)
+            found += page.jobs
+            errors += page.errors
+            if not page.next or (limit and len(found) >= limit):
+                return msgspec.structs.replace(page, jobs=tuple(found)), errors
+            request = msgspec.structs.replace(request, after=page.next)
+
+
+def _show(
+    found: list[JobRecord], page: Jobs, chosen: list[str], *, is_json: bool, is_ids: bool, has_finished: bool
+) -> None:
+    if is_ids:
+        sys.stdout.write("".join(f"{job.id}\n" for job in found))
+    elif is_json:
+        print_json("jobs", {"now": page.now, "server": page.server, "jobs": found})
+    elif found:
+        print_table("", chosen, [[COLUMNS[name](job, page.now) for name in chosen] for job in found], left=5)
+    elif not has_finished:
+        talk("no active jobs; finished ones: qbatch jobs --finished")
+    else:
+        talk("no jobs")
+
+
+def _wait_for_news(least: float, socket: str | None) -> None:
+    begin = time.monotonic()
+    with Session(socket) as session:
+        for _ in session.events():
+            break
+    time.sleep(max(least - (time.monotonic() - begin), 0.0))

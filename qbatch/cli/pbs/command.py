@@ -1,0 +1,272 @@
+"""What all PBS commands share: their surroundings, their messages on stderr, their exit codes, the way they start.
+
+A command exits with the error number of PBS modulo 256 (153 for an unknown job, 35 for a finished one), 2 for wrong
+usage, 255 when no daemon listens; with several operands, with the last one that failed.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, NamedTuple, NoReturn, TextIO, TypeVar
+
+import msgspec
+
+from qbatch.cli.pbs.getopt import OptionFault, Parsed, parse_options
+from qbatch.cli.pbs.text import plain
+from qbatch.client import NoDaemon, Session
+from qbatch.model.errors import QbatchError
+from qbatch.wire.errors import ErrorRecord, Refusal
+from qbatch.wire.identifiers import expand_id, is_job_id
+from qbatch.wire.paths import socket_path
+from qbatch.wire.records import Outcome, Outcomes, Queues
+from qbatch.wire.requests import QueueStatus, Request
+
+VERSION = "23.06.06"
+"""The version of PBS that the commands say they speak."""
+
+UNKNOWN_JOB, FINISHED_JOB, NOT_PERMITTED, BAD_STATE, UNKNOWN_QUEUE = 15001, 15139, 15007, 15016, 15018
+
+MESSAGES = {
+    UNKNOWN_JOB: "Unknown Job Id",
+    FINISHED_JOB: "Job has finished",
+    NOT_PERMITTED: "Unauthorized Request",
+    BAD_STATE: "Request invalid for state of job",
+    UNKNOWN_QUEUE: "Unknown queue",
+}
+"""The texts of PBS for its error numbers; clients look for them."""
+
+Result = TypeVar("Result", bound=msgspec.Struct)
+
+
+class UsageFault(Exception):  # noqa: N818 - a fault of the caller
+    """The command line is wrong: the message, if any, then the usage text, exit 2."""
+
+
+class CommandFault(Exception):  # noqa: N818 - a fault of the caller
+    """The command cannot be done: one line on stderr."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Surroundings(NamedTuple):
+    """Where a command runs: its environment, working directory and streams; ``invoked_as`` is argv[0]."""
+
+    environment: Mapping[str, str]
+    directory: str
+    stdin: IO[bytes] | None
+    out: TextIO
+    err: TextIO
+    invoked_as: str = ""
+
+    @property
+    def is_torque(self) -> bool:
+        """Whether the dialect of Torque is spoken: ``QBATCH_DIALECT=torque``, or called as ``.../torque/qstat``."""
+        said = self.environment.get("QBATCH_DIALECT", "")
+        return said.lower() == "torque" if said else "torque" in self.invoked_as.split("/")[:-1][-1:]
+
+
+def surroundings() -> Surroundings:
+    """Return those of this process."""
+    try:
+        directory = os.getcwd()
+    except OSError:
+        directory = "/"
+    stdin = sys.stdin.buffer if sys.stdin is not None else None
+    return Surroundings(os.environ, directory, stdin, sys.stdout, sys.stderr, sys.argv[0] if sys.argv else "")
+
+
+class Call:
+    """One run of a command: what it was given, where it runs, its connection, and the code that it will exit with."""
+
+    def __init__(self, name: str, given: Parsed, here: Surroundings, arguments: list[str]) -> None:
+        self.name = name
+        self.given = given
+        self.here = here
+        self.arguments = arguments
+        self.code = 0
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """The connection to the daemon, opened when it is first needed."""
+        if self._session is None:
+            self._session = Session(socket_path(self.here.environment))
+            self._session.connect()
+        return self._session
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._session is not None:
+            self._session.close()
+
+    def ask(self, request: Request, kind: type[Result]) -> Result:
+        """Send a request and return its result."""
+        return self.session.ask(request, kind)
+
+    def write(self, text: str) -> None:
+        """Write a text to stdout."""
+        self.here.out.write(text)
+
+    def complain(self, message: str, code: int = 1) -> None:
+        """Write ``NAME: message`` to stderr; the command will exit with ``code``, unless a later operand fails too."""
+        self.here.err.write(f"{self.name}: {plain(message)}\n")
+        self.code = code
+
+    def job_fault(self, error: ErrorRecord, name: str) -> None:
+        """Report what is wrong with one job, the way PBS words it, and remember the exit code."""
+        job, said = error.job or name, error.message
+        known = MESSAGES.get(error.pbs, "")
+        if error.pbs in (UNKNOWN_JOB, FINISHED_JOB):
+            message = known
+        elif known and known.lower() not in said.lower():
+            message = f"{known} {job}" + (f" ({said})" if said else "")
+        else:
+            message = said or error.code
+        if job and not re.search(rf"(?<![\w.]){re.escape(job)}(?!\w)", message):
+            message = f"{message} {job}"
+        self.complain(message, code_of(error.pbs))
+
+    def job_ids(self, operands: Iterable[str]) -> tuple[str, ...]:
+        """Return the identifiers of the operands, ranges of subjobs expanded; report those that are none."""
+        found: list[str] = []
+        for operand in operands:
+            try:
+                found += expand_id(operand)
+            except ValueError:
+                self.complain(f"illegally formed job identifier: {operand[:200]}")
+        return tuple(found)
+
+    def report(self, outcomes: Iterable[Outcome]) -> None:
+        """Report the outcomes that are errors, in order."""
+        for outcome in outcomes:
+            if outcome.error is not None:
+                self.job_fault(outcome.error, outcome.name)
+
+    def act(self, make: Callable[[tuple[str, ...]], Request], operands: Iterable[str]) -> int:
+        """Send one request about the jobs that the operands name, and report what became of each."""
+        jobs = self.job_ids(operands)
+        if jobs:
+            try:
+                self.report(self.ask(make(jobs), Outcomes).outcomes)
+            except Refusal as refusal:
+                self.job_fault(refusal.record, jobs[0] if len(jobs) == 1 else "")
+        return self.code
+
+
+class Command(NamedTuple):
+    """A command: its name, option string, usage text, and what it does with a call (it returns the exit code)."""
+
+    name: str
+    letters: str
+    usage: str
+    action: Callable[[Call], int]
+    stops_early: bool = False
+
+    def run(self, arguments: list[str], here: Surroundings | None = None) -> int:
+        """Do it and return the exit code; everything that goes wrong is said on stderr."""
+        here = here or surroundings()
+        if arguments[:1] == ["--version"]:
+            here.out.write(f"pbs_version = {VERSION}\n")
+            return 0
+        call: Call | None = None
+        try:
+            early = self.stops_early or "POSIXLY_CORRECT" in here.environment
+            call = Call(self.name, parse_options(arguments, self.letters, early), here, arguments)
+            return self.action(call)
+        except (UsageFault, OptionFault) as fault:
+            if str(fault):
+                here.err.write(f"{self.name}: {plain(str(fault))}\n")
+            here.err.write(f"usage: {self.usage}\n       {self.name} --version\n")
+            return 2
+        except CommandFault as fault:
+            here.err.write(f"{self.name}: {plain(str(fault))}\n")
+            return fault.code
+        except NoDaemon as missing:
+            server = here.environment.get("PBS_DEFAULT") or here.environment.get("PBS_SERVER") or "qbatch"
+            here.err.write(f"{self.name}: cannot connect to server {plain(server)} (errno={missing.number})\n")
+            here.err.write(f"{self.name}: {plain(str(missing))}\n")
+            return 255
+        except Refusal as refusal:
+            here.err.write(f"{self.name}: {plain(worded(refusal))}\n")
+            return code_of(refusal.pbs)
+        except QbatchError as error:
+            here.err.write(f"{self.name}: {plain(str(error))}\n")
+            return 255 if error.exit_code == 5 else 1
+        finally:
+            if call is not None:
+                call.close()
+
+    def main(self) -> NoReturn:
+        """Do it for this process and end it."""
+        gc.disable()  # A short life: what is thrown away goes at the end.
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            code = self.run(sys.argv[1:])
+            sys.stdout.flush()
+        except BrokenPipeError:
+            code = 0
+        except KeyboardInterrupt:
+            code = 130
+        except OSError as error:
+            sys.stderr.write(f"{self.name}: the output cannot be written: {error.strerror}\n")
+            code = 4
+        try:
+            sys.stderr.flush()
+        finally:
+            # Nothing is left to tidy up, and taking the interpreter apart costs more than an answer.
+            os._exit(code)
+
+
+def operands_of(call: Call, least: int = 1) -> list[str]:
+    """Return the operands.
+
+    Raises:
+        UsageFault: there are fewer than ``least``.
+    """
+    operands = call.given.operands + (call.given.after_dashes or [])
+    if len(operands) < least:
+        raise UsageFault("an operand is missing" if operands else "")
+    return operands
+
+
+def control_queues(call: Call, make: Callable[[tuple[str, ...]], Request]) -> int:
+    """Send one request about the queues that the operands name, and report what became of each."""
+    names = tuple(queue_of(operand) for operand in operands_of(call))
+    if "" in names:  # @server: all its queues
+        names = tuple(queue.name for queue in call.ask(QueueStatus(), Queues).queues)
+    for outcome in call.ask(make(names), Outcomes).outcomes:
+        if outcome.error is not None:
+            message = MESSAGES.get(outcome.error.pbs, outcome.error.message)
+            call.complain(f"{message} {outcome.name}".rstrip(), code_of(outcome.error.pbs))
+    return call.code
+
+
+def worded(refusal: Refusal) -> str:
+    """Return what a refusal says, in the words of PBS where it has words, then in those of the daemon."""
+    known, said = MESSAGES.get(refusal.pbs, ""), str(refusal)
+    if known and known.lower() not in said.lower():
+        return f"{known} ({said})" if said else known
+    return said or refusal.code
+
+
+def code_of(pbs: int) -> int:
+    """Return the exit code of a PBS error number: its low eight bits, never 0."""
+    return pbs % 256 or 1
+
+
+def is_job(operand: str) -> bool:
+    """Return whether an operand names a job (it begins with a digit) rather than a destination."""
+    return is_job_id(operand)
+
+
+def queue_of(destination: str) -> str:
+    """Return the queue of ``queue``, ``queue@server`` or ``@server`` (then empty)."""
+    return destination.partition("@")[0]

@@ -1,0 +1,113 @@
+"""``#PBS`` lines: which lines of a script are directives, and the words in them.  Pure.
+
+A first line that begins with ``#!`` or ``:`` is no directive.  Comments and blank lines are passed over (an empty first
+line before ``#!`` too); the first other line ends the search.  Words are quoted as in a shell; a line may go on in the
+next with a backslash at its end; carriage returns and trailing blanks do not count; a directive without an option is
+harmless, and a word that begins with ``#`` ends its line.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+OWN_PREFIX = "#QBATCH"
+
+
+class Directives(NamedTuple):
+    """The words of all directives, line by line, and of the ``#QBATCH`` lines."""
+
+    lines: list[list[str]]
+    own: list[list[str]]
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a line; single and double quotes protect blanks, a backslash protects the next letter.
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    words: list[str] = []
+    word = ""
+    has_word = False
+    quote = ""
+    place = 0
+    while place < len(text):
+        letter = text[place]
+        place += 1
+        if letter == quote:
+            quote = ""
+        elif letter in "\"'" and not quote:
+            quote, has_word = letter, True
+        elif not quote and letter.isspace():
+            if has_word:
+                words.append(word)
+            word, has_word = "", False
+        elif not quote and letter == "#" and not has_word:
+            break
+        else:
+            if letter == "\\" and quote != "'" and place < len(text) and (not quote or text[place] in '"\\'):
+                letter = text[place]
+                place += 1
+            word, has_word = word + letter, True
+    if quote:
+        raise ValueError(f"the quote {quote} is not closed in {text.strip()[:200]!r}")
+    if has_word:
+        words.append(word)
+    return words
+
+
+def _after(line: str, prefix: str) -> str | None:
+    """Return what follows the prefix of a directive, None if the line is none."""
+    if not prefix or not line.startswith(prefix):
+        return None
+    rest = line[len(prefix) :]
+    return rest if not rest or rest[0].isspace() or rest[0] in "-\"'" else None
+
+
+def scan(script: str, prefix: str = "#PBS") -> Directives:
+    """Return the directives of a script; with an empty prefix only the ``#QBATCH`` lines.
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    lines: list[list[str]] = []
+    own: list[list[str]] = []
+    unfinished = ""
+    for number, raw in enumerate(_header(script, prefix)):
+        line = raw.strip()
+        if number == 0 and (line[:1] == ":" or line[:2] == "#!"):
+            continue
+        rest = _after(line, prefix)
+        if rest is not None:
+            rest = unfinished + rest.rstrip()
+            unfinished = ""
+            if rest.endswith("\\") and not rest.endswith("\\\\"):
+                unfinished = rest[:-1] + " "
+                continue
+            words = split_words(rest)
+            if words:
+                lines.append(words)
+            continue
+        rest = _after(line, OWN_PREFIX)
+        if rest is not None:
+            own.append(split_words(rest))
+    if unfinished.strip():
+        lines.append(split_words(unfinished))
+    return Directives(lines, own)
+
+
+def _header(script: str, prefix: str) -> list[str]:
+    """Return the lines above the first executable one."""
+    found: list[str] = []
+    place = 0
+    while place < len(script):
+        end = script.find("\n", place)
+        end = len(script) if end < 0 else end
+        line = script[place:end]
+        place = end + 1
+        bare = line.strip()
+        is_comment = not bare or bare[0] == "#" or (not found and bare[0] == ":")
+        if not is_comment and _after(bare, prefix) is None:
+            break
+        found.append(line)
+    return found

@@ -1,0 +1,198 @@
+"""The alternate tables of ``qstat``: jobs (-a -i -r -H -u -n -s -T -G -M) and queues (-q).  Pure: the instant "now" and
+the zone of the reader come in from outside, the zone through :mod:`time`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from qbatch.cli.pbs.format_attributes import shown_state
+from qbatch.cli.pbs.format_table import shown_id
+from qbatch.cli.pbs.text import MICROSECONDS, cell, clock, plain, size_in, whole_cell
+from qbatch.wire.records import JobRecord, QueueRecord
+from qbatch.wire.resources import format_duration, format_size
+
+BLANK = " -- "
+_DAY = 86_400
+_WIDE_WIDTHS = (30, 15, 15, 15, 8, 4, 5)
+_ROW = "%-15.15s %-8.8s %-8.8s %-10.10s %6.6s %3.3s %3.3s %6.6s %5.5s %1.1s %5.5s"
+_WIDE_ROW = "%-30.30s %-15.15s %-15.15s %-15.15s %8.8s %4.4s %5.5s %6.6s %5.5s %1.1s %s"
+_QUEUE_ROW = "%-16.16s %6.6s %8.8s %8.8s %4.4s %5d %5d %4.4s   %c %c\n"
+_TITLES = ("Job ID", "Username", "Queue", "Jobname", "SessID", "NDS", "TSK")
+
+
+class Look(NamedTuple):
+    """What the options ask for: ``unit`` of memory (``g``: -G, ``w``: -M), hosts (-n), comments (-s), all on one line
+    (-1), estimated starts (-T), wide columns (-w), Torque's letters."""
+
+    unit: str = ""
+    has_hosts: bool = False
+    has_comments: bool = False
+    is_one_line: bool = False
+    has_estimates: bool = False
+    is_wide: bool = False
+    is_torque: bool = False
+
+
+def header(server: str, look: Look) -> str:
+    """Return the lines above the jobs."""
+    last = "Start" if look.has_estimates else "Elap"
+    out = f"\n{plain(server)}: \n"
+    if look.is_wide:
+        indent = " " * (sum(_WIDE_WIDTHS) + len(_WIDE_WIDTHS))
+        if look.has_estimates:
+            out += f"{indent}               Est\n"
+        out += f"{indent}Req'd  Req'd   {last}\n"
+        out += " ".join(f"{title:<{width}}" for title, width in zip(_TITLES, _WIDE_WIDTHS, strict=True))
+        out += " Memory Time  S Time\n"
+        out += " ".join("-" * width for width in _WIDE_WIDTHS) + " ------ ----- - -----\n"
+        return out
+    if look.has_estimates:
+        out += " " * 75 + "Est\n"
+    out += " " * 60 + f"Req'd  Req'd   {last}\n"
+    out += "Job ID          Username Queue    Jobname    SessID NDS TSK Memory Time  S Time\n"
+    out += "--------------- -------- -------- ---------- ------ --- --- ------ ----- - -----\n"
+    return out
+
+
+def alternate_table(jobs: Iterable[JobRecord], server: str, now: int, look: Look) -> str:
+    """Return the whole table, empty if there are no jobs.  With estimates, running jobs come first, by their start, then
+    the others by their estimate."""
+    listed = list(jobs)
+    if look.has_estimates:
+        listed.sort(key=lambda job: _start_order(job))
+    rows = [_row(job, now, look) for job in listed]
+    return header(server, look) + "".join(rows) if rows else ""
+
+
+def _estimate(job: JobRecord) -> int | None:
+    return job.estimated_start if job.estimated_start is not None else job.promised
+
+
+def _start_order(job: JobRecord) -> tuple[int, int]:
+    if job.state == "R" and job.started is not None:
+        return (0, job.started)
+    estimate = _estimate(job)
+    return (1, estimate) if estimate is not None else (2, 0)
+
+
+def _row(job: JobRecord, now: int, look: Look) -> str:
+    resources = job.resources
+    is_cput = "cput" in resources
+    asked = resources.get("cput" if is_cput else "walltime", BLANK)
+    if look.has_estimates:
+        last = start_text(_estimate(job), now, look.is_wide) if job.state in ("Q", "S") else "--"
+    else:
+        last = job.used.get("cput" if is_cput else "walltime", "") or _elapsed(job, now)
+    tasks = resources.get("ncpus", "0")
+    cells = (
+        job.user.partition("@")[0],
+        job.queue,
+        job.name,
+        BLANK if job.session is None else str(job.session),
+        resources.get("nodect", BLANK),
+        tasks if tasks != "0" else BLANK,
+        size_in(resources["mem"], look.unit) if "mem" in resources else BLANK,
+        asked,
+        shown_state(job.state, look.is_torque),
+        last,
+    )
+    user, queue, name, *rest = cells
+    if look.is_wide:
+        line = _WIDE_ROW % (
+            shown_id(job.id, 30), whole_cell(user[:15]), whole_cell(queue[:15]), whole_cell(name[:15]), *rest
+        )  # fmt: skip
+    else:
+        line = _ROW % (
+            shown_id(job.id, 15), whole_cell(user[:8]), whole_cell(queue[:8]), whole_cell(name[:10]), *rest
+        )  # fmt: skip
+    line += " " if look.is_one_line else "\n"
+    if look.has_hosts:
+        line += hosts_text(job.exec_host or BLANK, look.is_one_line)
+    if look.has_comments:
+        line += f"   {comment_text(job.comment, look.is_wide)}\n"
+    return line if line.endswith("\n") else line + "\n"
+
+
+def _elapsed(job: JobRecord, now: int) -> str:
+    if job.started is None or job.state in ("Q", "H", "W", "T"):
+        return BLANK
+    return clock(((job.ended if job.ended is not None else now) - job.started) // MICROSECONDS)
+
+
+def comment_text(comment: str, is_wide: bool = False) -> str:
+    """Return a comment for -s: cut to 74 columns, or to 114 if wide, with ``...`` at its end."""
+    room = 114 if is_wide else 74
+    shown = plain(comment[: room + 1]) or BLANK
+    return shown if len(shown) <= room else shown[: room - 3] + "..."
+
+
+def hosts_text(hosts: str, is_one_line: bool = False) -> str:
+    """Return exec_host for -n: hosts without their domains, broken before a ``+`` so that a line has at most 77."""
+    lines, line = [], ""
+    for place, part in enumerate(plain(hosts).split("+")):
+        name, slash, slots = part.partition("/")
+        piece = ("+" if place else "") + name.partition(".")[0] + slash + slots
+        if not is_one_line and line and len(line) + len(piece) >= 77:
+            lines.append(line)
+            line = ""
+        line += piece
+    lines.append(line)
+    return f"{lines[0]}\n" if is_one_line else "".join(f"   {each}\n" for each in lines)
+
+
+def start_text(instant: int | None, now: int, is_wide: bool = False) -> str:
+    """Return an estimated start for -T: ``HH:MM`` today, ``Tu 15`` within a week, ``Nov`` this year, ``2027``, ``>5yrs``;
+    ``?`` if it is not known and ``--`` if it is past."""
+    if instant is None:
+        return "?"
+    if instant < now:
+        return "--"
+    try:
+        then, today = time.localtime(instant // MICROSECONDS), time.localtime(now // MICROSECONDS)
+    except (OverflowError, ValueError, OSError):
+        return "?"
+    is_today = then[:3] == today[:3]
+    if is_today:
+        return time.strftime("Today %H:%M" if is_wide else "%H:%M", then)
+    if instant - now < 7 * _DAY * MICROSECONDS:
+        day = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")[then.tm_wday]
+        return time.strftime("%a %H:%M", then) if is_wide else f"{day} {then.tm_hour:02d}"
+    if then.tm_year == today.tm_year:
+        return time.strftime("%a %b %d %H:%M" if is_wide else "%b", then)
+    if then.tm_year - today.tm_year > 5:
+        return ">5yrs"
+    return time.strftime("%a %b %d %Y %H:%M" if is_wide else "%Y", then)
+
+
+def queue_limits_table(queues: Iterable[QueueRecord], server: str, unit: str = "") -> str:
+    """Return the table of ``qstat -q``."""
+    out = [
+        f"\nserver: {plain(server)}\n\n"
+        "Queue            Memory CPU Time Walltime Node   Run   Que   Lm  State\n"
+        "---------------- ------ -------- -------- ---- ----- ----- ----  -----\n"
+    ]
+    none = "  --   "
+    running = waiting = 0
+    for queue in queues:
+        runs = sum(queue.counts.get(letter, 0) for letter in "RSUB")
+        waits = sum(queue.counts.get(letter, 0) for letter in "QHW")
+        running, waiting = running + runs, waiting + waits
+        out.append(
+            _QUEUE_ROW
+            % (
+                cell(queue.name, 16),
+                "--  " if queue.max_memory is None else size_in(format_size(queue.max_memory), unit),
+                none,
+                none if queue.max_walltime is None else format_duration(queue.max_walltime),
+                "-- ",
+                runs,
+                waits,
+                none if queue.max_running is None else str(queue.max_running),
+                "E" if queue.enabled else "D",
+                "R" if queue.started else "S",
+            )
+        )
+    blank = " " * 47
+    return "".join(out) + f"{blank}----- -----\n{blank}{running:5d} {waiting:5d}\n"

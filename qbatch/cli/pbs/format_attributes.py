@@ -1,0 +1,236 @@
+"""Jobs, queues, servers and hosts as lists of PBS attributes.  Pure; every full format is drawn from these lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from qbatch.cli.pbs.text import MICROSECONDS, ctime
+from qbatch.wire.records import HostRecord, JobRecord, QueueRecord, ServerRecord
+from qbatch.wire.resources import format_duration, format_size
+
+STATE_COUNTS = (
+    ("Transit", "T"),
+    ("Queued", "Q"),
+    ("Held", "H"),
+    ("Waiting", "W"),
+    ("Running", "R"),
+    ("Exiting", "E"),
+    ("Begun", "B"),
+)
+_TORQUE_STATES = {"F": "C", "X": "C", "M": "C", "B": "R", "U": "S"}
+_ARRAY_COUNTS = (("Queued", "QHW"), ("Running", "RSU"), ("Exiting", "E"), ("Expired", "XF"))
+
+
+class Attribute(NamedTuple):
+    """``name = value`` or ``name.resource = value``; of a time also its ``instant``."""
+
+    name: str
+    resource: str
+    value: str
+    instant: int | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The name as one word."""
+        return f"{self.name}.{self.resource}" if self.resource else self.name
+
+
+def shown_state(state: str, is_torque: bool) -> str:
+    """Return the state's letter in a dialect; Torque has C for jobs that have ended, and none for begun arrays."""
+    return _TORQUE_STATES.get(state, state) if is_torque else state
+
+
+def variable_list(variables: Mapping[str, str]) -> str:
+    """Return the variables as one value, ``A=1,B=x\\,y``: commas and backslashes have a backslash before them."""
+    return ",".join(f"{name}={_escaped(value)}" for name, value in variables.items())
+
+
+def _escaped(value: str) -> str:
+    if "," not in value and "\\" not in value:
+        return value
+    return value.replace("\\", "\\\\").replace(",", "\\,")
+
+
+def array_counts(counts: Mapping[str, int]) -> str:
+    """Return ``Queued:0 Running:1 Exiting:0 Expired:2``, from counts by letter or by word."""
+    return " ".join(
+        f"{word}:{counts.get(word, 0) + sum(counts.get(letter, 0) for letter in letters)}"
+        for word, letters in _ARRAY_COUNTS
+    )
+
+
+def state_counts(counts: Mapping[str, int]) -> str:
+    """Return ``Transit:0 Queued:3 ...`` from counts by letter; suspended jobs count as running."""
+    more = {"R": counts.get("S", 0) + counts.get("U", 0)}
+    return "".join(f"{word}:{counts.get(letter, 0) + more.get(letter, 0)} " for word, letter in STATE_COUNTS)
+
+
+def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) -> list[Attribute]:
+    """Return what ``qstat -f`` shows of a job, in the order of PBS; what a job does not have is left out."""
+    found: list[Attribute] = []
+    _add(found, "Job_Name", job.name or "-")
+    _add(found, "Job_Owner", job.owner or job.user)
+    for name, value in job.used.items():
+        _add(found, "resources_used", value, name)
+    _add(found, "job_state", shown_state(job.state, is_torque))
+    _add(found, "queue", job.queue)
+    _add(found, "server", job.server or server)
+    _add(found, "Account_Name", job.account)
+    _add(found, "Checkpoint", job.checkpoint)
+    _add_time(found, "ctime", job.submitted)
+    _add(found, "Error_Path", _with_host(job.error, job.owner))
+    _add_time(found, "Execution_Time", job.not_before)
+    _add(found, "exec_host", job.exec_host)
+    _add(found, "exec_vnode", job.exec_vnode)
+    _add(found, "Hold_Types", job.hold or "n")
+    _add(found, "Join_Path", job.join)
+    _add(found, "Keep_Files", job.keep)
+    _add(found, "Mail_Points", job.mail_points)
+    _add(found, "Mail_Users", job.mail_users)
+    _add_time(found, "mtime", job.modified)
+    _add(found, "Output_Path", _with_host(job.output, job.owner))
+    _add(found, "Priority", job.priority)
+    _add_time(found, "qtime", job.queued)
+    _add(found, "Rerunable", str(job.is_rerunnable))
+    for name, value in job.resources.items():
+        _add(found, "Resource_List", value, name)
+    _add(found, "Shell_Path_List", job.shell)
+    _add_time(found, "start_time" if is_torque else "stime", job.started)
+    _add_time(found, "comp_time" if is_torque else "obittime", job.ended)
+    _add(found, "session_id", job.session)
+    _add_rest(found, job, is_torque)
+    return found
+
+
+def _with_host(path: str, owner: str) -> str:
+    """Return ``host:path``, as PBS has it, of a path that names no host; the host is the one of the submission."""
+    host = owner.partition("@")[2]
+    return f"{host}:{path}" if host and path.startswith("/") else path
+
+
+def _add(found: list[Attribute], name: str, value: str | int | None, resource: str = "") -> None:
+    if value is not None and value != "":
+        found.append(Attribute(name, resource, str(value)))
+
+
+def _add_time(found: list[Attribute], name: str, instant: int | None, resource: str = "") -> None:
+    if instant is not None:
+        found.append(Attribute(name, resource, ctime(instant), instant))
+
+
+def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
+    if job.started is not None:
+        _add(found, "jobdir", job.directory)
+    _add(found, "substate", job.substate)
+    _add(found, "Variable_List", variable_list(job.variables))
+    _add(found, "comment", job.comment)
+    _add_time(found, "etime", job.eligible)
+    _add(found, "umask", None if job.umask is None else f"{job.umask:o}")
+    _add(found, "run_count", job.run_count)
+    _add(found, "exit_status" if is_torque else "Exit_status", job.exit_status)
+    _add(found, "group_list", job.group_list)
+    _add(found, "Submit_arguments" if not is_torque else "submit_args", job.submit_arguments)
+    if job.ended is not None and not is_torque:
+        _add(found, "history_timestamp", job.ended // MICROSECONDS)
+    _add(found, "project", job.project or "_pbs_project_default")
+    if job.is_blocking:
+        _add(found, "block", "True")
+    if job.is_array:
+        _add(found, "array", "True")
+        _add(found, "array_state_count", array_counts(job.array_counts))
+        _add(found, "array_indices_submitted", job.array_submitted)
+        _add(found, "array_indices_remaining", job.array_remaining or "-")
+        _add(found, "max_run_subjobs", job.slot_limit)
+    if job.array_index is not None:
+        _add(found, "array_id", job.array_id)
+        _add(found, "array_index", job.array_index)
+    _add(found, "depend", job.depend)
+    if job.started is None:
+        _add_time(
+            found, "estimated", job.estimated_start if job.estimated_start is not None else job.promised, "start_time"
+        )
+    known = {each.name for each in found}
+    for name, value in job.extra.items():
+        if name not in known:
+            _add(found, name, value)
+
+
+def queue_attributes(queue: QueueRecord) -> list[Attribute]:
+    """Return what ``qstat -Q -f`` shows of a queue."""
+    rows: list[tuple[str, str, object]] = [
+        ("queue_type", "", queue.kind),
+        ("Priority", "", queue.priority or None),
+        ("total_jobs", "", queue.total),
+        ("state_count", "", state_counts(queue.counts)),
+        ("max_queued", "", queue.max_queued),
+        ("max_running", "", queue.max_running),
+        ("max_user_run", "", queue.max_running_per_user),
+        ("resources_max", "mem", None if queue.max_memory is None else format_size(queue.max_memory)),
+        ("resources_max", "ncpus", queue.max_procs),
+        ("resources_max", "walltime", None if queue.max_walltime is None else format_duration(queue.max_walltime)),
+        (
+            "resources_default",
+            "walltime",
+            None if queue.default_walltime is None else format_duration(queue.default_walltime),
+        ),
+        ("route_destinations", "", ",".join(queue.destinations)),
+        ("acl_users", "", ",".join(queue.users)),
+        ("comment", "", queue.comment),
+        ("enabled", "", queue.enabled),
+        ("started", "", queue.started),
+    ]
+    return _attributes(rows)
+
+
+def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
+    """Return what ``qstat -B -f`` shows of the server; ``version``: the version of PBS that is spoken."""
+    rows: list[tuple[str, str, object]] = [
+        ("server_state", "", server.state),
+        ("server_host", "", server.name),
+        ("scheduling", "", server.state not in ("Idle", "Paused")),
+        ("total_jobs", "", server.total),
+        ("state_count", "", state_counts(server.counts)),
+        ("managers", "", ",".join(server.managers)),
+        ("operators", "", ",".join(server.operators)),
+        ("default_queue", "", server.default_queue),
+        ("job_history_enable", "", server.is_history_kept),
+        ("comment", "", "; ".join(server.problems)),
+        ("pbs_version", "", version),
+        ("qbatch_version", "", server.version),
+        ("qbatch_policy", "", server.policy),
+    ]
+    return _attributes(rows)
+
+
+def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
+    """Return what ``pbsnodes`` shows of a host; ``version``: the version of PBS that is spoken."""
+    slots = [f"{job}/{place}" for place, job in enumerate(host.jobs)]
+    rows: list[tuple[str, str, object]] = [
+        ("Mom", "", host.name),
+        ("ntype", "", "PBS"),
+        ("state", "", host.state),
+        ("pcpus", "", host.cpus),
+        ("jobs", "", ", ".join(slots)),
+        ("resources_available", "arch", "linux"),
+        ("resources_available", "host", host.name),
+        ("resources_available", "mem", format_size(host.memory) if host.memory else None),
+        ("resources_available", "ncpus", host.cpus),
+        ("resources_available", "pool", host.pool),
+        ("resources_available", "vnode", host.name),
+        ("resources_assigned", "mem", format_size(host.memory_used) if host.memory else None),
+        ("resources_assigned", "ncpus", host.cpus_used),
+        ("queue", "", ",".join(host.queues) if len(host.queues) == 1 else ""),
+        ("pbs_version", "", version),
+        ("resv_enable", "", True),
+        ("sharing", "", "default_shared"),
+        ("comment", "", host.comment),
+        ("last_state_change_time", "", None if host.changed is None else ctime(host.changed)),
+    ]
+    return _attributes(rows)
+
+
+def _attributes(rows: list[tuple[str, str, object]]) -> list[Attribute]:
+    return [
+        Attribute(name, resource, str(value)) for name, resource, value in rows if value is not None and value != ""
+    ]

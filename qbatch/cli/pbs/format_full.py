@@ -1,0 +1,137 @@
+"""The full formats: ``-f`` text with its wrapping, ``-F dsv``, ``-F json``, Torque's XML.  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from qbatch.cli.pbs.format_attributes import Attribute
+from qbatch.cli.pbs.text import MICROSECONDS, plain
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
+_ALWAYS_TEXT = frozenset({"Job_Name", "project", "Account_Name"})
+_TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_MEETS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+LINE = 78
+"""Columns at which ``qstat -f`` goes on in the next line."""
+
+
+def wrapped(name: str, value: str) -> str:
+    """Return ``    name = value`` broken as PBS does: at a comma if possible, else at 78 columns; lines that go on begin
+    with a tab, which counts as eight columns."""
+    out = [f"    {name} = "]
+    start = len(name) + 7
+    for place, part in enumerate(value.split(",")):
+        if place:
+            out.append(",")
+        if len(part) + start < LINE:
+            out.append(part)
+            start += len(part)
+            continue
+        if place:
+            out.append("\n\t")
+            start = 9
+        done = 0
+        while len(part) - done > LINE - start:
+            room = max(LINE - start, 0) + 1
+            out.append(part[done : done + room])
+            done += room
+            out.append("\n\t")
+            start = 8
+        out.append(part[done:])
+        start += len(part) - done
+    return "".join(out)
+
+
+def full_text(title: str, attributes: Iterable[Attribute], is_wide: bool = False) -> str:
+    """Return one block of ``qstat -f``: ``Job Id: 1.srv``, its attributes, a blank line."""
+    lines = [plain(title)]
+    for each in attributes:
+        name, value = plain(each.full_name), plain(each.value)
+        lines.append(f"    {name} = {value}" if is_wide else wrapped(name, value))
+    return "\n".join(lines) + "\n\n"
+
+
+def separated(title: str, attributes: Iterable[Attribute], separator: str = "|") -> str:
+    """Return one line of ``-F dsv``; a separator inside a value has a backslash before it."""
+    words = [plain(title)]
+    for each in attributes:
+        words.append(f"{plain(each.full_name)}={plain(each.value).replace(separator, chr(92) + separator)}")
+    return separator.join(words) + "\n"
+
+
+def json_value(name: str, value: str) -> str | msgspec.Raw:
+    """Return a value as PBS puts it into JSON: a number if it reads as one, else a string."""
+    if name not in _ALWAYS_TEXT and len(value) < 40 and _NUMBER.fullmatch(value):
+        return msgspec.Raw(value.encode())
+    return value
+
+
+def json_object(attributes: Iterable[Attribute]) -> dict[str, object]:
+    """Return attributes as an object; resources are objects inside it."""
+    found: dict[str, object] = {}
+    for name, resource, value, _ in attributes:
+        if resource:
+            inner = found.setdefault(name, {})
+            if isinstance(inner, dict):
+                inner[resource] = json_value(resource, value)
+        else:
+            found[name] = json_value(name, value)
+    return found
+
+
+def json_variables(variables: Mapping[str, str]) -> dict[str, object]:
+    """Return the variables of a job as an object."""
+    return {name: json_value("", value) for name, value in variables.items()}
+
+
+def json_document(server: str, version: str, seconds: int, body: Mapping[str, object]) -> str:
+    """Return a whole ``-F json`` answer; ``body`` is for example ``{"Jobs": {...}}``.  It is ASCII: nothing in it can
+    steer a terminal."""
+    document = {"timestamp": seconds, "pbs_version": version, "pbs_server": server, **body}
+    text = msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
+    if not text.isascii() or "\x7f" in text:
+        text = re.sub(r"[^\x00-\x7e]", _json_escape, text)
+    return text + "\n"
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def xml_text(text: str) -> str:
+    """Return a text for inside an XML element; what does not print is escaped."""
+    return "".join(_MEETS.get(letter, letter) for letter in plain(text))
+
+
+def xml_job(job: str, attributes: Iterable[Attribute]) -> str:
+    """Return one ``<Job>`` of Torque's ``qstat -x``; times are seconds since 1970 there."""
+    out = [f"<Job><Job_Id>{xml_text(job)}</Job_Id>"]
+    open_group = ""
+    for each in attributes:
+        if open_group and each.name != open_group:
+            out.append(f"</{open_group}>")
+            open_group = ""
+        tag = each.resource or each.name
+        if not _TAG.fullmatch(tag):
+            continue
+        if each.resource and not open_group:
+            open_group = each.name
+            out.append(f"<{open_group}>")
+        value = each.value if each.instant is None else str(each.instant // MICROSECONDS)
+        out.append(f"<{tag}>{xml_text(value)}</{tag}>")
+    if open_group:
+        out.append(f"</{open_group}>")
+    return "".join(out) + "</Job>"
+
+
+def xml_document(jobs: Iterable[str]) -> str:
+    """Return Torque's ``<Data>`` of jobs."""
+    return f"<Data>{''.join(jobs)}</Data>\n"

@@ -1,0 +1,76 @@
+"""``pbsnodes``: show hosts, drain them (-o), put them back into service (-r)."""
+
+from __future__ import annotations
+
+import time
+from typing import NoReturn
+
+from qbatch.cli.pbs.command import VERSION, Call, Command, Surroundings, UsageFault, code_of
+from qbatch.cli.pbs.format_attributes import host_attributes
+from qbatch.cli.pbs.format_full import json_document, separated
+from qbatch.cli.pbs.format_nodes import host_block, host_line, host_object, summary_table
+from qbatch.cli.pbs.text import MICROSECONDS
+from qbatch.wire.records import Hosts, Outcomes
+from qbatch.wire.requests import HostControl, HostStatus
+
+USAGE = """pbsnodes [-a] [-v] [-S[j][L]] [-F json|dsv [-D sep]] [-s server] [-H] [host ...]
+       pbsnodes -l [-s server]
+       pbsnodes [-o|-r|-c] [-C comment] host ..."""
+
+
+def _act(call: Call) -> int:
+    given = call.given
+    names = tuple(given.operands + (given.after_dashes or []))
+    style = given.last("F").lower()
+    if style not in ("", "json", "dsv", "default"):
+        raise UsageFault(f"illegal -F value {style}")
+    if given.has("o") and given.has("rc"):
+        raise UsageFault("conflicting options.")
+    if given.has("orc") or (given.has("C") and not given.has("alS")):
+        return _control(call, names)
+    answer = call.ask(HostStatus(hosts=names), Hosts)
+    call.write(_text(call, answer, style))
+    for error in answer.errors:
+        call.complain(error.message or "Unknown node", code_of(error.pbs))
+    return call.code
+
+
+def _text(call: Call, answer: Hosts, style: str) -> str:
+    given, hosts = call.given, answer.hosts
+    if given.has("l"):
+        return "".join(host_line(host) for host in hosts if host.state not in ("free", "job-busy", "job-exclusive"))
+    if style == "json":
+        found = {host.name: host_object(host, VERSION) for host in hosts}
+        seconds = answer.now // MICROSECONDS or int(time.time())
+        return json_document(answer.server or "qbatch", VERSION, seconds, {"nodes": found} if found else {})
+    if given.has("S"):
+        return summary_table(hosts, answer.server, given.has("j"), given.has("L"))
+    if style == "dsv":
+        separator = given.last("D") or "|"
+        return "".join(separated(f"Name={host.name}", host_attributes(host, VERSION), separator) for host in hosts)
+    return "".join(host_block(host, VERSION) for host in hosts)
+
+
+def _control(call: Call, names: tuple[str, ...]) -> int:
+    if not names:
+        raise UsageFault("no host is named")
+    given = call.given
+    action = "drain" if given.has("o") else "resume" if given.has("rc") else "comment"
+    comment = given.last("C") if given.has("C") else None
+    for outcome in call.ask(HostControl(hosts=names, action=action, comment=comment), Outcomes).outcomes:
+        if outcome.error is not None:
+            call.complain(f"{outcome.error.message} {outcome.name}".rstrip(), code_of(outcome.error.pbs))
+    return call.code
+
+
+COMMAND = Command("pbsnodes", "acC:dD:F:HjlLnN:oqrs:Sv", USAGE, _act)
+
+
+def run(arguments: list[str], here: Surroundings | None = None) -> int:
+    """Run ``pbsnodes`` and return its exit code."""
+    return COMMAND.run(arguments, here)
+
+
+def main() -> NoReturn:
+    """Run ``pbsnodes`` as a program."""
+    COMMAND.main()

@@ -1,0 +1,79 @@
+"""``qalter``: change what jobs ask for."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+from qbatch.cli.pbs.command import Call, Command, Surroundings, UsageFault, operands_of
+from qbatch.cli.pbs.qsub import working_directory
+from qbatch.cli.pbs.submission import Gathered, illegal
+from qbatch.wire.requests import Alter, Changes
+from qbatch.wire.resources import parse_demand
+
+USAGE = """qalter [-a date_time] [-A account_string] [-c interval] [-e path] [-h hold_list] [-j oe|eo|n] [-k keep]
+       [-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path] [-p priority] [-P project]
+       [-r y|n] [-S path_list] [-t %max] [-u user_list] [-v variable_list] [-W otherattributes=value...]
+       job_identifier ..."""
+
+
+def read_changes(call: Call) -> Changes:
+    """Return what the options change.
+
+    Raises:
+        CommandFault: a value is illegal.
+    """
+    gathered = Gathered(working_directory(call.here), call.here.environment)
+    changed: dict[str, Any] = {}
+    rest: list[tuple[str, str]] = []
+    for letter, value in call.given.options:
+        if letter == "h":
+            if not value or set(value) - set("uospn") or ("n" in value and len(value) > 1):
+                raise illegal("h")
+            changed["hold"] = value.replace("p", "")
+        elif letter == "t":
+            found = re.fullmatch(r"[-0-9,:]*%([0-9]{1,7})", value)
+            if found is None:
+                raise illegal("t", "only the number of subjobs at a time can be changed: -t %5")
+            changed["slot_limit"] = int(found[1])
+        else:
+            rest.append((letter, value))
+    gathered.take(rest)
+    if gathered.resources:
+        try:
+            parse_demand(gathered.resources)
+        except ValueError as error:
+            raise illegal("l", str(error)) from None
+        changed["resources"] = gathered.resources
+    if gathered.variables:
+        changed["variables"] = gathered.variables
+    changed.update(gathered.fields)
+    for name, value in gathered.attributes.items():
+        if name == "umask":
+            changed["umask"] = int(value, 8)
+        elif name == "max_run_subjobs" and value.isdecimal():
+            changed["slot_limit"] = int(value)
+        elif name in ("depend", "group_list"):
+            changed[name] = value
+    return Changes(**{name: value for name, value in changed.items() if name in Changes.__struct_fields__})
+
+
+def _act(call: Call) -> int:
+    jobs = operands_of(call)
+    changes = read_changes(call)
+    if changes == Changes():
+        raise UsageFault("there is nothing to change")
+    return call.act(lambda ids: Alter(jobs=ids, changes=changes), jobs)
+
+
+COMMAND = Command("qalter", "a:A:c:e:h:j:k:l:m:M:nN:o:p:P:r:R:S:t:u:v:W:", USAGE, _act)
+
+
+def run(arguments: list[str], here: Surroundings | None = None) -> int:
+    """Run ``qalter`` and return its exit code."""
+    return COMMAND.run(arguments, here)
+
+
+def main() -> NoReturn:
+    """Run ``qalter`` as a program."""
+    COMMAND.main()

@@ -1,0 +1,301 @@
+"""``qstat``: show jobs (the default), queues (-Q, -q) or the server (-B).
+
+Formats that are seldom asked for are imported where they are used: the plain table of a thousand jobs is what clients
+ask for again and again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import NamedTuple, NoReturn
+
+from qbatch.cli.pbs.command import FINISHED_JOB, VERSION, Call, Command, Surroundings, UsageFault, is_job, queue_of
+from qbatch.cli.pbs.text import MICROSECONDS
+from qbatch.wire.errors import ErrorRecord, Refusal
+from qbatch.wire.identifiers import parse_id
+from qbatch.wire.records import JobRecord, Jobs
+from qbatch.wire.requests import History, JobStatus
+
+USAGE = """qstat [-f] [-J] [-p] [-t] [-x] [-E] [-w] [-F json|dsv [-D sep]] [ job_identifier... | destination... ]
+       qstat [-a|-i|-r|-H|-T] [-J] [-t] [-u user] [-n] [-s] [-G|-M] [-1] [-w] [ job_identifier... | destination... ]
+       qstat -Q [-f] [-F json|dsv [-D sep]] [ destination... ]
+       qstat -q [-G|-M] [ destination... ]
+       qstat -B [-f] [-F json|dsv [-D sep]] [ server_name... ]"""
+
+_ALTERNATE = "airuHnsTGM"
+_IDS_A_REQUEST = 500
+_KEEP_COMPLETED = 300 * MICROSECONDS
+
+
+class Options(NamedTuple):
+    """What the options ask for, beside the letters themselves."""
+
+    letters: frozenset[str]
+    style: str
+    separator: str
+    users: tuple[str, ...]
+    states: str
+    is_full: bool
+    is_torque: bool
+
+    @property
+    def is_alternate(self) -> bool:
+        """Whether the alternate table is shown: with one of its options, but not with -f and -w together."""
+        return bool(self.letters & set(_ALTERNATE)) and not (self.is_full and "w" in self.letters)
+
+    @property
+    def is_xml(self) -> bool:
+        """Whether -x asks for Torque's XML; with -f it is the text, which is what clients of both dialects read."""
+        return self.is_torque and "x" in self.letters and not self.is_full
+
+    @property
+    def finished(self) -> str:
+        """Which jobs by their end: see ``JobStatus``."""
+        if "H" in self.letters:
+            return "only"
+        return "also" if "x" in self.letters else "no"
+
+
+def read_options(call: Call) -> Options:
+    """Return what is asked for.
+
+    Raises:
+        UsageFault: options that do not go together.
+    """
+    pairs = [*call.given.options]
+    for letter, value in call.given.options:
+        if letter == "W":
+            pairs += _from_w(value)
+    letters = frozenset(letter for letter, _ in pairs)
+    users: list[str] = []
+    for letter, value in pairs:
+        if letter == "u":
+            users += [part.partition("@")[0].strip() for part in value.split(",") if part.strip()]
+    style = call.given.last("F").lower()
+    conflict = (
+        len(letters & set("airHq")) > 1
+        or ("M" in letters and "G" in letters)
+        or ("B" in letters and letters & set("Qq" + _ALTERNATE))
+        or ("Q" in letters and letters & set("q" + _ALTERNATE))
+        or ("q" in letters and "f" in letters)
+        or ((style or "D" in letters) and (letters & set(_ALTERNATE + "w") or "f" not in letters))
+    )
+    if conflict:
+        raise UsageFault("conflicting options.")
+    if style not in ("", "json", "dsv", "default"):
+        raise UsageFault(f"illegal -F value {style}")
+    states = "EHQTW" if "i" in letters else "RS" if "r" in letters else "MFX" if "H" in letters else ""
+    separator = call.given.last("D") or "|"
+    return Options(letters, style, separator, tuple(users), states, "f" in letters, call.here.is_torque)
+
+
+def _from_w(value: str) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for place, letter in enumerate(value):
+        if letter == "u":
+            return [*pairs, ("u", value[place + 1 :].strip())]
+        if letter not in "airHnsqGM1 ":
+            raise UsageFault(f"illegal -W value {value}")
+        pairs.append((letter, ""))
+    return pairs
+
+
+def _act(call: Call) -> int:
+    options = read_options(call)
+    if options.letters & {"B", "Q", "q"}:
+        from qbatch.cli.pbs import qstat_queues
+
+        return qstat_queues.show(call, options.letters, options.style, options.separator)
+    Listing(call, options).show()
+    return call.code
+
+
+class Listing:
+    """One answer about jobs: asked for piece by piece, operand by operand, then written in one format."""
+
+    def __init__(self, call: Call, options: Options) -> None:
+        self.call = call
+        self.options = options
+        self.jobs: list[JobRecord] = []
+        self.server = ""
+        self.now = 0
+
+    def show(self) -> None:
+        """Ask and write."""
+        operands = self.call.given.operands + (self.call.given.after_dashes or [])
+        if not operands:
+            self._ask_queues("")
+        ids: list[str] = []
+        for operand in operands:
+            if is_job(operand):
+                ids.append(operand)
+                continue
+            self._ask_ids(ids)
+            ids = []
+            self._ask_queues(operand)
+        self._ask_ids(ids)
+        self.call.write(self._text())
+
+    def _status(self, finished: str) -> JobStatus:
+        letters = self.options.letters
+        is_table = not self.options.is_full and not self.options.is_xml and not letters & set("nsp")
+        return JobStatus(
+            finished=finished,
+            subjobs="t" in letters,
+            arrays_only="J" in letters,
+            is_brief=is_table,
+            with_estimates="T" in letters,
+        )
+
+    def _ask_ids(self, operands: list[str]) -> None:
+        ids = self.call.job_ids(operands)
+        finished = "also" if self.options.is_torque or self.options.finished != "no" else "no"
+        question = self._status(finished)
+        for place in range(0, len(ids), _IDS_A_REQUEST):
+            self._take(_asking(question, jobs=ids[place : place + _IDS_A_REQUEST]))
+
+    def _ask_queues(self, destination: str) -> None:
+        queue = queue_of(destination)
+        question = _asking(
+            self._status(self.options.finished),
+            queues=(queue,) if queue else (),
+            users=self.options.users,
+            states=self.options.states,
+        )
+        before = len(self.jobs)
+        try:
+            self._take(question)
+            if self.options.is_torque and self.options.finished == "no" and not self.options.states:
+                self._take_completed(before, queue)
+        except Refusal as refusal:
+            if not queue or refusal.code != "unknown-queue":
+                raise
+            self.call.job_fault(refusal.record, queue)
+
+    def _take(self, question: JobStatus) -> None:
+        for page in self.call.session.pages(question):
+            self._note(page)
+            self.jobs += page.jobs
+            for error in page.errors:
+                self._report(error)
+
+    def _note(self, page: Jobs) -> None:
+        self.server = page.server or self.server
+        self.now = page.now or self.now
+        if not page.has_history and self.options.finished != "no":
+            self.call.here.err.write("qstat: PBS is not configured to maintain job history\n")
+
+    def _report(self, error: ErrorRecord) -> None:
+        if error.pbs == FINISHED_JOB:
+            message = f"{error.job} Job has finished, use -x or -H to obtain historical job information"
+            self.call.complain(message, FINISHED_JOB % 256)
+        else:
+            self.call.job_fault(error, error.job)
+
+    def _take_completed(self, before: int, queue: str) -> None:
+        """Torque shows jobs for a while after their end."""
+        since = self.now - _KEEP_COMPLETED
+        users = self.options.users
+        question = History(
+            users=users if len(users) == 1 else (), queues=(queue,) if queue else (), since=since, limit=1000
+        )
+        known = {job.id for job in self.jobs[before:]}
+        page = self.call.ask(question, Jobs)
+        ended = [
+            job
+            for job in page.jobs
+            if job.id not in known
+            and (not users or job.user in users)
+            and ("t" in self.options.letters or job.array_index is None)
+            and ("J" not in self.options.letters or job.is_array)
+        ]
+        self.jobs[before:] = sorted(self.jobs[before:] + ended, key=lambda job: parse_id(job.id))
+
+    def _text(self) -> str:
+        options, letters, jobs = self.options, self.options.letters, self.jobs
+        if options.is_xml:
+            return _xml_text(jobs, self.server)
+        if options.is_alternate:
+            return self._alternate_text()
+        if options.is_full:
+            if options.style == "json":
+                return _json_text(jobs, self.server, self.now, options.is_torque)
+            return _full_text(jobs, self.server, options)
+        from qbatch.cli.pbs.format_table import job_table
+
+        return job_table(jobs, "w" in letters, "p" in letters, options.is_torque)
+
+    def _alternate_text(self) -> str:
+        from qbatch.cli.pbs.format_alternate import Look, alternate_table
+
+        letters = self.options.letters
+        look = Look(
+            unit="g" if "G" in letters else "w" if "M" in letters else "",
+            has_hosts="n" in letters,
+            has_comments="s" in letters,
+            is_one_line="1" in letters and bool(letters & {"n", "s"}),
+            has_estimates="T" in letters,
+            is_wide="w" in letters,
+            is_torque=self.options.is_torque,
+        )
+        return alternate_table(self.jobs, self.server, self.now or int(time.time() * MICROSECONDS), look)
+
+
+def _asking(question: JobStatus, **changes: object) -> JobStatus:
+    from msgspec.structs import replace
+
+    return replace(question, **changes)
+
+
+def _full_text(jobs: Iterable[JobRecord], server: str, options: Options) -> str:
+    from qbatch.cli.pbs.format_attributes import job_attributes
+    from qbatch.cli.pbs.format_full import full_text, separated
+
+    is_wide = bool(options.letters & {"w", "1"})
+    out = []
+    for job in jobs:
+        attributes = job_attributes(job, server, options.is_torque)
+        if options.style == "dsv":
+            out.append(separated(f"Job Id: {job.id}", attributes, options.separator))
+        else:
+            out.append(full_text(f"Job Id: {job.id}", attributes, is_wide))
+    return "".join(out)
+
+
+def _json_text(jobs: Iterable[JobRecord], server: str, now: int, is_torque: bool) -> str:
+    from qbatch.cli.pbs.format_attributes import job_attributes
+    from qbatch.cli.pbs.format_full import json_document, json_object, json_variables
+
+    found: dict[str, object] = {}
+    for job in jobs:
+        # PBS's own letters also in Torque's dialect: readers of JSON (PSI/J) stumble over a C.
+        shown = json_object(job_attributes(job, server))
+        if job.variables:
+            shown["Variable_List"] = json_variables(job.variables)
+        if is_torque and "Exit_status" in shown:
+            shown["exit_status"] = shown["Exit_status"]
+        found[job.id] = shown
+    seconds = now // MICROSECONDS or int(time.time())
+    return json_document(server or "qbatch", VERSION, seconds, {"Jobs": found} if found else {})
+
+
+def _xml_text(jobs: Iterable[JobRecord], server: str) -> str:
+    from qbatch.cli.pbs.format_attributes import job_attributes
+    from qbatch.cli.pbs.format_full import xml_document, xml_job
+
+    shown = [xml_job(job.id, job_attributes(job, server, True)) for job in jobs]
+    return xml_document(shown) if shown else ""
+
+
+COMMAND = Command("qstat", "acCe:filn1pqrRstu:wxGHJMQEBW:TF:D:", USAGE, _act)
+
+
+def run(arguments: list[str], here: Surroundings | None = None) -> int:
+    """Run ``qstat`` and return its exit code."""
+    return COMMAND.run(arguments, here)
+
+
+def main() -> NoReturn:
+    """Run ``qstat`` as a program."""
+    COMMAND.main()

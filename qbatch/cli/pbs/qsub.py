@@ -1,0 +1,174 @@
+"""``qsub``: submit a job; prints its identifier and nothing else."""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault
+from qbatch.cli.pbs.directives import scan
+from qbatch.cli.pbs.getopt import OptionFault, parse_options
+from qbatch.cli.pbs.submission import LETTERS, LONGEST_NAME, Gathered, make_spec, standard_variables
+from qbatch.wire.frames import LONGEST_REQUEST
+from qbatch.wire.records import Outcomes, Submitted
+from qbatch.wire.requests import Spec, Submit, Wait
+
+USAGE = """qsub [-a date_time] [-A account_string] [-c interval] [-C directive_prefix] [-e path] [-f] [-h] [-j oe|eo|n]
+       [-J X-Y[:Z][%max]] [-k keep] [-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path]
+       [-p priority] [-P project] [-q queue] [-r y|n] [-R o|e|oe] [-S path_list] [-t array] [-u user_list]
+       [-v variable_list] [-V] [-W otherattributes=value...] [-z] [script | - | -- command [arg...]]"""
+
+NEVER_RAN = 3
+"""With ``-W block=true``, the exit code for a job that was deleted before it ran."""
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-[]^{}")
+
+
+def quoted(words: list[str]) -> str:
+    """Return words as a shell would need them."""
+    shown = (
+        word if word and not set(word) - _PLAIN else "'" + word.replace("'", "'\"'\"'") + "'"
+        for word in words
+    )  # fmt: skip
+    return " ".join(shown)
+
+
+def working_directory(here: Surroundings) -> str:
+    """Return the working directory as the user calls it: ``$PWD`` if that is the same place."""
+    named = here.environment.get("PWD", "")
+    try:
+        if named.startswith("/") and os.path.samefile(named, here.directory):
+            return named
+    except OSError:
+        pass
+    return here.directory
+
+
+def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
+    """Return the script's text, how its bytes are text, the job's name and the words of a command without a shell."""
+    given = call.given
+    if given.after_dashes is not None and not given.operands:
+        if not given.after_dashes:
+            raise UsageFault("no command after --")
+        return None, "utf-8", "STDIN", tuple(given.after_dashes)
+    operands = given.operands + (given.after_dashes or [])
+    if len(operands) > 1:
+        raise UsageFault(f"too many operands: {quoted(operands)}")
+    name = "STDIN"
+    if operands and operands[0] != "-":
+        path = os.path.join(call.here.directory, operands[0])
+        name = os.path.basename(operands[0].rstrip("/"))
+        try:
+            with open(path, "rb") as stream:
+                content = stream.read(LONGEST_REQUEST + 1)
+        except OSError as error:
+            raise CommandFault(f"script file {operands[0]}: {error.strerror}") from None
+    else:
+        content = _standard_input(call)
+    if len(content) > LONGEST_REQUEST * 3 // 4:
+        raise CommandFault(f"the script is too long: at most {LONGEST_REQUEST * 3 // 4} bytes")
+    name = "".join("_" if letter.isspace() or not letter.isprintable() else letter for letter in name)
+    try:
+        return content.decode(), "utf-8", name[:LONGEST_NAME], ()
+    except UnicodeDecodeError:
+        return content.decode("latin-1"), "latin-1", name[:LONGEST_NAME], ()
+
+
+def _standard_input(call: Call) -> bytes:
+    stream = call.here.stdin
+    if stream is None:
+        raise CommandFault("there is no standard input to read a script from")
+    if stream.isatty():
+        call.here.err.write("Job script will be read from standard input. Submit with CTRL+D.\n")
+    return stream.read(LONGEST_REQUEST + 1)
+
+
+def _prefix(call: Call) -> str:
+    if call.given.has("C"):
+        return call.given.last("C").strip("\"'")
+    return call.here.environment.get("PBS_DPREFIX", "") or "#PBS"
+
+
+def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
+    try:
+        directives = scan(script, _prefix(call))
+    except ValueError as error:
+        raise CommandFault(f"directive error: {error}", 2) from None
+    options: list[tuple[str, str]] = []
+    for words in directives.lines:
+        try:
+            given = parse_options(words, LETTERS)
+        except OptionFault as fault:
+            raise CommandFault(f"directive error: {quoted(words)} ({fault})", 2) from None
+        if given.operands or given.after_dashes:
+            raise CommandFault(f"directive error: {quoted(words)}", 2)
+        # PSI/J writes -N="x": the sign belongs to neither.
+        options += [(letter, value.removeprefix("=")) for letter, value in given.options]
+    gathered.take(options)
+    for words in directives.own:
+        gathered.take_own(words)
+
+
+def specification(call: Call) -> tuple[Spec, bool]:
+    """Return what a call asks for, directives and options together, and whether the identifier is not to be printed.
+
+    Raises:
+        UsageFault: an option or a directive is wrong.
+        CommandFault: it cannot be done.
+    """
+    script, encoding, name, command = _script_text(call)
+    directory = working_directory(call.here)
+    gathered = Gathered(directory, call.here.environment)
+    if script is not None:
+        _take_directives(call, gathered, script)
+    gathered.take(call.given.options)
+    if gathered.is_interactive:
+        raise CommandFault("interactive jobs are not supported yet; leave -I out and give a script", 15029 % 256)
+    queue = str(gathered.fields.get("queue", ""))
+    fields: dict[str, object] = {
+        "name": name,
+        **gathered.specification(standard_variables(call.here.environment, directory, queue)),
+        "script": script,
+        "encoding": encoding,
+        "argv": command,
+        "host": os.uname().nodename,
+        "submit_arguments": quoted(call.arguments),
+    }
+    if call.here.is_torque:
+        fields["is_torque"] = True
+    return make_spec(fields), gathered.is_quiet
+
+
+def _act(call: Call) -> int:
+    spec, is_quiet = specification(call)
+    job = call.ask(Submit(spec=spec), Submitted).job
+    if not is_quiet:
+        call.write(f"{job}\n")
+    if spec.is_blocking:
+        call.here.out.flush()
+        return _wait(call, job)
+    return 0
+
+
+def _wait(call: Call, job: str) -> int:
+    call.session.patience = 600.0  # The job runs on while its daemon is started again.
+    outcomes = call.session.ask(Wait(jobs=(job,)), Outcomes, timeout=None).outcomes
+    if not outcomes:
+        return NEVER_RAN
+    outcome = outcomes[0]
+    if outcome.exit_status is None:
+        return NEVER_RAN
+    return outcome.exit_status % 256 or (1 if outcome.exit_status else 0)
+
+
+COMMAND = Command("qsub", LETTERS, USAGE, _act)
+
+
+def run(arguments: list[str], here: Surroundings | None = None) -> int:
+    """Run ``qsub`` and return its exit code."""
+    return COMMAND.run(arguments, here)
+
+
+def main() -> NoReturn:
+    """Run ``qsub`` as a program."""
+    COMMAND.main()

@@ -1,0 +1,391 @@
+"""The options of ``qsub`` as a job's specification: reading, checking, the command line over the directives.  Pure but
+for what it is given: the environment, the working directory and the names of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from qbatch.cli.pbs.command import CommandFault
+from qbatch.cli.pbs.text import MICROSECONDS
+from qbatch.wire.identifiers import expand_id, parse_indices
+from qbatch.wire.requests import Spec
+from qbatch.wire.resources import parse_demand, parse_duration, parse_resources, split_list
+
+LETTERS = "a:A:b:c:C:d:D:e:EfF:GhIj:J:k:K:l:L:m:M:nN:o:p:P:q:r:R:S:t:T:u:v:Vw:W:xXz"
+"""The union of the option strings of OpenPBS and Torque."""
+
+LONGEST_NAME = 230
+
+_DEPENDENCIES = {
+    "after", "afterok", "afternotok", "afterany", "before", "beforeok", "beforenotok", "beforeany", "on", "synccount",
+    "syncwith", "runone", "afterarray", "afterokarray", "afternotokarray", "afteranyarray",
+}  # fmt: skip
+_ATTRIBUTES = {
+    "block", "depend", "group_list", "umask", "stagein", "stageout", "sandbox", "run_count", "pwd", "keep", "x", "qos",
+    "interactive", "partition", "release_nodes_on_stageout", "tolerate_node_failures", "max_run_subjobs", "estimated",
+    "accounting_id", "queue", "exit_on_full",
+}  # fmt: skip
+_INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "MAIL", "SHELL", "TZ")
+Check = Callable[[str, str], object]
+_HOST_PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*:(.*)", re.DOTALL)
+
+
+def illegal(letter: str, reason: str = "") -> CommandFault:
+    """Return the fault ``illegal -l value: reason``: one line, exit 2."""
+    return CommandFault(f"illegal -{letter} value" + (f": {reason}" if reason else ""), 2)
+
+
+class Gathered:
+    """What the options say so far; each further list of options goes over what is there."""
+
+    def __init__(self, directory: str, environment: Mapping[str, str]) -> None:
+        self.directory = directory
+        self.environment = environment
+        self.fields: dict[str, object] = {}
+        self.resources: dict[str, str] = {}
+        self.variables: dict[str, str] = {}
+        self.attributes: dict[str, str] = {}
+        self.extra: dict[str, str] = {}
+        self.has_environment = False
+        self.is_quiet = False
+        self.is_interactive = False
+
+    def take(self, options: list[tuple[str, str]]) -> None:
+        """Take options in order.
+
+        Raises:
+            CommandFault: a value is illegal.
+        """
+        resources: dict[str, str] = {}
+        for letter, value in options:
+            if letter == "l":
+                try:
+                    resources.update(parse_resources(value))
+                except ValueError as error:
+                    raise illegal("l", str(error)) from None
+            else:
+                self._take_one(letter, value)
+        # What is asked for in one of the two languages of chunks replaces what was asked for in the other.
+        for one, other in (("select", "nodes"), ("nodes", "select")):
+            if one in resources and other not in resources:
+                self.resources.pop(other, None)
+        self.resources.update(resources)
+
+    def _take_one(self, letter: str, value: str) -> None:
+        fields = self.fields
+        if letter in _TEXTS:
+            fields[_TEXTS[letter]] = value.strip()
+        elif letter in _CHECKED:
+            name, check = _CHECKED[letter]
+            fields[name] = check(letter, value)
+        elif letter in "oe":
+            fields["output" if letter == "o" else "error"] = file_path(value, self.directory, self.environment)
+        elif letter == "h":
+            fields["hold"] = "u"
+        elif letter == "V":
+            self.has_environment = True
+        elif letter == "v":
+            self._take_variables(value)
+        elif letter == "W":
+            self.attributes.update(read_attributes(value))
+        elif letter in "Jt":
+            fields["array"] = _array(letter, value)
+            fields["is_torque"] = letter == "t"
+        elif letter == "n":
+            self.resources.setdefault("place", "excl")
+        elif letter in "dFu":
+            self.extra[{"d": "init_dir", "F": "script_arguments", "u": "user_list"}[letter]] = value
+        elif letter == "z":
+            self.is_quiet = True
+        elif letter == "I":
+            self.is_interactive = True
+        # Of the others (-b -D -E -f -G -K -L -T -w -x -X) nothing is needed here.
+
+    def _take_variables(self, value: str) -> None:
+        try:
+            pairs = split_list(value)
+        except ValueError as error:
+            raise illegal("v", str(error)) from None
+        for name, given in pairs:
+            if given is not None:
+                self.variables[name] = given
+            elif name in self.environment:
+                self.variables[name] = self.environment[name]
+
+    def take_own(self, words: list[str]) -> None:
+        """Take the words of a ``#QBATCH`` line: ``runtime=SECONDS``, ``exit=STATUS``.
+
+        Raises:
+            CommandFault: a word is neither, or its value is illegal.
+        """
+        for word in words:
+            name, _, value = word.partition("=")
+            if name == "runtime":
+                try:
+                    self.fields["runtime"] = parse_duration(value)
+                except ValueError as error:
+                    raise CommandFault(f"illegal #QBATCH runtime: {error}", 2) from None
+            elif name == "exit" and re.fullmatch(r"[0-9]{1,3}", value) and int(value) < 512:
+                self.fields["fate"] = int(value)
+            else:
+                raise CommandFault(f"illegal #QBATCH directive {word!r}: known are runtime=SECONDS and exit=STATUS", 2)
+
+    def specification(self, variables: Mapping[str, str]) -> dict[str, object]:
+        """Return the fields of the specification; ``variables``: the standard ones of a submission.
+
+        Raises:
+            CommandFault: the resources cannot be read.
+        """
+        try:
+            parse_demand(self.resources)
+        except ValueError as error:
+            raise illegal("l", str(error)) from None
+        inherited = printable(self.environment) if self.has_environment else {}
+        whole = {**inherited, **variables, **self.variables}
+        fields = {**self.fields, **_of_attributes(self.attributes, self.extra)}
+        fields["resources"] = self.resources
+        fields["variables"] = {name: value for name, value in whole.items() if "\0" not in name + value}
+        fields["extra"] = self.extra
+        fields["directory"] = self.directory
+        return fields
+
+
+def printable(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables whose bytes are UTF-8; others cannot go over the socket."""
+    return {name: value for name, value in environment.items() if is_text(name) and is_text(value)}
+
+
+def is_text(text: str) -> bool:
+    """Return whether a text from the system is UTF-8."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def standard_variables(environment: Mapping[str, str], directory: str, queue: str) -> dict[str, str]:
+    """Return the ``PBS_O_...`` variables of a submission."""
+    given = printable(environment)
+    found = {f"PBS_O_{name}": given[name] for name in _INHERITED if given.get(name)}
+    system = os.uname()
+    found["PBS_O_HOST"] = system.nodename
+    found["PBS_O_WORKDIR"] = directory
+    found["PBS_O_SYSTEM"] = system.sysname
+    if queue:
+        found["PBS_O_QUEUE"] = queue
+    return found
+
+
+def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str:
+    """Return a path of -o or -e: without its host, absolute; a slash at its end stays, ``$PBS_JOBID`` and
+    ``^array_index^`` too, for they are known only when the job starts."""
+    path = value.strip()
+    found = _HOST_PATH.fullmatch(path)
+    if found is not None:
+        path = found[1]
+    if not path:
+        return ""
+    home = environment.get("HOME", "")
+    for prefix, place in (
+        ("~/", home),
+        ("$HOME/", home),
+        ("${HOME}/", home),
+        ("$PBS_O_HOME/", home),
+        ("$PBS_O_WORKDIR/", directory),
+        ("${PBS_O_WORKDIR}/", directory),
+    ):
+        if path.startswith(prefix) and place:
+            return f"{place}/{path[len(prefix) :]}"
+    return path if path.startswith("/") else f"{directory.rstrip('/')}/{path.removeprefix('./') or ''}"
+
+
+def read_attributes(value: str) -> dict[str, str]:
+    """Return the attributes of one -W argument; a part without ``=`` belongs to the attribute before it (``depend``
+    and ``stagein`` are lists themselves).
+
+    Raises:
+        CommandFault: an attribute is not known, or its value is illegal.
+    """
+    found: dict[str, str] = {}
+    last = ""
+    for part in _unquoted(value).split(","):
+        name, equals, text = part.partition("=")
+        name = name.strip()
+        if equals and re.fullmatch(r"\w+", name):
+            if name not in _ATTRIBUTES:
+                raise illegal("W", f"{name!r} is not known (known: {', '.join(sorted(_ATTRIBUTES))})")
+            last = name
+            found[name] = text.strip()
+        elif last:
+            found[last] += f",{part.strip()}"
+        elif part.strip():
+            raise illegal("W", f"{part.strip()!r} is not of the form name=value")
+    if "depend" in found:
+        check_depend(found["depend"])
+    if found.get("block", "true").lower() not in ("true", "false", "t", "f", "1", "0", "y", "n"):
+        raise illegal("W", "block is true or false")
+    if not re.fullmatch(r"[0-7]{1,4}", found.get("umask", "0")):
+        raise illegal("W", "umask is an octal number")
+    return found
+
+
+def _unquoted(value: str) -> str:
+    return value.replace('"', "").replace("'", "")
+
+
+def check_depend(value: str) -> None:
+    """Check ``afterok:12:13,afterany:9``.
+
+    Raises:
+        CommandFault: with the part.
+    """
+    for part in value.split(","):
+        kind, *ids = part.strip().split(":")
+        if kind not in _DEPENDENCIES or not ids:
+            raise illegal("W", f"depend={part.strip()!r}: known are {', '.join(sorted(_DEPENDENCIES))}")
+        if kind in ("on", "synccount"):
+            if not re.fullmatch(r"[0-9]{1,6}", ids[0]):
+                raise illegal("W", f"depend={part.strip()!r}: a count is missing")
+            continue
+        for job in ids:
+            try:
+                expand_id(job)
+            except ValueError as error:
+                raise illegal("W", str(error)) from None
+
+
+def _of_attributes(attributes: Mapping[str, str], extra: dict[str, str]) -> dict[str, object]:
+    fields: dict[str, object] = {}
+    for name, value in attributes.items():
+        if name in ("depend", "group_list"):
+            fields[name] = value
+        elif name == "block":
+            fields["is_blocking"] = value.lower() in ("true", "t", "1", "y")
+        elif name == "umask":
+            fields["umask"] = int(value, 8)
+        elif name not in ("interactive", "pwd"):
+            extra[name] = value
+    return fields
+
+
+def _array(letter: str, value: str) -> str:
+    try:
+        parse_indices(value)
+    except ValueError as error:
+        raise illegal(letter, str(error)) from None
+    return value.strip()
+
+
+def check_name(letter: str, value: str) -> str:
+    """Return a job's name.
+
+    Raises:
+        CommandFault: it is empty, too long, or has blanks, a slash or letters that do not print.
+    """
+    if not value or len(value) > LONGEST_NAME:
+        raise illegal(letter, f"a name has 1 to {LONGEST_NAME} letters")
+    if "/" in value or " " in value or not value.isprintable():
+        raise illegal(letter, "a name has no blanks, slashes or control characters")
+    return value
+
+
+def _priority(letter: str, value: str) -> int:
+    if not re.fullmatch(r"\s*[+-]?[0-9]{1,5}\s*", value) or not -1024 <= int(value) <= 1023:
+        raise illegal(letter, "a priority is a whole number from -1024 to 1023")
+    return int(value)
+
+
+def _choice(*allowed: str) -> Check:
+    def check(letter: str, value: str) -> str:
+        if value.strip() not in allowed:
+            raise illegal(letter, f"known are {', '.join(allowed)}")
+        return value.strip()
+
+    return check
+
+
+def _letters(allowed: str) -> Check:
+    def check(letter: str, value: str) -> str:
+        text = value.strip()
+        if not text or set(text) - set(allowed) or ("n" in text and len(text) > 1):
+            raise illegal(letter, f"letters of {allowed}, n alone")
+        return text
+
+    return check
+
+
+def _rerunnable(letter: str, value: str) -> bool:
+    if value.strip() not in ("y", "n"):
+        raise illegal(letter, "y or n")
+    return value.strip() == "y"
+
+
+def _checkpoint(letter: str, value: str) -> str:
+    if not re.fullmatch(r"[nscwu]|[cw]=[0-9]{1,9}|interval=[0-9]+|enabled|shutdown|periodic|none", value.strip()):
+        raise illegal(letter, "n, s, c, c=MINUTES, w, w=MINUTES or u")
+    return value.strip()
+
+
+def read_date(letter: str, value: str, now: float | None = None) -> int:
+    """Return the instant of ``[[CC]YY]MMDDhhmm[.SS]``, also ``DDhhmm`` and ``hhmm``: what is missing is of now, or of the
+    next day, month or year if that would be past.
+
+    Raises:
+        CommandFault: it is no date.
+    """
+    found = re.fullmatch(r"\s*([0-9]{4}|[0-9]{6}|[0-9]{8}|[0-9]{10}|[0-9]{12})(?:\.([0-9]{2}))?\s*", value)
+    if found is None:
+        raise illegal(letter, "a date is [[CC]YY]MMDDhhmm[.SS]")
+    digits, second = found[1], int(found[2] or 0)
+    current = time.time() if now is None else now
+    today = time.localtime(current)
+    year, month, day = today.tm_year, today.tm_mon, today.tm_mday
+    minute, hour = int(digits[-2:]), int(digits[-4:-2])
+    if len(digits) >= 6:
+        day = int(digits[-6:-4])
+    if len(digits) >= 8:
+        month = int(digits[-8:-6])
+    if len(digits) >= 10:
+        short = int(digits[-10:-8])
+        year = int(digits[:4]) if len(digits) == 12 else short + (2000 if short < 69 else 1900)
+    is_date = 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 62
+    if not is_date:
+        raise illegal(letter, "a date is [[CC]YY]MMDDhhmm[.SS]")
+    steps = {4: (0, 0, 1), 6: (0, 1, 0), 8: (1, 0, 0)}.get(len(digits), (0, 0, 0))
+    try:
+        instant = time.mktime((year, month, day, hour, minute, second, 0, 0, -1))
+        if instant < current - 60 and any(steps):
+            instant = time.mktime((year + steps[0], month + steps[1], day + steps[2], hour, minute, second, 0, 0, -1))
+    except (OverflowError, ValueError):
+        raise illegal(letter, "the date cannot be counted") from None
+    return int(instant) * MICROSECONDS
+
+
+_TEXTS = {"A": "account", "M": "mail_users", "P": "project", "S": "shell"}
+_CHECKED: dict[str, tuple[str, Check]] = {
+    "a": ("not_before", read_date),
+    "c": ("checkpoint", _checkpoint),
+    "j": ("join", _choice("oe", "eo", "n")),
+    "k": ("keep", _letters("oedn")),
+    "m": ("mail_points", _letters("abefjpn")),
+    "N": ("name", check_name),
+    "p": ("priority", _priority),
+    "q": ("queue", lambda letter, value: value.strip().partition("@")[0]),
+    "r": ("is_rerunnable", _rerunnable),
+    "R": ("remove", _letters("oen")),
+}
+
+
+def make_spec(fields: Mapping[str, object]) -> Spec:
+    """Return the specification of these fields; what it has no field for goes into ``extra``."""
+    known: dict[str, Any] = {name: value for name, value in fields.items() if name in Spec.__struct_fields__}
+    extra = dict(known.get("extra") or {})
+    extra.update({name: str(value) for name, value in fields.items() if name not in known})
+    return Spec(**{**known, "extra": extra})

@@ -1,0 +1,270 @@
+"""A private server: a daemon in a directory of its own, gone when its owner is (``qbatch run``, the pytest plugin).
+
+What lives here: making the directory, starting the keeper (:mod:`qbatch.cli.private_keeper`) that holds the daemon, and
+the environment in which commands find it.  What must never come in: Typer, NumPy, or anything slow to import.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from qbatch.cli import private_keeper
+from qbatch.model.errors import InputError, OutputError, QbatchError
+
+LONGEST_SOCKET = 107
+"""Bytes of the longest path that the kernel takes for a Unix socket."""
+
+COMMANDS = (
+    "qbatch", "qsub", "qstat", "qdel", "qalter", "qhold", "qrls", "qmove", "qmsg", "qrerun", "qselect", "qsig",
+    "pbsnodes", "tracejob", "qorder", "qenable", "qdisable", "qstart", "qstop", "qrun",
+)  # fmt: skip
+"""The commands that are put on PATH; only these, so that nothing else of this installation hides the user's own."""
+
+EXIT_PATIENCE = 60.0
+"""Seconds for the keeper to clear up; it needs about one, and more only where processes resist."""
+
+
+class Ended(NamedTuple):
+    """The daemon ended by itself: its exit code (128 + N for a signal) and its last words."""
+
+    code: int
+    why: str
+
+
+class PrivateServer:
+    """A daemon of one's own; a context manager.
+
+    Args:
+        arguments: further arguments of ``qbatch up``.
+        config: its configuration file; None: the built-in configuration, whatever the user has.
+        is_torque: commands and jobs speak the dialect of Torque.
+        is_kept: the directory stays when the server has ended.
+    """
+
+    def __init__(
+        self, *arguments: str, config: str | None = None, is_torque: bool = False, is_kept: bool = False
+    ) -> None:
+        self.arguments = list(arguments)
+        self.config = None if config is None else os.path.abspath(config)
+        self.is_torque = is_torque
+        self.is_kept = is_kept
+        self.directory = ""
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._heard = b""
+
+    @property
+    def socket(self) -> str:
+        """Where the daemon listens."""
+        return f"{self.directory}/{private_keeper.SOCKET}"
+
+    @property
+    def state(self) -> str:
+        """Where its store is."""
+        return f"{self.directory}/{private_keeper.STATE}"
+
+    @property
+    def log(self) -> str:
+        """What the daemon has said."""
+        try:
+            return Path(self.directory, private_keeper.LOG).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    @property
+    def commands(self) -> str:
+        """The directory that holds the PBS commands, and nothing else."""
+        return f"{self.directory}/{'torque' if self.is_torque else 'bin'}"
+
+    @property
+    def keeper(self) -> int:
+        """Process number of the keeper, our child; 0 where there is none."""
+        return 0 if self._keeper is None else self._keeper.pid
+
+    def environment(self, given: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return an environment, ours if none is given, as commands need it to find this server and no other."""
+        base = os.environ if given is None else given
+        kept = {name: value for name, value in base.items() if not name.startswith(("PBS_", "QBATCH_"))}
+        if base.get("QBATCH_CACHE"):
+            kept["QBATCH_CACHE"] = base["QBATCH_CACHE"]
+        return {
+            **kept,
+            "PATH": f"{self.commands}{os.pathsep}{base.get('PATH') or os.defpath}",
+            **self.variables,
+        }
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables that say where this server is."""
+        own = {
+            "QBATCH_SOCKET": self.socket,
+            "QBATCH_STATE": self.state,
+            "QBATCH_CONFIG": self.config or f"{self.directory}/qbatch.toml",
+            "QBATCH_BIN": self.commands,
+        }
+        return {**own, "QBATCH_DIALECT": "torque"} if self.is_torque else own
+
+    def start(self) -> PrivateServer:
+        """Start the keeper, and through it the daemon; return before it answers.
+
+        Raises:
+            InputError: the configuration is not there, or the PBS commands are not.
+            OutputError: no directory can be made.
+        """
+        if self.config is not None and not os.path.isfile(self.config):
+            raise InputError(f"{self.config}: no such configuration file")
+        scripts = find_commands()
+        self.directory = make_directory()
+        try:
+            os.mkdir(self.commands)
+            for name in COMMANDS:
+                os.symlink(f"{scripts}/{name}", f"{self.commands}/{name}")
+            arguments = [*(["--config", self.config] if self.config else []), *self.arguments]
+            keep = "keep" if self.is_kept else "remove"
+            command = [sys.executable, "-m", "qbatch.cli.private_keeper", self.directory, keep, *arguments]
+            self._keeper = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._open_log(), cwd=self.directory,
+                env=self._keeper_environment(), start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            private_keeper.clear_up(self.directory)
+            raise OutputError(f"{self.directory}: {error.strerror}") from error
+        return self
+
+    def _open_log(self) -> int:
+        return os.open(f"{self.directory}/keeper", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _keeper_environment(self) -> dict[str, str]:
+        """Return our environment with the way to this package: the keeper's working directory is another."""
+        root = Path(__file__).resolve().parents[2]
+        environment = self.environment()
+        if root.name not in ("site-packages", "dist-packages"):
+            before = environment.get("PYTHONPATH")
+            environment["PYTHONPATH"] = f"{root}{os.pathsep}{before}" if before else str(root)
+        return environment
+
+    def hear(self) -> str | Ended | None:
+        """Return what the keeper has said since: ``ready``, an :class:`Ended`, or None; never waits."""
+        assert self._keeper is not None
+        assert self._keeper.stdout is not None
+        handle = self._keeper.stdout.fileno()
+        os.set_blocking(handle, False)
+        with contextlib.suppress(BlockingIOError):
+            self._heard += os.read(handle, 65536)
+        line, end, rest = self._heard.partition(b"\n")
+        if not end:
+            if self._keeper.poll() is not None:
+                words = Path(self.directory, "keeper")
+                text = words.read_text(encoding="utf-8", errors="replace").strip() if words.exists() else ""
+                return Ended(1, text.rpartition("\n")[2] or "the keeper of the daemon was killed")
+            return None
+        self._heard = rest
+        kind, _, text = line.decode("utf-8", "replace").partition(" ")
+        if kind == "ready":
+            return kind
+        code, _, why = text.partition(" ")
+        return Ended(int(code), why)
+
+    def wait_until_up(self) -> None:
+        """Wait until the daemon answers; where it does not come up, clear up.
+
+        Raises:
+            QbatchError: it ended; with its exit code.
+        """
+        while (said := self.hear()) is None:
+            time.sleep(0.005)
+        if isinstance(said, Ended):
+            self.stop()
+            raise failure(said)
+
+    def stop(self) -> bool:
+        """End the daemon and its jobs, remove the directory; True if nothing is left.  May be called again."""
+        keeper = self._keeper
+        if keeper is None:
+            return True
+        self._keeper = None
+        assert keeper.stdin is not None
+        assert keeper.stdout is not None
+        keeper.stdin.close()
+        keeper.stdout.close()
+        try:
+            code = keeper.wait(EXIT_PATIENCE)
+        except subprocess.TimeoutExpired:
+            keeper.kill()
+            code = keeper.wait()
+        if code < 0 and os.path.isdir(self.directory):  # someone killed the keeper: we do its work
+            code = 0 if private_keeper.clear_up(self.directory) else 1
+            if not self.is_kept:
+                private_keeper.remove(self.directory)
+        return code == 0
+
+    def __enter__(self) -> PrivateServer:
+        self.start()
+        self.wait_until_up()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def failure(said: Ended) -> QbatchError:
+    """Return the error for a daemon that ended by itself."""
+    error = QbatchError(said.why)
+    error.exit_code = said.code or 1
+    return error
+
+
+def find_commands() -> str:
+    """Return the directory in which this installation's PBS commands are.
+
+    Raises:
+        InputError: they are not there.
+    """
+    places = [
+        os.path.dirname(sys.executable),
+        sysconfig.get_path("scripts"),
+        os.path.dirname(os.path.abspath(sys.argv[0])),
+    ]
+    for place in places:
+        if all(os.access(f"{place}/{name}", os.X_OK) for name in COMMANDS):
+            return os.path.abspath(place)
+    lacking = [name for name in COMMANDS if not os.access(f"{places[0]}/{name}", os.X_OK)]
+    raise InputError(
+        f"{places[0]}: {lacking[0]} is not there; install qbatch with pip, which puts the PBS commands there"
+    )
+
+
+def make_directory() -> str:
+    """Make a directory of our own (0700) whose path is short enough for a socket, in TMPDIR if it can be.
+
+    Raises:
+        OutputError: there is no place for one.
+    """
+    why = ""
+    for place in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp", os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm"):
+        # mkdtemp adds eight letters to the prefix.
+        if (
+            not place
+            or len(os.fsencode(f"{os.path.abspath(place)}/qbatch-12345678/{private_keeper.SOCKET}")) > LONGEST_SOCKET
+        ):
+            continue
+        try:
+            return tempfile.mkdtemp(prefix="qbatch-", dir=os.path.abspath(place))
+        except OSError as error:
+            why = why or f"{place}: {error.strerror}"
+    raise OutputError(f"no directory can be made for the daemon ({why}); set TMPDIR to one that is yours and short")
+
+
+def outlive_nobody() -> None:
+    """In a child before it executes: end when the parent is killed, and take signals as usual."""
+    private_keeper.prctl(private_keeper.PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])

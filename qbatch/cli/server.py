@@ -1,0 +1,207 @@
+"""``qbatch status|queues|hosts|explain|forecast|history|time|metrics|reload|check``: what is asked of a running daemon."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from qbatch.cli.console import print_table, talk
+from qbatch.cli.daemon_answers import ask, clean, moment, print_json, span, wait_of
+from qbatch.model.errors import UsageError
+from qbatch.wire import records, requests
+from qbatch.wire.resources import format_size
+
+_JSON = typer.Option(False, "--json", help="All that is known, as JSON.")
+_SOCKET = typer.Option(None, "--socket", help="The daemon's socket.")
+
+
+def status(
+    json: bool = _JSON,
+    prometheus: bool = typer.Option(False, "--prometheus", help="The metrics in the Prometheus text format instead."),
+    socket: str | None = _SOCKET,
+) -> None:
+    """Show how the server is: its clock, its jobs by state, its policy and files, and what is wrong."""
+    if prometheus:
+        sys.stdout.write(ask(requests.Metrics(), records.Text, socket).text)
+        return
+    server = ask(requests.ServerStatus(), records.ServerRecord, socket)
+    if json:
+        print_json("server", server)
+        return
+    clock = server.clock or records.ClockRecord(mode="real", now=0)
+    speed = "" if clock.mode == "real" else " as fast as it can" if not clock.speed else f" x{clock.speed:g}"
+    log = (
+        f", {clock.log_arrived} of {clock.log_jobs} jobs of the log have arrived" if clock.log_jobs is not None else ""
+    )
+    counts = ", ".join(f"{count} {letter}" for letter, count in sorted(server.counts.items())) or "none"
+    lines = [
+        ("server", f"{server.name} (qbatch {server.version}, process {server.pid}), {server.state}"),
+        ("time", f"{clock.mode}{speed}{', paused' if clock.is_paused else ''}, now {moment(clock.now)}{log}"),
+        ("jobs", counts),
+        ("policy", server.policy + ("" if server.is_compiled else " (kernels are still being compiled)")),
+        ("executor", server.executor),
+        ("socket", server.socket),
+        ("store", server.store),
+        ("configuration", server.config),
+    ]
+    if server.forecast_error:
+        error = server.forecast_error
+        lines.append(
+            ("forecasts", f"off by {error['mean_absolute_s']:.0f} s on average over {error['count']:.0f} jobs")
+        )
+    lines += [("problem", problem) for problem in server.problems]
+    for name, text in lines:
+        sys.stdout.write(f"{name + ':':<15}{text}\n")
+
+
+def queues(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
+    """Show the queues."""
+    said = ask(requests.QueueStatus(), records.Queues, socket)
+    if json:
+        print_json("queues", said)
+        return
+    rows = []
+    for queue in said.queues:
+        count = queue.counts.get
+        limits = [f"{name} {value}" for name, value in (
+            ("running", queue.max_running), ("per user", queue.max_running_per_user), ("procs", queue.max_procs),
+            ("queued", queue.max_queued)) if value is not None]  # fmt: skip
+        if queue.max_walltime is not None:
+            limits.append(f"walltime {span(queue.max_walltime)}")
+        rows.append(
+            [queue.name, queue.pool, "yes" if queue.enabled else "no", "yes" if queue.started else "no",
+             str(count("Q", 0)), str(count("R", 0)), str(count("H", 0)), queue.policy, ", ".join(limits) or "-"]
+        )  # fmt: skip
+    print_table(
+        "", ["queue", "pool", "enabled", "started", "queued", "running", "held", "policy", "limits"], rows, left=4
+    )
+
+
+def hosts(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
+    """Show the hosts and what runs on them."""
+    said = ask(requests.HostStatus(), records.Hosts, socket)
+    if json:
+        print_json("hosts", said)
+        return
+    rows = [
+        [host.name, host.pool, host.state, f"{host.cpus_used}/{host.cpus}",
+         f"{format_size(host.memory_used)}/{format_size(host.memory)}" if host.memory else "-",
+         " ".join(host.jobs[:4]) + (f" +{len(host.jobs) - 4}" if len(host.jobs) > 4 else "") or "-", clean(host.comment) or "-"]
+        for host in said.hosts
+    ]  # fmt: skip
+    print_table("", ["host", "pool", "state", "cpus", "memory", "jobs", "comment"], rows, left=3)
+
+
+def explain(job: str = typer.Argument(..., help="The job."), json: bool = _JSON, socket: str | None = _SOCKET) -> None:
+    """Say why a job waits and when it is expected to start."""
+    said = ask(requests.Explain(job=job), records.Explanation, socket)
+    if json:
+        print_json("explanation", said)
+        return
+    sys.stdout.write(f"job {said.job} ({said.state}): {clean(said.text)}\n")
+    if said.blocked_by:
+        sys.stdout.write(f"ahead of it: {', '.join(said.blocked_by)}\n")
+    if said.promised is not None:
+        sys.stdout.write(f"promised to start by {moment(said.promised)}, in {span(said.promised - said.now)}\n")
+    if said.estimated_start is not None:
+        sys.stdout.write(
+            f"expected to start {moment(said.estimated_start)}, in {span(said.estimated_start - said.now)}\n"
+        )
+    sys.stdout.write(f"said by {said.said_by} ({said.code})\n")
+
+
+def forecast(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
+    """Show when every waiting job is expected to start, if nothing else is submitted."""
+    said = ask(requests.Forecast(), records.Forecasts, socket, timeout=600.0)
+    if json:
+        print_json("forecasts", said)
+        return
+    rows = [[each.job, moment(each.start), span(each.start - said.made), moment(each.end)] for each in said.jobs]
+    print_table("", ["job", "start", "in", "end"], rows, left=2)
+    if said.error_mean is not None:
+        talk(f"forecasts so far were off by {said.error_mean:.0f} s on average ({said.error_count} jobs)")
+
+
+def history(
+    user: str = typer.Option("", "--user", "-u", help="Only jobs of this user."),
+    queue: str = typer.Option("", "--queue", "-q", help="Only jobs in this queue."),
+    name: str = typer.Option("", "--name", help="Only jobs with this name; * and ? stand for anything."),
+    status_: str = typer.Option("", "--exit", help="Only jobs with this exit status, or: failed."),
+    since: str = typer.Option("", "--since", help="Only jobs that ended at or after this day or time (ISO)."),
+    until: str = typer.Option("", "--until", help="Only jobs that ended before this day or time (ISO)."),
+    limit: int = typer.Option(50, "--limit", help="At most so many."),
+    json: bool = _JSON,
+    socket: str | None = _SOCKET,
+) -> None:
+    """Search the jobs that have ended, for ever; the latest first."""
+    request = requests.History(
+        users=(user,) if user else (), queues=(queue,) if queue else (), name=name, status=status_,
+        since=_instant(since, "--since"), until=_instant(until, "--until"), limit=limit,
+    )  # fmt: skip
+    said = ask(request, records.Jobs, socket)
+    if json:
+        print_json("history", said)
+        return
+    rows = [
+        [job.id, clean(job.name)[:24], job.user, job.queue, job.resources.get("ncpus", "-"), moment(job.submitted),
+         wait_of(job, said.now), moment(job.ended), "-" if job.exit_status is None else str(job.exit_status)]
+        for job in said.jobs
+    ]  # fmt: skip
+    print_table("", ["id", "name", "user", "queue", "procs", "submitted", "waited", "ended", "status"], rows, left=4)
+    if said.next:
+        talk(f"there are more; the next with --limit {limit * 2}, or narrow the search")
+
+
+def _instant(text: str, option: str) -> int | None:
+    from datetime import datetime
+
+    if not text:
+        return None
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1e6)
+    except ValueError:
+        raise UsageError(f"{option} {text}: write a day or a time, such as 2026-11-20 or 2026-11-20T08:00") from None
+
+
+def time(
+    action: str = typer.Argument(
+        "show", help="show, pause, play, step, speed, until, until-start, until-end, until-count."
+    ),
+    value: str = typer.Argument("", help="A speed, an instant in seconds, a job, or a count."),
+    json: bool = _JSON,
+    socket: str | None = _SOCKET,
+) -> None:
+    """Drive scaled and virtual time."""
+    given: dict[str, object] = {}
+    try:
+        if action in ("speed", "play") and value:
+            given["speed"] = float(value.removeprefix("x"))
+        elif action == "until":
+            given["at"] = round(float(value) * 1e6)
+        elif action == "until-count":
+            given["count"] = int(value)
+        elif action in ("until-start", "until-end"):
+            given["job"] = value
+    except ValueError:
+        raise UsageError(f"time {action} {value}: that is no number") from None
+    said = ask(requests.Time(action=action, **given), records.ClockRecord, socket)  # type: ignore[arg-type]
+    if json:
+        print_json("clock", said)
+        return
+    speed = "" if said.mode == "real" else ", as fast as it can" if not said.speed else f", x{said.speed:g}"
+    until = f", until {said.until}" if said.until else ""
+    log = f", {said.log_arrived} of {said.log_jobs} jobs of the log" if said.log_jobs is not None else ""
+    sys.stdout.write(
+        f"{said.mode}{speed}{', paused' if said.is_paused else ''}{until}: {said.now / 1e6:.6f} s ({moment(said.now)}){log}\n"
+    )
+
+
+def reload(socket: str | None = _SOCKET) -> None:
+    """Let the daemon read its configuration again; it takes the new one as a whole, or says what is wrong with it."""
+    sys.stdout.write(ask(requests.Reload(), records.Text, socket).text + "\n")
+
+
+def check(socket: str | None = _SOCKET) -> None:
+    """Check the store, every row of it, and the invariants of the running state."""
+    sys.stdout.write(ask(requests.Check(), records.Text, socket, timeout=600.0).text)

@@ -1,0 +1,118 @@
+"""``qbatch submit``: queue a job, with options of one's own or a PBS script; ``qbatch wait``: wait for jobs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+
+from qbatch.cli.console import talk
+from qbatch.cli.daemon_answers import ask, print_json, report_outcomes
+from qbatch.model.errors import InputError, UsageError
+from qbatch.wire.records import Outcomes, Submitted
+from qbatch.wire.requests import Spec, Submit, Wait
+
+
+def submit(
+    command: list[str] = typer.Argument(
+        None, metavar="SCRIPT | -- COMMAND [ARGUMENT]...", help="A script, - for stdin, or a command after --."
+    ),
+    name: str = typer.Option("", "--name", "-N", help="The job's name."),
+    queue: str = typer.Option("", "--queue", "-q", help="The queue."),
+    procs: int = typer.Option(0, "--procs", "-n", help="Processors on one host."),
+    memory: str = typer.Option("", "--memory", "-m", help="Memory, such as 2gb."),
+    walltime: str = typer.Option("", "--walltime", "-t", help="Walltime: seconds, MM:SS or HH:MM:SS."),
+    resource: list[str] = typer.Option([], "--resource", "-l", help="PBS resources, such as select=2:ncpus=4."),
+    output: str = typer.Option("", "--output", "-o", help="File for the output."),
+    error: str = typer.Option("", "--error", "-e", help="File for the errors."),
+    depend: str = typer.Option("", "--depend", help="Dependencies, such as afterok:12."),
+    array: str = typer.Option("", "--array", "-J", help="Indices of an array, such as 1-10%2."),
+    hold: bool = typer.Option(False, "--hold", help="Held at first."),
+    runtime: str = typer.Option("", "--runtime", help="How long an emulated run takes."),
+    exit_status: int | None = typer.Option(None, "--exit", help="How an emulated run ends."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would happen; queue nothing."),
+    wait: bool = typer.Option(False, "--wait", help="Wait for the end and exit with the job's status."),
+    json: bool = typer.Option(False, "--json", help="The answer as JSON."),
+    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+) -> None:
+    """Queue a job; its identifier goes to stdout.  (qsub does the same the PBS way, with #PBS lines.)"""
+    from qbatch.wire.resources import parse_duration, parse_resources
+
+    options: list[str] = []
+    given = [("-N", name), ("-q", queue), ("-o", output), ("-e", error), ("-J", array)]
+    for letter, value in given:
+        options += [letter, value] if value else []
+    if depend:
+        options += ["-W", f"depend={depend}"]
+    if hold:
+        options.append("-h")
+    for text in resource:
+        try:
+            parse_resources(text)
+        except ValueError as problem:
+            raise UsageError(f"--resource {text}: {problem}") from None
+        options += ["-l", text]
+    if procs or memory:
+        options += ["-l", f"select=1:ncpus={max(procs, 1)}{f':mem={memory}' if memory else ''}"]
+    if walltime:
+        options += ["-l", f"walltime={walltime}"]
+    spec = _specification(options, list(command or []))
+    changes: dict[str, object] = {}
+    if runtime:
+        try:
+            changes["runtime"] = parse_duration(runtime)
+        except ValueError as problem:
+            raise UsageError(f"--runtime {problem}") from None
+    if exit_status is not None:
+        changes["fate"] = exit_status
+    import msgspec
+
+    spec = msgspec.structs.replace(spec, **changes)
+    said = ask(Submit(spec=spec, is_dry_run=dry_run), Submitted, socket)
+    if json:
+        print_json("submitted", said)
+    else:
+        sys.stdout.write(f"{said.job or said.comment}\n")
+        sys.stdout.flush()
+    if wait and said.job:
+        raise typer.Exit(_wait((said.job,), None, socket))
+
+
+def _specification(options: list[str], words: list[str]) -> Spec:
+    """Return what qsub would make of these options and this script or command."""
+    from qbatch.cli.pbs.command import Call, CommandFault, UsageFault, surroundings
+    from qbatch.cli.pbs.getopt import OptionFault, parse_options
+    from qbatch.cli.pbs.qsub import specification
+    from qbatch.cli.pbs.submission import LETTERS
+
+    is_script = len(words) == 1 and (words[0] == "-" or Path(words[0]).is_file()) and "--" not in sys.argv
+    arguments = [*options, *(words if is_script or not words else ["--", *words])]
+    here = surroundings()
+    call = Call("submit", parse_options(arguments, LETTERS, False), here, sys.argv[2:])
+    try:
+        return specification(call)[0]
+    except (UsageFault, OptionFault) as fault:
+        raise UsageError(str(fault)) from None
+    except CommandFault as fault:
+        raise InputError(str(fault)) from None
+
+
+def _wait(jobs: tuple[str, ...], timeout: float | None, socket: str | None) -> int:
+    said = ask(Wait(jobs=jobs, timeout=timeout), Outcomes, socket, timeout=None)
+    code = report_outcomes(said)
+    for each in said.outcomes:
+        if each.exit_status:
+            status = each.exit_status
+            talk(f"{each.name} ended with {status}")
+            code = code or (status if 0 < status < 256 else 1)
+    return code
+
+
+def wait(
+    identifiers: list[str] = typer.Argument(..., metavar="JOB...", help="The jobs."),
+    timeout: float | None = typer.Option(None, "--timeout", help="At most so many seconds (then exit 124)."),
+    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+) -> None:
+    """Wait until jobs have ended; exit with the status of the first that failed."""
+    raise typer.Exit(_wait(tuple(identifiers), timeout, socket))

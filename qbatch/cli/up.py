@@ -1,0 +1,199 @@
+"""``qbatch up``: start the daemon; ``qbatch down``: stop it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from qbatch.cli.console import talk
+from qbatch.model.errors import InputError, QbatchError, UsageError
+
+if TYPE_CHECKING:
+    from qbatch.daemon.settings import Settings
+
+
+def up(
+    config: Path | None = typer.Option(None, "--config", help="Configuration file (TOML)."),
+    state: Path | None = typer.Option(None, "--state", help="Directory of the store."),
+    socket: str | None = typer.Option(None, "--socket", help="Where to listen."),
+    time_: str = typer.Option("real", "--time", help="real, x60 (scaled), virtual or virtual:x100."),
+    origin: str | None = typer.Option(
+        None, "--origin", help="Instant at which scaled or virtual time begins, in seconds."
+    ),
+    executor: str | None = typer.Option(None, "--executor", help="process or emulated, instead of the configured one."),
+    policy: str | None = typer.Option(
+        None, "--policy", "-p", help="Policy of all pools, instead of the configured one."
+    ),
+    trace: Path | None = typer.Option(None, "--trace", help="Workload log whose jobs arrive by themselves."),
+    machine: int | None = typer.Option(None, "--procs", help="One host with so many processors, instead of the pools."),
+    first: int | None = typer.Option(None, "--first", help="Only the first jobs of the log."),
+    paused: bool = typer.Option(False, "--paused", help="Begin with the clock standing still."),
+    foreground: bool = typer.Option(False, "--foreground", help="Do not go into the background."),
+) -> None:
+    """Start the daemon."""
+    from qbatch.daemon.clock import parse_time
+    from qbatch.wire import paths
+
+    mode, speed = parse_time(time_)
+    state_path = state or paths.state_directory()
+    socket_text = socket or paths.personal_socket_path()
+    if not foreground:
+        _into_background(state_path, socket_text)
+        return
+    from qbatch.daemon import process
+
+    config_path = config or (paths.config_path() if paths.config_path().exists() else None)
+    workload = _workload(trace, first, machine) if trace is not None else None
+    if workload is not None and machine is None and config_path is None:
+        machine = workload.procs_total
+
+    def read() -> Settings:
+        return _settings(config_path, executor, policy, machine, mode, has_trace=workload is not None)
+
+    read()
+    begins = _origin(origin)
+    options = process.Options(
+        state=state_path,
+        socket_path=os.path.abspath(socket_text),
+        read_settings=read,
+        config_name=str(config_path or "built-in"),
+        mode=mode,
+        speed=speed,
+        origin=begins,
+        is_paused=paused,
+        feed=_feed(workload, mode, begins),
+    )
+    paths.make_socket_directory(options.socket_path)
+    _log()
+    raise typer.Exit(process.run(options))
+
+
+def _origin(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return round(float(text) * 1e6)
+    except ValueError:
+        raise UsageError(f"--origin {text}: write a number of seconds") from None
+
+
+def _feed(workload: Any, mode: str, origin: int | None) -> Any:
+    if workload is None:
+        return None
+    from qbatch.daemon.process import feed_of
+
+    begins = origin if origin is not None else None if mode != "real" else time.time_ns() // 1000
+    return feed_of(workload, begins)
+
+
+def _workload(path: Path, first: int | None, procs: int | None) -> Any:
+    from qbatch.model.machine import one_host
+    from qbatch.replay.prepare import Options as PrepareOptions
+    from qbatch.replay.prepare import choose_procs, prepare
+    from qbatch.workloads import read_log
+
+    log = read_log(str(path))
+    return prepare(log, one_host(choose_procs(log, procs)), PrepareOptions(first=first))
+
+
+def _settings(
+    path: Path | None, executor: str | None, policy: str | None, procs: int | None, mode: str, *, has_trace: bool
+) -> Settings:
+    import msgspec
+
+    from qbatch.daemon import config
+    from qbatch.daemon.settings import Pool
+    from qbatch.model.machine import Host
+    from qbatch.policies.registry import load_policy
+
+    settings = config.read_config(path) if path is not None else config.default_settings()
+    if executor is not None and executor not in ("process", "emulated"):
+        raise UsageError(f"--executor {executor}: write process or emulated")
+    if executor is None and path is None and (mode != "real" or has_trace):
+        executor = "emulated"
+    pools = settings.pools
+    if procs is not None:
+        pools = (
+            Pool(
+                name=pools[0].name,
+                hosts=(Host("machine", procs, 0, pools[0].name),),
+                policy=pools[0].policy,
+                spans=True,
+            ),
+        )
+    if policy is not None:
+        load_policy(policy)
+        pools = tuple(msgspec.structs.replace(pool, policy=policy) for pool in pools)
+    return msgspec.structs.replace(settings, pools=pools, executor=executor or settings.executor)
+
+
+def _log() -> None:
+    import logging
+
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+
+
+def _into_background(state: Path, socket_path: str) -> None:
+    """Start the same command in the foreground of a session of its own, and wait until it answers."""
+    from qbatch.client import NoDaemon, Session
+    from qbatch.wire.records import Welcome
+    from qbatch.wire.requests import Hello
+
+    try:
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log_path = state / "log"
+        log = open(log_path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))  # noqa: SIM115 - the child has it
+    except OSError as error:
+        raise InputError(f"state directory {state}: {error.strerror}; give another with --state") from error
+    arguments = [sys.executable, "-m", "qbatch", *sys.argv[1:], "--foreground"]
+    begin = log_path.stat().st_size
+    child = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    log.close()
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        code = child.poll()
+        if code is not None:
+            text = log_path.read_bytes()[begin:].decode("utf-8", "replace").strip().splitlines()
+            failure = QbatchError((text[-1] if text else f"the daemon ended with {code}").removeprefix("qbatch: "))
+            failure.exit_code = code if code > 0 else 1
+            raise failure
+        try:
+            with Session(socket_path) as session:
+                session.ask(Hello(), Welcome)
+        except (NoDaemon, QbatchError):
+            time.sleep(0.02)
+            continue
+        talk(f"the daemon is up (process {child.pid}); socket {socket_path}, log {log_path}")
+        talk("try: echo 'sleep 5; hostname' | qsub; qstat; qbatch status; qbatch down")
+        return
+    raise QbatchError(f"the daemon does not answer after 120 s; see {log_path}")
+
+
+def down(
+    jobs: bool = typer.Option(False, "--jobs", help="End the running jobs too."),
+    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+) -> None:
+    """Stop the daemon; running jobs run on, and are found again at the next start."""
+    from qbatch.client import Session
+    from qbatch.wire.records import Done, ServerRecord
+    from qbatch.wire.requests import ServerStatus, Shutdown
+
+    with Session(socket) as session:
+        pid = session.ask(ServerStatus(), ServerRecord).pid
+        said = session.ask(Shutdown(is_with_jobs=jobs), Done)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and os.path.exists(f"/proc/{pid}"):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+                if file.read().rpartition(")")[2].split()[0] == "Z":
+                    break
+        except OSError:
+            break
+        time.sleep(0.02)
+    talk(f"the daemon has stopped; {said.text.partition('; ')[2]}")

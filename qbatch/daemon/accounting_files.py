@@ -1,0 +1,60 @@
+"""Accounting records as PBS writes them: one file a day, named YYYYMMDD, one record a line (spec/pbs.md section 6).
+
+Lines are appended after the commit that made them true.  After a crash the core makes the lines of the journal's tail
+again; those that are in the files already are not written twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+from qbatch.daemon.core.state import Account
+
+log = logging.getLogger("qbatch")
+
+
+class AccountingFiles:
+    """The accounting directory of one server."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def write(self, records: list[Account]) -> None:
+        """Append records; a file that cannot be written is told in the log, and nothing else stops."""
+        by_day: dict[str, list[str]] = {}
+        for record in records:
+            day, line = _line(record)
+            by_day.setdefault(day, []).append(line)
+        for day, lines in by_day.items():
+            try:
+                with open(self.directory / day, "a", encoding="utf-8") as file:
+                    file.write("".join(lines))
+            except OSError as error:
+                log.error(
+                    "accounting file %s: %s; %d records are lost", self.directory / day, error.strerror, len(lines)
+                )
+
+    def write_missing(self, records: list[Account]) -> None:
+        """Append those of the records that are not in the files: after a crash."""
+        known: dict[str, set[str]] = {}
+        missing = []
+        for record in records:
+            day, line = _line(record)
+            if day not in known:
+                try:
+                    known[day] = set((self.directory / day).read_text(encoding="utf-8").splitlines(keepends=True))
+                except OSError:
+                    known[day] = set()
+            if line not in known[day]:
+                missing.append(record)
+        if missing:
+            self.write(missing)
+
+
+def _line(record: Account) -> tuple[str, str]:
+    moment = time.localtime(record.at // 1_000_000)
+    line = f"{time.strftime('%m/%d/%Y %H:%M:%S', moment)};{record.kind};{record.job};{record.text}\n"
+    return time.strftime("%Y%m%d", moment), line

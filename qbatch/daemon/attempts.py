@@ -1,0 +1,125 @@
+"""From a job that starts to what an executor needs: environment, node file, output files (spec/pbs.md sections 3, 4)."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from typing import TYPE_CHECKING
+
+from qbatch.daemon.core.records import output_path, slots_of
+from qbatch.daemon.executors.attempt import Attempt
+from qbatch.wire.identifiers import ARRAY, JobKey
+
+if TYPE_CHECKING:
+    from qbatch.daemon.core.job import BatchJob
+    from qbatch.daemon.core.state import Core
+
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attempt:
+    """Return the present attempt of a running job.
+
+    ``surroundings``: variables that every job gets from the daemon (QBATCH_SOCKET, the way to the PBS commands).
+    """
+    spec = job.spec
+    account = _account(job.uid)
+    shell = (spec.shell.split(",")[0].partition("@")[0] or account.pw_shell) if account else spec.shell
+    if not shell or shell.endswith(("nologin", "false")):
+        shell = "/bin/sh"
+    home = account.pw_dir if account and os.path.isdir(account.pw_dir) else "/"
+    slots = slots_of(core, job)
+    hosts = core.pool_of(job).machine.hosts
+    node_file = tuple(hosts[host].name for host, _, _, count in slots for _ in range(count))
+    output, error = _path(job, core, "out", home), _path(job, core, "err", home)
+    if "o" in spec.keep and "d" not in spec.keep and not spec.output:
+        output = f"{home}/{os.path.basename(output)}"
+    if "e" in spec.keep and "d" not in spec.keep and not spec.error:
+        error = f"{home}/{os.path.basename(error)}"
+    return Attempt(
+        key=job.file_key,
+        job_id=core.id_of(job.key),
+        script=spec.script,
+        argv=spec.argv,
+        shell=shell,
+        environment=_environment(core, job, home, shell, node_file, surroundings),
+        directory=home,
+        output=output,
+        error=error,
+        join=spec.join,
+        node_file=node_file,
+        walltime=job.prepared.walltime / 1e6,
+        grace=core.settings.kill_delay / 1e6,
+        umask=0o077 if spec.umask is None else spec.umask,
+        uid=job.uid,
+        gid=account.pw_gid if account else os.getgid(),
+        encoding=spec.encoding,
+    )
+
+
+def _account(uid: int) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwuid(uid)
+    except KeyError:
+        return None
+
+
+def _path(job: BatchJob, core: Core, which: str, home: str) -> str:
+    path = output_path(job, which)
+    host, colon, rest = path.partition(":")
+    if colon and "/" not in host:
+        path = rest
+    path = path.replace("${PBS_JOBID}", core.id_of(job.key)).replace("$PBS_JOBID", core.id_of(job.key))
+    if not path.startswith("/"):
+        path = f"{job.spec.directory or home}/{path}"
+    if path == "/dev/null":
+        return path
+    if path.endswith("/") or os.path.isdir(path):
+        path = f"{path.rstrip('/')}/{core.id_of(job.key)}.{'OU' if which == 'out' else 'ER'}"
+    return path
+
+
+def _environment(
+    core: Core, job: BatchJob, home: str, shell: str, node_file: tuple[str, ...], surroundings: dict[str, str]
+) -> dict[str, str]:
+    demand = job.prepared.demand
+    identifier = core.id_of(job.key)
+    first = demand.chunks[0]
+    threads = first.threads or first.procs
+    environment = {
+        "PATH": _PATH,
+        "HOME": home,
+        "USER": job.user,
+        "LOGNAME": job.user,
+        "SHELL": shell,
+        **job.spec.variables,
+        "PBS_ENVIRONMENT": "PBS_BATCH",
+        "PBS_JOBID": identifier,
+        "PBS_JOBNAME": job.name,
+        "PBS_QUEUE": job.queue,
+        "PBS_O_QUEUE": job.spec.queue or core.settings.default_queue,
+        "PBS_TASKNUM": "1",
+        "PBS_NODENUM": "0",
+        "PBS_VNODENUM": "0",
+        "PBS_MOMPORT": "15003",
+        "PBS_JOBCOOKIE": f"{job.sequence:016X}{job.attempt:016X}",
+        "NCPUS": str(first.procs),
+        "OMP_NUM_THREADS": str(threads),
+        "PBS_NUM_NODES": str(demand.hosts),
+        "PBS_NUM_PPN": str(first.procs),
+        "PBS_NP": str(len(node_file)),
+        "PBS_WALLTIME": str(job.prepared.walltime // 1_000_000),
+        "PBS_O_INITDIR": job.spec.directory or home,
+        **surroundings,
+    }
+    environment.setdefault("PBS_O_WORKDIR", job.spec.directory or home)
+    if surroundings.get("QBATCH_BIN"):
+        environment["PATH"] = f"{environment.pop('QBATCH_BIN')}:{environment['PATH']}"
+    if job.is_subjob:
+        array = core.id_of(JobKey(job.sequence, ARRAY))
+        environment |= {
+            "PBS_ARRAY_INDEX": str(job.member),
+            "PBS_ARRAYID": str(job.member),
+            "PBS_ARRAY_ID": array,
+        }
+    return environment

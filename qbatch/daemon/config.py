@@ -1,0 +1,384 @@
+"""The configuration file (TOML): every key with its meaning, read into :class:`qbatch.daemon.settings.Settings`.
+
+``KEYS`` is the one list of keys: reading, ``qbatch config show --origin``, ``qbatch config keys`` and the README go by it.
+Unknown keys are refused with the nearest one; a file is taken as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qbatch.daemon.core.emulation import parse_runtime
+from qbatch.daemon.settings import Pool, Queue, Settings
+from qbatch.model.errors import InputError, QbatchError, suggestion
+from qbatch.model.machine import Host, expand_names, parse_memory
+from qbatch.policies.registry import load_policy
+from qbatch.wire.resources import format_duration, parse_duration
+
+TOP, POOL, QUEUE = "", "pool", "queue"
+
+
+class Key(NamedTuple):
+    """One key: the table that it stands in, its kind, its default as written, and what it means."""
+
+    table: str
+    name: str
+    kind: str
+    default: str
+    meaning: str
+
+
+KEYS = (
+    Key(TOP, "server", "name", '"qbatch"', "the server's name, the part of a job identifier after the dot (no dots in it)"),
+    Key(TOP, "executor", "executor", '"process"', "process: scripts run for real; emulated: jobs are timers on emulated hosts"),
+    Key(TOP, "policy", "policy", '"easy"', "the policy of pools that name none (see: qbatch policies)"),
+    Key(TOP, "default_queue", "text", '"batch"', "the queue of a job that names none"),
+    Key(TOP, "operators", "texts", "[]", "users who may act on all jobs, queues and hosts"),
+    Key(TOP, "managers", "texts", "[]", "users who may also stop, reload and back up; root and the daemon's own user always may"),
+    Key(TOP, "kill_delay", "time", '"10"', "seconds from TERM to KILL"),
+    Key(TOP, "history", "bool", "true", "whether qstat -x shows finished jobs"),
+    Key(TOP, "history_kept", "time", '""', 'how long qstat -x shows a finished job ("": for ever, as qbatch history does)'),
+    Key(TOP, "max_jobs", "count", "10000000", "live jobs that the server takes"),
+    Key(TOP, "max_jobs_per_user", "count", "none", "live jobs of one user"),
+    Key(TOP, "max_array", "count", "1000000", "jobs in one array"),
+    Key(TOP, "mail_command", "texts", "[]", "a program; gets the users as further arguments and the mail on stdin"),
+    Key(TOP, "dialect", "dialect", '"openpbs"', "openpbs or torque: what the PBS commands speak where they differ"),
+    Key(TOP, "seed", "count", "1", "seed of the draws of emulated run times"),
+    Key(POOL, "name", "name", '"main"', "the pool's name"),
+    Key(POOL, "hosts", "hosts", "required", 'names of hosts: "n[01-64]" or ["a", "b[1-4]"]'),
+    Key(POOL, "cpus", "count", "required", "processors of each host"),
+    Key(POOL, "memory", "memory", "0", 'memory of each host, "64GB"; 0: not counted'),
+    Key(POOL, "policy", "policy", "as at the top", "the policy of this pool"),
+    Key(POOL, "single_host", "bool", "false", "a job stays inside one host, all its chunks together"),
+    Key(POOL, "spans", "bool", "false", "only processors in all count: a chunk may be taken apart, as in a workload log"),
+    Key(POOL, "runtime", "runtime", '"walltime"', "run time if unsaid: walltime, fixed(60), uniform(1,9), exponential(30)"),
+    Key(QUEUE, "name", "name", "required", "the queue's name"),
+    Key(QUEUE, "pool", "text", "the first pool", "the pool in which its jobs run"),
+    Key(QUEUE, "enabled", "bool", "true", "whether it takes jobs at the start"),
+    Key(QUEUE, "started", "bool", "true", "whether its jobs may run at the start"),
+    Key(QUEUE, "priority", "integer", "0", "shown by qstat -Qf; policies order by arrival unless they say otherwise"),
+    Key(QUEUE, "destinations", "texts", "[]", "makes it a routing queue: the first of these that takes the job gets it"),
+    Key(QUEUE, "users", "texts", "[]", "only these users may submit ([]: all)"),
+    Key(QUEUE, "groups", "texts", "[]", "only users of these groups may submit ([]: all)"),
+    Key(QUEUE, "max_queued", "count", "none", "jobs in the queue, running ones included"),
+    Key(QUEUE, "max_queued_per_user", "count", "none", "jobs of one user in the queue"),
+    Key(QUEUE, "max_running", "count", "none", "jobs that the policy may have running or next at once"),
+    Key(QUEUE, "max_running_per_user", "count", "none", "the same for each user"),
+    Key(QUEUE, "max_procs", "count", "none", "processors of one job"),
+    Key(QUEUE, "min_procs", "count", "none", "processors that a job must ask for"),
+    Key(QUEUE, "max_memory", "memory", "none", "memory of one job"),
+    Key(QUEUE, "max_walltime", "time", "none", "walltime of one job"),
+    Key(QUEUE, "min_walltime", "time", "none", "walltime that a job must ask for"),
+    Key(QUEUE, "default_walltime", "time", '"1:00:00"', "walltime of a job that gives none"),
+    Key(QUEUE, "default_memory", "memory", "0", "memory of each chunk of a job that gives none"),
+)  # fmt: skip
+"""Every key of the configuration file."""
+
+_RENAMED = {"server": "name", "history": "is_history_shown"}
+
+
+def default_settings() -> Settings:
+    """Return the configuration of a daemon that was given none: four emulated hosts of four processors, three queues."""
+    return parse_config(DEFAULT, "the built-in configuration")
+
+
+DEFAULT = """\
+default_queue = "batch"
+
+[[pool]]
+name = "main"
+hosts = "n[1-4]"
+cpus = 16
+
+[[queue]]
+name = "batch"
+default_walltime = "1:00:00"
+
+[[queue]]
+name = "short"
+default_walltime = "10:00"
+max_walltime = "30:00"
+
+[[queue]]
+name = "long"
+default_walltime = "24:00:00"
+"""
+
+
+def read_config(path: Path) -> Settings:
+    """Read a configuration file.
+
+    Raises:
+        InputError: it cannot be read or used; with the key, its line, the reason and the way out.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{path}: {reason}") from error
+    return parse_config(text, str(path))
+
+
+def parse_config(text: str, source: str) -> Settings:
+    """Return the settings that a TOML text describes.
+
+    Raises:
+        InputError: with the key, its line, the reason and the way out.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{source}: not valid TOML: {error}") from error
+    reader = _Reader(text, source)
+    plain = {name: value for name, value in document.items() if name not in (POOL, QUEUE)}
+    top = reader.table(plain, TOP)
+    policy = top.pop("policy", "easy")
+    pools = tuple(_pool(reader, table, policy, place) for place, table in enumerate(reader.tables(document, POOL)))
+    if not pools:
+        pools = default_settings().pools if text is not DEFAULT else ()
+    queues = tuple(_queue(reader, table) for table in reader.tables(document, QUEUE))
+    if not queues:
+        queues = default_settings().queues if text is not DEFAULT else ()
+        top.setdefault("default_queue", "batch")
+    settings = Settings(pools=pools, queues=queues, **{_RENAMED.get(name, name): value for name, value in top.items()})
+    _check_whole(reader, settings)
+    return settings
+
+
+def _pool(reader: _Reader, table: dict[str, Any], policy: str, place: int) -> Pool:
+    values = reader.table(table, POOL)
+    for name in ("hosts", "cpus"):
+        if name not in values:
+            raise reader.error(POOL, f'needs {name}; for example hosts = "n[01-04]" and cpus = 16')
+    memory = values.pop("memory", 0)
+    name = values.pop("name", "main" if place == 0 else f"pool{place + 1}")
+    cpus = values.pop("cpus")
+    hosts = tuple(Host(each, cpus, memory, name) for each in values.pop("hosts"))
+    if values.get("single_host") and values.get("spans"):
+        raise reader.error("spans", "does not go together with single_host")
+    return Pool(name=name, hosts=hosts, policy=values.pop("policy", policy), **values)
+
+
+def _queue(reader: _Reader, table: dict[str, Any]) -> Queue:
+    values = reader.table(table, QUEUE)
+    if "name" not in values:
+        raise reader.error(QUEUE, "needs a name")
+    return Queue(**values)
+
+
+def _check_whole(reader: _Reader, settings: Settings) -> None:
+    hosts = [host.name for pool in settings.pools for host in pool.hosts]
+    for kind, names in (
+        ("hosts", hosts),
+        ("name", [pool.name for pool in settings.pools]),
+        ("name", [queue.name for queue in settings.queues]),
+    ):
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise reader.error(kind, f"{name!r} is there twice", name)
+            seen.add(name)
+    queues = {queue.name for queue in settings.queues}
+    pools = {pool.name for pool in settings.pools}
+    if settings.default_queue not in queues:
+        raise reader.error(
+            "default_queue", f"there is no queue {settings.default_queue!r}{suggestion(settings.default_queue, queues)}"
+        )
+    for queue in settings.queues:
+        if queue.pool and queue.pool not in pools:
+            raise reader.error(
+                "pool",
+                f"queue {queue.name}: there is no pool {queue.pool!r}{suggestion(queue.pool, pools)}",
+                queue.pool,
+            )
+        for destination in queue.destinations:
+            if destination not in queues or destination == queue.name:
+                raise reader.error(
+                    "destinations", f"queue {queue.name}: {destination!r} is no other queue", destination
+                )
+            if next(each for each in settings.queues if each.name == destination).destinations:
+                raise reader.error(
+                    "destinations", f"queue {queue.name}: {destination!r} is a routing queue itself", destination
+                )
+
+
+class _Reader:
+    """Reads tables by ``KEYS`` and says where in the text something is wrong."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.lines = text.splitlines()
+        self.source = source
+
+    def error(self, key: str, reason: str, value: Any = None) -> InputError:
+        """Return the error for a key, with the first line where the key (and the value) stands."""
+        wanted = re.compile(rf"^\s*(\[\[?)?\s*\"?{re.escape(key)}\b")
+        numbers = [number for number, line in enumerate(self.lines, 1) if wanted.search(line)]
+        exact = [number for number in numbers if value is not None and str(value) in self.lines[number - 1]]
+        place = f"line {(exact or numbers)[0]}, " if numbers else ""
+        return InputError(f"{self.source}: {place}key {key!r}: {reason}")
+
+    def tables(self, document: dict[str, Any], key: str) -> list[dict[str, Any]]:
+        """Return the tables of an array of tables."""
+        tables = document.get(key, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self.error(key, f"must be an array of tables: [[{key}]]")
+        return tables
+
+    def table(self, table: dict[str, Any], where: str) -> dict[str, Any]:
+        """Return the values of one table, checked."""
+        known = {key.name: key for key in KEYS if key.table == where}
+        values = {}
+        for name, value in table.items():
+            if name not in known:
+                tables = " or a table [[pool]] or [[queue]]" if where == TOP else ""
+                inside = f" in [[{where}]]" if where else ""
+                near = suggestion(name, [*known, *((POOL, QUEUE) if where == TOP else ())])
+                raise self.error(name, f"is not known{inside}{near} (known: {', '.join(known)}{tables})")
+            try:
+                read = _KINDS[known[name].kind](value)
+            except ValueError as error:
+                raise self.error(name, str(error), value) from error
+            except QbatchError as error:
+                raise self.error(name, str(error), value) from error
+            if read is not None:
+                values[name] = read
+        return values
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text; put it in quotes")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", _text(value)):
+        raise ValueError(f"{value!r} is no name: a letter, then up to 14 letters, digits, - or _")
+    return str(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError('must be a list of texts, such as ["a", "b"]')
+    return tuple(value)
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) < value < 2**31:
+        raise ValueError(f"{value!r} is no whole number")
+    return value
+
+
+def _count(value: Any) -> int:
+    if _integer(value) < 1:
+        raise ValueError(f"{value!r} is not a whole number of at least 1")
+    return int(value)
+
+
+def _time(value: Any) -> int | None:
+    if value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f'{value!r} is no time; write seconds, or "HH:MM:SS"')
+    return parse_duration(str(value))
+
+
+def _hosts(value: Any) -> list[str]:
+    names = [value] if isinstance(value, str) else list(_texts(value))
+    found = [each for name in names for each in expand_names(name)]
+    for each in found:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", each):
+            raise ValueError(f"{each!r} is no name of a host: letters, digits, - and _ (no dots: clients cut there)")
+    if not found:
+        raise ValueError("there is no host in it")
+    return found
+
+
+def _policy(value: Any) -> str:
+    load_policy(_text(value))
+    return str(value)
+
+
+def _runtime(value: Any) -> str:
+    parse_runtime(_text(value))
+    return str(value)
+
+
+def _one_of(*known: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in known:
+            raise ValueError(f"{value!r} is not known (known: {', '.join(known)})")
+        return str(value)
+
+    return read
+
+
+_KINDS: dict[str, Callable[[Any], Any]] = {
+    "name": _name, "text": _text, "texts": _texts, "bool": _bool, "integer": _integer, "count": _count, "time": _time,
+    "memory": parse_memory, "hosts": _hosts, "policy": _policy, "runtime": _runtime,
+    "executor": _one_of("process", "emulated"), "dialect": _one_of("openpbs", "torque"),
+}  # fmt: skip
+
+
+def as_toml(settings: Settings) -> str:
+    """Return a text that gives the same settings again."""
+    lines = [f"{key.name} = {_written(key, getattr(settings, _RENAMED.get(key.name, key.name)))}"
+             for key in KEYS if key.table == TOP and key.name != "policy"
+             and getattr(settings, _RENAMED.get(key.name, key.name)) is not None]  # fmt: skip
+    for pool in settings.pools:
+        lines += [
+            "",
+            "[[pool]]",
+            f'name = "{pool.name}"',
+            f"hosts = [{', '.join(_quoted(h.name) for h in pool.hosts)}]",
+        ]
+        lines += [
+            f"cpus = {pool.hosts[0].cpus}",
+            f"memory = {pool.hosts[0].memory}",
+            f"policy = {_quoted(pool.policy)}",
+        ]
+        lines += [
+            f"single_host = {_quoted(pool.single_host)}",
+            f"spans = {_quoted(pool.spans)}",
+            f"runtime = {_quoted(pool.runtime)}",
+        ]
+    for queue in settings.queues:
+        lines += ["", "[[queue]]"]
+        for key in KEYS:
+            if key.table == QUEUE and getattr(queue, key.name) is not None:
+                lines.append(f"{key.name} = {_written(key, getattr(queue, key.name))}")
+    return "\n".join(lines) + "\n"
+
+
+def _written(key: Key, value: Any) -> str:
+    if key.kind == "time":
+        return _quoted(format_duration(value))
+    return _quoted(value)
+
+
+def _quoted(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_quoted(each) for each in value)}]"
+    if isinstance(value, int):
+        return str(value)
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def from_environment(settings: Settings) -> dict[str, str]:
+    """Return the keys that ``QBATCH_*`` variables give, as written: QBATCH_POLICY, QBATCH_EXECUTOR, ..."""
+    names = {key.name for key in KEYS if key.table == TOP}
+    return {name: value for name in names if (value := os.environ.get(f"QBATCH_{name.upper()}")) is not None}

@@ -1,0 +1,208 @@
+"""One client: frames in, requests out, replies back.  Who it is is read from the socket when it connects."""
+
+from __future__ import annotations
+
+import asyncio
+import grp
+import os
+import pwd
+import socket
+import struct
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from qbatch.daemon.core.state import Actor
+from qbatch.wire.errors import ErrorRecord, Refusal
+from qbatch.wire.frames import LONGEST_REQUEST, FrameError, Splitter, encode
+from qbatch.wire.requests import PROTOCOL, AnyRequest, Request
+
+if TYPE_CHECKING:
+    from qbatch.daemon.service import Service
+
+STALLED = 30.0
+"""Seconds after which a client that neither finishes its frame nor reads its replies is closed."""
+
+MOST_UNREAD = 1 << 26
+"""Bytes of replies that a client may leave unread."""
+
+MOST_WAITING = 20_000
+"""Commands that may wait for a commit; beyond it the answer is ``busy``."""
+
+_decoder = msgspec.json.Decoder(AnyRequest)
+_encode = msgspec.json.Encoder().encode
+
+
+class _Head(msgspec.Struct):
+    """What is read of a request that cannot be read as a whole."""
+
+    v: int = PROTOCOL
+    id: int = 0
+
+
+class Reply(msgspec.Struct, omit_defaults=True):
+    """What goes back."""
+
+    id: int
+    result: object = None
+    error: ErrorRecord | None = None
+
+
+@lru_cache(maxsize=1024)
+def names_of(uid: int, gid: int) -> tuple[str, str]:
+    """Return the names of a user and a group; the number where there is no name."""
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    try:
+        group = grp.getgrgid(gid).gr_name
+    except KeyError:
+        group = str(gid)
+    return user, group
+
+
+def actor_of(settings_operators: tuple[str, ...], settings_managers: tuple[str, ...], uid: int, gid: int) -> Actor:
+    """Return who a peer is: the daemon's own user and root are managers, others as the configuration says."""
+    user, group = names_of(uid, gid)
+    role = "user"
+    if uid in (0, os.getuid()) or user in settings_managers:
+        role = "manager"
+    elif user in settings_operators:
+        role = "operator"
+    return Actor(uid, user, group, role)
+
+
+class Connection(asyncio.Protocol):
+    """One connected client."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.uid = self.gid = -1
+        self.waits: list[asyncio.Task[None]] = []
+        self.is_subscribed = False
+        self._splitter = Splitter(LONGEST_REQUEST)
+        self._transport: asyncio.Transport | None = None
+        self._stall: asyncio.TimerHandle | None = None
+
+    @property
+    def actor(self) -> Actor:
+        """Who is connected."""
+        settings = self.service.settings
+        return actor_of(settings.operators, settings.managers, self.uid, self.gid)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Read the peer's credentials, as they were when it connected."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer: socket.socket = transport.get_extra_info("socket")
+        _, self.uid, self.gid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        transport.set_write_buffer_limits(high=1 << 20)
+        if not self.service.take(self):
+            self.fail(0, Refusal("busy", "too many connections; try again later"))
+            transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; handle each request that is complete."""
+        try:
+            bodies = self._splitter.feed(data)
+        except FrameError as error:
+            self.fail(0, Refusal("too-large", str(error)))
+            self.close()
+            return
+        for body in bodies:
+            self._request(body)
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        if not self._splitter.is_empty:
+            self._stall = asyncio.get_running_loop().call_later(STALLED, self.close)
+
+    def _request(self, body: bytes) -> None:
+        try:
+            request = _decoder.decode(body)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            self._unreadable(body, error)
+            return
+        if request.v != PROTOCOL:
+            self._other_version(request.id, request.v)
+            return
+        self.service.receive(self, request, body)
+
+    def _unreadable(self, body: bytes, error: Exception) -> None:
+        try:
+            head = msgspec.json.decode(body, type=_Head)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            self.fail(0, Refusal("bad-request", f"the request cannot be read: {error}"))
+            return
+        if head.v != PROTOCOL:
+            self._other_version(head.id, head.v)
+        else:
+            code = "unknown-verb" if "`$.verb`" in str(error) else "bad-request"
+            self.fail(head.id, Refusal(code, f"the request cannot be read: {error}"))
+
+    def _other_version(self, number: int, version: int) -> None:
+        text = f"the daemon speaks protocol {PROTOCOL}, the client {version}; upgrade the older of the two"
+        self.fail(number, Refusal("protocol-version", text))
+
+    def reply(self, number: int, result: object) -> None:
+        """Send a result."""
+        self.send(_encode(Reply(number, result)))
+
+    def fail(self, number: int, error: Refusal) -> None:
+        """Send a refusal."""
+        self.send(_encode(Reply(number, error=error.record)))
+
+    def refuse(self, request: Request, error: Refusal) -> None:
+        """Refuse a request."""
+        self.fail(request.id, error)
+
+    def send(self, body: bytes) -> None:
+        """Send a frame; who does not read is closed."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if transport.get_write_buffer_size() > MOST_UNREAD:
+            transport.abort()
+            return
+        transport.write(encode(body))
+
+    def pause_writing(self) -> None:
+        """The client does not read: take nothing more from it, and close it if it goes on so."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+            self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self.abort)
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def eof_received(self) -> bool:
+        """The client sends nothing more: what it asked for is still answered, then the connection ends."""
+        if self._stall is None:
+            self._stall = asyncio.get_running_loop().call_later(STALLED if self.waits else 2.0, self.close)
+        return True
+
+    def close(self) -> None:
+        """Close after what was sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The client has gone: what it waits for is forgotten, what it asked for is not."""
+        if self._stall is not None:
+            self._stall.cancel()
+        for task in self.waits:
+            task.cancel()
+        self.service.leave(self)
+        self._transport = None

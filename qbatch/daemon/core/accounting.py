@@ -1,0 +1,54 @@
+"""The texts of PBS accounting records (spec/pbs.md section 6): ``key=value`` pairs; times are seconds since 1970."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qbatch.daemon.core import records
+from qbatch.wire.resources import MICROSECONDS
+
+if TYPE_CHECKING:
+    from qbatch.daemon.core.job import BatchJob
+    from qbatch.daemon.core.state import Core
+
+
+def _seconds(at: int) -> int:
+    return max(at, 0) // MICROSECONDS
+
+
+def _word(text: str) -> str:
+    """Return a value with nothing in it that would end the field or the line."""
+    clean = "".join(letter if letter.isprintable() and letter not in ' ;"' else "_" for letter in text)
+    return clean or '""'
+
+
+def _who(job: BatchJob) -> str:
+    account = f'account="{_word(job.spec.account)}" ' if job.spec.account else ""
+    project = _word(job.spec.project or "_pbs_project_default")
+    return f"user={_word(job.user)} group={_word(job.group)} {account}project={project}"
+
+
+def queued(core: Core, job: BatchJob) -> str:
+    """Return the text of a Q record."""
+    return f"{_who(job)} jobname={_word(job.name)} queue={job.queue}"
+
+
+def started(core: Core, job: BatchJob) -> str:
+    """Return the text of an S record."""
+    hosts, nodes = records.exec_texts(core, job)
+    listed = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in records.resources_of(job).items())
+    return (
+        f"{_who(job)} jobname={_word(job.name)} queue={job.queue} ctime={_seconds(job.submitted)} qtime={_seconds(job.queued)} "
+        f"etime={_seconds(job.eligible)} start={_seconds(job.started)} exec_host={hosts} exec_vnode={nodes} {listed}"
+    )
+
+
+def ended(core: Core, job: BatchJob, status: int) -> str:
+    """Return the text of an E (or R) record."""
+    used = " ".join(f"resources_used.{name}={_word(value)}" for name, value in records.used_of(job).items())
+    waited = max(_seconds(job.started) - _seconds(job.eligible), 0)
+    eligible = f"{waited // 3600:02d}:{waited // 60 % 60:02d}:{waited % 60:02d}"
+    return (
+        f"{started(core, job)} session={job.session} end={_seconds(core.now)} Exit_status={status} {used} "
+        f"eligible_time={eligible} run_count={job.attempt}"
+    )

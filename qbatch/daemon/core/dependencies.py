@@ -1,0 +1,161 @@
+"""Dependencies between jobs: ``-W depend=TYPE:ID[:ID...]`` (spec/pbs.md section 3).
+
+A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the named jobs wait for this
+one; ``on:COUNT`` waits for so many ``before*`` of others.  What can never be met any more deletes the job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import JobKey
+
+if TYPE_CHECKING:
+    from qbatch.daemon.core.job import BatchJob
+    from qbatch.daemon.core.state import Core
+
+AFTER = ("after", "afterok", "afternotok", "afterany")
+BEFORE = {"before": "after", "beforeok": "afterok", "beforenotok": "afternotok", "beforeany": "afterany"}
+MOST = 1000
+"""Dependencies of one job."""
+
+
+def parse(core: Core, text: str) -> list[tuple[str, JobKey]]:
+    """Return (type, key of the other job) for each dependency; ``on`` has the count as its sequence number.
+
+    Raises:
+        Refusal: a type is not known, or a job that it names does not exist.
+    """
+    found: list[tuple[str, JobKey]] = []
+    for part in text.split(","):
+        kind, colon, rest = part.strip().partition(":")
+        kind = kind.lower().replace("array", "") if kind.lower() != "on" else "on"
+        if not kind and not colon:
+            continue
+        names = [name for name in rest.split(":") if name]
+        if kind not in AFTER and kind not in BEFORE and kind != "on":
+            known = ", ".join([*AFTER, *BEFORE, "on"])
+            raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: the type is not known (known: {known})")
+        if not names:
+            raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: names no job")
+        if kind == "on":
+            if not names[0].isdigit() or not 0 < int(names[0]) <= MOST:
+                raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: on needs a count from 1 to {MOST}")
+            found.append((kind, JobKey(int(names[0]))))
+            continue
+        for name in names:
+            key = core.key_of(name)
+            if core.find(key) is None and key not in core.endings and key not in core.recent:
+                raise Refusal("bad-dependency", f"depend={kind}:{name[:60]}: Unknown Job Id {name[:60]}")
+            found.append((kind, key))
+    if len(found) > MOST:
+        raise Refusal("bad-dependency", f"depend names {len(found)} jobs; {MOST} are allowed")
+    return found
+
+
+def register(core: Core, job: BatchJob, found: list[tuple[str, JobKey]]) -> bool:
+    """Enter the dependencies of a new job; tell whether it can still run (False: one can never be met)."""
+    for kind, key in found:
+        if kind == "on":
+            job.unmet += key.sequence
+        elif kind in BEFORE:
+            _wait_for(core, key, BEFORE[kind], job.key)
+        else:
+            verdict = _already(core, kind, key)
+            if verdict is False:
+                return False
+            if verdict is None:
+                job.unmet += 1
+                core.children.setdefault(key, []).append((kind, job.key))
+    return True
+
+
+def forget(core: Core, job: BatchJob) -> None:
+    """Forget what a job depends on (it is about to get other dependencies)."""
+    for key, waiting in list(core.children.items()):
+        rest = [each for each in waiting if each[1] != job.key or each[0] not in AFTER]
+        if rest:
+            core.children[key] = rest
+        else:
+            del core.children[key]
+
+
+def _already(core: Core, kind: str, key: JobKey) -> bool | None:
+    """Tell whether a dependency is met, can never be met (False), or is open (None)."""
+    parent = core.find(key)
+    if parent is not None and parent.letter not in "FX":
+        return True if kind == "after" and parent.started >= 0 else None
+    status = core.endings.get(key)
+    if status is None:
+        record = core.recent.get(key)
+        status = parent.status if parent is not None else record.exit_status if record is not None else None
+    return _is_met(kind, status if status is not None else 0)
+
+
+def _is_met(kind: str, status: int) -> bool:
+    return kind in ("after", "afterany") or (status == 0) == (kind == "afterok")
+
+
+def _wait_for(core: Core, key: JobKey, kind: str, parent: JobKey) -> None:
+    child = core.find(key)
+    if child is None or child.letter in "FX" or child.holds_hosts:
+        return
+    core.children.setdefault(parent, []).append((kind, child.key))
+    if child.spec.depend and "on:" in child.spec.depend and child.unmet > 0:
+        return
+    from qbatch.daemon.core import flow
+
+    child.unmet += 1
+    for each in core.members(child):
+        if not each.holds_hosts:
+            flow.withdraw(core, each)
+            flow.settle(core, each)
+
+
+def started(core: Core, key: JobKey) -> None:
+    """A job has begun: ``after`` is met."""
+    waiting = core.children.get(key)
+    if not waiting:
+        return
+    core.children[key] = [each for each in waiting if each[0] != "after"]
+    for kind, child in waiting:
+        if kind == "after":
+            _met(core, child)
+
+
+def ended(core: Core, key: JobKey, status: int) -> None:
+    """A job has ended: each dependency on it is met now, or never will be."""
+    for kind, child in core.children.pop(key, ()):
+        if kind != "after" and _is_met(kind, status):
+            _met(core, child)
+        else:
+            _never(core, child, f"dependency {kind}:{core.id_of(key)} can never be met: it ended with {status}")
+
+
+def _met(core: Core, key: JobKey) -> None:
+    from qbatch.daemon.core import flow
+
+    job = core.find(key)
+    if job is None or job.letter in "FX" or job.unmet == 0:
+        return
+    job.unmet -= 1
+    if job.is_array:
+        for each in core.members(job):
+            if each.letter == "H":
+                flow.settle(core, each)
+        job.letter = job.letter if job.unmet or job.hold or job.letter != "H" else "Q"
+    elif job.letter == "H":
+        flow.settle(core, job)
+
+
+def _never(core: Core, key: JobKey, why: str) -> None:
+    from qbatch.daemon.core import flow
+
+    job = core.find(key)
+    if job is None or job.letter in "FX":
+        return
+    if job.is_array:
+        flow.delete_array(core, job, is_forced=False, grace=core.settings.kill_delay, message=why)
+    else:
+        flow.delete(core, job, is_forced=False, grace=core.settings.kill_delay, message=why)

@@ -1,0 +1,102 @@
+"""How long an emulated job runs and how it ends: from its specification, its script, or the pool's distribution.
+
+In this order: ``#QBATCH runtime=`` (or the trace), ``sleep N`` lines in the script added up, the distribution of the
+pool.  A run that would pass the walltime ends there.  Draws come from a generator seeded by the configuration, the
+job's number, index and attempt, and are whole microseconds: the same job runs equally long on every replay.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import TYPE_CHECKING
+
+from qbatch.wire.resources import MICROSECONDS, parse_duration
+
+if TYPE_CHECKING:
+    from qbatch.daemon.core.job import BatchJob
+    from qbatch.daemon.core.state import Core
+
+_SLEEP = re.compile(r"^[ \t]*sleep[ \t]+(\d+(?:\.\d+)?)([smhd]?)[ \t]*(?:[;#&\r].*)?$", re.MULTILINE)
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_FATE = re.compile(r"^[ \t]*exit[ \t]+(\d{1,3})[ \t]*$", re.MULTILINE)
+_FORM = re.compile(r"\s*(walltime|fixed|uniform|exponential)\s*(?:\(\s*([\d.]+)\s*(?:,\s*([\d.]+)\s*)?\))?\s*")
+
+
+def parse_runtime(text: str) -> tuple[str, int, int]:
+    """Return kind and parameters in microseconds of ``walltime``, ``fixed(60)``, ``uniform(10,20)``, ``exponential(30)``.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    found = _FORM.fullmatch(text)
+    wanted = {"walltime": 0, "fixed": 1, "exponential": 1, "uniform": 2}
+    given = 0 if found is None else sum(part is not None for part in found.groups()[1:])
+    if found is None or given != wanted[found[1]]:
+        raise ValueError(f"{text!r} is no run time; write walltime, fixed(60), uniform(10,20) or exponential(30)")
+    low = round(float(found[2] or 0) * MICROSECONDS)
+    high = round(float(found[3] or 0) * MICROSECONDS)
+    if found[1] == "uniform" and high < low:
+        raise ValueError(f"{text!r}: the second number is smaller than the first")
+    return found[1], low, high
+
+
+def wanted_run(core: Core, job: BatchJob) -> int:
+    """Return how long a job would run if nothing stopped it, in microseconds."""
+    spec = job.spec
+    if spec.runtime is not None:
+        return spec.runtime
+    slept = _slept(spec.script) if spec.script is not None else _slept(" ".join(spec.argv))
+    if slept is not None:
+        return slept
+    kind, low, high = parse_runtime(core.pool_of(job).settings.runtime)
+    if kind == "fixed":
+        return low
+    if kind == "walltime":
+        return job.prepared.walltime
+    seed = f"{core.settings.seed} {job.sequence} {job.member} {job.attempt}".encode()
+    # 52 bits of a hash: a draw without a transcendental function, the same on every machine.
+    draw = (zlib.crc32(seed) << 20 | zlib.crc32(seed + b"'") & 0xFFFFF) % (1 << 52)
+    if kind == "uniform":
+        return low + draw * (high - low) // (1 << 52)
+    return _exponential(draw, low)
+
+
+def _exponential(draw: int, mean: int) -> int:
+    """Return mean times -ln(u) for u = (draw + 1) / 2**52, by whole numbers only: -ln(u) = k ln 2 + series."""
+    value = draw + 1
+    halvings = 53 - value.bit_length()
+    value <<= halvings  # now in [2**52, 2**53): u = (value / 2**53) * 2**(1 - halvings)
+    gap = (1 << 53) - value
+    term, total, power = gap, 0, 1
+    while term and power < 80:
+        total += term // power
+        term = term * gap >> 53
+        power += 1
+    ln2 = 6243314768165359  # ln 2 in units of 2**-53
+    return max(mean * (total + (halvings - 1) * ln2) >> 53, 0)
+
+
+def _slept(script: str) -> int | None:
+    found = _SLEEP.findall(script) if script else []
+    if not found:
+        return None
+    total = 0
+    for number, unit in found:
+        total += parse_duration(number) * _UNITS[unit]
+    return total
+
+
+def run_of(core: Core, job: BatchJob) -> int:
+    """Return how long this attempt runs: what it wants, at most its walltime."""
+    return min(wanted_run(core, job), job.prepared.walltime)
+
+
+def fate_of(core: Core, job: BatchJob) -> int:
+    """Return the exit status with which an emulated run ends that is not stopped."""
+    if wanted_run(core, job) > job.prepared.walltime:
+        return -29
+    if job.spec.fate is not None:
+        return job.spec.fate
+    found = _FATE.findall(job.spec.script or "")
+    return int(found[-1]) & 255 if found else 0

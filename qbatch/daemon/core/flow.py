@@ -1,0 +1,374 @@
+"""How a job moves: into a queue, past the limits, to the engine and back, held and released, started and ended."""
+
+from __future__ import annotations
+
+import heapq
+import signal
+
+from qbatch.daemon.core import accounting, dependencies
+from qbatch.daemon.core.emulation import run_of
+from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.core.records import full_record
+from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Gate, Launch, Mail, QueueState, Send, Stop
+from qbatch.daemon.executors.attempt import LOST
+from qbatch.model.actions import Allocation
+from qbatch.model.events import Finished, Withdrawn
+from qbatch.model.job import Job
+from qbatch.wire.identifiers import ARRAY, JobKey
+
+DELETED = 271
+"""Exit status of a job that was deleted while it ran: 256 + SIGTERM."""
+
+OVER_WALLTIME = -29
+"""Exit status of a job that was killed at its walltime."""
+
+
+def gates_of(core: Core, job: BatchJob) -> list[str]:
+    """Return the names of the gates that a job has to pass."""
+    names = []
+    if job.is_subjob:
+        parent = core.jobs[job.sequence]
+        if parent.slot_limit is not None:
+            names.append(f"array {job.sequence}")
+    queue = core.queues[job.queue]
+    if queue.settings.max_running is not None or not queue.started:
+        names.append(f"queue {job.queue}")
+    if queue.settings.max_running_per_user is not None:
+        names.append(f"user {job.queue} {job.user}")
+    return names
+
+
+def limit_of(core: Core, gate: str) -> int:
+    """Return how many jobs a gate lets through at once."""
+    kind, _, rest = gate.partition(" ")
+    if kind == "array":
+        parent = core.jobs.get(int(rest))
+        return 1 << 60 if parent is None or parent.slot_limit is None else parent.slot_limit
+    queue = core.queues[rest.partition(" ")[0]]
+    if kind == "queue" and not queue.started:
+        return 0
+    limit = queue.settings.max_running if kind == "queue" else queue.settings.max_running_per_user
+    return 1 << 60 if limit is None else limit
+
+
+def settle(core: Core, job: BatchJob) -> None:
+    """Give a job that is not with the engine the state that its holds, its time and its dependencies ask for."""
+    if job.hold or job.unmet or (job.is_subjob and core.jobs[job.sequence].unmet):
+        core.set_letter(job, "H")
+    elif job.not_before > core.now:
+        core.set_letter(job, "W")
+        core.at(job.not_before, "release", job.key)
+    else:
+        core.set_letter(job, "Q")
+        job.eligible = core.now
+        enter(core, job)
+
+
+def enter(core: Core, job: BatchJob) -> None:
+    """Hand an eligible job to the engine of its pool, or let it wait at the first gate that is full."""
+    names = gates_of(core, job)
+    for name in names:
+        gate = core.gates.setdefault(name, Gate())
+        if gate.used >= limit_of(core, name):
+            job.gate = name
+            heapq.heappush(gate.waiting, (job.eligible, job.sequence, job.member))
+            return
+    for name in names:
+        core.gates[name].used += 1
+    job.gate = ""
+    job.waits_for = "\n".join(names)
+    job.is_pending = True
+    request = job.prepared.request
+    core.pool_of(job).pending[job.key] = Job(
+        number=job.sequence,
+        submit=core.now,
+        procs=request.procs,
+        estimate=job.prepared.walltime,
+        memory=request.memory,
+        chunks=request.chunks,
+        placing=request.placing,
+        is_exclusive=request.is_exclusive,
+        user=core.number_of(job.user),
+        group=core.number_of(job.group),
+        queue=core.queues[job.queue].place,
+    )
+    core.is_dirty = True
+
+
+def withdraw(core: Core, job: BatchJob) -> None:
+    """Take a waiting job back from the engine or from the gate at which it waits."""
+    pool = core.pool_of(job)
+    if job.is_pending:
+        del pool.pending[job.key]
+        job.is_pending = False
+    elif job.row >= 0:
+        pool.events.append(Withdrawn(job.row))
+        pool.by_row[job.row] = None
+        job.row = -1
+        core.is_dirty = True
+    elif job.gate:
+        job.gate = ""
+        return
+    else:
+        return
+    _pass_gates_back(core, job)
+
+
+def _pass_gates_back(core: Core, job: BatchJob) -> None:
+    names, job.waits_for = job.waits_for.split("\n") if job.waits_for else [], ""
+    for name in names:
+        core.gates[name].used -= 1
+    for name in names:
+        open_gate(core, name)
+
+
+def open_gate(core: Core, name: str) -> None:
+    """Let through a gate who waits there, in order, while it has room."""
+    gate = core.gates.get(name)
+    if gate is None:
+        return
+    while gate.waiting and gate.used < limit_of(core, name):
+        eligible, sequence, member = heapq.heappop(gate.waiting)
+        job = core.find(JobKey(sequence, member))
+        if job is not None and job.gate == name and job.eligible == eligible:
+            job.gate = ""
+            enter(core, job)
+    if not gate.used and not gate.waiting:
+        del core.gates[name]
+
+
+def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
+    """A job starts: the engine has given it hosts."""
+    core.set_letter(job, "R")
+    job.attempt += 1
+    job.started = job.modified = core.now
+    job.allocation = allocation
+    core.pool_of(job).running[job.key] = job
+    job.left = -1
+    job.comment = ""
+    job.used = None
+    if job.is_subjob:
+        parent = core.jobs[job.sequence]
+        if parent.letter == "Q":
+            parent.letter = "B"
+            parent.started = parent.modified = core.now
+            core.happened("started", parent.key)
+            dependencies.started(core, parent.key)
+    if core.settings.executor == "emulated":
+        job.due = core.now + run_of(core, job)
+        core.at(job.due, "end", job.key, job.attempt)
+    else:
+        core.effects.append(Launch(job.key, job.attempt))
+    core.happened("started", job.key)
+    core.effects.append(Account(core.now, "S", core.id_of(job.key), accounting.started(core, job)))
+    _mail(core, job, "b", "began")
+    dependencies.started(core, job.key)
+
+
+def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
+    if core.settings.mail_command and point in job.spec.mail_points:
+        users = job.spec.mail_users or job.user
+        text = f"PBS Job Id: {core.id_of(job.key)} Job Name: {job.name}: {what}"
+        core.effects.append(Mail(job.key, point, users, text))
+
+
+def leave_hosts(core: Core, job: BatchJob) -> None:
+    """A job that ran does not run any more: tell the engine and give its places at the gates back."""
+    pool = core.pool_of(job)
+    del pool.running[job.key]
+    pool.events.append(Finished(job.row))
+    pool.by_row[job.row] = None
+    job.row = -1
+    core.is_dirty = True
+    _pass_gates_back(core, job)
+
+
+def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
+    """A running job ended, by itself or by force; it is queued again if that is why it was stopped."""
+    job.used = used if used is not None else {"cput": 0.0, "walltime": (core.now - job.started) / 1e6}
+    if why:
+        job.comment = why
+    is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
+    leave_hosts(core, job)
+    if is_again and (job.spec.is_rerunnable or job.ending == "rerun"):
+        job.ending = ""
+        job.session = 0
+        job.allocation = ()
+        job.comment = job.comment or "queued again"
+        core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, status)))
+        core.happened("requeued", job.key, job.comment)
+        settle(core, job)
+        return
+    if job.ending == "deleted" and status >= 0:
+        job.comment = job.comment or "terminated"
+    elif job.ending == "host":
+        status = LOST
+    finish(core, job, status)
+
+
+def finish(core: Core, job: BatchJob, status: int) -> None:
+    """A job is over for good: history, dependencies, its array."""
+    was_running = job.started >= 0 and bool(job.allocation)
+    core.set_letter(job, "X" if job.is_subjob else "F")
+    job.status = status
+    job.ended = job.modified = core.now
+    queue = core.queues[job.queue]
+    if not job.is_array:
+        queue.users[job.user] = queue.users.get(job.user, 0) - 1
+        if not queue.users[job.user]:
+            del queue.users[job.user]
+        core.user_jobs[job.user] -= 1
+        core.ended_count += 1
+    record = full_record(core, job)
+    key = job.key
+    core.recent[key] = record
+    if len(core.recent) > MOST_RECENT:
+        del core.recent[next(iter(core.recent))]
+    core.effects.append(Ending(key, record))
+    if was_running:
+        core.effects.append(Account(core.now, "E", core.id_of(key), accounting.ended(core, job, status)))
+    core.remember_ending(key, status)
+    core.happened("ended", key)
+    _mail(core, job, "e" if was_running and not job.ending else "a", f"ended, Exit_status={status}")
+    if not job.is_subjob:
+        del core.jobs[job.sequence]
+        core.arrays.pop(job.sequence, None)
+    dependencies.ended(core, key, status)
+    if job.is_subjob:
+        array = core.arrays.get(job.sequence)
+        if array is None:
+            return
+        array.live -= 1
+        array.failed += status != 0
+        if array.live == 0:
+            parent = core.jobs[job.sequence]
+            finish(core, parent, 1 if array.failed else 0)
+
+
+def delete(core: Core, job: BatchJob, *, is_forced: bool, grace: int, message: str = "") -> None:
+    """End one job (not an array): a waiting one at once, a running one by signals, or at once if forced."""
+    job.modified = core.now
+    if message:
+        job.comment = message
+    if not job.holds_hosts:
+        withdraw(core, job)
+        job.ending = "deleted"
+        core.effects.append(Account(core.now, "D", core.id_of(job.key), f"requestor={job.user}@{job.spec.host}"))
+        finish(core, job, DELETED)
+        return
+    is_emulated = core.settings.executor == "emulated"
+    job.ending = "deleted"
+    core.effects.append(Account(core.now, "D", core.id_of(job.key), f"requestor={job.user}@{job.spec.host}"))
+    if not is_emulated:
+        core.effects.append(Stop(job.file_key, 0 if is_forced else grace))
+    if is_emulated or is_forced:
+        ended(core, job, DELETED)
+    elif job.letter != "E":
+        core.set_letter(job, "E")
+
+
+def suspend(core: Core, job: BatchJob) -> None:
+    """Stop the clock and the processes of a running job."""
+    if core.settings.executor == "emulated":
+        job.left = max(job.due - core.now, 0)
+        job.due = -1
+    else:
+        core.effects.append(Send(job.file_key, signal.SIGSTOP))
+    core.set_letter(job, "S")
+    core.happened("suspended", job.key)
+
+
+def resume(core: Core, job: BatchJob) -> None:
+    """Let a suspended job go on."""
+    core.set_letter(job, "R")
+    if core.settings.executor == "emulated":
+        job.due = core.now + job.left
+        core.at(job.due, "end", job.key, job.attempt)
+    else:
+        core.effects.append(Send(job.file_key, signal.SIGCONT))
+    core.happened("resumed", job.key)
+
+
+def stop_running(core: Core, job: BatchJob, why: str, comment: str) -> None:
+    """Stop a running job for a reason of the server's (``rerun`` or ``host``); what follows is decided when it ends."""
+    job.ending = why
+    job.comment = comment
+    if core.settings.executor == "emulated":
+        ended(core, job, LOST if why == "host" else DELETED)
+    else:
+        core.effects.append(Stop(job.file_key, 0))
+
+
+def delete_array(core: Core, parent: BatchJob, *, is_forced: bool, grace: int, message: str = "") -> None:
+    """End every job of an array that has not ended."""
+    for job in core.members(parent):
+        delete(core, job, is_forced=is_forced, grace=grace, message=message)
+
+
+def array_key(sequence: int) -> JobKey:
+    """Return the key of a whole array."""
+    return JobKey(sequence, ARRAY)
+
+
+def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
+    """Give a waiting job (or an array as a whole) another request or queue; it ranks anew."""
+    if job.is_array:
+        job.prepared = prepared
+        job.queue = queue
+        if job.letter in "QH":
+            job.letter = "H" if job.hold or job.unmet else "Q"
+        return
+    if job.holds_hosts:
+        job.prepared = prepared
+        return
+    withdraw(core, job)
+    if queue != job.queue:
+        for name, sign in ((job.queue, -1), (queue, 1)):
+            of_queue = core.queues[name]
+            of_queue.counts[job.letter] = of_queue.counts.get(job.letter, 0) + sign
+            of_queue.users[job.user] = of_queue.users.get(job.user, 0) + sign
+            if not of_queue.users[job.user]:
+                del of_queue.users[job.user]
+    job.prepared = prepared
+    job.queue = queue
+    job.queued = job.modified = core.now
+    settle(core, job)
+
+
+def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
+    """Exchange the places of two waiting jobs: each ranks as the other did from the next pass on."""
+    for job in (first, second):
+        withdraw(core, job)
+    earlier, later = (first, second) if first.eligible <= second.eligible else (second, first)
+    earlier.eligible, later.eligible = later.eligible, earlier.eligible
+    for job in (later, earlier):
+        enter(core, job)
+
+
+def set_started(core: Core, queue: QueueState, started: bool) -> None:
+    """Start or stop a queue: jobs of a stopped one wait at its gate."""
+    name = queue.settings.name
+    waiting = [job for job in _waiting_in(core, name) if job.is_pending or job.row >= 0 or job.gate]
+    for job in waiting:
+        withdraw(core, job)
+    queue.started = started
+    for job in sorted(waiting, key=lambda job: (job.eligible, job.sequence, job.member)):
+        enter(core, job)
+
+
+def set_slot_limit(core: Core, parent: BatchJob, limit: int) -> None:
+    """Change how many jobs of an array may run at once."""
+    waiting = [job for job in core.members(parent) if job.letter == "Q"]
+    for job in waiting:
+        withdraw(core, job)
+    parent.slot_limit = limit
+    for job in waiting:
+        enter(core, job)
+
+
+def _waiting_in(core: Core, queue: str) -> list[BatchJob]:
+    found = []
+    for job in core.jobs.values():
+        if job.queue == queue:
+            found += [each for each in core.members(job) if each.letter == "Q" and not each.is_array]
+    return found

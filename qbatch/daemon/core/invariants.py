@@ -1,0 +1,62 @@
+"""What must always hold of the state: counts, gates, hosts, rows.  Checked by tests and by ``qbatch check``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qbatch.daemon.core.job import BatchJob
+    from qbatch.daemon.core.state import Core
+
+
+def breaches(core: Core) -> list[str]:
+    """Return what does not hold, one line each."""
+    found: list[str] = []
+    ones: list[BatchJob] = []
+    for job in core.jobs.values():
+        if job.is_array:
+            ones += core.arrays[job.sequence].members.values()
+        else:
+            ones.append(job)
+    live = [job for job in ones if job.letter not in "FX"]
+    for name, queue in core.queues.items():
+        for letter in "QHWRSE":
+            real = sum(job.queue == name and job.letter == letter for job in live)
+            if queue.counts.get(letter, 0) != real:
+                found.append(
+                    f"queue {name} counts {queue.counts.get(letter, 0)} jobs in state {letter}; there are {real}"
+                )
+    used: dict[str, int] = {}
+    for job in live:
+        for passed in job.waits_for.split("\n") if job.waits_for else []:
+            used[passed] = used.get(passed, 0) + 1
+        found += _of_job(core, job)
+    for name, gate in core.gates.items():
+        if gate.used != used.get(name, 0):
+            found.append(f"gate {name} counts {gate.used}; {used.get(name, 0)} jobs have passed it")
+    for pool in core.pools:
+        taken = [0] * len(pool.machine.hosts)
+        for job in pool.running.values():
+            for chunk in job.allocation:
+                taken[chunk.host] += chunk.procs
+        for host, count in zip(pool.machine.hosts, taken, strict=True):
+            if count > host.cpus:
+                found.append(f"host {host.name} has {host.cpus} processors; {count} are taken")
+    return found
+
+
+def _of_job(core: Core, job: BatchJob) -> list[str]:
+    name = core.id_of(job.key)
+    pool = core.pool_of(job)
+    found = []
+    if job.row >= 0 and pool.by_row[job.row] is not job:
+        found.append(f"job {name} has row {job.row}, which is somebody else's")
+    if job.holds_hosts and (job.key not in pool.running or not job.allocation):
+        found.append(f"job {name} runs without hosts")
+    if job.letter == "Q" and not (job.is_pending or job.row >= 0 or job.gate):
+        found.append(f"job {name} is queued, but neither the engine nor a gate knows it")
+    if job.letter in "HW" and (job.is_pending or job.row >= 0):
+        found.append(f"job {name} is in state {job.letter}, but the engine has it")
+    if job.is_pending and job.key not in pool.pending:
+        found.append(f"job {name} is to arrive at the engine, but is not among the arrivals")
+    return found

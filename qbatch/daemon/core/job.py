@@ -1,0 +1,152 @@
+"""A job of the batch server: what was submitted and what has become of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.model.actions import Allocation
+from qbatch.model.job import Job
+from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
+from qbatch.wire.requests import Spec
+from qbatch.wire.resources import Demand
+
+USER_HOLD, OTHER_HOLD, SYSTEM_HOLD, DEPENDENCY_HOLD = 1, 2, 4, 8
+"""Reasons for which a job is held; a job waits in state H while any is set."""
+
+HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
+"""The letters of ``qhold -h``; a dependency shows as ``s``."""
+
+SUBSTATES = {"Q": 10, "H": 20, "W": 30, "T": 0, "R": 42, "S": 45, "E": 51, "B": 1, "F": 92, "X": 91}
+"""The substate that ``qstat -f`` shows for each state letter (OpenPBS job_attr.h)."""
+
+LIVE_STATES = "QHWRSEBT"
+"""Letters of jobs that have not ended."""
+
+
+class Prepared:
+    """A specification that was read and checked once; equal submissions share one.
+
+    A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.image`).
+    """
+
+    __slots__ = ("demand", "indices", "request", "slot_limit", "spec", "walltime")
+
+    def __init__(
+        self,
+        spec: Spec,
+        demand: Demand,
+        walltime: int,
+        request: Job,
+        indices: tuple[int, ...] = (),
+        slot_limit: int | None = None,
+    ) -> None:
+        self.spec = spec
+        self.demand = demand
+        self.walltime = walltime
+        self.request = request
+        self.indices = indices
+        self.slot_limit = slot_limit
+
+
+class BatchJob(msgspec.Struct, gc=False, array_like=True):
+    """One job, array or subjob.  Instants in microseconds, -1 for not yet.
+
+    ``letter``: its state as PBS writes it.  ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1
+    while the engine does not know it.  ``due``: when an emulated run ends.  ``status``: exit status, None before the
+    end.  ``ending``: why it is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``).
+    """
+
+    sequence: int
+    member: int
+    prepared: Prepared
+    name: str
+    user: str
+    uid: int
+    group: str
+    queue: str
+    submitted: int
+    letter: str = "Q"
+    hold: int = 0
+    unmet: int = 0
+    row: int = -1
+    is_pending: bool = False
+    gate: str = ""
+    queued: int = -1
+    eligible: int = -1
+    modified: int = -1
+    started: int = -1
+    ended: int = -1
+    not_before: int = -1
+    priority: int = 0
+    attempt: int = 0
+    allocation: Allocation = ()
+    status: int | None = None
+    session: int = 0
+    due: int = -1
+    left: int = -1
+    ending: str = ""
+    comment: str = ""
+    used: dict[str, float] | None = None
+    promised: int = -1
+    slot_limit: int | None = None
+    waits_for: str = ""
+
+    @property
+    def key(self) -> JobKey:
+        """Its sequence number and index."""
+        return JobKey(self.sequence, self.member)
+
+    @property
+    def spec(self) -> Spec:
+        """What was submitted."""
+        return self.prepared.spec
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is a whole array."""
+        return self.member == ARRAY
+
+    @property
+    def is_subjob(self) -> bool:
+        """Whether it is one job of an array."""
+        return self.member >= 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is neither an array nor one of its jobs."""
+        return self.member == PLAIN
+
+    @property
+    def holds_hosts(self) -> bool:
+        """Whether it runs: it has hosts."""
+        return self.letter in "RSE"
+
+    @property
+    def file_key(self) -> str:
+        """The name of the present attempt's run directory: digits, dashes and a dot only."""
+        inner = f"-{self.member}" if self.member >= 0 else ""
+        return f"{self.sequence}{inner}.{self.attempt}"
+
+
+def hold_bits(letters: str) -> int:
+    """Return the bits of ``uos`` letters; ``n`` means none.
+
+    Raises:
+        ValueError: a letter is not one of them.
+    """
+    bits = 0
+    for letter in letters.strip():
+        if letter == "n" and len(letters.strip()) == 1:
+            return 0
+        if letter not in HOLD_LETTERS:
+            raise ValueError(f"{letter!r} is no kind of hold; use u (user), o (operator) or s (system)")
+        bits |= HOLD_LETTERS[letter]
+    return bits
+
+
+def hold_text(bits: int) -> str:
+    """Return ``Hold_Types`` as ``qstat -f`` shows it."""
+    letters = [letter for letter, bit in HOLD_LETTERS.items() if bits & bit]
+    if bits & DEPENDENCY_HOLD and "s" not in letters:
+        letters.append("s")
+    return "".join(letters) or "n"

@@ -1,0 +1,131 @@
+"""The passage of time: what is due in the calendar, and one pass of each pool's engine.
+
+``next_due`` says when something happens by itself; ``advance`` handles one such instant.  The driver calls them; the
+same calls in the same order give the same state after a crash.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from qbatch.daemon.core import flow
+from qbatch.daemon.core.emulation import fate_of
+from qbatch.daemon.core.faults import status_of
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.state import Core, PoolState
+from qbatch.daemon.executors.attempt import LOST
+from qbatch.engine.round import Round
+from qbatch.model.actions import Promise, Reject, Resume, Start, Suspend
+from qbatch.model.events import Submitted, Woken
+from qbatch.wire.identifiers import JobKey
+
+_WORDS = {flow.OVER_WALLTIME: "walltime exceeded", LOST: "LOST: a fault on demand"}
+
+
+def next_due(core: Core) -> int | None:
+    """Return the next instant at which something happens without being asked for, or None."""
+    due = core.calendar[0][0] if core.calendar else None
+    for pool in core.pools:
+        timer = pool.engine.next_timer()
+        if timer is not None and (due is None or timer < due):
+            due = timer
+    return due
+
+
+def advance(core: Core, at: int) -> None:
+    """Handle the instant ``at``: what the calendar holds for it and before, then one pass of each pool that needs one."""
+    core.now = max(core.now, at)
+    _take_due(core)
+    core.is_dirty = False
+    for pool in core.pools:
+        timer = pool.engine.next_timer()
+        if pool.events or pool.pending or (timer is not None and timer <= core.now):
+            _one_pass(core, pool)
+    _ended_at_once(core)
+
+
+def _ended_at_once(core: Core) -> None:
+    """Jobs of no length end at the instant of their start: another round follows."""
+    while core.calendar and core.calendar[0][0] <= core.now:
+        _take_due(core)
+        for pool in core.pools:
+            if pool.events or pool.pending:
+                _one_pass(core, pool)
+    core.is_dirty = any(pool.events or pool.pending for pool in core.pools)
+
+
+def _take_due(core: Core) -> None:
+    while core.calendar and core.calendar[0][0] <= core.now:
+        due, _, what, sequence, member, attempt = heapq.heappop(core.calendar)
+        job = core.find(JobKey(sequence, member))
+        if job is not None:
+            _due(core, job, what, attempt, due)
+
+
+def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
+    if what == "end" and job.letter == "R" and job.attempt == attempt and job.due == due:
+        ran = core.now - job.started
+        status = fate_of(core, job)
+        if status >= 0:
+            status = status_of(core, job.name, status)
+        used = {"cput": ran * job.prepared.demand.procs / 1e6, "walltime": ran / 1e6}
+        flow.ended(core, job, status, _WORDS.get(status, ""), used)
+    elif what == "release" and job.letter == "W":
+        flow.settle(core, job)
+
+
+def _one_pass(core: Core, pool: PoolState) -> None:
+    events, pool.events = pool.events, []
+    pending = sorted(pool.pending.values(), key=_order)
+    if pending:
+        pairs = sorted(pool.pending.items(), key=lambda pair: _order(pair[1]))
+        first = len(pool.by_row)
+        for offset, (key, _) in enumerate(pairs):
+            job = core.find(key)
+            assert job is not None
+            job.row = first + offset
+            job.is_pending = False
+            pool.by_row.append(job)
+        pool.pending = {}
+        events += [Submitted(request) for request in pending]
+    done = pool.engine.handle(core.now, events or [Woken()])
+    apply_round(core, pool, done)
+
+
+def _order(request: object) -> tuple[int, int]:
+    return request.submit, request.number  # type: ignore[attr-defined]
+
+
+def apply_round(core: Core, pool: PoolState, done: Round) -> None:
+    """Carry out what the engine decided."""
+    for row, reason in done.refused:
+        job = pool.by_row[row]
+        if job is not None:
+            _refused(core, pool, job, row, reason.text)
+    for action in done.actions:
+        row = getattr(action, "row", -1)
+        job = pool.by_row[row] if row >= 0 else None
+        if job is None:
+            continue
+        match action:
+            case Start():
+                flow.begin(core, job, action.allocation)
+            case Promise():
+                job.promised = action.at
+                core.has_promised = True
+            case Reject():
+                _refused(core, pool, job, row, action.reason.text)
+            case Suspend():
+                flow.suspend(core, job)
+            case Resume():
+                flow.resume(core, job)
+            case _:
+                pass
+
+
+def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, text: str) -> None:
+    pool.by_row[row] = None
+    job.row = -1
+    job.comment = text
+    job.ending = "refused"
+    flow.finish(core, job, -1)

@@ -1,0 +1,270 @@
+"""A job, a queue, a host as the outside sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from qbatch.daemon.core.job import SUBSTATES, hold_text
+from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
+from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
+from qbatch.wire.resources import MICROSECONDS, format_duration, format_size, listed_resources
+
+if TYPE_CHECKING:
+    from qbatch.daemon.core.job import BatchJob
+    from qbatch.daemon.core.state import Core, QueueState
+
+_BRIEF_RESOURCES = ("ncpus", "nodect", "mem", "walltime")
+
+
+def _instant(at: int) -> int | None:
+    return at if at >= 0 else None
+
+
+def resources_of(job: BatchJob) -> dict[str, str]:
+    """Return ``Resource_List``."""
+    return listed_resources(job.spec.resources, job.prepared.demand, job.prepared.walltime)
+
+
+def used_of(job: BatchJob) -> dict[str, str]:
+    """Return ``resources_used``; empty before anything was measured."""
+    used = job.used
+    if used is None:
+        return {}
+    memory = used.get("mem", 0)
+    cput = round(used.get("cput", 0) * MICROSECONDS)
+    walltime = round(used.get("walltime", 0) * MICROSECONDS)
+    percent = round(100 * cput / walltime) if walltime > 0 else 0
+    return {
+        "cpupercent": str(percent),
+        "cput": format_duration(cput),
+        "mem": format_size(int(memory)),
+        "ncpus": str(job.prepared.demand.procs),
+        "vmem": format_size(int(used.get("vmem", memory))),
+        "walltime": format_duration(walltime),
+    }
+
+
+def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
+    """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the chunks."""
+    left = {chunk.host: [chunk.procs, chunk.memory] for chunk in job.allocation}
+    found: list[tuple[int, int, int, int]] = []
+    for wanted in job.prepared.demand.chunks:
+        for _ in range(wanted.count if len(found) < 100_000 else 0):
+            host = next((host for host, (procs, _) in left.items() if procs >= wanted.procs), None)
+            if host is not None:
+                left[host][0] -= wanted.procs
+                found.append((host, wanted.procs, wanted.memory, wanted.slots))
+                continue
+            # In a pool that spans hosts a chunk may lie on several of them.
+            missing, slots = wanted.procs, wanted.slots
+            for place, (procs, _) in list(left.items()):
+                taken = min(procs, missing)
+                if taken:
+                    left[place][0] -= taken
+                    found.append((place, taken, 0, slots))
+                    missing, slots = missing - taken, 0
+    return found
+
+
+def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
+    """Return ``exec_host`` and ``exec_vnode``."""
+    if not job.allocation:
+        return "", ""
+    hosts = core.pool_of(job).machine.hosts
+    places: list[str] = []
+    nodes: list[str] = []
+    for host, procs, memory, _ in slots_of(core, job):
+        name = hosts[host].name
+        places.append(f"{name}/0*{procs}" if procs > 1 else f"{name}/0")
+        nodes.append(f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})")
+    return "+".join(places), "+".join(nodes)
+
+
+def brief_record(core: Core, job: BatchJob) -> JobRecord:
+    """Return what the tables show of a job."""
+    demand = job.prepared.demand
+    resources = {
+        "ncpus": str(demand.procs),
+        "nodect": str(demand.hosts),
+        "walltime": format_duration(job.prepared.walltime),
+    }
+    if demand.memory:
+        resources["mem"] = format_size(demand.memory)
+    return JobRecord(
+        id=core.id_of(job.key),
+        name=job.name,
+        user=job.user,
+        queue=job.queue,
+        state=job.letter,
+        resources=resources,
+        used=_used_so_far(core, job),
+        started=_instant(job.started) if job.allocation or job.is_array else None,
+        session=job.session or None,
+        is_array=job.is_array,
+        priority=job.priority,
+        exit_status=job.status,
+        exec_host=exec_texts(core, job)[0] if job.allocation else "",
+        comment=job.comment,
+    )
+
+
+def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
+    if job.used is None and job.holds_hosts:
+        # An emulated job uses its processors fully; a real one is measured when it ends.
+        cput = core.now - job.started if core.settings.executor == "emulated" else 0
+        walltime = format_duration(core.now - job.started)
+        return {"cput": format_duration(cput * job.prepared.demand.procs), "walltime": walltime, "mem": "0kb",
+                "cpupercent": "0", "ncpus": str(job.prepared.demand.procs), "vmem": "0kb"}  # fmt: skip
+    return used_of(job)
+
+
+def full_record(core: Core, job: BatchJob) -> JobRecord:
+    """Return all that ``qstat -f`` shows of a job."""
+    spec = job.spec
+    key = job.key
+    hosts, nodes = exec_texts(core, job)
+    array: dict[str, Any] = _array_fields(core, job) if job.is_array else {}
+    if job.is_subjob:
+        array = {"array_id": core.id_of(JobKey(job.sequence, ARRAY)), "array_index": job.member}
+    return JobRecord(
+        id=core.id_of(key),
+        name=job.name,
+        user=job.user,
+        queue=job.queue,
+        state=job.letter,
+        owner=f"{job.user}@{spec.host or 'localhost'}",
+        group=job.group,
+        substate=SUBSTATES.get(job.letter, 10) if job.ending != "deleted" or job.letter not in "FX" else 91,
+        hold=hold_text(job.hold | (8 if job.unmet else 0)),
+        priority=job.priority,
+        submitted=job.submitted,
+        queued=_instant(job.queued),
+        eligible=_instant(job.eligible),
+        modified=_instant(job.modified),
+        started=_instant(job.started),
+        ended=_instant(job.ended),
+        not_before=_instant(job.not_before),
+        resources=resources_of(job),
+        used=_used_so_far(core, job),
+        exec_host=hosts,
+        exec_vnode=nodes,
+        exit_status=job.status,
+        output=output_path(job, "out"),
+        error=output_path(job, "err"),
+        join=spec.join,
+        keep=spec.keep,
+        mail_points=spec.mail_points,
+        mail_users=spec.mail_users,
+        is_rerunnable=spec.is_rerunnable,
+        checkpoint=spec.checkpoint,
+        account=spec.account,
+        project=spec.project,
+        group_list=spec.group_list,
+        shell=spec.shell,
+        variables=spec.variables,
+        submit_arguments=spec.submit_arguments,
+        comment=job.comment,
+        run_count=job.attempt,
+        session=job.session or None,
+        depend=spec.depend,
+        is_blocking=spec.is_blocking,
+        umask=spec.umask,
+        server=core.settings.name,
+        is_array=job.is_array,
+        promised=_instant(job.promised),
+        attempt=job.attempt,
+        extra=spec.extra,
+        **array,
+    )
+
+
+def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
+    array = core.arrays[job.sequence]
+    counts = array.counts
+    return {
+        "array_submitted": format_indices(list(job.prepared.indices)),
+        "array_remaining": format_indices([index for index, each in array.members.items() if each.letter in "QHW"]),
+        "array_counts": {
+            "Queued": sum(counts.get(letter, 0) for letter in "QHW"),
+            "Running": counts.get("R", 0) + counts.get("S", 0),
+            "Exiting": counts.get("E", 0),
+            "Expired": counts.get("X", 0) + counts.get("F", 0),
+        },
+        "slot_limit": job.slot_limit,
+    }
+
+
+def output_path(job: BatchJob, which: str) -> str:
+    """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the
+    index in place; a path that ends in ``/`` is a directory, and the daemon adds the name when the job starts."""
+    spec = job.spec
+    given = spec.output if which == "out" else spec.error
+    letter = "o" if which == "out" else "e"
+    if not given:
+        inner = "" if not job.is_subjob else f"-{job.member}" if spec.is_torque else f".{job.member}"
+        inner = ".^array_index^" if job.is_array else inner
+        given = f"{spec.directory.rstrip('/')}/{job.name}.{letter}{job.sequence}{inner}"
+    if job.is_subjob:
+        given = given.replace("^array_index^", str(job.member))
+    return given
+
+
+def queue_record(core: Core, queue: QueueState) -> QueueRecord:
+    """Return all that is known of a queue."""
+    settings = queue.settings
+    pool = core.pools[queue.pool]
+    return QueueRecord(
+        name=settings.name,
+        kind="Route" if settings.destinations else "Execution",
+        pool=pool.settings.name,
+        enabled=queue.enabled,
+        started=queue.started,
+        priority=settings.priority,
+        counts={letter: count for letter, count in queue.counts.items() if count},
+        total=queue.total,
+        max_queued=settings.max_queued,
+        max_running=settings.max_running,
+        max_running_per_user=settings.max_running_per_user,
+        max_procs=settings.max_procs,
+        max_walltime=settings.max_walltime,
+        default_walltime=settings.default_walltime,
+        max_memory=settings.max_memory,
+        destinations=settings.destinations,
+        users=settings.users,
+        policy=pool.name_of_policy,
+    )
+
+
+def host_records(core: Core) -> list[HostRecord]:
+    """Return all hosts, in the order of the configuration."""
+    found = []
+    for number, pool in enumerate(core.pools):
+        used = [[0, 0] for _ in pool.machine.hosts]
+        jobs: list[list[str]] = [[] for _ in pool.machine.hosts]
+        for job in pool.running.values():
+            for chunk in job.allocation:
+                used[chunk.host][0] += chunk.procs
+                used[chunk.host][1] += chunk.memory
+                jobs[chunk.host].append(core.id_of(job.key))
+        queues = tuple(name for name, queue in core.queues.items() if queue.pool == number)
+        for place, host in enumerate(pool.settings.hosts):
+            state = "job-busy" if used[place][0] >= host.cpus else "free"
+            if place in pool.down:
+                state = "down"
+            elif place in pool.shut:
+                state = "offline"
+            found.append(
+                HostRecord(
+                    name=host.name,
+                    pool=pool.settings.name,
+                    state=state,
+                    cpus=host.cpus,
+                    cpus_used=used[place][0],
+                    memory=host.memory,
+                    memory_used=used[place][1],
+                    jobs=tuple(jobs[place]),
+                    queues=queues,
+                    comment=pool.host_comments.get(place, ""),
+                )
+            )
+    return found

@@ -1,0 +1,42 @@
+"""What an executor reports: a script runs, an attempt ended or was lost."""
+
+from __future__ import annotations
+
+from qbatch.daemon.core import faults, flow
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.state import Core, Forget
+from qbatch.daemon.executors.attempt import LOST, Report, Started
+from qbatch.wire.identifiers import PLAIN, JobKey
+
+
+def job_of(core: Core, file_key: str) -> BatchJob | None:
+    """Return the job whose present attempt has this key, or None."""
+    name, _, attempt = file_key.partition(".")
+    sequence, dash, member = name.partition("-")
+    if not (sequence.isdigit() and attempt.isdigit() and (member.isdigit() or not dash)):
+        return None
+    job = core.find(JobKey(int(sequence), int(member) if dash else PLAIN))
+    return job if job is not None and job.attempt == int(attempt) else None
+
+
+def reported(core: Core, report: Report) -> None:
+    """Note a report; one of an attempt that is over already changes nothing."""
+    job = job_of(core, report.key)
+    if job is None or not job.holds_hosts:
+        return
+    if isinstance(report, Started):
+        job.session = report.session
+        return
+    core.effects.append(Forget(report.key))
+    status, why = report.status, report.why
+    if status >= 0 and not job.ending:
+        status = faults.status_of(core, job.name, status)
+        why = "a fault on demand" if status == LOST else why
+    if status == LOST and not job.ending:
+        job.comment = f"LOST: {why or 'the supervisor of the job was lost'}"
+        core.happened("lost", job.key, job.comment)
+        flow.ended(core, job, LOST, job.comment, dict(report.used))
+        return
+    if job.letter == "S":
+        core.set_letter(job, "R")
+    flow.ended(core, job, status, why, dict(report.used))

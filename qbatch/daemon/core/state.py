@@ -1,0 +1,347 @@
+"""The job table and all that belongs to it: queues, gates, pools with their engines, the calendar, effects.
+
+Only this room changes it.  ``now`` is the instant of the input being handled; it never runs backwards.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from qbatch.daemon.core.faults import FaultState
+from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.settings import Pool, Queue, Settings
+from qbatch.engine.engine import Engine
+from qbatch.model.events import Event
+from qbatch.model.job import Job
+from qbatch.model.machine import Machine
+from qbatch.planning.policy import Policy, name_of
+from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, format_id, parse_id
+from qbatch.wire.records import JobRecord
+
+MOST_ENDINGS = 200_000
+"""Ended jobs whose exit status is remembered for dependencies."""
+
+MOST_KEYS = 50_000
+"""Submission keys remembered against repetition."""
+
+MOST_RECENT = 5_000
+"""Finished records kept at hand; older ones are read from the store."""
+
+
+class Actor(NamedTuple):
+    """Who asks, by the credentials of the socket; ``role``: ``user``, ``operator`` or ``manager``."""
+
+    uid: int
+    user: str
+    group: str
+    role: str
+
+
+class Launch(NamedTuple):
+    """Effect: run this attempt of a job."""
+
+    key: JobKey
+    attempt: int
+
+
+class Stop(NamedTuple):
+    """Effect: TERM, then KILL after ``grace`` microseconds."""
+
+    file_key: str
+    grace: int
+
+
+class Send(NamedTuple):
+    """Effect: a signal to all of an attempt."""
+
+    file_key: str
+    signal: int
+
+
+class Forget(NamedTuple):
+    """Effect: an attempt is over and its end is known; its run directory may go."""
+
+    file_key: str
+
+
+class Append(NamedTuple):
+    """Effect: a line for a job's output or error file (qmsg)."""
+
+    key: JobKey
+    files: str
+    text: str
+
+
+class Mail(NamedTuple):
+    """Effect: mail for a job, by the configured command."""
+
+    key: JobKey
+    point: str
+    users: str
+    text: str
+
+
+class Account(NamedTuple):
+    """Effect: an accounting record (spec/pbs.md section 6)."""
+
+    at: int
+    kind: str
+    job: str
+    text: str
+
+
+class Ending(NamedTuple):
+    """Effect: a finished job for the history."""
+
+    key: JobKey
+    record: JobRecord
+
+
+class Happening(NamedTuple):
+    """Effect: an event for subscribers."""
+
+    number: int
+    at: int
+    kind: str
+    key: JobKey | None
+    text: str
+
+
+Effect = Launch | Stop | Send | Forget | Append | Mail | Account | Ending | Happening
+
+
+class QueueState(msgspec.Struct, gc=False):
+    """What changes about a queue: enabled, started, jobs by state letter, jobs by user."""
+
+    settings: Queue
+    place: int
+    pool: int
+    enabled: bool
+    started: bool
+    counts: dict[str, int]
+    users: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """Jobs in the queue."""
+        return sum(self.counts.values())
+
+
+class ArrayState(msgspec.Struct, gc=False):
+    """The jobs of one array by index, in ascending order, and how many are in which state."""
+
+    members: dict[int, BatchJob]
+    counts: dict[str, int]
+    live: int
+    failed: int = 0
+
+
+class Gate:
+    """A limit on how many jobs may be with the engine or running at once; the others wait here in order."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.waiting: list[tuple[int, int, int]] = []
+
+
+class PoolState:
+    """One pool: its machine, its engine, and the events for the next pass."""
+
+    def __init__(self, settings: Pool, policy: Policy) -> None:
+        self.settings = settings
+        self.policy = policy
+        self.machine = machine_of(settings)
+        self.engine = Engine(self.machine, policy)
+        self.by_row: list[BatchJob | None] = []
+        self.pending: dict[JobKey, Job] = {}
+        self.running: dict[JobKey, BatchJob] = {}
+        self.events: list[Event] = []
+        self.host_comments: dict[int, str] = {}
+        self.shut: set[int] = set()
+        self.down: set[int] = set()
+
+    @property
+    def name_of_policy(self) -> str:
+        """The policy's canonical name."""
+        return name_of(self.policy)
+
+
+def machine_of(pool: Pool) -> Machine:
+    """Return the machine that a pool is to the engine."""
+    if pool.spans:
+        hosts = tuple(msgspec.structs.replace(host, memory=0) for host in pool.hosts)
+        return Machine(hosts, name=pool.name)
+    is_simple = len(pool.hosts) == 1 and not pool.hosts[0].memory
+    return Machine(
+        pool.hosts, single_host=pool.single_host, name=pool.name, chunked=not pool.single_host and not is_simple
+    )
+
+
+class Core:
+    """The batch server's state."""
+
+    def __init__(self, settings: Settings, load: Callable[[str], Policy]) -> None:
+        self.settings = settings
+        self.load_policy = load
+        self.now = 0
+        self.next_sequence = 1
+        self.jobs: dict[int, BatchJob] = {}
+        self.order: list[int] = []
+        self.arrays: dict[int, ArrayState] = {}
+        self.queues: dict[str, QueueState] = {}
+        self.pools = [PoolState(pool, load(pool.policy)) for pool in settings.pools]
+        self.host_places = {host.name: (number, place) for number, pool in enumerate(settings.pools)
+                            for place, host in enumerate(pool.hosts)}  # fmt: skip
+        self.gates: dict[str, Gate] = {}
+        self.children: dict[JobKey, list[tuple[str, JobKey]]] = {}
+        self.endings: dict[JobKey, int] = {}
+        self.keys: dict[tuple[int, str], JobKey] = {}
+        self.recent: dict[JobKey, JobRecord] = {}
+        self.calendar: list[tuple[int, int, str, int, int, int]] = []
+        self.entries = 0
+        self.numbers: dict[str, int] = {}
+        self.user_jobs: dict[str, int] = {}
+        self.events_made = 0
+        self.is_dirty = False
+        self.has_promised = False
+        self.log_arrived = 0
+        self.ended_count = 0
+        self.faults: list[FaultState] = []
+        self.effects: list[Effect] = []
+        self.prepared: dict[tuple[bytes, str], Prepared] = {}
+        for place, queue in enumerate(settings.queues):
+            pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)
+            self.queues[queue.name] = QueueState(queue, place, pool, queue.enabled, queue.started, {}, {})
+
+    # Finding things
+
+    def id_of(self, key: JobKey) -> str:
+        """Return a job's identifier."""
+        return format_id(key, self.settings.name)
+
+    def key_of(self, text: str) -> JobKey:
+        """Return the key that a text names; a bare number names an array too.
+
+        Raises:
+            Refusal: the text is no job identifier.
+        """
+        try:
+            key = parse_id(text)
+        except ValueError:
+            raise Refusal("unknown-job", f"Unknown Job Id {_shown(text)}", _shown(text)) from None
+        if key.member == PLAIN and key.sequence in self.arrays:
+            return JobKey(key.sequence, ARRAY)
+        return key
+
+    def find(self, key: JobKey) -> BatchJob | None:
+        """Return a live job, array or subjob (also an ended subjob of a live array), or None."""
+        if key.member >= 0:
+            array = self.arrays.get(key.sequence)
+            return array.members.get(key.member) if array is not None else None
+        job = self.jobs.get(key.sequence)
+        return job if job is not None and job.member == key.member else None
+
+    def live(self, text: str) -> BatchJob:
+        """Return the live job that a text names.
+
+        Raises:
+            Refusal: there is none, or it has finished.
+        """
+        key = self.key_of(text)
+        job = self.find(key)
+        if job is not None and job.letter not in "FX":
+            return job
+        if job is not None or key in self.recent or key in self.endings or self.was_used(key):
+            name = self.id_of(key)
+            raise Refusal(
+                "finished-job", f"{name} Job has finished, use -x or -H to obtain historical job information", name
+            )
+        raise Refusal("unknown-job", f"Unknown Job Id {self.id_of(key)}", self.id_of(key))
+
+    def was_used(self, key: JobKey) -> bool:
+        """Whether a sequence number was given out to a job that is not live any more."""
+        return 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs and key.member != ARRAY
+
+    def members(self, job: BatchJob) -> list[BatchJob]:
+        """Return the jobs of an array that have not ended, or the job itself."""
+        if not job.is_array:
+            return [job]
+        return [each for each in self.arrays[job.sequence].members.values() if each.letter not in "FX"]
+
+    def queue(self, name: str) -> QueueState:
+        """Return a queue.
+
+        Raises:
+            Refusal: there is none of this name.
+        """
+        found = self.queues.get(name)
+        if found is None:
+            raise Refusal("unknown-queue", f"Unknown queue {_shown(name)}")
+        return found
+
+    def pool_of(self, job: BatchJob) -> PoolState:
+        """Return the pool that a job runs in."""
+        return self.pools[self.queues[job.queue].pool]
+
+    def live_jobs(self, after: int = 0) -> Iterator[BatchJob]:
+        """Return plain jobs and arrays in order of number, from the first number above ``after``."""
+        if len(self.order) > 1000 and len(self.order) > 2 * len(self.jobs):
+            self.order = list(self.jobs)
+        for place in range(bisect_right(self.order, after), len(self.order)):
+            job = self.jobs.get(self.order[place])
+            if job is not None:
+                yield job
+
+    # Changing things
+
+    def number_of(self, name: str) -> int:
+        """Return the number by which policies know a user, group or queue."""
+        return self.numbers.setdefault(name, len(self.numbers))
+
+    def set_letter(self, job: BatchJob, letter: str) -> None:
+        """Change a job's state and every count of it."""
+        if job.is_array:
+            job.letter = letter
+            return
+        counts = self.queues[job.queue].counts
+        counts[job.letter] = counts.get(job.letter, 0) - 1
+        if letter not in "FX":
+            counts[letter] = counts.get(letter, 0) + 1
+        if job.is_subjob:
+            of_array = self.arrays[job.sequence].counts
+            of_array[job.letter] = of_array.get(job.letter, 0) - 1
+            of_array[letter] = of_array.get(letter, 0) + 1
+        job.letter = letter
+
+    def at(self, due: int, what: str, key: JobKey, attempt: int = 0) -> None:
+        """Enter something in the calendar."""
+        self.entries += 1
+        heapq.heappush(self.calendar, (due, self.entries, what, key.sequence, key.member, attempt))
+
+    def happened(self, kind: str, key: JobKey | None, text: str = "") -> None:
+        """Tell subscribers."""
+        self.events_made += 1
+        self.effects.append(Happening(self.events_made, self.now, kind, key, text))
+
+    def remember_ending(self, key: JobKey, status: int) -> None:
+        """Remember how a job ended, for dependencies that come later."""
+        self.endings[key] = status
+        if len(self.endings) > MOST_ENDINGS:
+            del self.endings[next(iter(self.endings))]
+
+    def take_effects(self) -> list[Effect]:
+        """Return the effects since the last call."""
+        effects, self.effects = self.effects, []
+        return effects
+
+
+def _shown(text: str) -> str:
+    """Return what a user wrote, cut and printable."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
+    return shown + ("..." if len(text) > 80 else "")

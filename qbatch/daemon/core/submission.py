@@ -1,0 +1,322 @@
+"""A submission is read, checked and queued; what can never run is refused with the reason."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.daemon.core import accounting, dependencies, flow
+from qbatch.daemon.core.job import BatchJob, Prepared, hold_bits
+from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, QueueState
+from qbatch.engine.admission import refusal
+from qbatch.model.job import ChunkRequest, Job
+from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
+from qbatch.wire.requests import Spec
+from qbatch.wire.resources import format_duration, format_size, parse_demand
+
+LONGEST_NAME = 236
+LONGEST_SCRIPT = 512 * 1024
+LONGEST_PATH = 4096
+MOST_ENVIRONMENT = 128 * 1024
+_MOST_CACHED = 512
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
+    """Queue a job or an array; return its key.
+
+    Raises:
+        Refusal: with the reason; nothing has changed.
+    """
+    if key:
+        known = core.keys.get((actor.uid, key))
+        if known is not None:
+            return known
+    queue, prepared = check(core, actor, spec)
+    found = dependencies.parse(core, spec.depend) if spec.depend else []
+    hold = _hold(actor, spec.hold)
+    sequence = core.next_sequence
+    core.next_sequence += 1
+    job = BatchJob(
+        sequence=sequence,
+        member=ARRAY if prepared.indices else PLAIN,
+        prepared=prepared,
+        name=spec.name,
+        user=actor.user,
+        uid=actor.uid,
+        group=actor.group,
+        queue=queue.settings.name,
+        submitted=core.now,
+        hold=hold,
+        queued=core.now,
+        modified=core.now,
+        not_before=-1 if spec.not_before is None else spec.not_before,
+        priority=spec.priority,
+        slot_limit=prepared.slot_limit,
+    )
+    core.jobs[sequence] = job
+    core.order.append(sequence)
+    job_key = job.key
+    if key:
+        core.keys[actor.uid, key] = job_key
+        if len(core.keys) > MOST_KEYS:
+            del core.keys[next(iter(core.keys))]
+    core.effects.append(Account(core.now, "Q", core.id_of(job_key), accounting.queued(core, job)))
+    core.happened("submitted", job_key)
+    count = max(len(prepared.indices), 1)
+    queue.users[actor.user] = queue.users.get(actor.user, 0) + count
+    core.user_jobs[actor.user] = core.user_jobs.get(actor.user, 0) + count
+    can_run = dependencies.register(core, job, found) if found else True
+    if prepared.indices:
+        _expand(core, job, queue)
+    else:
+        queue.counts["Q"] = queue.counts.get("Q", 0) + 1
+        flow.settle(core, job)
+    if not can_run:
+        why = "a dependency can never be met"
+        if job.is_array:
+            flow.delete_array(core, job, is_forced=False, grace=0, message=why)
+        else:
+            flow.delete(core, job, is_forced=False, grace=0, message=why)
+    return job_key
+
+
+def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
+    indices = parent.prepared.indices
+    members: dict[int, BatchJob] = {}
+    core.arrays[parent.sequence] = ArrayState(members, {"Q": len(indices)}, len(indices))
+    queue.counts["Q"] = queue.counts.get("Q", 0) + len(indices)
+    for index in indices:
+        members[index] = BatchJob(
+            sequence=parent.sequence,
+            member=index,
+            prepared=parent.prepared,
+            name=parent.name,
+            user=parent.user,
+            uid=parent.uid,
+            group=parent.group,
+            queue=parent.queue,
+            submitted=parent.submitted,
+            hold=parent.hold,
+            queued=parent.queued,
+            modified=parent.modified,
+            not_before=parent.not_before,
+            priority=parent.priority,
+        )
+    for job in members.values():
+        flow.settle(core, job)
+    if parent.hold or parent.unmet:
+        parent.letter = "H"
+
+
+def _hold(actor: Actor, letters: str) -> int:
+    try:
+        bits = hold_bits(letters)
+    except ValueError as error:
+        raise Refusal("bad-value", f"Hold_Types: {error}") from None
+    if bits & ~1 and actor.role == "user":
+        raise Refusal("not-permitted", "Unauthorized Request: only operators place o and s holds")
+    return bits
+
+
+def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
+    """Read and check a specification against the queue that it names, and the limits; nothing changes.
+
+    Raises:
+        Refusal: with the reason.
+    """
+    if len(core.jobs) >= core.settings.max_jobs:
+        raise Refusal("too-many-jobs", f"the server holds {len(core.jobs)} jobs; more are not taken (max_jobs)")
+    name = spec.queue.partition("@")[0] or core.settings.default_queue
+    queue = core.queue(name)
+    check_name(spec.name)
+    tried = []
+    destinations = queue.settings.destinations
+    for destination in destinations or (name,):
+        try:
+            chosen = core.queue(destination)
+            if destinations and not queue.enabled:
+                raise Refusal("queue-disabled", f"Queue is not enabled: {name}")
+            prepared = _prepared(core, spec, chosen)
+            check_queue(core, actor, chosen, prepared)
+            return chosen, prepared
+        except Refusal as error:
+            if not destinations:
+                raise
+            tried.append(f"{destination}: {error}")
+    raise Refusal("queue-access", f"no destination of queue {name} takes the job ({'; '.join(tried)})")
+
+
+def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared) -> None:
+    """Check what depends on the moment and on who asks.
+
+    Raises:
+        Refusal: with the reason.
+    """
+    settings = queue.settings
+    if not queue.enabled:
+        raise Refusal("queue-disabled", f"Queue is not enabled: {settings.name}")
+    if settings.users and actor.user not in settings.users:
+        raise Refusal("queue-access", f"Access to queue is denied: {settings.name} is not for user {actor.user}")
+    if settings.groups and actor.group not in settings.groups:
+        raise Refusal("queue-access", f"Access to queue is denied: {settings.name} is not for group {actor.group}")
+    count = max(len(prepared.indices), 1)
+    if settings.max_queued is not None and queue.total + count > settings.max_queued:
+        raise Refusal(
+            "queue-limit", f"queue {settings.name} takes at most {settings.max_queued} jobs; it has {queue.total}"
+        )
+    mine = queue.users.get(actor.user, 0)
+    if settings.max_queued_per_user is not None and mine + count > settings.max_queued_per_user:
+        most = settings.max_queued_per_user
+        raise Refusal(
+            "queue-limit", f"queue {settings.name} takes at most {most} jobs of one user; {actor.user} has {mine}"
+        )
+    most_of_user = core.settings.max_jobs_per_user
+    if most_of_user is not None and core.user_jobs.get(actor.user, 0) + count > most_of_user:
+        raise Refusal(
+            "too-many-jobs", f"a user may have {most_of_user} jobs; {actor.user} has {core.user_jobs[actor.user]}"
+        )
+
+
+def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
+    found = core.prepared
+    known = _encode(msgspec.structs.replace(spec, name="", queue="")), queue.settings.name
+    prepared = found.get(known)
+    if prepared is None:
+        prepared = prepare(core, spec, queue)
+        if len(found) >= _MOST_CACHED:
+            del found[next(iter(found))]
+        found[known] = prepared
+    return prepared
+
+
+def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
+    """Read a specification for a queue and check all of it that depends on neither the moment nor the asker.
+
+    Raises:
+        Refusal: with the reason.
+    """
+    _check_texts(spec)
+    try:
+        demand = parse_demand(spec.resources)
+    except ValueError as error:
+        raise Refusal("bad-value", f"illegal -l value: {error}") from None
+    settings = queue.settings
+    walltime = demand.walltime
+    if walltime is None:
+        walltime = min(settings.default_walltime, settings.max_walltime or settings.default_walltime)
+    if settings.default_memory and not demand.memory:
+        share = settings.default_memory
+        chunks = tuple(msgspec.structs.replace(chunk, memory=share) for chunk in demand.chunks)
+        demand = msgspec.structs.replace(demand, chunks=chunks)
+    _check_limits(queue, demand.procs, demand.memory, walltime)
+    request = Job(
+        number=0,
+        submit=0,
+        procs=demand.procs,
+        estimate=walltime,
+        memory=demand.memory,
+        chunks=tuple(ChunkRequest(each.count, each.procs, each.memory) for each in demand.chunks),
+        placing=demand.placing,
+        is_exclusive=demand.is_exclusive,
+    )
+    pool = core.pools[queue.pool]
+    reason = refusal(pool.machine, request)
+    if reason is not None:
+        text = reason.text.replace("the largest host has", f"the largest host of queue {settings.name} has")
+        raise Refusal("never-fits", f"the job can never run in queue {settings.name}: {text}")
+    indices: tuple[int, ...] = ()
+    slot_limit = None
+    if spec.array:
+        try:
+            listed, slot_limit = parse_indices(spec.array)
+        except ValueError as error:
+            raise Refusal("bad-value", f"illegal -J value: {error}") from None
+        if len(listed) > core.settings.max_array:
+            raise Refusal(
+                "bad-value", f"illegal -J value: {len(listed)} jobs in one array; {core.settings.max_array} are allowed"
+            )
+        indices = tuple(listed)
+    return Prepared(msgspec.structs.replace(spec, name=""), demand, walltime, request, indices, slot_limit)
+
+
+def _check_limits(queue: QueueState, procs: int, memory: int, walltime: int) -> None:
+    settings = queue.settings
+    limits = (
+        ("ncpus", procs, settings.max_procs, settings.min_procs, str),
+        ("mem", memory, settings.max_memory, None, format_size),
+        ("walltime", walltime, settings.max_walltime, settings.min_walltime, format_duration),
+    )
+    for name, value, most, least, text in limits:
+        if most is not None and value > most:
+            raise Refusal(
+                "resource-limit",
+                f"Job violates queue limits: {name}={text(value)} is more than {text(most)} (queue {settings.name})",
+            )
+        if least is not None and value < least:
+            raise Refusal(
+                "resource-limit",
+                f"Job violates queue limits: {name}={text(value)} is less than {text(least)} (queue {settings.name})",
+            )
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that PBS clients could not read back.
+
+    Raises:
+        Refusal: with the letter.
+    """
+    if not 0 < len(name) <= LONGEST_NAME:
+        raise Refusal("bad-value", f"illegal -N value: a name has 1 to {LONGEST_NAME} letters, not {len(name)}")
+    bad = next((letter for letter in name if not letter.isprintable() or letter.isspace() or letter == "/"), None)
+    if bad is not None:
+        raise Refusal("bad-value", f"illegal -N value: {bad!r} may not stand in a name")
+
+
+def _check_texts(spec: Spec) -> None:
+    if (spec.script is None) == (not spec.argv):
+        raise Refusal("bad-request", "a submission has either a script or a command")
+    size = len(spec.script or "") + sum(len(word) for word in spec.argv)
+    if size > LONGEST_SCRIPT:
+        raise Refusal("too-large", f"the script has {size} letters; {LONGEST_SCRIPT} are allowed")
+    texts = {
+        "-o": spec.output, "-e": spec.error, "-S": spec.shell, "directory": spec.directory, "-A": spec.account,
+        "-P": spec.project, "-M": spec.mail_users, "host": spec.host, "-W group_list": spec.group_list,
+        "arguments": spec.submit_arguments,
+    }  # fmt: skip
+    for name, text in texts.items():
+        if "\0" in text or (name != "arguments" and "\n" in text) or len(text) > LONGEST_PATH * 8:
+            raise Refusal(
+                "bad-value", f"illegal {name} value: a NUL, a line break or more than {LONGEST_PATH * 8} letters"
+            )
+    if any("\0" in word for word in spec.argv) or "\0" in (spec.script or ""):
+        raise Refusal("bad-value", "a NUL byte may not stand in a script or a command")
+    total = 0
+    for name, value in spec.variables.items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise Refusal(
+                "bad-value", f"illegal -v value: {name[:60]!r} cannot be the name of a variable, or its value has a NUL"
+            )
+        total += len(name) + len(value) + 2
+    if total > MOST_ENVIRONMENT:
+        raise Refusal(
+            "too-large", f"the environment has {total} letters; {MOST_ENVIRONMENT} are allowed (use -v instead of -V)"
+        )
+    if spec.encoding not in ("utf-8", "latin-1"):
+        raise Refusal("bad-value", f"encoding {spec.encoding[:20]!r} is neither utf-8 nor latin-1")
+    if not -1024 <= spec.priority <= 1023:
+        raise Refusal("bad-value", f"illegal -p value: {spec.priority} is not from -1024 to 1023")
+    if spec.join not in ("n", "oe", "eo"):
+        raise Refusal("bad-value", f"illegal -j value: {spec.join[:20]!r} is none of oe, eo, n")
+    if spec.runtime is not None and not 0 <= spec.runtime < 1 << 60:
+        raise Refusal("bad-value", "illegal runtime: it is negative or too long")
+    if spec.umask is not None and not 0 <= spec.umask <= 0o777:
+        raise Refusal("bad-value", "illegal umask: it is not from 000 to 777")
+    if spec.not_before is not None and not 0 <= spec.not_before < 1 << 60:
+        raise Refusal("bad-value", "illegal -a value: out of range")
+
+
+def key_text(key: JobKey) -> str:
+    """Return a key as a short text for logs."""
+    return f"{key.sequence}" if key.member == PLAIN else f"{key.sequence}[{'' if key.member == ARRAY else key.member}]"

@@ -1,0 +1,64 @@
+"""The journal's entries: the inputs of the core, each with its instant, as MessagePack arrays that begin with a letter.
+
+``c`` a command with its asker, ``r`` a report of an executor, ``p`` a pass, ``s`` other settings, ``l`` an arrival of the
+workload log.  The same entries in the same order give the same state.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.daemon.core import passes, reports
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.executors.attempt import Ended, Report, Started
+from qbatch.daemon.handlers import verbs
+from qbatch.wire.errors import Refusal
+from qbatch.wire.requests import AnyRequest
+
+encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+_decode_request = msgspec.json.Decoder(AnyRequest).decode
+
+
+def command(at: int, actor: Actor, body: bytes) -> bytes:
+    """Return the entry of a command."""
+    return encode(("c", at, *actor, body))
+
+
+def report(at: int, said: Report) -> bytes:
+    """Return the entry of a report."""
+    if isinstance(said, Started):
+        return encode(("r", at, "started", said.key, said.session, said.at))
+    return encode(("r", at, "ended", said.key, said.status, said.at, said.why, said.used))
+
+
+def one_pass(at: int) -> bytes:
+    """Return the entry of a pass."""
+    return encode(("p", at))
+
+
+def arrival(at: int, actor: Actor, body: bytes, count: int) -> bytes:
+    """Return the entry of an arrival of the log, the ``count``-th."""
+    return encode(("l", at, *actor, body, count))
+
+
+def apply(core: Core, data: bytes) -> None:
+    """Give an entry to the core again, as it was given the first time."""
+    entry = _decode(data)
+    kind, at = entry[0], entry[1]
+    if kind == "p":
+        passes.advance(core, at)
+        return
+    core.now = max(core.now, at)
+    if kind in "cl":
+        request = _decode_request(entry[6])
+        if kind == "l":
+            core.log_arrived = entry[7]
+        try:
+            verbs.MUTATORS[type(request)](core, Actor(*entry[2:6]), request)
+        except Refusal:
+            # It was refused the first time too; only what the refusal itself counted is repeated.
+            return
+    elif kind == "r":
+        said: Report = Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:8])
+        reports.reported(core, said)

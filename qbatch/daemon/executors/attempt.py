@@ -1,0 +1,94 @@
+"""What an executor is told and what it reports: one attempt of one job."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+LOST = -12
+"""Exit status of an attempt whose supervisor was lost: what the script did is not known."""
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a supervisor needs to run a job once.
+
+    ``key``: names the run directory, for example ``12.1`` or ``12-3.1`` (sequence number, array index, attempt); made
+    by the daemon from numbers only.  ``script`` is the text that was submitted (``encoding``: how it is bytes), or
+    ``argv`` a command without a shell.  ``shell``: used where the script has no ``#!`` line.  ``environment``: complete,
+    nothing is inherited.  ``output`` and ``error``: absolute paths; where ``join`` is ``oe`` both go to ``output``, ``eo``
+    to ``error``.  ``node_file``: lines of PBS_NODEFILE.  ``walltime``, ``grace``: seconds; None: no limit.
+    """
+
+    key: str
+    job_id: str
+    script: str | None
+    argv: tuple[str, ...]
+    shell: str
+    environment: dict[str, str]
+    directory: str
+    output: str
+    error: str
+    join: str
+    node_file: tuple[str, ...]
+    walltime: float | None
+    grace: float
+    umask: int = 0o077
+    uid: int
+    gid: int
+    encoding: str = "utf-8"
+
+
+class Started(msgspec.Struct, frozen=True, tag=True):
+    """The script of an attempt is running; ``session``: its session number, ``at``: microseconds since 1970."""
+
+    key: str
+    session: int
+    at: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag=True):
+    """An attempt ended.  ``status``: 0..255, 256 + N for signal N, or a negative PBS code (-29 walltime, -1 not started,
+    ``LOST``); ``why``: one line where it needs words; ``used``: resources measured (cput and walltime in seconds,
+    mem and vmem in bytes)."""
+
+    key: str
+    status: int
+    at: int
+    why: str = ""
+    used: dict[str, float] = {}
+
+
+Report = Started | Ended
+
+
+class Executor(Protocol):
+    """Runs attempts.  Every report goes to the function given when the executor was made."""
+
+    def launch(self, attempt: Attempt) -> None:
+        """Start an attempt, at most once in the life of its run directory, however often it is called."""
+        ...
+
+    def stop(self, key: str, grace: float) -> None:
+        """TERM, then KILL after ``grace`` seconds, to everything that the attempt started."""
+        ...
+
+    def signal(self, key: str, number: int) -> None:
+        """Send a signal to all processes of the attempt."""
+        ...
+
+    def forget(self, key: str) -> None:
+        """An attempt that has ended may go.
+
+        Raises:
+            ValueError: it has not ended.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything; jobs run on."""
+        ...
+
+    async def recover(self, expected: list[Attempt]) -> None:
+        """After a restart: find again what runs, report what ended or was lost, launch what never started."""
+        ...

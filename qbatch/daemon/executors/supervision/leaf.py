@@ -1,0 +1,81 @@
+"""A control group (version 2) for one attempt: one write kills all that is in it, however it forked.
+
+Used where a writable tree is found, which is not a matter of course; everything works without it.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def _unescape(text: str) -> str:
+    """Undo the octal escapes of /proc/self/mountinfo."""
+    for escape, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(escape, plain)
+    return text
+
+
+def own_group() -> str | None:
+    """Directory of the control group in which this process lives, or None."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as stream:
+            own = next((line[3:].rstrip("\n") for line in stream if line.startswith("0::")), None)
+        with open("/proc/self/mountinfo", encoding="utf-8") as stream:
+            lines = stream.readlines()
+    except (OSError, ValueError):
+        return None
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields = before.split()
+        if own is None or len(fields) < 5 or not after.startswith("cgroup2 "):
+            continue
+        root, mount = _unescape(fields[3]).rstrip("/"), _unescape(fields[4]).rstrip("/")
+        if own == root or own.startswith(root + "/"):
+            return (mount + own[len(root) :]).rstrip("/")
+    return None
+
+
+def leaf_path(key: str, token: str) -> str:
+    """Where the leaf of an attempt would be; empty where there is no place for one."""
+    group = own_group()
+    return f"{group}/qbatch-{key}-{token[:8]}" if group and os.access(group, os.W_OK) else ""
+
+
+def make_leaf(path: str) -> bool:
+    """Make a leaf; False where that is not possible (then there is none)."""
+    try:
+        os.mkdir(path)
+    except OSError:
+        return False
+    if os.access(path + "/cgroup.kill", os.W_OK) and os.access(path + "/cgroup.procs", os.W_OK):
+        return True
+    remove_leaf(path)
+    return False
+
+
+def kill_leaf(path: str) -> None:
+    """Kill everything in a leaf."""
+    _write(path + "/cgroup.kill", b"1")
+
+
+def remove_leaf(path: str) -> bool:
+    """Remove a leaf and the groups that the job made inside it; False where something still lives there."""
+    for directory, _, _ in os.walk(path, topdown=False):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return False
+    return True
+
+
+def _write(path: str, text: bytes) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        os.write(handle, text)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

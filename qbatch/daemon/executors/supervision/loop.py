@@ -1,0 +1,383 @@
+"""The life of a supervisor: claim, start the script, keep its walltime, obey, clear up, record."""
+
+# ruff: noqa: SIM105 (contextlib is not small)
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from . import files, leaf, processes, script
+from .outputs import RefusedError, open_outputs, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import Any
+else:
+    import _signal as signal
+
+FENCED = 3
+"""Exit code of a supervisor that found the attempt taken."""
+
+NOT_STARTED, WALLTIME = -1, -29
+LOCK_PATIENCE = 1.0
+KILL_TICK, KILL_PATIENCE = 0.05, 60.0
+LEAF_TRIES = 20
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def main(argv: list[str]) -> int:
+    """Run the attempt whose run directory is given, unless someone else has it."""
+    _close_inherited()
+    path = os.path.abspath(argv[1])
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    os.umask(0o077)
+    lock = files.take_lock(directory, LOCK_PATIENCE)
+    if lock is None:
+        return FENCED
+    key, token = path.rpartition("/")[2], os.environ.get(processes.MARKER, "")
+    place = leaf.leaf_path(key, token)
+    start = processes.start_of(os.getpid())
+    claim = {"pid": os.getpid(), "start": start, "boot": processes.boot_id(), "token": token, "leaf": place}
+    if not files.make_claim(directory, claim):
+        return FENCED
+    Supervision(path, directory, key, token, place).run()
+    return 0
+
+
+def _close_inherited() -> None:
+    """Close what the daemon may have left open, except 0, 1 and 2."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass
+
+
+def _become_subreaper() -> None:
+    """Orphans of the job become our children: so all of them are found, and none is left when we have no child."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):  # pragma: no cover
+        pass
+
+
+class Supervision:
+    """One attempt, from its claim to its exit record."""
+
+    def __init__(self, path: str, directory: int, key: str, token: str, place: str) -> None:
+        self.path, self.directory, self.key, self.token, self.leaf = path, directory, key, token, place
+        self.main = 0  # process number of the script, which is its session too
+        self.status: int | None = None  # wait status of the script, once it ended
+        self.failure = b""  # why it could not be executed
+        self.alone = False  # nothing of the job is left
+        self.reason = ""  # "stop" or "walltime": all of it was told to end
+        self.kill_at: float | None = None
+        self.began = self.started_at = 0.0
+        self.ran_before, self.running_since = 0.0, 0.0
+        self.suspended = False
+        self.processor_time, self.memory = 0.0, 0
+        self.told = 0  # how much of the control file is read
+        self.early: list[int] = []  # signals that came before the script
+
+    def run(self) -> None:
+        """Run the script and record how it ended, whatever happens."""
+        try:
+            files.reserve_exit(self.directory)
+            attempt, handles = self._prepare()
+            if self.reason:
+                self._finish(256 + processes.SIGTERM, "stopped before the script was started")
+                return
+        except (RefusedError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            words = str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}"
+            self._finish(NOT_STARTED, words)
+            return
+        try:
+            self._start(attempt, handles)
+            for number in self.early:
+                self._signal(number)
+            self._watch()
+            self._wait(0)  # whether it was executed may be unread
+        except Exception as error:
+            why = f"supervisor: {type(error).__name__}: {error}"
+            say(handles[1], why)
+            self._kill_to_the_end()
+            self._finish(self._code() if self.main else NOT_STARTED, why)
+            return
+        self._conclude(handles[1])
+
+    # Before the script
+
+    def _prepare(self) -> tuple[dict[str, Any], tuple[int, int]]:
+        """All that the script needs; an exception says why it cannot have it."""
+        self._open_control()
+        _become_subreaper()
+        try:
+            attempt: dict[str, Any] = files.parse_json(files.read_text(files.SPEC, self.directory))  # type: ignore[assignment]
+            self.walltime, self.grace = attempt["walltime"], float(attempt["grace"])
+            os.umask(int(attempt["umask"]))
+            outputs = str(attempt["output"]), str(attempt["error"]), str(attempt["join"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise RefusedError(f"spec.json is damaged: {error}") from None
+        try:
+            handles = open_outputs(*outputs)
+        finally:
+            os.umask(0o077)
+        self.umask = int(attempt["umask"])
+        script.write_job_files(self.directory, attempt)
+        if self.leaf and not leaf.make_leaf(self.leaf):
+            self.leaf = ""
+        self._read_control()
+        return attempt, handles
+
+    def _open_control(self) -> None:
+        """What wakes the loop: signals, and the FIFO of the executor.  Opened before the control file is read."""
+        try:
+            os.mkfifo(files.WAKE, 0o600, dir_fd=self.directory)
+        except FileExistsError:
+            pass
+        flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+        self.wake = os.open(files.WAKE, flags, dir_fd=self.directory)
+        flags = os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self.control = os.open(files.CONTROL, flags, 0o600, dir_fd=self.directory)
+        self.signals, signals_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(signals_in, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE, signal.SIGALRM):
+            signal.signal(number, signal.SIG_IGN)
+        self.poll = select.poll()
+        self.poll.register(self.wake, select.POLLIN)
+        self.poll.register(self.signals, select.POLLIN)
+
+    def _start(self, attempt: dict[str, Any], handles: tuple[int, int]) -> None:
+        """Fork the child that becomes the script."""
+        working, remark = script.enter_directory(attempt["directory"])
+        if remark:
+            say(handles[1], remark)
+        command = script.command_of(attempt, self.path)
+        environment = script.job_environment(attempt, self.path, working, self.token)
+        nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        self.report, report_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.poll.register(self.report, select.POLLIN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        os.umask(self.umask)
+        self.main = os.fork()
+        if self.main == 0:
+            script.become(command, environment, (nothing, *handles), self.leaf, report_in)
+        os.umask(0o077)
+        self.began = self.running_since = time.monotonic()
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.chdir("/")
+        os.close(report_in)
+        os.close(nothing)
+
+    # While it runs
+
+    def _watch(self) -> None:
+        """Until nothing of the job is left."""
+        give_up: float | None = None
+        while True:
+            self._wait(int(KILL_TICK * 1000) if give_up is not None else self._time_left())
+            self._read_control()
+            self._reap()
+            if self.alone:
+                return
+            now = time.monotonic()
+            if (
+                not self.reason
+                and self.status is None
+                and self.walltime is not None
+                and self._ran(now) >= self.walltime
+            ):
+                self._tell_to_end("walltime", self.grace)
+            over = self.status is not None and not self.reason
+            if over or (self.kill_at is not None and now >= self.kill_at):
+                give_up = give_up or now + KILL_PATIENCE
+                self._kill()
+                if now >= give_up:  # in the kernel's hands, for example on a dead file server
+                    return
+
+    def _time_left(self) -> int | None:
+        """Milliseconds until something is due; None where only an event can bring it."""
+        now = time.monotonic()
+        if self.kill_at is not None:
+            left = self.kill_at - now
+        elif self.walltime is not None and not self.suspended:
+            left = self.walltime - self._ran(now)
+        else:
+            return None
+        return min(86_400_000, max(1, int(left * 1000) + 1))  # a day at most: the kernel takes 31 bits
+
+    def _wait(self, timeout: int | None) -> None:
+        """Sleep until something happens, or for so many milliseconds."""
+        for handle, _ in self.poll.poll(timeout):
+            try:
+                text = os.read(handle, 4096)
+            except BlockingIOError:
+                continue
+            if handle == self.report:
+                self._note_execution(text)
+            elif handle == self.signals and (signal.SIGTERM in text or signal.SIGINT in text):
+                self._tell_to_end("stop", self.grace)
+
+    def _note_execution(self, text: bytes) -> None:
+        """The script is executed (the pipe closed), or could not be."""
+        if text:
+            self.failure += text
+            return
+        self.poll.unregister(self.report)
+        os.close(self.report)
+        if self.failure:
+            return
+        self.started_at = time.time()
+        start = processes.start_of(self.main)
+        record = {"pid": self.main, "start": start, "session": self.main, "at": int(self.started_at * 1_000_000)}
+        try:
+            files.write_new(files.STARTED + ".tmp", files.to_json(record), self.directory)
+            names = {"src_dir_fd": self.directory, "dst_dir_fd": self.directory}
+            os.rename(files.STARTED + ".tmp", files.STARTED, **names)
+            handle = os.open(f"../{files.EVENTS}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.directory)
+            os.write(handle, f"{self.key}\n".encode("ascii"))
+            os.close(handle)
+        except OSError:
+            pass  # a full disk, or no daemon: the exit record tells it too
+
+    def _read_control(self) -> None:
+        """Do what the executor wrote since we last looked."""
+        while True:
+            text = os.pread(self.control, 65536, self.told)
+            whole = text[: text.rfind(b"\n") + 1]
+            if not whole:
+                return
+            self.told += len(whole)
+            for line in whole.decode("ascii", "replace").splitlines():
+                verb, _, value = line.partition(" ")
+                try:
+                    if verb == "stop":
+                        self._tell_to_end("stop", max(0.0, float(value)))
+                    elif verb == "signal":
+                        self._signal(int(value))
+                except ValueError:
+                    continue
+
+    def _reap(self) -> None:
+        """Collect whatever ended; note the script's own status, and whether anything is left."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                self.alone = True
+                return
+            if pid == 0:
+                return
+            self.processor_time += usage.ru_utime + usage.ru_stime
+            self.memory = max(self.memory, usage.ru_maxrss * 1024)
+            if pid == self.main:
+                self.status = status
+                self._pause()
+                self.suspended = True  # the walltime is that of the script
+
+    # What is done to it
+
+    def _find(self) -> dict[int, int]:
+        """The processes of the job: what descends from us, as orphans do too."""
+        return processes.descendants({os.getpid()})
+
+    def _signal(self, number: int) -> None:
+        """To all processes of the job.  Stopped by SIGSTOP, its walltime stands still until SIGCONT."""
+        if not self.main:
+            self.early.append(number)
+        if not self.main or self.status is not None:
+            return
+        if number == processes.SIGSTOP and not self.suspended:
+            self._pause()
+            self.suspended = True
+        elif number == processes.SIGCONT and self.suspended:
+            self.running_since = time.monotonic()
+            self.suspended = False
+        if number in signal.valid_signals():
+            processes.signal_all(self._find, number)
+
+    def _pause(self) -> None:
+        """Stop the clock of the walltime."""
+        if not self.suspended:
+            self.ran_before += time.monotonic() - self.running_since
+
+    def _ran(self, now: float) -> float:
+        return self.ran_before if self.suspended else self.ran_before + now - self.running_since
+
+    def _tell_to_end(self, reason: str, grace: float) -> None:
+        """TERM to everything now, KILL when the grace is over.  Told again, the shorter grace counts."""
+        kill_at = time.monotonic() + grace
+        self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
+        if self.reason:
+            return
+        self.reason = reason
+        if self.main and self.status is None:
+            processes.signal_all(self._find, processes.SIGTERM)
+            processes.signal_all(self._find, processes.SIGCONT)  # what stands still cannot end
+
+    def _kill(self) -> None:
+        """KILL to everything; called again until nothing is left."""
+        if self.leaf:
+            leaf.kill_leaf(self.leaf)
+        processes.kill_all(self._find)
+
+    def _kill_to_the_end(self) -> None:
+        give_up = time.monotonic() + KILL_PATIENCE
+        while not self.alone and time.monotonic() < give_up:
+            self._kill()
+            time.sleep(KILL_TICK)
+            self._reap()
+
+    # After it
+
+    def _code(self) -> int:
+        """The script's status as PBS writes it."""
+        if self.status is None:
+            return 256 + processes.SIGKILL
+        return 256 + os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else os.WEXITSTATUS(self.status)
+
+    def _conclude(self, errors: int) -> None:
+        """Say how it ended."""
+        if self.failure:
+            why = self.failure.decode("utf-8", "replace")
+            say(errors, why)
+            self._finish(NOT_STARTED, why)
+            return
+        why = "" if self.alone else "some processes of the job cannot be killed"
+        if self.reason == "walltime":
+            say(errors, f"the walltime of {self.walltime:g} s is over")
+            self._finish(WALLTIME, why or f"walltime of {self.walltime:g} s exceeded")
+            return
+        self._finish(self._code(), why)
+
+    def _finish(self, status: int, why: str) -> None:
+        """Clear up and write the exit record; a full disk is waited for, a directory that was deleted is not."""
+        for _ in range(LEAF_TRIES):  # what was just killed may be on its way out for a moment longer
+            if not self.leaf or leaf.remove_leaf(self.leaf):
+                break
+            time.sleep(KILL_TICK)
+        files.remove_tree(files.TEMPORARY, self.directory)
+        used: dict[str, object] = {}
+        if self.main and not self.failure:
+            walltime = round(self._ran(time.monotonic()), 6)
+            used = {"cput": round(self.processor_time, 6), "walltime": walltime, "mem": self.memory}
+        record: dict[str, object] = {"status": status, "at": int(time.time() * 1_000_000), "why": why, "used": used}
+        if self.started_at:
+            record |= {"session": self.main, "started": int(self.started_at * 1_000_000)}
+        while True:
+            try:
+                files.write_exit(self.directory, record)
+                return
+            except OSError as error:
+                if os.fstat(self.directory).st_nlink == 0:
+                    return
+                print(f"qbatch supervisor: exit record of {self.key}: {error}; trying again", file=sys.stderr)
+                time.sleep(1.0)

@@ -1,0 +1,82 @@
+"""A workload log whose jobs arrive in the live queue by themselves, at their instants on the server's clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from qbatch.daemon import entry
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.handlers import submit
+from qbatch.wire.errors import Refusal
+from qbatch.wire.requests import Spec, Submit
+
+if TYPE_CHECKING:
+    from qbatch.model.record import Workload
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Feed:
+    """The jobs of a log.
+
+    Args:
+        workload: prepared as for a replay: jobs in order of sequence.
+        offset: microseconds from the log's clock to the server's.
+        core: knows how many have arrived already.
+    """
+
+    def __init__(self, workload: Workload, offset: int) -> None:
+        self.workload = workload
+        self.offset = offset
+        self.size = len(workload)
+        self.refused = 0
+        self._submits: list[int] = (workload.submit + offset).tolist()
+        self._core: Core | None = None
+
+    def attach(self, core: Core) -> None:
+        """Go on after the arrivals that a core has seen."""
+        self._core = core
+
+    def next_arrival(self) -> int | None:
+        """Return the instant of the next arrival, None after the last."""
+        place = self._core.log_arrived if self._core is not None else 0
+        return self._submits[place] if place < self.size else None
+
+    def arrive(self, core: Core, at: int) -> list[bytes]:
+        """Submit the jobs that arrive at or before an instant; return their journal entries."""
+        self._core = core
+        entries = []
+        while core.log_arrived < self.size and self._submits[core.log_arrived] <= at:
+            row = core.log_arrived
+            core.now = max(core.now, self._submits[row])
+            actor, request = self._submission(row)
+            core.log_arrived = row + 1
+            try:
+                submit.handle(core, actor, request)
+            except Refusal:
+                self.refused += 1
+            entries.append(entry.arrival(core.now, actor, _encode(request), row + 1))
+        return entries
+
+    def _submission(self, row: int) -> tuple[Actor, Submit]:
+        work: Any = self.workload
+        number = int(work.user[row])
+        user = f"user{number}" if number >= 0 else "trace"
+        group = f"group{int(work.group[row])}" if int(work.group[row]) >= 0 else "trace"
+        resources = {"select": f"{int(work.procs[row])}:ncpus=1", "walltime": _seconds(int(work.estimate[row]))}
+        spec = Spec(
+            name=f"job{int(work.number[row])}",
+            argv=("true",),
+            resources=resources,
+            runtime=int(work.run[row]),
+            host="trace",
+            extra={"log_number": str(int(work.number[row]))},
+        )
+        return Actor(-2 - max(number, 0), user, group, "user"), Submit(spec=spec)
+
+
+def _seconds(microseconds: int) -> str:
+    whole, rest = divmod(microseconds, 1_000_000)
+    return f"{whole}.{rest:06d}" if rest else str(whole)

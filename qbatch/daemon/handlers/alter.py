@@ -1,0 +1,91 @@
+"""Change what jobs ask for (qalter)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from qbatch.daemon.core import dependencies, flow, submission
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.handlers.authority import each, owned
+from qbatch.daemon.handlers.hold import bits_for
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Outcomes
+from qbatch.wire.requests import Alter, Changes
+
+_SPEC_FIELDS = (
+    "output", "error", "join", "keep", "mail_points", "mail_users", "priority", "is_rerunnable", "shell", "account",
+    "project", "group_list", "runtime", "variables", "depend",
+)  # fmt: skip
+_WHILE_RUNNING = (
+    "mail_points",
+    "mail_users",
+    "is_rerunnable",
+    "account",
+    "project",
+    "group_list",
+    "slot_limit",
+    "output",
+    "error",
+)
+
+
+def handle(core: Core, actor: Actor, request: Alter) -> Outcomes:
+    """Change each job that is named; one that asks for other resources ranks anew."""
+    changes = request.changes
+    given = [name for name in Changes.__struct_fields__ if getattr(changes, name) is not None]
+
+    def act(name: str) -> None:
+        job = owned(core, actor, name)
+        identifier = core.id_of(job.key)
+        if job.is_subjob:
+            raise Refusal("bad-state", f"Request invalid for state of job {identifier}: alter its array", identifier)
+        if any(one.holds_hosts for one in core.members(job)) and not set(given) <= set(_WHILE_RUNNING):
+            raise Refusal("bad-state", f"Cannot modify attribute while job running {identifier}", identifier)
+        _change(core, actor, job, changes)
+        core.happened("altered", job.key)
+
+    return each(core, request.jobs, act)
+
+
+def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
+    new: dict[str, Any] = {name: getattr(changes, name) for name in _SPEC_FIELDS if getattr(changes, name) is not None}
+    if changes.resources is not None:
+        merged = {**job.spec.resources, **changes.resources}
+        if "select" in changes.resources:
+            merged = {name: value for name, value in merged.items() if name not in ("nodes", "ncpus", "mem", "procs")}
+        elif "nodes" in changes.resources or "ncpus" in changes.resources:
+            merged.pop("select", None)
+        new["resources"] = {**merged, **changes.resources}
+    spec = msgspec.structs.replace(job.spec, name=changes.name or job.name, **new)
+    submission.check_name(spec.name)
+    bits = None if changes.hold is None else bits_for(actor, changes.hold)
+    found = dependencies.parse(core, spec.depend) if changes.depend is not None else None
+    prepared = submission.prepare(core, spec, core.queues[job.queue])
+    if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):
+        raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
+    ones = [*core.members(job), job] if job.is_array else [job]
+    if changes.slot_limit is not None:
+        flow.set_slot_limit(core, job, changes.slot_limit)
+    is_other_request = prepared.request != job.prepared.request
+    for one in ones:
+        one.name = spec.name
+        one.priority = spec.priority
+        one.modified = core.now
+        if bits is not None:
+            one.hold = bits
+        if changes.not_before is not None:
+            one.not_before = changes.not_before
+    if found is not None:
+        dependencies.forget(core, job)
+        job.unmet = 0
+        if not dependencies.register(core, job, found):
+            raise Refusal("bad-dependency", "the dependency can never be met any more")
+    if is_other_request or bits is not None or found is not None or changes.not_before is not None:
+        for one in ones:
+            flow.change(core, one, prepared, one.queue)
+    else:
+        for one in ones:
+            one.prepared = prepared

@@ -1,0 +1,85 @@
+"""Requests that only ask, or that are about the daemon itself: functions of (service, connection, request)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from qbatch.daemon.handlers import (
+    backup,
+    check,
+    config_show,
+    explain,
+    forecast,
+    hello,
+    history,
+    host_status,
+    job_status,
+    metrics,
+    queue_status,
+    reload,
+    server_status,
+    shutdown,
+    subscribe,
+    time,
+    trail,
+    wait,
+)
+from qbatch.model.errors import QbatchError
+from qbatch.wire import requests
+from qbatch.wire.errors import Refusal
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+ASKERS: dict[type[requests.Request], Callable[..., Any]] = {
+    requests.Hello: hello.handle,
+    requests.JobStatus: job_status.handle,
+    requests.QueueStatus: queue_status.handle,
+    requests.HostStatus: host_status.handle,
+    requests.ServerStatus: server_status.handle,
+    requests.Explain: explain.handle,
+    requests.Wait: wait.handle,
+    requests.Trail: trail.handle,
+    requests.History: history.handle,
+    requests.Subscribe: subscribe.handle,
+    requests.Time: time.handle,
+    requests.Forecast: forecast.handle,
+    requests.Metrics: metrics.handle,
+    requests.Backup: backup.handle,
+    requests.Check: check.handle,
+    requests.ConfigShow: config_show.handle,
+    requests.Reload: reload.handle,
+    requests.Shutdown: shutdown.handle,
+}
+"""What each of them answers; one that has to wait returns a coroutine."""
+
+
+def ask(service: Service, connection: Connection, request: requests.Request) -> None:
+    """Answer at once, or when the answer is there.
+
+    Raises:
+        Refusal: it is refused.
+    """
+    answer = ASKERS[type(request)](service, connection, request)
+    if not asyncio.iscoroutine(answer):
+        connection.reply(request.id, answer)
+        return
+    task = asyncio.get_running_loop().create_task(_later(service, connection, request, answer))
+    connection.waits.append(task)
+    task.add_done_callback(connection.waits.remove)
+
+
+async def _later(service: Service, connection: Connection, request: requests.Request, answer: Awaitable[Any]) -> None:
+    try:
+        connection.reply(request.id, await answer)
+    except Refusal as error:
+        connection.refuse(request, error)
+    except QbatchError as error:
+        connection.refuse(request, Refusal("storage" if error.exit_code == 74 else "failed", str(error)))
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        service.fail(error)

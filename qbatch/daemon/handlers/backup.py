@@ -1,0 +1,31 @@
+"""Write a copy of the store."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qbatch.daemon.core import image
+from qbatch.daemon.restoring import add_snapshot
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Done
+from qbatch.wire.requests import Backup
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+
+async def handle(service: Service, connection: Connection, request: Backup) -> Done:
+    """Copy the database, with the snapshot in it, to a file that does not exist yet."""
+    path = Path(request.path)
+    if not path.is_absolute() or "\0" in request.path:
+        raise Refusal("bad-value", f"{request.path[:200]!r} is no absolute path")
+    if path.exists():
+        raise Refusal("bad-value", f"{path} is there already; name a new file")
+    async with service.quiet():
+        await service.store.backup(path)
+        number, data = service.store.number, image.dump(service.core)
+    await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data)
+    return Done(text=f"{path}: {path.stat().st_size} bytes")

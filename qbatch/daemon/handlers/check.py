@@ -1,0 +1,23 @@
+"""Check the store and the invariants of the running state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qbatch.daemon.core.invariants import breaches
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Text
+from qbatch.wire.requests import Check
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+
+async def handle(service: Service, connection: Connection, request: Check) -> Text:
+    """Return what was looked at, or refuse with what is wrong."""
+    found = breaches(service.core)
+    if found:
+        raise Refusal("failed", f"{len(found)} invariants do not hold; the first: {found[0]}")
+    said = await service.store.check()
+    return Text(text=f"{said}\n{len(service.core.jobs)} live jobs: all counts, gates, hosts and rows agree\n")

@@ -1,0 +1,37 @@
+"""Say why a job waits, and when it is expected to start (qbatch explain)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qbatch.daemon.core.explain import reason_for
+from qbatch.wire.records import Explanation
+from qbatch.wire.requests import Explain
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+
+async def handle(service: Service, connection: Connection, request: Explain) -> Explanation:
+    """Explain one job: the reason now, the promise if it has one, the forecast if there is one."""
+    core = service.core
+    job = core.live(request.job)
+    reason = reason_for(core, job)
+    estimate = None
+    if job.letter == "Q":
+        estimate = (await service.effects.forecast()).get(job.key)
+    pool = core.pool_of(job)
+    ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
+    return Explanation(
+        job=core.id_of(job.key),
+        state=job.letter,
+        code=reason.code,
+        text=reason.text,
+        said_by=reason.said_by,
+        numbers=reason.numbers,
+        blocked_by=tuple(core.id_of(other.key) for other in ahead if other is not None),
+        promised=job.promised if job.promised >= 0 else None,
+        estimated_start=None if estimate is None else estimate.start,
+        now=max(core.now, service.clock.now()),
+    )

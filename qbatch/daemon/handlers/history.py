@@ -1,0 +1,57 @@
+"""Search the jobs that have ended, for ever (qbatch history)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import parse_id
+from qbatch.wire.records import Jobs
+from qbatch.wire.requests import History
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+
+async def handle(service: Service, connection: Connection, request: History) -> Jobs:
+    """Return one page, the latest first."""
+    where: list[tuple[str, object]] = []
+    for column, values in (("user", request.users), ("queue", request.queues)):
+        if len(values) > 1:
+            raise Refusal("bad-value", f"name one {column} at a time")
+        if values:
+            where.append((f"{column} = ?", values[0]))
+    if request.name:
+        where.append(("name GLOB ?", request.name))
+    if request.status == "failed":
+        where.append(("status != ?", 0))
+    elif request.status:
+        try:
+            where.append(("status = ?", int(request.status)))
+        except ValueError:
+            raise Refusal("bad-value", f"status {request.status[:20]!r} is neither a number nor failed") from None
+    if request.since is not None:
+        where.append(("ended >= ?", request.since))
+    if request.until is not None:
+        where.append(("ended < ?", request.until))
+    if request.after:
+        try:
+            key = parse_id(request.after)
+        except ValueError as error:
+            raise Refusal("bad-value", str(error)) from None
+        found = (await service.store.finished([key])).get(key)
+        if found is not None:
+            place = "SELECT ended, sequence, member FROM history WHERE sequence * 4294967296 + member = ?"
+            where.append((f"(ended, sequence, member) < ({place})", key.sequence * 4294967296 + key.member))
+    limit = min(max(request.limit, 1), 1000)
+    records = await service.store.search(where, limit + 1, is_newest_first=True)
+    has_more = len(records) > limit
+    shown = tuple(records[:limit])
+    core = service.core
+    return Jobs(
+        jobs=shown,
+        next=shown[-1].id if has_more else "",
+        now=max(core.now, service.clock.now()),
+        server=core.settings.name,
+    )

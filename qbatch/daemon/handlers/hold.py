@@ -1,0 +1,45 @@
+"""Place holds (qhold)."""
+
+from __future__ import annotations
+
+from qbatch.daemon.core import flow
+from qbatch.daemon.core.job import hold_bits
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.handlers.authority import RANKS, each, owned
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Outcomes
+from qbatch.wire.requests import Hold
+
+
+def bits_for(actor: Actor, kinds: str) -> int:
+    """Return the bits of the kinds of hold, if the asker may place and lift them.
+
+    Raises:
+        Refusal: a kind is not known or not for the asker.
+    """
+    try:
+        bits = hold_bits(kinds)
+    except ValueError as error:
+        raise Refusal("bad-value", f"Hold_Types: {error}") from None
+    if bits & ~1 and RANKS[actor.role] < RANKS["operator"]:
+        raise Refusal("not-permitted", "Unauthorized Request: only operators place and lift o and s holds")
+    return bits
+
+
+def handle(core: Core, actor: Actor, request: Hold) -> Outcomes:
+    """Hold each job that is named: what waits leaves the policy's queue; what runs is held if it is ever queued again."""
+    bits = bits_for(actor, request.kinds)
+
+    def act(name: str) -> None:
+        job = owned(core, actor, name)
+        for one in [job, *core.members(job)] if job.is_array else [job]:
+            one.hold |= bits
+            one.modified = core.now
+            if one.is_array:
+                one.letter = "H" if one.letter == "Q" else one.letter
+            elif not one.holds_hosts:
+                flow.withdraw(core, one)
+                core.set_letter(one, "H")
+        core.happened("held", job.key)
+
+    return each(core, request.jobs, act)

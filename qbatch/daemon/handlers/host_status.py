@@ -1,0 +1,30 @@
+"""Show hosts (pbsnodes)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qbatch.daemon.core.records import host_records
+from qbatch.model.errors import suggestion
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Hosts
+from qbatch.wire.requests import HostStatus
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+
+def handle(service: Service, connection: Connection, request: HostStatus) -> Hosts:
+    """Return the hosts that are named, or all."""
+    core = service.core
+    records = {record.name: record for record in host_records(core)}
+    names = request.hosts or tuple(records)
+    errors = [
+        Refusal("unknown-host", f"Unknown node {name[:80]}{suggestion(name[:80], records)}").record
+        for name in names
+        if name not in records
+    ]
+    found = tuple(records[name] for name in names if name in records)
+    now = max(core.now, service.clock.now())
+    return Hosts(hosts=found, errors=tuple(errors), now=now, server=core.settings.name)

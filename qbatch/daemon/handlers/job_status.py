@@ -1,0 +1,236 @@
+"""Show jobs (qstat)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from qbatch.daemon.core.faults import take_fault
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.records import brief_record, full_record
+from qbatch.daemon.handlers.authority import may_see
+from qbatch.wire.errors import ErrorRecord, Refusal
+from qbatch.wire.identifiers import ARRAY, JobKey, parse_id
+from qbatch.wire.records import JobRecord, Jobs
+from qbatch.wire.requests import JobStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+MOST = 1000
+"""Jobs in one page."""
+
+_HIDDEN = {"variables": {}, "submit_arguments": ""}
+
+
+def handle(service: Service, connection: Connection, request: JobStatus) -> Jobs | Awaitable[Jobs]:
+    """Answer at once where only live jobs are asked for."""
+    core = service.core
+    if core.faults:
+        failed, slow = take_fault(core, "status-failed"), take_fault(core, "status-slow")
+        if failed is not None:
+            raise Refusal("refused-by-fault", failed.message or "the status is not available (a fault on demand)")
+        if slow is not None:
+            return _slowly(service, connection, request, slow.seconds)
+    return _answer(service, connection, request)
+
+
+async def _slowly(service: Service, connection: Connection, request: JobStatus, seconds: float) -> Jobs:
+    await asyncio.sleep(seconds)
+    answer = _answer(service, connection, request)
+    return answer if isinstance(answer, Jobs) else await answer
+
+
+def _answer(service: Service, connection: Connection, request: JobStatus) -> Jobs | Awaitable[Jobs]:
+    page = _Page(service, connection, request)
+    return page.with_estimates() if request.with_estimates else page.chosen()
+
+
+class _Page:
+    """One page of an answer."""
+
+    def __init__(self, service: Service, connection: Connection, request: JobStatus) -> None:
+        self.service = service
+        self.core = service.core
+        self.request = request
+        self.actor = connection.actor
+        self.limit = min(max(request.limit, 1), MOST)
+        self.jobs: list[JobRecord] = []
+        self.errors: list[ErrorRecord] = []
+        self.next = ""
+        for queue in request.queues:
+            self.core.queue(queue)
+
+    def chosen(self) -> Jobs | Awaitable[Jobs]:
+        """Return the page, at once where only live jobs are asked for."""
+        if self.request.jobs:
+            return self.named()
+        return self.all_live() if self.request.finished == "no" else self.with_finished()
+
+    async def with_estimates(self) -> Jobs:
+        """Return the page after a forecast."""
+        await self.service.effects.forecast()
+        page = self.chosen()
+        return page if isinstance(page, Jobs) else await page
+
+    def answer(self) -> Jobs:
+        core = self.core
+        records = tuple(self.jobs)
+        if self.request.with_estimates:
+            records = tuple(self.service.effects.with_estimate(record) for record in records)
+        return Jobs(
+            jobs=records, errors=tuple(self.errors), next=self.next, now=max(core.now, self.service.clock.now()),
+            server=core.settings.name, has_history=core.settings.is_history_shown,
+        )  # fmt: skip
+
+    def _record(self, job: BatchJob) -> JobRecord:
+        core = self.core
+        was, core.now = core.now, max(core.now, self.service.clock.now())
+        try:
+            record = brief_record(core, job) if self.request.is_brief else full_record(core, job)
+        finally:
+            core.now = was
+        if not record.comment and job.letter == "Q":
+            record = msgspec.structs.replace(record, comment=self.service.effects.short_reason(job))
+        return self._shown(record, job.uid)
+
+    def _shown(self, record: JobRecord, uid: int | None) -> JobRecord:
+        is_mine = may_see(self.actor, uid) if uid is not None else record.user == self.actor.user
+        if not is_mine and not may_see(self.actor, -1):
+            return msgspec.structs.replace(record, **_HIDDEN)
+        return record
+
+    def _is_wanted(self, user: str, queue: str, letter: str, is_array: bool) -> bool:
+        request = self.request
+        return (
+            (not request.users or user in request.users)
+            and (not request.queues or queue in request.queues)
+            and (not request.states or letter in request.states)
+            and (not request.arrays_only or is_array)
+        )
+
+    def all_live(self) -> Jobs:
+        for job in self._live(self._after()):
+            if len(self.jobs) == self.limit:
+                self.next = self.jobs[-1].id
+                break
+            self.jobs.append(self._record(job))
+        return self.answer()
+
+    def _after(self) -> JobKey:
+        try:
+            return parse_id(self.request.after) if self.request.after else JobKey(0)
+        except ValueError as error:
+            raise Refusal("bad-value", str(error)) from None
+
+    def _live(self, after: JobKey) -> Iterator[BatchJob]:
+        first = after.sequence - 1 if after.member != -1 and self.request.subjobs else after.sequence
+        for job in self.core.live_jobs(max(first, 0)):
+            if self._is_wanted(job.user, job.queue, job.letter, job.is_array) and (
+                job.sequence > after.sequence or after.sequence == 0
+            ):
+                yield job
+            if job.is_array and self.request.subjobs:
+                for each in self.core.arrays[job.sequence].members.values():
+                    if job.sequence == after.sequence and each.member <= after.member and after.member != ARRAY:
+                        continue
+                    if self._is_wanted(each.user, each.queue, each.letter, False):
+                        yield each
+
+    async def named(self) -> Jobs:
+        missing: list[tuple[JobKey, str]] = []
+        order: list[JobRecord | JobKey | ErrorRecord] = []
+        for text in self.request.jobs:
+            try:
+                key = self.core.key_of(text)
+            except Refusal as error:
+                order.append(error.record)
+                continue
+            job = self.core.find(key)
+            if job is not None and (job.letter not in "FX" or self.request.finished != "no" or job.is_subjob):
+                order.append(self._record(job))
+                if job.is_array and self.request.subjobs:
+                    order += [self._record(each) for each in self.core.arrays[job.sequence].members.values()]
+            else:
+                missing.append((key, text))
+                order.append(key)
+        found = await self._finished([key for key, _ in missing])
+        texts = dict(missing)
+        for item in order:
+            if isinstance(item, JobRecord):
+                self.jobs.append(item)
+            elif isinstance(item, ErrorRecord):
+                self.errors.append(item)
+            elif item in found and self.request.finished != "no":
+                self.jobs.append(self._shown(found[item], None))
+            else:
+                self.errors.append(_error(self.core.id_of(item), texts[item], item in found).record)
+        return self.answer()
+
+    async def _finished(self, keys: list[JobKey]) -> dict[JobKey, JobRecord]:
+        core = self.core
+        found = {key: core.recent[key] for key in keys if key in core.recent}
+        wanted = [key for key in keys if key not in found]
+        # A bare number of an array that is over names the array.
+        wanted += [JobKey(key.sequence, ARRAY) for key in wanted if key.member == -1]
+        stored = await self.service.store.finished(wanted) if wanted else {}
+        for key in keys:
+            whole = JobKey(key.sequence, ARRAY)
+            if key not in found and key in stored:
+                found[key] = stored[key]
+            elif key not in found and key.member == -1 and (whole in stored or whole in core.recent):
+                found[key] = core.recent.get(whole) or stored[whole]
+        return found
+
+    async def with_finished(self) -> Jobs:
+        request = self.request
+        after = self._after()
+        where: list[tuple[str, object]] = [("(sequence, member) > (?, -3)", after.sequence)]
+        if not request.subjobs:
+            where.append(("member < ?", 0))
+        kept = self.core.settings.history_kept
+        if kept is not None:
+            where.append(("ended >= ?", self.core.now - kept))
+        stored = await self.service.store.search(where, self.limit + 1, is_newest_first=False)
+        merged: dict[JobKey, JobRecord] = {parse_id(record.id): record for record in stored}
+        last = max((key.sequence for key in merged), default=1 << 60) if len(stored) > self.limit else 1 << 60
+        for key, record in self.core.recent.items():
+            if after.sequence < key.sequence <= last and (request.subjobs or key.member < 0):
+                merged[key] = record
+        records = [
+            (key, self._shown(record, None)) for key, record in merged.items()
+            if self._is_wanted(record.user, record.queue, record.state, record.is_array)
+        ]  # fmt: skip
+        if request.finished != "only":
+            count = 0
+            for job in self._live(after):
+                if job.sequence > last or count > self.limit:
+                    break
+                if job.letter not in "FX":
+                    records.append((job.key, self._record(job)))
+                    count += 1
+        records.sort(key=lambda pair: pair[0])
+        # A page ends between two sequence numbers, so that the next one can begin there.
+        self.jobs = [record for _, record in records]
+        if len(records) > self.limit:
+            cut = records[self.limit][0].sequence
+            whole = [record for key, record in records if key.sequence < cut]
+            self.jobs = whole or [record for key, record in records if key.sequence == cut]
+            self.next = self.jobs[-1].id
+        elif last < 1 << 60:
+            self.next = f"{last}"
+        return self.answer()
+
+
+def _error(name: str, text: str, has_finished: bool) -> Refusal:
+    if has_finished:
+        words = f"{name} Job has finished, use -x or -H to obtain historical job information"
+        return Refusal("finished-job", words, name)
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
+    return Refusal("unknown-job", f"Unknown Job Id {shown if '.' in shown else name}", name)

@@ -1,0 +1,37 @@
+"""The metrics of the daemon in the Prometheus text format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qbatch.wire.records import Text
+from qbatch.wire.requests import Metrics
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+
+def handle(service: Service, connection: Connection, request: Metrics) -> Text:
+    """Return counters and gauges."""
+    core, effects = service.core, service.effects
+    lines: list[str] = []
+
+    def add(name: str, kind: str, text: str, values: list[tuple[str, float]]) -> None:
+        lines.append(f"# HELP qbatch_{name} {text}")
+        lines.append(f"# TYPE qbatch_{name} {kind}")
+        lines.extend(f"qbatch_{name}{labels} {value:.17g}" for labels, value in values)
+
+    jobs = [(f'{{queue="{name}",state="{letter}"}}', float(count))
+            for name, queue in core.queues.items() for letter, count in sorted(queue.counts.items())]  # fmt: skip
+    add("jobs", "gauge", "Jobs by queue and state.", jobs)
+    add("jobs_ended_total", "counter", "Jobs that have ended.", [("", core.ended_count)])
+    add("jobs_submitted_total", "counter", "Sequence numbers given out.", [("", core.next_sequence - 1)])
+    add("commits_total", "counter", "Commits of the journal.", [("", service.commits)])
+    add("passes_total", "counter", "Scheduling passes.", [("", effects.passes)])
+    add("pass_seconds_total", "counter", "Seconds spent in passes.", [("", effects.pass_seconds)])
+    add("pass_seconds_max", "gauge", "The longest pass.", [("", effects.longest_pass)])
+    add("connections", "gauge", "Connected clients.", [("", len(service.connections))])
+    hosts = [(f'{{pool="{pool.settings.name}"}}', float(sum(pool.engine.view().free))) for pool in core.pools]
+    add("free_processors", "gauge", "Free processors of open hosts, by pool.", hosts)
+    return Text(text="\n".join(lines) + "\n")

@@ -1,0 +1,30 @@
+"""Put waiting jobs into another queue (qmove)."""
+
+from __future__ import annotations
+
+from qbatch.daemon.core import flow, submission
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.handlers.authority import each, owned
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Outcomes
+from qbatch.wire.requests import Move
+
+
+def handle(core: Core, actor: Actor, request: Move) -> Outcomes:
+    """Move each job that is named to the queue, if it takes the job."""
+    queue = core.queue(request.destination.partition("@")[0] or core.settings.default_queue)
+    if queue.settings.destinations:
+        raise Refusal("queue-access", f"queue {queue.settings.name} is a routing queue; name an execution queue")
+
+    def act(name: str) -> None:
+        job = owned(core, actor, name)
+        if job.is_subjob or any(each.holds_hosts for each in core.members(job)):
+            identifier = core.id_of(job.key)
+            raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
+        prepared = submission.prepare(core, job.spec, queue)
+        submission.check_queue(core, actor, queue, prepared)
+        for one in [*core.members(job), job] if job.is_array else [job]:
+            flow.change(core, one, prepared, queue.settings.name)
+        core.happened("moved", job.key, queue.settings.name)
+
+    return each(core, request.jobs, act)

@@ -1,0 +1,28 @@
+"""Take holds away (qrls)."""
+
+from __future__ import annotations
+
+from qbatch.daemon.core import flow
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.handlers.authority import each, owned
+from qbatch.daemon.handlers.hold import bits_for
+from qbatch.wire.records import Outcomes
+from qbatch.wire.requests import Release
+
+
+def handle(core: Core, actor: Actor, request: Release) -> Outcomes:
+    """Release each job that is named; it ranks from now."""
+    bits = bits_for(actor, request.kinds)
+
+    def act(name: str) -> None:
+        job = owned(core, actor, name)
+        for one in [job, *core.members(job)] if job.is_array else [job]:
+            one.hold &= ~bits
+            one.modified = core.now
+            if one.is_array:
+                one.letter = "Q" if one.letter == "H" and not one.hold and not one.unmet else one.letter
+            elif one.letter == "H" and not one.hold:
+                flow.settle(core, one)
+        core.happened("released", job.key)
+
+    return each(core, request.jobs, act)

@@ -1,0 +1,27 @@
+"""Stop running jobs and queue them again (qrerun)."""
+
+from __future__ import annotations
+
+from qbatch.daemon.core import flow
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.handlers.authority import each, owned
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Outcomes
+from qbatch.wire.requests import Rerun
+
+
+def handle(core: Core, actor: Actor, request: Rerun) -> Outcomes:
+    """Run each job that is named again from its beginning."""
+
+    def act(name: str) -> None:
+        job = owned(core, actor, name)
+        identifier = core.id_of(job.key)
+        running = [one for one in core.members(job) if one.holds_hosts]
+        if not running:
+            raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
+        if not job.spec.is_rerunnable and not request.is_forced:
+            raise Refusal("not-rerunnable", f"Job is not rerunnable {identifier}", identifier)
+        for one in running:
+            flow.stop_running(core, one, "rerun", f"run again by {actor.user}")
+
+    return each(core, request.jobs, act)

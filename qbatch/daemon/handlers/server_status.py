@@ -1,0 +1,55 @@
+"""Show the server (qstat -B, qbatch status)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from qbatch import __version__
+from qbatch.wire.records import ServerRecord
+from qbatch.wire.requests import ServerStatus
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+
+def handle(service: Service, connection: Connection, request: ServerStatus) -> ServerRecord:
+    """Return all that is known of the server."""
+    core, settings = service.core, service.settings
+    counts: dict[str, int] = {}
+    for queue in core.queues.values():
+        for letter, count in queue.counts.items():
+            if count:
+                counts[letter] = counts.get(letter, 0) + count
+    clock = service.clock.record()
+    if service.feed is not None:
+        clock = msgspec.structs.replace(clock, log_arrived=core.log_arrived, log_jobs=service.feed.size)
+    problems = []
+    if service.is_full:
+        problems.append(f"the disk of {service.store.directory} is full: submissions are refused")
+    facts = service.tools
+    return ServerRecord(
+        name=settings.name,
+        version=__version__,
+        state="Active" if not service.stop_reason else "Terminating",
+        pid=os.getpid(),
+        policy=", ".join(dict.fromkeys(pool.name_of_policy for pool in core.pools)),
+        executor=settings.executor,
+        default_queue=settings.default_queue,
+        counts=counts,
+        total=sum(counts.values()),
+        clock=clock,
+        started=facts.get("started", 0),
+        socket=facts.get("socket", ""),
+        store=str(service.store.directory),
+        config=facts.get("config", ""),
+        is_compiled=facts.get("is_compiled", lambda: True)(),
+        operators=settings.operators,
+        managers=settings.managers,
+        problems=tuple(problems),
+        is_history_kept=settings.is_history_shown,
+        forecast_error=service.effects.forecast_error(),
+    )

@@ -1,0 +1,57 @@
+"""Send a signal to running jobs (qsig); ``suspend`` and ``resume`` stop and go on."""
+
+from __future__ import annotations
+
+import signal
+
+from qbatch.daemon.core import flow
+from qbatch.daemon.core.state import Actor, Core, Send
+from qbatch.daemon.handlers.authority import each, owned
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Outcomes
+from qbatch.wire.requests import Signal
+
+_ENDING = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT)
+
+
+def number_of(name: str) -> int:
+    """Return the number of ``TERM``, ``SIGTERM``, ``15``.
+
+    Raises:
+        Refusal: there is no such signal.
+    """
+    text = name.strip().upper()
+    if text.isdigit() and 0 <= int(text) < signal.NSIG:
+        return int(text)
+    text = text if text.startswith("SIG") else f"SIG{text}"
+    if text == "SIGNULL":
+        return 0
+    try:
+        return int(signal.Signals[text])
+    except KeyError:
+        raise Refusal("unknown-signal", f"Unknown/illegal signal name {name[:40]!r}") from None
+
+
+def handle(core: Core, actor: Actor, request: Signal) -> Outcomes:
+    """Send the signal to each job that is named."""
+    word = request.signal.strip().lower()
+    number = 0 if word in ("suspend", "resume") else number_of(request.signal)
+
+    def act(name: str) -> None:
+        job = owned(core, actor, name)
+        running = [one for one in core.members(job) if one.letter in "RS"]
+        if not running:
+            identifier = core.id_of(job.key)
+            raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
+        for one in running:
+            if word == "suspend" and one.letter == "R":
+                flow.suspend(core, one)
+            elif word == "resume" and one.letter == "S":
+                flow.resume(core, one)
+            elif number and core.settings.executor != "emulated":
+                core.effects.append(Send(one.file_key, number))
+            elif number in _ENDING:
+                one.ending = "signal"
+                flow.ended(core, one, 256 + number)
+
+    return each(core, request.jobs, act)

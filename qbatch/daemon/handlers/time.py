@@ -1,0 +1,85 @@
+"""Drive scaled and virtual time: pause, play, step, speed, run until an instant, a job's start or end, a count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from qbatch.daemon.clock import FOREVER
+from qbatch.model.errors import suggestion
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import ClockRecord
+from qbatch.wire.requests import Time
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+ACTIONS = ("show", "pause", "play", "step", "speed", "until", "until-start", "until-end", "until-count")
+
+
+def handle(service: Service, connection: Connection, request: Time) -> ClockRecord:
+    """Do what is asked and return the clock."""
+    clock = service.clock
+    if request.action not in ACTIONS:
+        raise Refusal(
+            "bad-value", f"{request.action[:20]!r} is nothing to do with time{suggestion(request.action[:20], ACTIONS)}"
+        )
+    if request.action == "show":
+        return shown(service)
+    if clock.mode == "real":
+        raise Refusal("bad-state", "real time cannot be driven; start the daemon with --time x60 or --time virtual")
+    if request.action == "pause":
+        clock.pause()
+    elif request.action == "step":
+        clock.pause()
+        service.step_once()
+    elif request.action in ("play", "speed"):
+        speed = request.speed
+        if (speed is not None and not 0 <= speed <= 1e9) or (speed == 0 and clock.mode == "scaled"):
+            raise Refusal(
+                "bad-value", f"speed {speed:g} is not above 0 and at most 1e9 (virtual time takes 0: as fast as it can)"
+            )
+        if request.action == "speed" and speed is None:
+            raise Refusal("bad-value", "say which speed")
+        service.breakpoint = None
+        clock.play(speed)
+    else:
+        _until(service, request)
+    service.move_on()
+    return shown(service)
+
+
+def shown(service: Service) -> ClockRecord:
+    """Return the clock with the progress of the log."""
+    record = service.clock.record()
+    if service.feed is not None:
+        record = msgspec.structs.replace(record, log_arrived=service.core.log_arrived, log_jobs=service.feed.size)
+    return record
+
+
+def _until(service: Service, request: Time) -> None:
+    clock, core = service.clock, service.core
+    service.breakpoint = None
+    if request.action == "until":
+        if request.at is None or request.at < clock.now():
+            raise Refusal("bad-value", "say an instant that is not over yet")
+        clock.play(request.speed, request.at, f"{request.at / 1e6:.15g} s")
+        return
+    if request.action == "until-count":
+        goal = core.ended_count + (request.count or 1)
+        service.breakpoint = lambda: "count" if service.core.ended_count >= goal else ""
+        clock.play(request.speed, FOREVER, f"{request.count or 1} more jobs have ended")
+        return
+    job = core.live(request.job)
+    key, name = job.key, core.id_of(job.key)
+    is_start = request.action == "until-start"
+
+    def reached() -> str:
+        now = service.core.find(key)
+        is_over = now is None or now.letter in "FX"
+        return name if is_over or (is_start and now is not None and now.started >= 0) else ""
+
+    service.breakpoint = reached
+    clock.play(request.speed, FOREVER, f"job {name} has {'started' if is_start else 'ended'}")

@@ -1,0 +1,67 @@
+"""Show all that happened to a job (tracejob)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qbatch.daemon.core.records import full_record
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import JobRecord, TrailEntry, Trails
+from qbatch.wire.requests import Trail
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+
+async def handle(service: Service, connection: Connection, request: Trail) -> Trails:
+    """Return what the server, the scheduler and the accounting say of a job, in order."""
+    core = service.core
+    key = core.key_of(request.job)
+    job = core.find(key)
+    if job is not None:
+        record = full_record(core, job)
+    else:
+        found = core.recent.get(key) or (await service.store.finished([key])).get(key)
+        if found is None:
+            raise Refusal("unknown-job", f"Unknown Job Id {core.id_of(key)}", core.id_of(key))
+        record = found
+    return Trails(job=record.id, entries=tuple(_entries(record)))
+
+
+def _entries(record: JobRecord) -> list[TrailEntry]:
+    owner = record.owner
+    entries = [
+        (record.submitted, "S", "enqueuing into " + record.queue + ", state 1 hop 1"),
+        (
+            record.queued,
+            "S",
+            f"Job Queued at request of {owner}, owner = {owner}, job name = {record.name}, queue = {record.queue}",
+        ),
+        (record.queued, "A", f"queue={record.queue}"),
+    ]
+    if record.started is not None and (record.exec_host or record.is_array):
+        entries.append((record.started, "L", "Job run"))
+        entries.append(
+            (record.started, "S", f"Job Run at request of Scheduler@{record.server} on exec_vnode {record.exec_vnode}")
+        )
+        entries.append(
+            (
+                record.started,
+                "A",
+                f"user={record.user} jobname={record.name} queue={record.queue} exec_host={record.exec_host}",
+            )
+        )
+    if record.ended is not None:
+        used = " ".join(f"resources_used.{name}={value}" for name, value in record.used.items())
+        if record.comment:
+            entries.append((record.ended, "S", record.comment))
+        entries.append((record.ended, "S", f"Exit_status={record.exit_status} {used}".rstrip()))
+        entries.append(
+            (
+                record.ended,
+                "A",
+                f"user={record.user} jobname={record.name} queue={record.queue} Exit_status={record.exit_status} {used}".rstrip(),
+            )
+        )
+    return [TrailEntry(at=at, kind=kind, text=text) for at, kind, text in entries if at is not None]

@@ -1,0 +1,42 @@
+"""The table of verbs: which file handles which request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from qbatch.daemon.handlers import (
+    alter,
+    delete,
+    fault,
+    hold,
+    host_control,
+    message,
+    move,
+    order,
+    queue_control,
+    release,
+    rerun,
+    run_now,
+    signal,
+    submit,
+)
+from qbatch.wire import requests
+
+MUTATORS: dict[type[requests.Request], Callable[..., Any]] = {
+    requests.Submit: submit.handle,
+    requests.Delete: delete.handle,
+    requests.Alter: alter.handle,
+    requests.Hold: hold.handle,
+    requests.Release: release.handle,
+    requests.Move: move.handle,
+    requests.Order: order.handle,
+    requests.Rerun: rerun.handle,
+    requests.Message: message.handle,
+    requests.Signal: signal.handle,
+    requests.RunNow: run_now.handle,
+    requests.QueueControl: queue_control.handle,
+    requests.HostControl: host_control.handle,
+    requests.Fault: fault.handle,
+}
+"""What changes the core, as pure functions of (core, asker, request): replayed from the journal."""

@@ -1,0 +1,50 @@
+"""Wait for jobs (qsub -W block=true, qbatch wait)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Outcome, Outcomes
+from qbatch.wire.requests import Wait
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import Connection
+    from qbatch.daemon.service import Service
+
+
+async def handle(service: Service, connection: Connection, request: Wait) -> Outcomes:
+    """Answer when all the jobs have ended (or started)."""
+    if request.until not in ("end", "start"):
+        raise Refusal("bad-value", f"until={request.until[:20]!r} is neither end nor start")
+    found = [await _one(service, name, request.until) for name in request.jobs]
+    waits = [each for each in found if isinstance(each, asyncio.Future)]
+    if waits:
+        _done, open_ones = await asyncio.wait(waits, timeout=request.timeout)
+        if open_ones:
+            for each in open_ones:
+                each.cancel()
+            raise Refusal(
+                "timeout",
+                f"{len(open_ones)} of {len(found)} jobs have not come to their {request.until} in {request.timeout:g} s",
+            )
+    return Outcomes(outcomes=tuple(each.result() if isinstance(each, asyncio.Future) else each for each in found))
+
+
+async def _one(service: Service, name: str, until: str) -> Outcome | asyncio.Future[Outcome]:
+    core = service.core
+    key = core.key_of(name)
+    job = core.find(key)
+    if job is not None and job.letter not in "FX":
+        if until == "start" and job.started >= 0:
+            return Outcome(name=core.id_of(key), state=job.letter)
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        table = service.waiting if until == "end" else service.starting
+        table.setdefault(key, []).append(future)
+        return future
+    record = core.recent.get(key) or (await service.store.finished([key])).get(key)
+    if record is None:
+        core.live(name)  # says precisely what is wrong with it
+        raise Refusal("unknown-job", f"Unknown Job Id {core.id_of(key)}", core.id_of(key))
+    return Outcome(name=record.id, exit_status=record.exit_status, state=record.state)

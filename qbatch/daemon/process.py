@@ -1,0 +1,327 @@
+"""The daemon as a process: claims its directory, recovers, listens, serves, and stops in order."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+import stat
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from qbatch.daemon import attempts, entry, notify
+from qbatch.daemon.accounting_files import AccountingFiles
+from qbatch.daemon.clock import Clock
+from qbatch.daemon.config import as_toml, parse_config
+from qbatch.daemon.connection import Connection
+from qbatch.daemon.core import image
+from qbatch.daemon.core.resettle import resettle
+from qbatch.daemon.core.state import Account, Core
+from qbatch.daemon.executors.attempt import LOST, Ended
+from qbatch.daemon.feed import Feed
+from qbatch.daemon.restoring import RESTORED
+from qbatch.daemon.service import Service
+from qbatch.daemon.settings import Settings
+from qbatch.daemon.snapshots import Snapshots
+from qbatch.daemon.store import StorageError, Store
+from qbatch.daemon.warming import Warming
+from qbatch.model.errors import InputError, QbatchError
+from qbatch.planning.policy import Policy
+from qbatch.policies.registry import load_policy
+
+log = logging.getLogger("qbatch")
+
+LONGEST_SOCKET = 107
+"""Bytes of the longest path that the kernel takes for a Unix socket."""
+
+
+class Options(msgspec.Struct, kw_only=True):
+    """How a daemon is started.
+
+    ``read_settings`` gives the configuration; it is called again on reload.  ``feed``: a log whose jobs arrive by
+    themselves.  ``surroundings``: variables that every job gets.  ``is_private``: leave nothing behind.
+    """
+
+    state: Path
+    socket_path: str
+    read_settings: Callable[[], Settings]
+    config_name: str = ""
+    mode: str = "real"
+    speed: float = 1.0
+    origin: int | None = None
+    is_paused: bool = False
+    feed: Any = None
+    surroundings: dict[str, str] = {}
+
+
+def policy_of(text: str) -> Policy:
+    """Return the policy that a configuration names."""
+    return load_policy(text)
+
+
+async def recover(store: Store, settings: Settings) -> tuple[Core, bool, list[Account]]:
+    """Return the state that the store holds, whether it was there at all, and the accounting records of the journal's tail.
+
+    The journal is replayed under the settings with which it was written.
+
+    Raises:
+        StorageError: the store is damaged.
+    """
+    said = await store.meta("settings")
+    old = parse_config(said, "the settings in the store") if said else settings
+    snapshot = store.snapshot()
+    try:
+        core = image.load(snapshot, old, policy_of) if snapshot is not None else Core(old, policy_of)
+    except InputError as error:
+        raise StorageError(f"{store.directory}: {error}") from error
+    records: list[Account] = []
+    for number, entries in await store.entries():
+        for data in entries:
+            try:
+                entry.apply(core, data)
+            except QbatchError as error:
+                raise StorageError(f"{store.path}: commit {number} cannot be applied again: {error}") from error
+            records += [effect for effect in core.take_effects() if isinstance(effect, Account)]
+    return core, bool(said), records
+
+
+def listen(path: str) -> socket.socket:
+    """Return a listening socket at a path that only we may use; a stale one is replaced.
+
+    Raises:
+        InputError: the path is too long, or something else is there.
+    """
+    if len(os.fsencode(path)) > LONGEST_SOCKET:
+        raise InputError(
+            f"socket {path}: {len(os.fsencode(path))} bytes; the kernel takes {LONGEST_SOCKET}: set QBATCH_SOCKET to a "
+            f"shorter path, for example /tmp/qbatch-{os.getuid()}/qbatch.sock"
+        )
+    try:
+        if stat.S_ISSOCK(os.lstat(path).st_mode):
+            os.unlink(path)
+        else:
+            raise InputError(f"socket {path}: something else is there; remove it or set QBATCH_SOCKET")
+    except FileNotFoundError:
+        pass
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    old_mask = os.umask(0o177)
+    try:
+        listener.bind(path)
+    except OSError as error:
+        listener.close()
+        raise InputError(f"socket {path}: {error.strerror}; set QBATCH_SOCKET to a path that can be made") from error
+    finally:
+        os.umask(old_mask)
+    return listener
+
+
+async def serve(options: Options) -> int:
+    """Run a daemon until it is told to stop; return its exit code.
+
+    Raises:
+        QbatchError: it cannot start, or had to stop.
+    """
+    store = Store(options.state)
+    store.claim()
+    settings = options.read_settings()
+    await store.open()
+    warming = Warming([pool.policy for pool in settings.pools])
+    gc.disable()
+    core, was_there, records = await recover(store, settings)
+    gc.enable()
+    is_other = not was_there or as_toml(core.settings) != as_toml(settings)
+    if was_there and is_other:
+        core = resettle(core, settings, policy_of)
+    core.settings = settings
+    clock = Clock(options.mode, options.speed, _origin(options, core))
+    if was_there:
+        clock.start_at(core.now)
+    clock.is_paused = options.is_paused
+
+    async def rebuild() -> Core:
+        again, _, _ = await recover(store, settings)
+        again.settings = core.settings
+        if options.feed is not None:
+            options.feed.attach(again)
+        return again
+
+    service = Service(settings, core, store, clock, rebuild, options.feed)
+    if options.feed is not None:
+        options.feed.attach(core)
+    daemon = _Daemon(options, service, warming)
+    return await daemon.run(records, must_write=is_other)
+
+
+def _origin(options: Options, core: Core) -> int | None:
+    if options.origin is not None:
+        return options.origin
+    if options.feed is not None and options.mode != "real":
+        first = options.feed.next_arrival()
+        return first if first is not None else None
+    return None
+
+
+class _Daemon:
+    """What surrounds a service: sockets, signals, the executor, snapshots."""
+
+    def __init__(self, options: Options, service: Service, warming: Warming) -> None:
+        self.options = options
+        self.warming = warming
+        self.service = service
+        self.store = service.store
+        self.snapshots = Snapshots(service)
+        self.notify = notify.Notifier()
+        self.server: asyncio.Server | None = None
+        self.is_activated = False
+
+    async def run(self, records: list[Account], *, must_write: bool) -> int:
+        service, store = self.service, self.store
+        service.tools = {
+            "started": time.time_ns() // 1000, "socket": self.options.socket_path, "config": self.options.config_name,
+            "reload": self.reload, "stop": self.stop, "is_compiled": self.warming.is_over,
+        }  # fmt: skip
+        service.effects.accounting = AccountingFiles(store.directory / "accounting")
+        service.effects.accounting.write_missing(records)
+        if must_write:
+            await self.snapshots.now()
+        executor = await self._executor()
+        self._signals()
+        await self._listen()
+        gc.collect()
+        gc.freeze()
+        log.info("serving %s as %s from %s", self.options.socket_path, service.settings.name, store.directory)
+        self.notify.ready(f"{len(service.core.jobs)} jobs")
+        watch = asyncio.create_task(self.notify.watch(service))
+        keeper = asyncio.create_task(self.snapshots.keep())
+        warmer = asyncio.create_task(self.warming.run())
+        try:
+            await service.run()
+            await self._stop_listening()
+            await self.snapshots.now()
+            log.info("stopped %s", service.stop_reason)
+            return 0
+        finally:
+            self.notify.stopping()
+            watch.cancel()
+            keeper.cancel()
+            warmer.cancel()
+            await self._stop_listening()
+            service.effects.forecasts.close()
+            if executor is not None:
+                await executor.close()
+            await store.close()
+
+    async def _executor(self) -> Any:
+        service = self.service
+        if service.settings.executor != "process":
+            return None
+        if self.options.mode != "real":
+            raise InputError(
+                "executor process runs scripts for real and needs --time real; use --executor emulated with other times"
+            )
+        from qbatch.daemon.executors.process import ProcessExecutor
+
+        root = self.store.directory / "run"
+        root.mkdir(mode=0o700, exist_ok=True)
+        executor = ProcessExecutor(root, service.report)
+        service.effects.executor = executor
+        service.effects.surroundings = {
+            "QBATCH_SOCKET": self.options.socket_path,
+            "QBATCH_BIN": os.environ.get("QBATCH_BIN") or str(Path(sys.executable).parent),
+            **self.options.surroundings,
+        }
+        core = service.core
+        running = [job for pool in core.pools for job in pool.running.values()]
+        marker = self.store.directory / RESTORED
+        if marker.exists():
+            await executor.recover([])
+            for job in running:
+                service.report(Ended(job.file_key, LOST, core.now, "the store was restored from a backup"))
+            running = []
+            marker.unlink()
+        await executor.recover([attempts.attempt_of(core, job, service.effects.surroundings) for job in running])
+        for job in running:
+            if job.letter == "S":
+                executor.signal(job.file_key, signal.SIGSTOP)
+            elif job.ending:
+                executor.stop(job.file_key, core.settings.kill_delay / 1e6)
+        return executor
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        given = notify.passed_sockets()
+        self.is_activated = bool(given)
+        listener = given[0] if given else listen(self.options.socket_path)
+        extra: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+        self.server = await loop.create_unix_server(
+            lambda: Connection(self.service), sock=listener, backlog=1024, **extra
+        )
+
+    async def _stop_listening(self) -> None:
+        if self.server is None:
+            return
+        server, self.server = self.server, None
+        server.close()
+        for connection in list(self.service.connections):
+            connection.close()
+        if not self.is_activated:
+            try:
+                os.unlink(self.options.socket_path)
+            except OSError:
+                return
+
+    def _signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop, f"on {signal.Signals(number).name}")
+        loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(self._reload_on_signal()))
+
+    def stop(self, reason: str) -> None:
+        """Stop taking commands, commit what was taken, and end."""
+        self.service.stop(reason)
+
+    async def _reload_on_signal(self) -> None:
+        self.notify.reloading()
+        try:
+            log.info("%s", await self.reload())
+        except QbatchError as error:
+            log.error("reload: %s; the old configuration stays", error)
+        self.notify.ready("")
+
+    async def reload(self) -> str:
+        """Read the configuration again and take it as a whole.
+
+        Raises:
+            QbatchError: it cannot be used; the old one stays.
+        """
+        service = self.service
+        new = self.options.read_settings()
+        old = service.core.settings
+        if as_toml(new) == as_toml(old):
+            return "the configuration has not changed"
+        if new.executor != old.executor or new.name != old.name:
+            raise InputError("the executor and the server's name change only when the daemon is started anew")
+        await service.exchange_core(lambda core: resettle(core, new, policy_of))
+        await self.snapshots.now()
+        before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
+        changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]
+        return "\n".join(changed) or "the order of entries has changed"
+
+
+def run(options: Options) -> int:
+    """Run a daemon in this process; return its exit code."""
+    return asyncio.run(serve(options))
+
+
+def feed_of(workload: Any, origin: int | None) -> Feed:
+    """Return the feed of a prepared workload; its first job arrives at the origin, None: at its own instant."""
+    first = int(workload.submit[0]) if len(workload) else 0
+    return Feed(workload, 0 if origin is None else origin - first)

@@ -1,0 +1,81 @@
+"""Backups: the database with the snapshot inside it, as one file; and putting one back."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from pathlib import Path
+
+from qbatch.daemon.store import APPLICATION, StorageError, Store, stamp
+from qbatch.model.errors import InputError
+
+RESTORED = "restored"
+"""File that says that the store was restored: attempts that ran then are lost."""
+
+
+def add_snapshot(target: Path, number: int, data: bytes) -> None:
+    """Put a snapshot into a copy of the database, so that the copy is complete."""
+    with sqlite3.connect(target) as database:
+        database.execute("CREATE TABLE snapshot (number INTEGER, body BLOB, crc INTEGER)")
+        database.execute("INSERT INTO snapshot VALUES (?, ?, ?)", (number, data, zlib.crc32(data)))
+        database.execute("INSERT OR REPLACE INTO meta VALUES ('snapshot', ?)", (str(number),))
+        database.execute("DELETE FROM journal")
+    database.close()
+
+
+def restore_backup(source: Path, state: Path) -> str:
+    """Put a backup in place of the store in a directory; return what was done.
+
+    Raises:
+        InputError: the file is no backup, or damaged.
+        Occupied: a daemon runs there.
+    """
+    number, snapshot = _read(source)
+    store = Store(state)
+    store.claim()
+    kept = ""
+    names = ["qbatch.db", "qbatch.db-wal", "committed", "run", *(path.name for path in state.glob("snapshot-*"))]
+    present = [name for name in names if (state / name).exists()]
+    if present:
+        aside = state / f"before-restore-{stamp()}"
+        aside.mkdir(mode=0o700)
+        for name in present:
+            os.replace(state / name, aside / name)
+        kept = f"; what was there is in {aside}"
+    data = source.read_bytes()
+    temporary = state / "qbatch.db.tmp"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    store.write_snapshot(number, snapshot)
+    database = sqlite3.connect(temporary)
+    database.execute("DROP TABLE snapshot")
+    database.commit()
+    database.close()
+    # What ran when the backup was made may have ended since: it is not started again as if nothing had happened.
+    (state / RESTORED).touch(mode=0o600)
+    os.replace(temporary, state / "qbatch.db")
+    return f"{state} is as it was in {source}{kept}"
+
+
+def _read(source: Path) -> tuple[int, bytes]:
+    if not source.is_file():
+        raise InputError(f"{source}: there is no such file")
+    try:
+        database = sqlite3.connect(f"file:{source}?mode=ro", uri=True)
+        try:
+            if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+                raise InputError(f"{source} is no backup of qbatch")
+            found = database.execute("PRAGMA integrity_check").fetchone()[0]
+            row = database.execute("SELECT number, body, crc FROM snapshot").fetchone()
+        finally:
+            database.close()
+    except sqlite3.Error as error:
+        raise InputError(f"{source} is no backup of qbatch: {error}") from error
+    if found != "ok" or row is None or zlib.crc32(row[1]) != row[2]:
+        raise StorageError(
+            f"{source} is damaged: {found if found != 'ok' else 'its snapshot does not fit its checksum'}"
+        )
+    return int(row[0]), bytes(row[1])

@@ -1,0 +1,378 @@
+"""The service: takes commands and reports, keeps the journal, makes passes, answers when the effect is committed.
+
+One event loop, one writer.  A command is applied to the core at once and journaled with its instant; while one group is
+being committed the next one gathers.  After the commit the replies go out, then the effects (launches, mail, events),
+then one pass.  An unexpected error of the core or of the store ends the process or starts it anew from disk: what was
+answered is there, what was not answered may be asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from qbatch.daemon import effects, entry
+from qbatch.daemon.clock import Clock
+from qbatch.daemon.connection import MOST_WAITING, Connection
+from qbatch.daemon.core import passes, reports
+from qbatch.daemon.core.state import Actor, Core, Effect, Ending
+from qbatch.daemon.executors.attempt import Ended, Report
+from qbatch.daemon.handlers import asking, verbs
+from qbatch.daemon.handlers.authority import permit
+from qbatch.daemon.settings import Settings
+from qbatch.daemon.store import StorageError, StorageFull, Store
+from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import JobKey
+from qbatch.wire.records import JobRecord, Outcome
+from qbatch.wire.requests import Request
+
+if TYPE_CHECKING:
+    from qbatch.daemon.feed import Feed
+
+log = logging.getLogger("qbatch")
+
+SLICE = 0.008
+"""Seconds for which time may move on before commands get their turn."""
+
+MOST_CONNECTIONS = 12_000
+
+
+class Group:
+    """What one commit holds, and what follows it."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.endings: list[tuple[JobKey, JobRecord]] = []
+        self.effects: list[Effect] = []
+        self.replies: list[tuple[Connection, int, object]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not (self.entries or self.endings or self.replies or self.effects)
+
+
+class Service:
+    """One running batch server.
+
+    Args:
+        settings: what it goes by.
+        core: the state, recovered.
+        store: open.
+        clock: set to the instant from which to go on.
+        rebuild: makes a core from the store again, after a commit that failed for want of space.
+        feed: the workload log that arrives by itself, if there is one.
+    """
+
+    def __init__(self, settings: Settings, core: Core, store: Store, clock: Clock,
+                 rebuild: Callable[[], Any], feed: Feed | None = None) -> None:  # fmt: skip
+        self.settings = settings
+        self.core = core
+        self.store = store
+        self.clock = clock
+        self.feed = feed
+        self.effects = effects.Effects(self)
+        self.connections: set[Connection] = set()
+        self.waiting: dict[JobKey, list[asyncio.Future[Outcome]]] = {}
+        self.starting: dict[JobKey, list[asyncio.Future[Outcome]]] = {}
+        self.stop_reason = ""
+        self.is_full = False
+        self.breakpoint: Callable[[], str] | None = None
+        self.tools: dict[str, Any] = {}
+        self.commits = 0
+        self.failure: BaseException | None = None
+        self._rebuild = rebuild
+        self._group = Group()
+        self._work = asyncio.Event()
+        self._commit_lock = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._next_pass = 0.0
+
+    # Commands
+
+    def take(self, connection: Connection) -> bool:
+        """Take a connection, if there is room for it."""
+        if len(self.connections) >= MOST_CONNECTIONS:
+            return False
+        self.connections.add(connection)
+        return True
+
+    def leave(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self.connections.discard(connection)
+
+    def receive(self, connection: Connection, request: Request, body: bytes) -> None:
+        """Handle one request; its reply comes when its effect is committed."""
+        actor = connection.actor
+        try:
+            permit(actor, request)
+            mutate = verbs.MUTATORS.get(type(request))
+            if mutate is None:
+                asking.ask(self, connection, request)
+                return
+            self._refuse_if_busy()
+            result = self.change(actor, request, body)
+        except Refusal as error:
+            connection.refuse(request, error)
+            return
+        except Exception as error:
+            self.fail(error)
+            return
+        self._group.replies.append((connection, request.id, result))
+
+    def change(self, actor: Actor, request: Request, body: bytes) -> object:
+        """Apply a request that changes the core, and journal it; the effect counts when it is committed.
+
+        Raises:
+            Refusal: nothing has changed.
+        """
+        core = self.core
+        before = core.now
+        core.now = max(before, self.instant())
+        try:
+            result = verbs.MUTATORS[type(request)](core, actor, request)
+        except Refusal:
+            core.now = before
+            raise
+        self._group.entries.append(entry.command(core.now, actor, body))
+        self._collect()
+        return result
+
+    def _refuse_if_busy(self) -> None:
+        if self.stop_reason:
+            raise Refusal("stopping", "the server is stopping; try again when it is back")
+        if self.is_full:
+            raise Refusal(
+                "storage-full", f"the disk of {self.store.directory} is full: nothing can be taken until there is space"
+            )
+        if len(self._group.replies) >= MOST_WAITING:
+            raise Refusal("busy", "too many commands wait for the disk; try again in a second")
+
+    def instant(self) -> int:
+        """Return the instant with which a command is stamped: now, but not past what is due and not yet handled."""
+        now = self.clock.now()
+        due = self.next_due()
+        return now if due is None or due >= now else max(self.core.now, due)
+
+    def report(self, said: Report) -> None:
+        """Take a report of the executor."""
+        if reports.job_of(self.core, said.key) is None:
+            if isinstance(said, Ended):
+                self.effects.forget(said.key)
+            return
+        try:
+            self.core.now = max(self.core.now, self.instant())
+            self._group.entries.append(entry.report(self.core.now, said))
+            reports.reported(self.core, said)
+            self._collect()
+        except Exception as error:
+            self.fail(error)
+
+    # Time
+
+    def next_due(self) -> int | None:
+        """Return the next instant at which something happens by itself."""
+        due = passes.next_due(self.core)
+        if self.feed is not None:
+            arrival = self.feed.next_arrival()
+            if arrival is not None and (due is None or arrival < due):
+                due = arrival
+        return due
+
+    def move_on(self) -> None:
+        """Handle what is due, for a moment; then let commands have their turn."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        end = self._loop.time() + SLICE
+        try:
+            while self._step():
+                if self._loop.time() >= end:
+                    break
+        except Exception as error:
+            self.fail(error)
+            return
+        self._schedule()
+
+    def _step(self) -> bool:
+        """Handle one instant, if one is due; tell whether."""
+        core = self.core
+        if core.is_dirty and not self.clock.is_paused:
+            # The pass that follows commands belongs to their instant, before anything that is due later.
+            if self._loop.time() < self._next_pass:
+                return False
+            at = core.now
+        else:
+            due = self.next_due()
+            if due is None or due > self.clock.limit():
+                return False
+            self.clock.reach(due)
+            at = max(core.now, due)
+        began = self._loop.time()
+        if self.feed is not None:
+            self._group.entries += self.feed.arrive(core, at)
+        passes.advance(core, at)
+        self._group.entries.append(entry.one_pass(core.now))
+        if core.effects or core.has_promised or len(self._group.entries) > 1000:
+            self._collect()
+        core.has_promised = False
+        took = self._loop.time() - began
+        self._next_pass = began + 2 * took if took > 0.002 else 0.0
+        self.effects.count_pass(took)
+        if self.breakpoint is not None:
+            text = self.breakpoint()
+            if text:
+                self.breakpoint = None
+                self.clock.pause()
+        return len(self._group.entries) < MOST_WAITING
+
+    def step_once(self) -> bool:
+        """Handle the next instant whatever the clock says (``qbatch time step``); tell whether there was one."""
+        due = self.next_due()
+        if due is None:
+            return False
+        was_until, self.clock.until = self.clock.until, due
+        was_paused, self.clock.is_paused = self.clock.is_paused, False
+        self.clock.reach(due)
+        try:
+            self._step()
+        finally:
+            self.clock.until, self.clock.is_paused = was_until, was_paused
+        return True
+
+    def _schedule(self) -> None:
+        """Come back when the next instant is due."""
+        if self._timer is not None or self.failure is not None:
+            return
+        delay: float | None = None
+        due = self.next_due()
+        if due is not None:
+            delay = self.clock.delay(due)
+        if self.core.is_dirty and not self.clock.is_paused:
+            delay = min(max(self._next_pass - self._loop.time(), 0.0), delay if delay is not None else 3600.0)
+        if delay is None:
+            return
+        if delay <= 0:
+            self._timer = self._loop.call_later(0, self.move_on)
+        else:
+            self._timer = self._loop.call_later(min(delay, 3600.0), self.move_on)
+
+    # Commits
+
+    def _collect(self) -> None:
+        group = self._group
+        for effect in self.core.take_effects():
+            if isinstance(effect, Ending):
+                group.endings.append((effect.key, effect.record))
+            group.effects.append(effect)
+        self._work.set()
+
+    async def run(self) -> None:
+        """Commit, answer, act and move time on, until ``stop`` is called; then commit what is left.
+
+        Raises:
+            StorageError: it is not known what was written; nobody was answered.
+        """
+        self._schedule()
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            if self.failure is not None:
+                raise self.failure
+            while not self._group.is_empty:
+                async with self._commit_lock:
+                    await self._commit_group()
+                if self.failure is not None:
+                    raise self.failure
+                self.move_on()
+                # Let what has arrived in the meantime be read before the next commit: it joins it.
+                await asyncio.sleep(0)
+            if self.stop_reason and self._group.is_empty:
+                return
+            self._schedule()
+
+    @asynccontextmanager
+    async def quiet(self) -> AsyncIterator[None]:
+        """A moment in which everything that was taken is committed and nothing is being committed."""
+        async with self._commit_lock:
+            while not self._group.is_empty:
+                await self._commit_group()
+                if self.failure is not None:
+                    raise StorageError(str(self.failure))
+            yield
+
+    async def exchange_core(self, change: Callable[[Core], Core]) -> None:
+        """Put another state in place of the present one, between two commits."""
+        async with self.quiet():
+            self.core = change(self.core)
+            self.settings = self.core.settings
+            if self.feed is not None:
+                self.feed.attach(self.core)
+        self._schedule()
+
+    async def gets_on(self, seconds: float) -> bool:
+        """Whether the committer does its work: an empty group goes through it in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                async with self._commit_lock:
+                    return self.failure is None
+        except TimeoutError:
+            return False
+
+    async def _commit_group(self) -> None:
+        group, self._group = self._group, Group()
+        if group.entries or group.endings:
+            try:
+                await self.store.commit(group.entries, group.endings)
+            except StorageFull:
+                await self._out_of_space(group)
+                return
+            self.commits += 1
+        for connection, number, result in group.replies:
+            connection.reply(number, result)
+        self.effects.carry_out(group.effects)
+
+    async def _out_of_space(self, group: Group) -> None:
+        """Nothing was written: refuse who asked, go back to what is on disk, and try again until there is space."""
+        log.error("the disk of %s is full: submissions are refused", self.store.directory)
+        self.is_full = True
+        self.store.free_reserve()
+        lost, self._group = [group, self._group], Group()
+        for each in lost:
+            for connection, number, _ in each.replies:
+                connection.fail(
+                    number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
+                )
+        self.core = await self._rebuild()
+        self.effects.after_rebuild()
+        self._loop.call_later(1.0, self._try_space)
+        self._schedule()
+
+    def _try_space(self) -> None:
+        if self.store.has_space():
+            log.warning("there is space in %s again", self.store.directory)
+            self.is_full = False
+            self.effects.after_rebuild()
+        else:
+            self._loop.call_later(1.0, self._try_space)
+
+    # Ends
+
+    def live_actor_connections(self) -> Iterator[Connection]:
+        """Return the connections that get events."""
+        return (connection for connection in self.connections if connection.is_subscribed)
+
+    def stop(self, reason: str) -> None:
+        """Commit what was taken and stop; jobs run on."""
+        self.stop_reason = self.stop_reason or reason
+        self._work.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Something that must not happen has happened: answer nobody, stop, and let the next start recover."""
+        log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=error)
+        self.failure = error if isinstance(error, StorageError) else RuntimeError(f"{type(error).__name__}: {error}")
+        self._work.set()

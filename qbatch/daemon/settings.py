@@ -1,0 +1,81 @@
+"""The configuration as frozen values, checked; where it comes from is :mod:`qbatch.daemon.config`'s business."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.model.machine import Host
+
+SECOND = 1_000_000
+"""Microseconds in a second."""
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts that are scheduled together, with a policy of their own.
+
+    ``policy``: as ``--policy`` takes it.  ``single_host``: a job stays inside one host.  ``spans``: processors are
+    counted over the whole pool and a chunk may spread over hosts, as in a workload log.  ``runtime``: how long an
+    emulated job runs that does not say so itself: ``walltime``, ``fixed(S)``, ``uniform(A,B)``, ``exponential(MEAN)``.
+    """
+
+    name: str
+    hosts: tuple[Host, ...]
+    policy: str = "easy"
+    single_host: bool = False
+    spans: bool = False
+    runtime: str = "walltime"
+
+
+class Queue(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue.  Times in microseconds, memory in bytes, None: no limit.  ``destinations`` make it a routing queue."""
+
+    name: str
+    pool: str = ""
+    enabled: bool = True
+    started: bool = True
+    priority: int = 0
+    destinations: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    max_queued: int | None = None
+    max_queued_per_user: int | None = None
+    max_running: int | None = None
+    max_running_per_user: int | None = None
+    max_procs: int | None = None
+    min_procs: int | None = None
+    max_memory: int | None = None
+    max_walltime: int | None = None
+    min_walltime: int | None = None
+    default_walltime: int = 3600 * SECOND
+    default_memory: int = 0
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the server goes by.
+
+    ``executor``: ``process`` or ``emulated``.  ``kill_delay``: from TERM to KILL.  ``history_kept``: how long finished
+    jobs show in ``qstat -x`` (None: for ever).  ``dialect``: ``openpbs`` or ``torque``.  ``seed``: of the draws of
+    emulated runs.
+    """
+
+    name: str = "qbatch"
+    executor: str = "process"
+    default_queue: str = "batch"
+    pools: tuple[Pool, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    operators: tuple[str, ...] = ()
+    managers: tuple[str, ...] = ()
+    kill_delay: int = 10 * SECOND
+    history_kept: int | None = None
+    is_history_shown: bool = True
+    max_array: int = 1_000_000
+    max_jobs: int = 10_000_000
+    max_jobs_per_user: int | None = None
+    mail_command: tuple[str, ...] = ()
+    dialect: str = "openpbs"
+    seed: int = 1
+    user_environment: bool = False
+
+    def pool_of(self, queue: Queue) -> Pool:
+        """Return the pool that a queue's jobs run in: the named one, else the first."""
+        return next((pool for pool in self.pools if pool.name == queue.pool), self.pools[0])

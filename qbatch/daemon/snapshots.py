@@ -1,0 +1,93 @@
+"""When and how the state is written as a whole: a small one at once, a big one by a forked child."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from qbatch.daemon.config import as_toml
+from qbatch.daemon.core import image
+from qbatch.daemon.store import StorageError
+
+if TYPE_CHECKING:
+    from qbatch.daemon.service import Service
+
+log = logging.getLogger("qbatch")
+
+SMALL = 2000
+"""Live jobs up to which a snapshot is made in the daemon itself."""
+
+LEAST_JOURNAL = 16 << 20
+"""Bytes of journal after which a snapshot is worth its cost under load."""
+
+QUIET_JOURNAL = 1 << 20
+"""Bytes of journal after which it is worth its cost when nothing is going on."""
+
+
+class Snapshots:
+    """Keeps the journal short."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._last_size = 0
+
+    async def now(self) -> None:
+        """Write the state as it is, when everything before it is committed.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        store = self.service.store
+        async with self.service.quiet():
+            data = image.dump(self.service.core)
+            self._last_size = len(data)
+            number = store.number
+            try:
+                store.write_snapshot(number, data)
+            except OSError as error:
+                log.error("snapshot: %s: %s", store.directory, error.strerror)
+                return
+            await store.adopt_snapshot(number, as_toml(self.service.core.settings))
+
+    async def keep(self) -> None:
+        """Make a snapshot whenever the journal has grown enough."""
+        commits = 0
+        while True:
+            await asyncio.sleep(1.0)
+            store = self.service.store
+            is_quiet, commits = self.service.commits - commits < 10, self.service.commits
+            worth = QUIET_JOURNAL if is_quiet else max(LEAST_JOURNAL, self._last_size // 4)
+            if store.journal_bytes > worth and not self.service.is_full:
+                try:
+                    if len(self.service.core.jobs) <= SMALL:
+                        await self.now()
+                    else:
+                        await self._by_child()
+                except StorageError as error:
+                    self.service.fail(error)
+
+    async def _by_child(self) -> None:
+        """Fork: the child has the state of this instant for itself, and writes it while the daemon goes on."""
+        service, store = self.service, self.service.store
+        async with service.quiet():
+            number = store.number
+            settings = as_toml(service.core.settings)
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    store.write_snapshot(number, image.dump(service.core))
+                    code = 0
+                finally:
+                    os._exit(code)
+        loop = asyncio.get_running_loop()
+        _, status = await loop.run_in_executor(None, os.waitpid, child, 0)
+        if status == 0:
+            self._last_size = (store.directory / f"snapshot-{number}").stat().st_size
+            async with service.quiet():
+                await store.adopt_snapshot(number, settings)
+        else:
+            log.error("snapshot: the child ended with %s; the journal goes on growing", status)
+            store.journal_bytes = 0

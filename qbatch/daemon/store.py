@@ -1,0 +1,395 @@
+"""The store: a journal, snapshots and the history of jobs, in one directory that one daemon owns.
+
+``qbatch.db`` (SQLite through aiosqlite, one connection, exclusive): the journal of inputs, one row a commit; finished
+jobs for ever.  ``snapshot-N``: the state after journal row N.  ``committed``: the number of the last row that was
+committed; a journal that ends before it has lost rows, and the daemon refuses to go on.  ``lock``: held while a daemon
+has the directory.  ``reserve``: space to give up when the disk is full.  Settings: spec/reliability.md section 3.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import aiosqlite
+import msgspec
+
+from qbatch.model.errors import QbatchError
+from qbatch.wire.identifiers import JobKey
+from qbatch.wire.records import JobRecord
+
+APPLICATION = 0x71626174
+VERSION = 1
+RESERVE = 4 << 20
+
+_SCHEMA = """
+CREATE TABLE journal (number INTEGER PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE history (
+    sequence INTEGER NOT NULL, member INTEGER NOT NULL, user TEXT NOT NULL, queue TEXT NOT NULL, name TEXT NOT NULL,
+    submitted INTEGER NOT NULL, started INTEGER, ended INTEGER NOT NULL, status INTEGER,
+    record BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (sequence, member)) STRICT;
+CREATE INDEX history_ended ON history (ended);
+CREATE INDEX history_user ON history (user, ended);
+"""
+_encode = msgspec.msgpack.Encoder().encode
+_decode_entries = msgspec.msgpack.Decoder(list[bytes]).decode
+_decode_record = msgspec.msgpack.Decoder(JobRecord).decode
+
+
+class StorageError(QbatchError):
+    """The store failed or is damaged (74)."""
+
+    exit_code = 74
+
+
+class StorageFull(StorageError):  # noqa: N818 - it says what the disk is
+    """The disk is full; nothing was written."""
+
+
+class Occupied(QbatchError):  # noqa: N818 - it says what the directory is
+    """Another daemon has the directory (75)."""
+
+    exit_code = 75
+
+
+class Store:
+    """One state directory.
+
+    Raises:
+        Occupied: another daemon has it.
+        StorageError: it is damaged, or made by a newer version.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.number = 0
+        self.journal_bytes = 0
+        self.snapshot_number = -1
+        self._database: aiosqlite.Connection | None = None
+        self._lock = -1
+        self._committed = -1
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self.directory / "qbatch.db"
+
+    def claim(self) -> None:
+        """Take the directory for this process, making it if it is not there.
+
+        Raises:
+            Occupied: another daemon has it.
+            StorageError: it cannot be used.
+        """
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Occupied(
+                f"another daemon has {self.directory}; stop it with: qbatch down (or give this one a --state of its own)"
+            ) from None
+        except OSError as error:
+            raise StorageError(f"state directory {self.directory}: {error.strerror or error}") from error
+
+    async def open(self) -> None:
+        """Open the database, or make it; check it.
+
+        Raises:
+            StorageError: it is damaged, incomplete, or made by a newer version.
+        """
+        is_new = not self.path.exists()
+        if is_new and (list(self.directory.glob("snapshot-*")) or (self.directory / "committed").exists()):
+            raise StorageError(
+                f"{self.path} is missing, but {self.directory} was in use; put the file back, restore a backup with: "
+                f"qbatch restore FILE --state {self.directory}, or start with an empty directory"
+            )
+        try:
+            old_mask = os.umask(0o077)
+            try:
+                self._database = await aiosqlite.connect(self.path, isolation_level=None)
+                await self._prepare(is_new)
+            finally:
+                os.umask(old_mask)
+        except sqlite3.DatabaseError as error:
+            raise StorageError(f"{self.path}: {error}; {_way_out(self.directory)}") from error
+        self._committed = os.open(self.directory / "committed", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        said = os.pread(self._committed, 8, 0)
+        least = int.from_bytes(said, "big") if len(said) == 8 else 0
+        if self.number < least:
+            raise StorageError(
+                f"{self.path} ends at commit {self.number}, but {least} were acknowledged: a part is missing (was the "
+                f"-wal file removed?); {_way_out(self.directory)}"
+            )
+        self._keep_reserve()
+
+    async def _prepare(self, is_new: bool) -> None:
+        database = self._db
+        for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=2000",
+                       "foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0",
+                       "temp_store=MEMORY", "cache_size=-16000"):  # fmt: skip
+            await database.execute(f"PRAGMA {pragma}")
+        if await self._one("PRAGMA synchronous") != 2:
+            raise StorageError(f"{self.path}: SQLite does not keep synchronous=FULL")
+        if is_new:
+            await database.executescript(f"BEGIN;{_SCHEMA}PRAGMA application_id={APPLICATION};"
+                                         f"PRAGMA user_version={VERSION};COMMIT;")  # fmt: skip
+            self._sync_directory()
+        version, application = await self._one("PRAGMA user_version"), await self._one("PRAGMA application_id")
+        if application != APPLICATION:
+            raise StorageError(f"{self.path} is no qbatch database; {_way_out(self.directory)}")
+        if int(str(version)) > VERSION:
+            raise StorageError(f"{self.path} was made by a newer qbatch (schema {version}; this one knows {VERSION})")
+        found = await self._one("PRAGMA quick_check")
+        if found != "ok":
+            raise StorageError(f"{self.path} is damaged: {found}; {_way_out(self.directory)}")
+        self.number = int(str(await self._one("SELECT coalesce(max(number), 0) FROM journal")))
+        said = await self._one("SELECT value FROM meta WHERE name = 'snapshot'")
+        self.snapshot_number = int(str(said)) if said is not None else -1
+        self.number = max(self.number, self.snapshot_number, 0)
+
+    @property
+    def _db(self) -> aiosqlite.Connection:
+        if self._database is None:
+            raise StorageError("the store is closed")
+        return self._database
+
+    async def _one(self, statement: str, values: Iterable[object] = ()) -> object:
+        async with self._db.execute(statement, values) as cursor:
+            row = await cursor.fetchone()
+        return None if row is None else row[0]
+
+    async def commit(self, entries: list[bytes], endings: list[tuple[JobKey, JobRecord]]) -> None:
+        """Write one group of inputs and the jobs that they ended, durably.
+
+        Raises:
+            StorageFull: there is no space; nothing was written.
+            StorageError: it is not known what was written: the daemon must stop.
+        """
+        body = _encode(entries)
+        number = self.number + 1
+        row = (number, body, zlib.crc32(body))
+        try:
+            if endings:
+                await self._db.execute("BEGIN IMMEDIATE")
+                await self._db.execute("INSERT INTO journal VALUES (?, ?, ?)", row)
+                await self._db.executemany(
+                    "INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    [_history_row(key, record) for key, record in endings],
+                )
+                await self._db.execute("COMMIT")
+            else:
+                await self._db.execute("INSERT INTO journal VALUES (?, ?, ?)", row)
+        except sqlite3.Error as error:
+            await self._undo(error)
+        self.number = number
+        self.journal_bytes += len(body)
+        os.pwrite(self._committed, number.to_bytes(8, "big"), 0)
+
+    async def _undo(self, error: sqlite3.Error) -> None:
+        is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+        if is_full:
+            try:
+                if self._db.in_transaction:
+                    await self._db.execute("ROLLBACK")
+            except sqlite3.Error as second:
+                raise StorageError(f"{self.path}: {second}") from second
+            raise StorageFull(f"{self.path}: the disk is full") from error
+        raise StorageError(f"{self.path}: {error}") from error
+
+    async def entries(self) -> list[tuple[int, list[bytes]]]:
+        """Return the journal after the snapshot: (number, inputs) of each commit, in order.
+
+        Raises:
+            StorageError: a row is damaged or missing.
+        """
+        found = []
+        expected = max(self.snapshot_number, 0) + 1
+        async with self._db.execute(
+            "SELECT number, body, crc FROM journal WHERE number >= ? ORDER BY number", (expected,)
+        ) as cursor:
+            async for number, body, crc in cursor:
+                if number != expected or zlib.crc32(body) != crc:
+                    what = "is missing" if number != expected else "is damaged"
+                    raise StorageError(f"{self.path}: journal row {expected} {what}; {_way_out(self.directory)}")
+                expected += 1
+                self.journal_bytes += len(body)
+                found.append((number, _decode_entries(body)))
+        return found
+
+    # Snapshots
+
+    def snapshot(self) -> bytes | None:
+        """Return the snapshot that the journal goes on from, None if there is none yet.
+
+        Raises:
+            StorageError: it is missing or damaged.
+        """
+        if self.snapshot_number < 0:
+            return None
+        path = self.directory / f"snapshot-{self.snapshot_number}"
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror}; {_way_out(self.directory)}") from error
+        if len(data) < 4 or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "big"):
+            raise StorageError(f"{path} is damaged; {_way_out(self.directory)}")
+        return data[4:]
+
+    def write_snapshot(self, number: int, data: bytes) -> None:
+        """Write the state after journal row ``number`` to a file, durably; it counts when it is adopted."""
+        path = self.directory / f"snapshot-{number}"
+        temporary = path.with_suffix(".tmp")
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(zlib.crc32(data).to_bytes(4, "big"))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        self._sync_directory()
+
+    async def meta(self, name: str) -> str:
+        """Return a text that is kept beside the journal, empty if there is none."""
+        return str(await self._one("SELECT value FROM meta WHERE name = ?", (name,)) or "")
+
+    async def adopt_snapshot(self, number: int, settings: str) -> None:
+        """Let the journal begin after a snapshot that was written under these settings; drop what came before.
+
+        Raises:
+            StorageError: the database failed.
+        """
+        try:
+            await self._db.execute("BEGIN IMMEDIATE")
+            await self._db.execute("INSERT OR REPLACE INTO meta VALUES ('snapshot', ?)", (str(number),))
+            await self._db.execute("INSERT OR REPLACE INTO meta VALUES ('settings', ?)", (settings,))
+            await self._db.execute("DELETE FROM journal WHERE number <= ?", (number,))
+            await self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            await self._undo(error)
+        self.snapshot_number = number
+        self.journal_bytes = 0
+        for path in self.directory.glob("snapshot-*"):
+            if path.name != f"snapshot-{number}":
+                path.unlink(missing_ok=True)
+
+    # History
+
+    async def finished(self, keys: list[JobKey]) -> dict[JobKey, JobRecord]:
+        """Return the records of finished jobs."""
+        found = {}
+        for key in keys:
+            async with self._db.execute(
+                "SELECT record, crc FROM history WHERE sequence = ? AND member = ?", tuple(key)
+            ) as cursor:
+                row = await cursor.fetchone()
+            if row is not None:
+                found[key] = self._record(key, row[0], row[1])
+        return found
+
+    async def search(self, where: list[tuple[str, object]], limit: int, *, is_newest_first: bool) -> list[JobRecord]:
+        """Return finished jobs for which every condition (SQL with one ``?``, value) holds."""
+        clauses = " AND ".join(clause for clause, _ in where) or "1"
+        order = "ended DESC, sequence DESC, member DESC" if is_newest_first else "sequence, member"
+        statement = f"SELECT sequence, member, record, crc FROM history WHERE {clauses} ORDER BY {order} LIMIT ?"
+        found = []
+        async with self._db.execute(statement, (*(value for _, value in where), limit)) as cursor:
+            async for sequence, member, record, crc in cursor:
+                found.append(self._record(JobKey(sequence, member), record, crc))
+        return found
+
+    def _record(self, key: JobKey, body: bytes, crc: int) -> JobRecord:
+        if zlib.crc32(body) != crc:
+            raise StorageError(f"{self.path}: the record of job {key.sequence} is damaged; {_way_out(self.directory)}")
+        return _decode_record(body)
+
+    # Care
+
+    async def backup(self, target: Path) -> None:
+        """Write a copy of the database, with the snapshot beside it, to a path that does not exist yet.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        try:
+            await self._db.execute("VACUUM INTO ?", (str(target),))
+        except sqlite3.Error as error:
+            raise StorageError(f"backup to {target}: {error}") from error
+
+    async def check(self) -> str:
+        """Check every page and every row; return what was looked at.
+
+        Raises:
+            StorageError: something is damaged.
+        """
+        found = await self._one("PRAGMA integrity_check")
+        if found != "ok":
+            raise StorageError(f"{self.path} is damaged: {found}; {_way_out(self.directory)}")
+        rows = 0
+        for table, column in (("journal", "body"), ("history", "record")):
+            async with self._db.execute(f"SELECT {column}, crc FROM {table}") as cursor:
+                async for body, crc in cursor:
+                    rows += 1
+                    if zlib.crc32(body) != crc:
+                        raise StorageError(f"{self.path}: a row of {table} is damaged; {_way_out(self.directory)}")
+        self.snapshot()
+        return f"{self.path}: integrity ok, {rows} rows with their checksums, journal {self.snapshot_number} to {self.number}"
+
+    def free_reserve(self) -> None:
+        """Give up the reserved space: the disk is full, and ends of jobs must still be written."""
+        (self.directory / "reserve").unlink(missing_ok=True)
+
+    def has_space(self) -> bool:
+        """Whether twice the reserve is free again; then it is reserved."""
+        free = os.statvfs(self.directory)
+        if free.f_bavail * free.f_frsize < 2 * RESERVE:
+            return False
+        self._keep_reserve()
+        return True
+
+    def _keep_reserve(self) -> None:
+        path = self.directory / "reserve"
+        if path.exists():
+            return
+        try:
+            with open(path, "wb") as file:
+                os.posix_fallocate(file.fileno(), 0, RESERVE)
+        except OSError:
+            path.unlink(missing_ok=True)
+
+    def _sync_directory(self) -> None:
+        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    async def close(self) -> None:
+        """Close the database; the directory stays claimed until the process ends."""
+        if self._database is not None:
+            await self._database.close()
+            self._database = None
+        for handle in (self._committed,):
+            if handle >= 0:
+                os.close(handle)
+        self._committed = -1
+
+
+def _history_row(key: JobKey, record: JobRecord) -> tuple[object, ...]:
+    body = _encode(record)
+    return (key.sequence, key.member, record.user, record.queue, record.name, record.submitted or 0, record.started,
+            record.ended or 0, record.exit_status, body, zlib.crc32(body))  # fmt: skip
+
+
+def _way_out(directory: Path) -> str:
+    return f"restore a backup with: qbatch restore FILE --state {directory}"
+
+
+def stamp() -> str:
+    """Return the time of the wall for names of files."""
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime())

@@ -1,0 +1,232 @@
+"""Any plain object as bytes and back: what a policy remembers, written without pickle.
+
+A value is a number, a text, bytes, None, or a list whose first entry says what it is: a list, tuple, set,
+dictionary, array, enumeration member, NamedTuple, msgspec Struct or an object of a class.  Classes are named by
+module and name, and only those of the rooms of qbatch or of the policy's own module are made again: the bytes
+cannot make anything run.  A mutable object that is met twice is written once and is one object again.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from qbatch.model.errors import InputError
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_ABSENT = object()
+
+
+def encode(value: Any, own_module: str) -> bytes:
+    """Return a value as bytes; classes may come from qbatch or from ``own_module``.
+
+    Raises:
+        InputError: for something that is not plain, naming its type.
+    """
+    try:
+        return msgspec.msgpack.encode(_Writer(own_module).tree(value))
+    except RecursionError as error:
+        raise InputError("a policy's memory is nested too deep to be written down") from error
+
+
+def decode(data: bytes, own_module: str) -> Any:
+    """Return the value that :func:`encode` wrote.
+
+    Raises:
+        InputError: if the bytes are no such value or name a class that may not be made.
+    """
+    try:
+        return _Reader(own_module).value(msgspec.msgpack.decode(data))
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"a policy's memory cannot be read back: {type(error).__name__}: {error}") from error
+
+
+def array_tree(array: np.ndarray[Any, Any]) -> list[Any]:
+    """Return an array as (dtype, shape, whether it may be written, bytes)."""
+    if array.dtype.hasobject or array.dtype.names is not None:
+        raise InputError(f"an array of {array.dtype} cannot be written down")
+    return [array.dtype.str, list(array.shape), bool(array.flags.writeable), np.ascontiguousarray(array).tobytes()]
+
+
+def array_of(tree: Any) -> np.ndarray[Any, Any]:
+    """Return the array that :func:`array_tree` took apart."""
+    dtype, shape, is_writeable, data = tree
+    array = np.frombuffer(data, dtype=np.dtype(dtype)).reshape(shape).copy()
+    array.flags.writeable = is_writeable
+    return array
+
+
+def _check_class(kind: type, own_module: str) -> None:
+    module = kind.__module__
+    if not (module.startswith("qbatch.") or module == own_module):
+        raise InputError(
+            f"a policy remembers {module}.{kind.__qualname__}; only plain values and classes of qbatch or of the "
+            f"policy's own module ({own_module}) can be written down"
+        )
+    if "<locals>" in kind.__qualname__:
+        raise InputError(f"a policy remembers {module}.{kind.__qualname__}, a class inside a function: move it out")
+
+
+def _slots(kind: type) -> list[str]:
+    names: list[str] = []
+    for each in kind.__mro__:
+        slots = each.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                is_hidden = name.startswith("__") and not name.endswith("__")
+                names.append(f"_{each.__name__.lstrip('_')}{name}" if is_hidden else name)
+    return names
+
+
+def _is_frozen(value: Any, kind: type) -> bool:
+    if isinstance(value, msgspec.Struct):
+        return bool(value.__struct_config__.frozen)
+    return isinstance(value, tuple | frozenset | Enum | np.generic)
+
+
+class _Writer:
+    """Takes values apart."""
+
+    def __init__(self, own_module: str) -> None:
+        self.own_module = own_module
+        self.seen: dict[int, int] = {}
+
+    def tree(self, value: Any) -> Any:
+        """Return a value as a tree that MessagePack can hold."""
+        kind = type(value)
+        if value is None or kind in (bool, float, str, bytes):
+            return value
+        if kind is int:
+            return value if _LEAST <= value <= _MOST else ["i", str(value)]
+        if not _is_frozen(value, kind):
+            if id(value) in self.seen:
+                return ["r", self.seen[id(value)]]
+            self.seen[id(value)] = len(self.seen)
+        return self._whole(value, kind)
+
+    def _whole(self, value: Any, kind: type) -> list[Any]:
+        if kind in (list, tuple):
+            return ["l" if kind is list else "t", *map(self.tree, value)]
+        if kind is dict:
+            return ["d", *(self.tree(part) for pair in value.items() for part in pair)]
+        if kind in (set, frozenset):
+            # Ordered by their bytes, so that equal sets are written alike; entries of a set are frozen, and each is
+            # numbered for itself.
+            trees = [_Writer(self.own_module).tree(entry) for entry in value]
+            return ["s" if kind is set else "f", *sorted(trees, key=msgspec.msgpack.encode)]
+        if kind is bytearray:
+            return ["b", bytes(value)]
+        if kind is np.ndarray:
+            return ["a", *array_tree(value)]
+        if isinstance(value, np.generic):
+            return ["g", *array_tree(np.asarray(value))]
+        _check_class(kind, self.own_module)
+        name = [kind.__module__, kind.__qualname__]
+        if isinstance(value, Enum):
+            return ["e", *name, value.name]
+        if isinstance(value, msgspec.Struct):
+            parts = [getattr(value, field) for field in value.__struct_fields__]
+            return ["M" if _is_frozen(value, kind) else "m", *name, *map(self.tree, parts)]
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return ["n", *name, *map(self.tree, value)]
+        if isinstance(value, list | tuple | dict | set | frozenset | str | bytes | int | float | type) or callable(
+            value
+        ):
+            raise InputError(f"a policy remembers a {kind.__qualname__}, which cannot be written down")
+        fields = dict(getattr(value, "__dict__", {}))
+        for slot in _slots(kind):
+            part = getattr(value, slot, _ABSENT)
+            if part is not _ABSENT:
+                fields[slot] = part
+        return ["o", *name, *(self.tree(part) for pair in fields.items() for part in pair)]
+
+
+class _Reader:
+    """Puts values together."""
+
+    def __init__(self, own_module: str) -> None:
+        self.own_module = own_module
+        self.made: list[Any] = []
+        self.by_tag: dict[str, Callable[[int, list[Any]], Any]] = {
+            "l": self._list,
+            "d": self._dict,
+            "o": self._object,
+            "s": lambda _, rest: set(map(_Reader(self.own_module).value, rest)),
+            "b": lambda _, rest: bytearray(rest[0]),
+            "a": lambda _, rest: array_of(rest),
+            "m": self._struct,
+        }
+        self.frozen_by_tag: dict[str, Callable[[list[Any]], Any]] = {
+            "i": lambda rest: int(rest[0]),
+            "t": lambda rest: tuple(map(self.value, rest)),
+            "f": lambda rest: frozenset(map(_Reader(self.own_module).value, rest)),
+            "g": lambda rest: array_of(rest)[()],
+            "e": lambda rest: self._class(rest, Enum)[rest[2]],
+            "M": lambda rest: self._struct(0, rest),
+            "n": lambda rest: self._class(rest, tuple)._make(map(self.value, rest[2:])),
+        }
+
+    def value(self, tree: Any) -> Any:
+        """Return the value of a tree."""
+        if not isinstance(tree, list):
+            return tree
+        tag, *rest = tree
+        if tag in self.frozen_by_tag:
+            return self.frozen_by_tag[tag](rest)
+        if tag == "r":
+            found = self.made[rest[0]]
+            if found is _ABSENT:
+                raise InputError("a policy's memory holds a value that holds itself")
+            return found
+        place = len(self.made)
+        self.made.append(_ABSENT)
+        if tag not in self.by_tag:
+            raise InputError(f"a policy's memory holds an unknown kind {tag!r}")
+        self.made[place] = made = self.by_tag[tag](place, rest)
+        return made
+
+    def _list(self, place: int, rest: list[Any]) -> list[Any]:
+        made: list[Any] = []
+        self.made[place] = made
+        made.extend(map(self.value, rest))
+        return made
+
+    def _dict(self, place: int, rest: list[Any]) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        self.made[place] = made
+        self._pairs(rest, made.__setitem__)
+        return made
+
+    def _pairs(self, rest: list[Any], put: Callable[[Any, Any], None]) -> None:
+        for at in range(0, len(rest), 2):
+            key = self.value(rest[at])
+            put(key, self.value(rest[at + 1]))
+
+    def _object(self, place: int, rest: list[Any]) -> Any:
+        kind = self._class(rest, object)
+        self.made[place] = made = kind.__new__(kind)
+        self._pairs(rest[2:], lambda name, part: object.__setattr__(made, name, part))
+        return made
+
+    def _struct(self, _: int, rest: list[Any]) -> Any:
+        kind = self._class(rest, msgspec.Struct)
+        values = [self.value(part) for part in rest[2:]]
+        return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))
+
+    def _class(self, rest: list[Any], family: type) -> Any:
+        module, name = rest[0], rest[1]
+        if not (module.startswith("qbatch.") or module == self.own_module):
+            raise InputError(f"a snapshot names the class {module}.{name}, which is neither qbatch's nor the policy's")
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        if not isinstance(found, type) or found.__module__ != module or not issubclass(found, family):
+            raise InputError(f"a snapshot names {module}.{name}, which is no class of the right kind")
+        return found

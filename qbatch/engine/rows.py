@@ -1,0 +1,124 @@
+"""What is known of every job by its row: the job itself while it lives, its state and its columns for ever.
+
+A daemon runs for years and its rows only grow: of a job that is over, one byte of state and five numbers stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from qbatch.engine.states import State
+from qbatch.model.errors import DecisionError
+from qbatch.model.job import Job
+from qbatch.planning.view import Columns
+
+_STATES = tuple(State)
+_CODES = {state: code for code, state in enumerate(_STATES)}
+_ASKED = ("submit", "procs", "estimate", "memory")
+_COLUMNS = (*_ASKED, "started")
+
+
+class States:
+    """The state of each row, one byte a row."""
+
+    def __init__(self, codes: bytes = b"") -> None:
+        self.codes = bytearray(codes)
+
+    def __getitem__(self, row: int) -> State:
+        return _STATES[self.codes[row]]
+
+    def __setitem__(self, row: int, state: State) -> None:
+        self.codes[row] = _CODES[state]
+
+    def __iter__(self) -> Iterator[State]:
+        return (_STATES[code] for code in self.codes)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def are_known(self) -> bool:
+        """Tell whether every byte is the code of a state."""
+        return not self.codes or max(self.codes) < len(_STATES)
+
+
+class _Jobs(Sequence[Job]):
+    """The jobs by row, for looking only; a job that was over before this round is no longer there."""
+
+    def __init__(self, jobs: list[Job | None]) -> None:
+        self._get = jobs.__getitem__
+        self._length = jobs.__len__
+
+    def __getitem__(self, row: Any) -> Any:
+        job = self._get(row)
+        if job is None:
+            raise LookupError(f"the job of row {row} was over before this round, and is forgotten")
+        return job
+
+    def __len__(self) -> int:
+        return self._length()
+
+
+class Rows:
+    """Jobs, states and columns, by row."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job | None] = []
+        self.view = _Jobs(self.jobs)
+        self.states = States()
+        self.arrays = {name: np.empty(64, np.int64) for name in _COLUMNS}
+        self._columns: Columns | None = None
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of all rows so far, read-only."""
+        rows, first = len(self.jobs), self.arrays["submit"]
+        seen = self._columns
+        # Still those of these arrays and of as many rows: a view is asked for several times a round.
+        if seen is None or len(seen.submit) != rows or seen.submit.base is not first:
+            views = [self.arrays[name][:rows] for name in _COLUMNS]
+            for view in views:
+                view.flags.writeable = False
+            seen = self._columns = Columns(*views)
+        return seen
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Give jobs (which carry their rows) their places; they are queued.
+
+        Raises:
+            DecisionError: for a job with a number beyond 64 bits; nothing is changed then.
+        """
+        first, end = len(self.jobs), len(self.jobs) + len(jobs)
+        try:
+            fresh = {name: np.array([getattr(job, name) for job in jobs], np.int64) for name in _ASKED}
+        except (OverflowError, TypeError, ValueError) as error:
+            raise DecisionError(f"a job asks for what is no 64-bit whole number: {error}") from error
+        self._grow(end)
+        for name, values in fresh.items():
+            self.arrays[name][first:end] = values
+        self.arrays["started"][first:end] = -1
+        self.jobs.extend(jobs)
+        self.states.codes.extend(bytes([_CODES[State.QUEUED]]) * len(jobs))
+
+    def _grow(self, rows: int) -> None:
+        space = len(self.arrays["submit"])
+        if rows <= space:
+            return
+        for name, old in self.arrays.items():
+            bigger = np.empty(max(2 * space, rows), np.int64)
+            bigger[: len(self.jobs)] = old[: len(self.jobs)]
+            self.arrays[name] = bigger
+
+    def job(self, row: int) -> Job:
+        """Return the job of a row that lives."""
+        found: Job = self.view[row]
+        return found
+
+    def forget(self, row: int) -> None:
+        """Drop the job of a row that is over."""
+        self.jobs[row] = None

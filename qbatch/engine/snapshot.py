@@ -1,0 +1,214 @@
+"""An engine as bytes and back, so that a daemon that was killed goes on as if nothing had happened.
+
+A snapshot is a mark, a SHA-256 of the body, and the body: one MessagePack record with the cluster's arrays in bulk,
+the living jobs, and the policy's memory (:mod:`qbatch.engine.plain`).  No pickle: damaged bytes are refused, and
+whole ones can make no class but qbatch's and the policy's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from qbatch.engine import plain
+from qbatch.engine.admission import Admission
+from qbatch.engine.rows import States
+from qbatch.engine.waiting import Waiting
+from qbatch.model.actions import Chunk
+from qbatch.model.errors import InputError
+from qbatch.model.job import Job
+from qbatch.model.machine import Machine
+from qbatch.planning.policy import Policy, name_of
+from qbatch.planning.view import Run
+
+if TYPE_CHECKING:
+    from qbatch.engine.cluster import Cluster
+    from qbatch.engine.engine import Engine
+
+FORMAT = 1
+"""The version of the body; another one is refused."""
+
+_MARK = b"qbatch engine\n"
+_HASH = 32
+
+_Run = tuple[int, list[Chunk], int, int, int, bool]
+
+
+class _Array(msgspec.Struct, array_like=True):
+    """An array of 64-bit integers, as bytes."""
+
+    data: bytes
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any]) -> _Array:
+        """Write an array."""
+        return cls(np.ascontiguousarray(array, "<i8").tobytes())
+
+    def array(self, count: int | None = None) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Read an array, of ``count`` entries where that is known."""
+        found = np.frombuffer(self.data, "<i8").astype(np.int64)
+        if count is not None and len(found) != count:
+            raise InputError("a snapshot holds arrays of different lengths")
+        return found
+
+
+class _Body(msgspec.Struct):
+    """Everything, in the order in which it is read back."""
+
+    format: int
+    machine: str
+    policy: str
+    now: int | None
+    columns: dict[str, _Array]
+    states: bytes
+    living: _Array
+    jobs: list[Job]
+    queue: _Array
+    parked: _Array
+    withheld: list[tuple[int, int, int]]
+    free: list[int]
+    free_memory: list[int]
+    running: list[_Run]
+    suspended: list[_Run]
+    until: list[tuple[int, int]]
+    promises: list[tuple[int, int]]
+    ends: _Array
+    amounts: _Array
+    wake_at: list[int]
+    over: list[int]
+    memory: bytes
+
+
+def dump(engine: Engine) -> bytes:
+    """Return an engine as bytes.
+
+    Raises:
+        InputError: if the policy's memory cannot be written down.
+    """
+    cluster, rows = engine._cluster, engine._cluster.rows
+    jobs = [job for job in rows.jobs if job is not None]
+    ends, amounts = cluster.running_arrays()
+    body = _Body(
+        format=FORMAT,
+        machine=_identity(engine.machine),
+        policy=name_of(engine.policy),
+        now=engine.now,
+        columns={name: _Array.of(array[: len(rows)]) for name, array in rows.arrays.items()},
+        states=bytes(rows.states.codes),
+        living=_Array.of(np.array([job.row for job in jobs], np.int64)),
+        jobs=jobs,
+        queue=_Array.of(cluster.waiting.rows),
+        parked=_Array.of(cluster.parked.rows),
+        withheld=[(host, *held) for host, held in sorted(cluster.withheld.items())],
+        free=cluster.free,
+        free_memory=cluster.free_memory,
+        running=[_written(run) for run in cluster.running.values()],
+        suspended=[_written(run) for run in cluster.suspended.values()],
+        until=list(cluster.until.items()),
+        promises=list(cluster.promises.items()),
+        ends=_Array.of(ends),
+        amounts=_Array.of(amounts),
+        wake_at=sorted(engine._wake_at),
+        over=engine._over,
+        memory=plain.encode(engine._memory, type(engine.policy).__module__),
+    )
+    data = msgspec.msgpack.encode(body)
+    return b"".join((_MARK, hashlib.sha256(data).digest(), data))
+
+
+def restore(engine: Engine, data: bytes) -> None:
+    """Give a new engine everything that a dump holds.
+
+    Raises:
+        InputError: if the bytes are damaged, or of another machine, policy or version.
+    """
+    body = _body(data)
+    _check_origin(body, engine.machine, engine.policy)
+    try:
+        _restore(engine, body)
+    except (IndexError, ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"the snapshot does not hold together: {error}") from error
+
+
+def _restore(engine: Engine, body: _Body) -> None:
+    rows, count = engine._cluster.rows, len(body.states)
+    jobs: list[Job | None] = [None] * count
+    if len(body.jobs) == count:
+        jobs = list(body.jobs)
+    else:
+        for job in body.jobs:
+            jobs[job.row] = job
+    rows.jobs[:] = jobs
+    rows.states = States(body.states)
+    if not rows.states.are_known() or set(body.columns) != set(rows.arrays):
+        raise InputError("the snapshot's columns are not those of this version of qbatch; start from the journal")
+    # An array is empty or has space to spare; a growing one is never full by accident.
+    rows.arrays = {name: _roomy(body.columns[name].array(count)) for name in rows.arrays}
+    _restore_cluster(engine._cluster, body)
+    engine.now = body.now
+    engine._wake_at = set(body.wake_at)
+    engine._over = list(body.over)
+    engine._open_hosts = Admission(engine.machine, engine._cluster.closed)
+    engine._memory = plain.decode(body.memory, type(engine.policy).__module__)
+    if engine._watch is not None:
+        engine._watch.resume(engine._cluster, engine.now)
+
+
+def _restore_cluster(cluster: Cluster, body: _Body) -> None:
+    cluster.waiting = Waiting(body.queue.array())
+    cluster.parked = Waiting(body.parked.array())
+    cluster.withheld = {host: (procs, memory) for host, procs, memory in body.withheld}
+    cluster.free = list(body.free)
+    cluster.free_memory = list(body.free_memory)
+    cluster.running.update({run[0]: _read(run) for run in body.running})
+    cluster.suspended.update({run[0]: _read(run) for run in body.suspended})
+    cluster.until.update(body.until)
+    cluster.promises.update(body.promises)
+    cluster.restore_running(body.ends.array(), body.amounts.array(len(body.ends.data) // 8))
+
+
+def _body(data: bytes) -> _Body:
+    start = len(_MARK) + _HASH
+    if not data.startswith(_MARK) or len(data) < start:
+        raise InputError("this is no snapshot of a qbatch engine")
+    body = memoryview(data)[start:]
+    if hashlib.sha256(body).digest() != data[len(_MARK) : start]:
+        raise InputError(
+            "the snapshot is damaged or cut short: its checksum is wrong; use an older one and the journal"
+        )
+    try:
+        return msgspec.msgpack.decode(body, type=_Body)
+    except msgspec.DecodeError as error:
+        raise InputError(f"the snapshot was written by another version of qbatch: {error}") from error
+
+
+def _check_origin(body: _Body, machine: Machine, policy: Policy) -> None:
+    if body.format != FORMAT:
+        raise InputError(f"the snapshot has format {body.format}, this version of qbatch reads {FORMAT}")
+    if body.machine != _identity(machine):
+        raise InputError("the snapshot is of another machine: its hosts or classes are not those of this one")
+    if body.policy != name_of(policy):
+        raise InputError(f"the snapshot is of the policy {body.policy!r}, not of {name_of(policy)!r}")
+
+
+def _identity(machine: Machine) -> str:
+    return hashlib.sha256(msgspec.msgpack.encode(machine)).hexdigest()
+
+
+def _roomy(array: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    if len(array) >= 64:
+        return array
+    roomy = np.empty(64, np.int64)
+    roomy[: len(array)] = array
+    return roomy
+
+
+def _written(run: Run) -> _Run:
+    return (run.row, list(run.allocation), run.since, run.expected_end, run.done, run.holds_memory)
+
+
+def _read(run: _Run) -> Run:
+    return Run(run[0], tuple(run[1]), *run[2:])

@@ -1,0 +1,115 @@
+"""Where the chunks of a job go on a chunked machine: types in order, hosts in host order, first fit.
+
+Plain Python, for one job at a time: admission, checks and default allocations.  The passes over long queues use
+the kernel of the same name in :mod:`qbatch.planning.kernels.chunks`, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qbatch.model.actions import Allocation, Chunk
+from qbatch.model.job import PACK, SCATTER, Job
+from qbatch.model.machine import Host, Machine
+
+Request = tuple[tuple[int, int, int], ...]
+"""Types of chunks: (count, processors, bytes of memory)."""
+
+_MOST_CHUNKS = 200
+# Of a job with more chunks, only the division by first fit is looked for.
+
+
+def requested(job: Job) -> Request:
+    """Return the chunks of a job: its own, or one a processor with the memory divided evenly, rounded up."""
+    if job.chunks:
+        return tuple((chunk.count, chunk.procs, chunk.memory) for chunk in job.chunks)
+    return ((job.procs, 1, -(-job.memory // max(job.procs, 1))),)
+
+
+def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
+    """Return the default allocation of a job, empty if its chunks do not fit now; one ``Chunk`` a host."""
+    hosts = machine.hosts
+    usable = [
+        not job.is_exclusive or (free[place] == host.cpus and free_memory[place] == host.memory)
+        for place, host in enumerate(hosts)
+    ]
+    request = requested(job)
+    if job.placing == PACK:
+        request = ((1, sum(n * procs for n, procs, _ in request), sum(n * memory for n, _, memory in request)),)
+    procs, memory = [0] * len(hosts), [0] * len(hosts)
+    for count, width, size in request:
+        left = count
+        for place, host in enumerate(hosts):
+            if left == 0:
+                break
+            if not usable[place] or (job.placing == SCATTER and procs[place]):
+                continue
+            room = min(left, (free[place] - procs[place]) // width)
+            if size and host.memory:
+                room = min(room, (free_memory[place] - memory[place]) // size)
+            if job.placing == SCATTER:
+                room = min(room, 1)
+            if room > 0:
+                procs[place] += room * width
+                memory[place] += room * size if host.memory else 0
+                left -= room
+        if left:
+            return ()
+    if job.is_exclusive:
+        return tuple(Chunk(place, hosts[place].cpus, hosts[place].memory) for place, own in enumerate(procs) if own)
+    return tuple(Chunk(place, own, memory[place]) for place, own in enumerate(procs) if own)
+
+
+def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
+    """Tell whether an allocation (of different hosts) is what a job asks for, divided into its chunks somehow."""
+    hosts = [machine.hosts[chunk.host] for chunk in allocation]
+    if job.is_exclusive:
+        is_whole = all(
+            (chunk.procs, chunk.memory) == (host.cpus, host.memory)
+            for chunk, host in zip(allocation, hosts, strict=True)
+        )
+        if not is_whole:
+            return False
+    elif sum(chunk.procs for chunk in allocation) != job.procs:
+        return False
+    free, memory = [0] * len(machine.hosts), [0] * len(machine.hosts)
+    for chunk in allocation:
+        free[chunk.host], memory[chunk.host] = chunk.procs, chunk.memory
+    if len(place_chunks(machine, free, memory, job)) == len(allocation):
+        return True
+    request = requested(job)
+    chunks = sum(count for count, _, _ in request)
+    if (job.placing == PACK and len(allocation) != 1) or (job.placing == SCATTER and len(allocation) != chunks):
+        return False
+    if chunks > _MOST_CHUNKS:
+        return False
+    room = tuple((chunk.procs, chunk.memory) for chunk in allocation)
+    return _divides(hosts, room, request, 1 if job.placing == SCATTER else chunks, (True,) * len(hosts), set())
+
+
+def _divides(
+    hosts: list[Host],
+    room: tuple[tuple[int, int], ...],
+    request: Request,
+    most: int,
+    is_unused: tuple[bool, ...],
+    failed: set[tuple[int, int, tuple[tuple[int, int], ...]]],
+) -> bool:
+    """Put the first chunk of the request on one host after another, and the others after it, until all are placed."""
+    if not request:
+        return True
+    (count, width, size), *rest = request
+    key = (len(request), count, room)
+    if key in failed:
+        return False
+    for place, host in enumerate(hosts):
+        procs, memory = room[place]
+        if procs < width or (host.memory and memory < size) or (most == 1 and not is_unused[place]):
+            continue
+        after = (*room[:place], (procs - width, memory - size if host.memory else memory), *room[place + 1 :])
+        unused = (*is_unused[:place], False, *is_unused[place + 1 :])
+        fewer = ((count - 1, width, size), *rest) if count > 1 else tuple(rest)
+        if _divides(hosts, after, fewer, most, unused, failed):
+            return True
+    failed.add(key)
+    return False

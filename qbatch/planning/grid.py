@@ -1,0 +1,106 @@
+"""Availability on a chunked machine: what the running jobs leave on each host over time, less what is reserved."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbatch.model.actions import Allocation, Chunk
+from qbatch.planning.kernels import chunks, grid
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.view import View
+
+_add_part = live(grid.add_part)
+_chunks_fit = live(grid.chunks_fit)
+_earliest_chunks = live(grid.earliest_chunks)
+
+
+class HostGrid:
+    """Hosts times time, as matrices; made anew for each pass from what runs on open hosts."""
+
+    def __init__(self, view: View) -> None:
+        assert view.shapes is not None
+        self.shapes = view.shapes
+        self.now = view.now
+        self.hosts = hosts_now(view)
+        self.now_free = self.hosts[chunks.FREE : chunks.FREE_MEMORY + 1].copy()
+        count = self.hosts.shape[1]
+        self._taken = np.zeros((2, count), np.int64)
+        self._times = np.zeros(64, np.int64)
+        self._free = np.zeros((64, 2, count), np.int64)
+        self._state = np.ones(1, np.int64)
+        self._times[0] = view.now
+        self._free[0] = self.now_free
+        for run in view.running.values():
+            self.book(run.allocation, view.expected_end(run), FOREVER, 1, view.closed)
+
+    def book(
+        self, allocation: Allocation, start: int, end: int, sign: int, closed: frozenset[int] = frozenset()
+    ) -> None:
+        """Give an allocation back over ``[start, end)`` (``sign`` 1) or take it (-1), on hosts that are not closed."""
+        for chunk in allocation:
+            if chunk.host in closed or start >= FOREVER:
+                continue
+            if self._state[0] + 2 > len(self._times):
+                self._times = np.concatenate([self._times, np.zeros_like(self._times)])
+                self._free = np.concatenate([self._free, np.zeros_like(self._free)])
+            _add_part(
+                self._times, self._free, self._state, start, end, chunk.host, sign * chunk.procs, sign * chunk.memory
+            )
+
+    def earliest(self, row: int, duration: int) -> tuple[int, Allocation]:
+        """Return the first instant from which the chunks of a row fit for ``duration``, and where (``FOREVER``: never)."""
+        start = int(
+            _earliest_chunks(
+                self._times,
+                self._free,
+                self._state,
+                self.shapes.heads,
+                self.shapes.types,
+                int(self.shapes.of[row]),
+                duration,
+                self.now,
+                self.hosts,
+                self._taken,
+            )
+        )
+        return start, self._placed() if start < FOREVER else ()
+
+    def start_now(self, row: int, end: int) -> Allocation:
+        """Return where a row fits from now to ``end``, empty if nowhere; take it from what is free now."""
+        fits = _chunks_fit(
+            self._times,
+            self._free,
+            self._state,
+            self.shapes.heads,
+            self.shapes.types,
+            int(self.shapes.of[row]),
+            self.now,
+            end,
+            self.now_free,
+            self.hosts,
+            self._taken,
+        )
+        if not fits:
+            return ()
+        placed = self._placed()
+        self.begin(placed, end)
+        return placed
+
+    def begin(self, allocation: Allocation, end: int) -> None:
+        """Take an allocation from what is free now, until ``end``."""
+        for chunk in allocation:
+            self.now_free[:, chunk.host] -= (chunk.procs, chunk.memory)
+        self.book(allocation, self.now, end, -1)
+
+    def _placed(self) -> Allocation:
+        procs, memory = self._taken.tolist()
+        return tuple(Chunk(host, own, memory[host]) for host, own in enumerate(procs) if own)
+
+
+def hosts_now(view: View) -> Int64Array:
+    """Return the hosts as the kernels take them: processors, memory, and what of both is free now."""
+    hosts = view.machine.hosts
+    columns = [[host.cpus for host in hosts], [host.memory for host in hosts], view.free, view.free_memory]
+    return np.array(columns, np.int64)

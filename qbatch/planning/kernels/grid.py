@@ -1,0 +1,128 @@
+"""Availability of many hosts over time: for each segment of time, what is free on each host.
+
+``times[space]`` holds the starts of segments, of which ``state[0]`` are in use; ``free[space, 2, H]`` the processors and
+the memory that are free on each host during each.  The last segment reaches to infinity.  The caller keeps
+space for two more segments before every :func:`add_part`.
+"""
+
+from __future__ import annotations
+
+from qbatch.planning.kernels.chunks import FREE, FREE_MEMORY, place_chunks
+from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.types import Int64Array
+
+
+@kernel
+def _break_at(times: Int64Array, free: Int64Array, state: Int64Array, instant: int) -> int:
+    """Make an instant the start of a segment; return the segment's number (0 if it lies before all)."""
+    segment = state[0]
+    while segment > 0 and times[segment - 1] >= instant:
+        segment -= 1
+    if segment < state[0] and times[segment] == instant:
+        return int(segment)
+    if segment == 0:
+        return 0
+    for place in range(state[0], segment, -1):
+        times[place] = times[place - 1]
+        for kind in range(2):
+            for host in range(free.shape[2]):
+                free[place, kind, host] = free[place - 1, kind, host]
+    times[segment] = instant
+    for kind in range(2):
+        for host in range(free.shape[2]):
+            free[segment, kind, host] = free[segment - 1, kind, host]
+    state[0] += 1
+    return int(segment)
+
+
+@kernel
+def add_part(
+    times: Int64Array,
+    free: Int64Array,
+    state: Int64Array,
+    start: int,
+    end: int,
+    host: int,
+    procs: int,
+    memory: int,
+) -> None:
+    """Add processors and memory (negative to reserve) of a host over ``[start, end)``."""
+    if end <= start:
+        return
+    first = _break_at(times, free, state, start)
+    last = _break_at(times, free, state, end) if end < FOREVER else state[0]
+    for segment in range(first, last):
+        free[segment, 0, host] += procs
+        free[segment, 1, host] += memory
+
+
+@kernel
+def _lowest(
+    times: Int64Array, free: Int64Array, state: Int64Array, first: int, start: int, end: int, hosts: Int64Array
+) -> None:
+    """Make what is free in ``hosts`` the least that is free anywhere in ``[start, end)``; ``first`` holds ``start``."""
+    for host in range(hosts.shape[1]):
+        hosts[FREE, host] = free[first, 0, host]
+        hosts[FREE_MEMORY, host] = free[first, 1, host]
+    segment = first + 1
+    while segment < state[0] and times[segment] < end:
+        for host in range(hosts.shape[1]):
+            hosts[FREE, host] = min(hosts[FREE, host], free[segment, 0, host])
+            hosts[FREE_MEMORY, host] = min(hosts[FREE_MEMORY, host], free[segment, 1, host])
+        segment += 1
+
+
+@kernel
+def earliest_chunks(
+    times: Int64Array,
+    free: Int64Array,
+    state: Int64Array,
+    heads: Int64Array,
+    types: Int64Array,
+    shape: int,
+    duration: int,
+    not_before: int,
+    hosts: Int64Array,
+    taken: Int64Array,
+) -> int:
+    """Return the first instant from which the chunks of a shape fit for ``duration``; ``taken`` is where.
+
+    Instants looked at are ``not_before`` and the starts of the segments after it: nothing else makes room.
+    """
+    for segment in range(state[0]):
+        is_last = segment + 1 == state[0]
+        if not is_last and times[segment + 1] <= not_before:
+            continue
+        start = max(times[segment], not_before)
+        _lowest(times, free, state, segment, start, start + duration, hosts)
+        if place_chunks(heads, types, shape, hosts, taken):
+            return int(start)
+    return FOREVER
+
+
+@kernel
+def chunks_fit(
+    times: Int64Array,
+    free: Int64Array,
+    state: Int64Array,
+    heads: Int64Array,
+    types: Int64Array,
+    shape: int,
+    start: int,
+    end: int,
+    now_free: Int64Array,
+    hosts: Int64Array,
+    taken: Int64Array,
+) -> bool:
+    """Tell whether a shape fits over ``[start, end)`` and into what is free right now; ``taken`` is where."""
+    for host in range(hosts.shape[1]):
+        hosts[FREE, host] = now_free[0, host]
+        hosts[FREE_MEMORY, host] = now_free[1, host]
+    for segment in range(state[0]):
+        is_last = segment + 1 == state[0]
+        if times[segment] < end and (is_last or times[segment + 1] > start):
+            for host in range(hosts.shape[1]):
+                hosts[FREE, host] = min(hosts[FREE, host], free[segment, 0, host])
+                hosts[FREE_MEMORY, host] = min(hosts[FREE_MEMORY, host], free[segment, 1, host])
+    return place_chunks(heads, types, shape, hosts, taken)

@@ -1,0 +1,113 @@
+"""Kernels that a live engine calls: compiled, or, until the compiler has done its work, as the plain Python they are.
+
+Who calls kernels from outside (policies, the cluster, profiles) calls them through :func:`live` or
+:func:`live_module`, a door of one attribute.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all doors of
+the process.  The plain twin of a kernel is its own source; whatever kernels it calls are plain twins too.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar, cast
+
+Function = TypeVar("Function")
+
+_TWIN_GLOBALS: dict[int, dict[str, Any]] = {}
+_TWINS: dict[Any, Any] = {}
+_DOORS: list[Any] = []
+_serves_compiled = True
+
+
+def uncompiled(kernel: Function) -> Function:
+    """Return the plain Python function behind a kernel, which calls plain Python only; others are returned as they are."""
+    source = getattr(kernel, "py_func", None)
+    if source is None:
+        return kernel
+    if kernel not in _TWINS:
+        space = _twin_globals(source.__globals__)
+        twin = FunctionType(source.__code__, space, source.__name__, source.__defaults__, source.__closure__)
+        twin.__kwdefaults__ = source.__kwdefaults__
+        _TWINS[kernel] = twin
+    return cast(Function, _TWINS[kernel])
+
+
+def _twin_globals(names: dict[str, Any]) -> dict[str, Any]:
+    """Return a module's names with plain twins in the place of kernels."""
+    if id(names) not in _TWIN_GLOBALS:
+        _TWIN_GLOBALS[id(names)] = twins = dict(names)
+        for name, value in names.items():
+            if hasattr(value, "py_func"):
+                twins[name] = uncompiled(value)
+            elif isinstance(value, ModuleType) and value.__name__.startswith("qbatch."):
+                twins[name] = _TwinModule(value)
+    return _TWIN_GLOBALS[id(names)]
+
+
+class _TwinModule:
+    """A module whose kernels are plain."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return uncompiled(getattr(self._module, name))
+
+
+class _Door:
+    """Calls a kernel, compiled or plain."""
+
+    __slots__ = ("compiled", "target")
+
+    def __init__(self, compiled: Any) -> None:
+        self.compiled = compiled
+        self.target = compiled if _serves_compiled else uncompiled(compiled)
+        _DOORS.append(self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.target(*arguments)
+
+
+class _LiveModule:
+    """A module of kernels, each behind a door; its constants are as they are."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        if callable(value) and not isinstance(value, type):
+            value = live(value)
+            setattr(self, name, value)
+        return value
+
+
+def live(kernel: Function) -> Function:
+    """Return a door to a kernel, for callers outside the kernels."""
+    return cast(Function, _Door(kernel))
+
+
+def live_module(module: ModuleType) -> Any:
+    """Return a module of kernels with a door to each."""
+    return _LiveModule(module)
+
+
+def serve_uncompiled() -> None:
+    """Make all doors of this process lead to plain Python: nothing is compiled or loaded from here on."""
+    _serve(False)
+
+
+def serve_compiled() -> None:
+    """Make all doors of this process lead to compiled kernels (as they do from the beginning)."""
+    _serve(True)
+
+
+def serves_compiled() -> bool:
+    """Tell where the doors lead."""
+    return _serves_compiled
+
+
+def _serve(is_compiled: bool) -> None:
+    global _serves_compiled
+    _serves_compiled = is_compiled
+    for door in _DOORS:
+        door.target = door.compiled if is_compiled else uncompiled(door.compiled)

@@ -1,0 +1,99 @@
+"""Compile ahead what a live engine will call: ``python -m qbatch.planning.kernels.warm POLICY...``.
+
+Made for a child process of a daemon, which serves with plain Python meanwhile.  It leads a small life of a daemon
+under each policy on each kind of machine: what is compiled depends on the arrays that are handed in, and
+nobody knows them better than the engine.  A stamp beside the cache says that a policy is warm; it goes
+with the cache when a kernel changes.
+
+The engine and the policies are rooms above this one, so that they are loaded by name, and only when asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from qbatch.model.errors import QbatchError
+from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn
+from qbatch.model.job import ChunkRequest, Job
+from qbatch.model.machine import Host, Machine, one_host
+from qbatch.planning.kernels import jit
+
+_SECOND = 1_000_000
+_MACHINES = (
+    one_host(4),
+    Machine((Host("a", 2), Host("b", 2))),
+    Machine((Host("a", 4, 100), Host("b", 4)), single_host=True),
+    Machine((Host("a", 4, 100), Host("b", 4)), chunked=True),
+)
+
+
+def is_warm(policies: Iterable[str]) -> bool:
+    """Tell whether everything that these policies need in a live engine is in the cache on disk."""
+    return all(stamp is not None and stamp.exists() for stamp in map(_stamp, policies))
+
+
+def warm(policies: Iterable[str]) -> None:
+    """Compile what these policies need, or load it where the cache has it, and leave the stamps.
+
+    Raises:
+        QbatchError: for a policy that does not exist.
+    """
+    for name in policies:
+        for machine in _MACHINES:
+            _live(name, machine)
+        stamp = _stamp(name)
+        if stamp is not None:
+            # A cache that cannot be written is no cache; the policy works all the same.
+            with suppress(OSError):
+                stamp.touch()
+
+
+def _stamp(policy: str) -> Path | None:
+    if jit.CACHE is None:
+        return None
+    return jit.CACHE / f"warm-{hashlib.sha256(policy.encode()).hexdigest()[:16]}"
+
+
+def _live(name: str, machine: Machine) -> None:
+    """Let one of everything happen: arrivals, early and late ends, jobs taken back, hosts closed and opened."""
+    policy = importlib.import_module("qbatch.policies.registry").load_policy(name)
+    engine: Any = importlib.import_module("qbatch.engine.engine").Engine(machine, policy)
+    widths = (2, 2, 2, 1, 1, 2, 1, 2)
+    first: list[Event] = [Submitted(_job(number, procs, machine)) for number, procs in enumerate(widths)]
+    engine.handle(0, first)
+    engine.handle(1, [Submitted(_job(9, 1, machine))])
+    engine.handle(2, [Finished(row) for row in sorted(engine.view().running)[:1]])
+    engine.handle(3, [Withdrawn(int(row)) for row in engine.view().queue[-1:]])
+    engine.handle(4, [HostClosed(0)])
+    engine.handle(5, [HostOpened(0)])
+    at = 60 * _SECOND
+    while engine.view().running:
+        engine.handle(at, [])
+        engine.handle(at + 1, [Finished(row) for row in engine.view().running])
+        at += 60 * _SECOND
+
+
+def _job(number: int, procs: int, machine: Machine) -> Job:
+    chunks = (ChunkRequest(1, procs, number),) if machine.chunked else ()
+    memory = number if machine.counts_memory else 0
+    return Job(number=number, submit=0, procs=procs, estimate=(10 + number) * _SECOND, memory=memory, chunks=chunks)
+
+
+def main(policies: list[str]) -> int:
+    """Warm the policies named on the command line."""
+    try:
+        warm(policies)
+    except QbatchError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+"""What the waiting jobs of a chunked machine ask for, as flat arrays: one entry a *shape*, a shape a row.
+
+Jobs of campaigns ask for the same again and again: a pass looks at each shape once, however long the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from qbatch.model.job import PACK, PLACINGS, Job
+from qbatch.planning.chunks import Request, requested
+from qbatch.planning.kernels.types import Int64Array
+
+FIRST, TYPES, TOTAL, LARGEST, PLACING, EXCLUSIVE, MEMORY, VALID = range(8)
+"""Columns of ``heads``: the first row of ``types`` and how many; processors in all and of the largest part that goes to
+one host; place in ``PLACINGS``; 1 for exclusive; bytes of memory in all; 1 unless the request contradicts itself."""
+
+_COLUMNS = 8
+_FEWEST = 4096
+
+
+class Shapes(NamedTuple):
+    """The arrays, read-only: ``of[row]`` is a place in ``heads`` (for this pass only: they are renumbered now and
+    then), ``types`` the (count, processors, memory) of chunks."""
+
+    of: Int64Array
+    heads: Int64Array
+    types: Int64Array
+
+
+class ShapeBook:
+    """Keeps the shapes as jobs arrive, and forgets those that nobody waits with."""
+
+    def __init__(self) -> None:
+        self._of = np.full(64, -1, np.int64)
+        self._rows = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._heads = np.zeros((64, _COLUMNS), np.int64)
+        self._types = np.zeros((64, 3), np.int64)
+        self._used = 0
+        self._limit = _FEWEST
+
+    @property
+    def arrays(self) -> Shapes:
+        """The arrays as they are now."""
+        count = len(self._numbers)
+        views = self._of[: self._rows], self._heads[:count], self._types[: self._used]
+        for view in views:
+            view.flags.writeable = False
+        return Shapes(*views)
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Note the shapes of jobs that arrived (they carry their rows)."""
+        if not jobs:
+            return
+        self._rows = max(self._rows, jobs[-1].row + 1)
+        if self._rows > len(self._of):
+            more = max(2 * len(self._of), self._rows) - len(self._of)
+            self._of = np.concatenate([self._of, np.full(more, -1, np.int64)])
+        heads: list[tuple[int, ...]] = []
+        types: list[tuple[int, int, int]] = []
+        known = self._numbers
+        found = []
+        for job in jobs:
+            key = (job.chunks, job.procs, job.memory, job.placing, job.is_exclusive)
+            number = known.get(key)
+            if number is None:
+                known[key] = number = len(known)
+                request = requested(job)
+                head = _head(job, request, self._used + len(types))
+                heads.append(head)
+                types.extend(request if head[VALID] else ())
+            found.append(number)
+        self._of[[job.row for job in jobs]] = found
+        if heads:
+            self._heads = _with(self._heads, len(known) - len(heads), np.array(heads, np.int64))
+            self._types = _with(self._types, self._used, np.array(types, np.int64).reshape(-1, 3))
+            self._used += len(types)
+
+    def is_full(self) -> bool:
+        """Tell whether it is time to forget shapes with :meth:`renew`."""
+        return len(self._numbers) > self._limit
+
+    def renew(self, jobs: Iterable[Job]) -> None:
+        """Keep the shapes of these jobs (all who wait) only."""
+        self._clear()
+        self.add(list(jobs))
+        self._limit = max(_FEWEST, 2 * len(self._numbers))
+
+
+def _head(job: Job, request: Request, first: int) -> tuple[int, ...]:
+    total = sum(count * procs for count, procs, _ in request)
+    memory = sum(count * size for count, _, size in request)
+    is_whole = not job.chunks or (total, memory) == (job.procs, job.memory)
+    is_sane = all(n > 0 and procs > 0 <= size for n, procs, size in request) and max(total, memory) < 2**62
+    if job.placing not in PLACINGS or not is_whole or not is_sane:
+        return (0,) * _COLUMNS
+    largest = total if job.placing == PACK else max(procs for _, procs, _ in request)
+    return first, len(request), total, largest, PLACINGS.index(job.placing), int(job.is_exclusive), memory, 1
+
+
+def _with(array: Int64Array, used: int, more: Int64Array) -> Int64Array:
+    """Return an array with rows written behind those in use, a bigger one if it had to grow."""
+    if used + len(more) > len(array):
+        bigger = np.zeros((max(2 * len(array), used + len(more)), array.shape[1]), np.int64)
+        bigger[:used] = array[:used]
+        array = bigger
+    array[used : used + len(more)] = more
+    return array

@@ -1,0 +1,80 @@
+"""Refusals as they go over the socket: a code, one line, the PBS error number and the exit code of ``qbatch``."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.model.errors import QbatchError
+
+CODES: dict[str, tuple[int, int]] = {
+    "unknown-job": (15001, 6),
+    "finished-job": (15139, 6),
+    "unknown-queue": (15018, 6),
+    "unknown-host": (15062, 6),
+    "not-permitted": (15007, 7),
+    "bad-request": (15004, 2),
+    "bad-value": (15014, 2),
+    "unknown-verb": (15006, 2),
+    "unknown-signal": (15013, 2),
+    "bad-state": (15016, 1),
+    "not-rerunnable": (15038, 1),
+    "queue-disabled": (15021, 8),
+    "queue-access": (15022, 8),
+    "queue-limit": (15028, 8),
+    "too-many-jobs": (15046, 8),
+    "resource-limit": (15036, 8),
+    "never-fits": (15044, 8),
+    "bad-dependency": (15107, 8),
+    "unsupported": (15029, 8),
+    "refused-by-fault": (15010, 8),
+    "refused-by-policy": (15039, 8),
+    "busy": (15033, 1),
+    "stopping": (15033, 5),
+    "failed": (15011, 1),
+    "storage": (15010, 74),
+    "storage-full": (15010, 74),
+    "protocol-version": (15031, 9),
+    "too-large": (15031, 2),
+    "timeout": (15033, 124),
+}
+"""Every code with its PBS error number (spec/pbs.md section 1; the PBS commands exit with it modulo 256) and the exit
+code of ``qbatch`` (design.md)."""
+
+
+class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A refusal: ``code`` is stable; ``message`` is one line that names what, why and the way out."""
+
+    code: str
+    message: str
+    pbs: int = 15011
+    exit: int = 1
+    job: str = ""
+
+
+class Refusal(QbatchError):  # noqa: N818 - it is what the daemon says, not a fault
+    """A command is refused; nothing has changed."""
+
+    def __init__(self, code: str, message: str, job: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.job = job
+
+    @property
+    def pbs(self) -> int:
+        """The PBS error number."""
+        return CODES[self.code][0]
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """The exit code of ``qbatch``."""
+        return CODES[self.code][1]
+
+    @property
+    def record(self) -> ErrorRecord:
+        """The refusal as it goes over the socket."""
+        return ErrorRecord(self.code, " ".join(str(self).split()), self.pbs, self.exit_code, self.job)
+
+
+def refusal_of(record: ErrorRecord) -> Refusal:
+    """Return the refusal that a daemon sent; a code that this program does not know counts as a failure."""
+    return Refusal(record.code if record.code in CODES else "failed", record.message, record.job)

@@ -1,0 +1,124 @@
+"""Where things are: the daemon's socket, its state, the configuration, caches.  Both ends ask here, so they agree.
+
+``QBATCH_SOCKET``, ``QBATCH_STATE`` and ``QBATCH_CONFIG`` decide; then the XDG directories.  What must never come in:
+opening a socket or a file; the only thing that is read is who owns a directory under ``/tmp``.  (``pathlib`` is imported
+where it is needed: the short commands ask only for the socket.)
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from qbatch.model.errors import QbatchError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SYSTEM_SOCKET = "/run/qbatch/qbatch.sock"
+"""The socket of the daemon that serves the whole machine."""
+
+
+class UnsafeDirectory(QbatchError):  # noqa: N818 - it says what the directory is
+    """A directory in a place that others write to is not ours alone; nothing is done there (exit code 7)."""
+
+    exit_code = 7
+
+
+def personal_socket_path(environment: Mapping[str, str] | None = None) -> str:
+    """Return where the user's own daemon listens; it need not exist.
+
+    Raises:
+        UnsafeDirectory: the directory under ``/tmp`` exists and others own it or may enter it.
+    """
+    given = os.environ if environment is None else environment
+    if given.get("QBATCH_SOCKET"):
+        return given["QBATCH_SOCKET"]
+    runtime = given.get("XDG_RUNTIME_DIR", "")
+    if runtime.startswith("/"):
+        return f"{runtime}/qbatch/qbatch.sock"
+    directory = f"/tmp/qbatch-{os.getuid()}"
+    check_directory(directory)
+    return f"{directory}/qbatch.sock"
+
+
+def socket_path(environment: Mapping[str, str] | None = None) -> str:
+    """Return the socket that a command should talk to: the user's own, or the machine's if only that one exists.
+
+    Raises:
+        UnsafeDirectory: see ``personal_socket_path``.
+    """
+    given = os.environ if environment is None else environment
+    own = personal_socket_path(given)
+    if given.get("QBATCH_SOCKET") or os.path.exists(own) or not os.path.exists(SYSTEM_SOCKET):
+        return own
+    return SYSTEM_SOCKET
+
+
+def check_directory(directory: str) -> None:
+    """Refuse a directory that exists and that others own, may enter, or put a link in place of.
+
+    Raises:
+        UnsafeDirectory: with the reason.
+    """
+    try:
+        found = os.lstat(directory)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UnsafeDirectory(f"{directory}: {error.strerror}; set QBATCH_SOCKET to a path of your own") from None
+    reason = ""
+    if not stat.S_ISDIR(found.st_mode):
+        reason = "is no directory"
+    elif found.st_uid != os.getuid():
+        reason = f"belongs to user {found.st_uid}"
+    elif found.st_mode & 0o077:
+        reason = f"has mode {stat.S_IMODE(found.st_mode):04o}, others may enter"
+    if reason:
+        raise UnsafeDirectory(f"{directory} {reason}; remove it, chmod it to 0700 or set QBATCH_SOCKET")
+
+
+def make_socket_directory(path: str) -> None:
+    """Make the directory of a socket with mode 0700 if it is not there; under ``/tmp`` it must be ours alone.
+
+    Raises:
+        UnsafeDirectory: see ``check_directory``.
+    """
+    directory = os.path.dirname(path) or "."
+    os.makedirs(os.path.dirname(os.path.abspath(directory)), exist_ok=True)
+    try:
+        os.mkdir(directory, 0o700)
+    except FileExistsError:
+        if directory == f"/tmp/qbatch-{os.getuid()}":
+            check_directory(directory)
+
+
+def _xdg(given: Mapping[str, str], own: str, variable: str, default: str, last: str) -> Path:
+    from pathlib import Path
+
+    if given.get(own):
+        return Path(given[own])
+    base = given.get(variable, "")
+    if base.startswith("/"):
+        return Path(base) / "qbatch" / last
+    return Path(given.get("HOME") or os.path.expanduser("~")) / default / "qbatch" / last
+
+
+def state_directory(environment: Mapping[str, str] | None = None) -> Path:
+    """Return where the store is kept: ``$QBATCH_STATE``, ``$XDG_STATE_HOME/qbatch`` or ``~/.local/state/qbatch``."""
+    return _xdg(
+        os.environ if environment is None else environment, "QBATCH_STATE", "XDG_STATE_HOME", ".local/state", ""
+    )
+
+
+def config_path(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the configuration file: ``$QBATCH_CONFIG``, ``$XDG_CONFIG_HOME/qbatch/qbatch.toml`` or ``~/.config/...``."""
+    given = os.environ if environment is None else environment
+    return _xdg(given, "QBATCH_CONFIG", "XDG_CONFIG_HOME", ".config", "qbatch.toml")
+
+
+def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
+    """Return where caches go: ``$QBATCH_CACHE``, ``$XDG_CACHE_HOME/qbatch`` or ``~/.cache/qbatch``."""
+    return _xdg(os.environ if environment is None else environment, "QBATCH_CACHE", "XDG_CACHE_HOME", ".cache", "")

@@ -1,0 +1,297 @@
+"""What a daemon answers: one struct a kind of answer.  The table, the PBS text and ``--json`` render these.
+
+Instants are microseconds since 1970 on the server's clock (in virtual time: on the clock of its log), None if there is
+none; durations are microseconds, memory is bytes, unless a field is a text as PBS writes it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.wire.errors import ErrorRecord
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What all answers are."""
+
+
+class JobRecord(Record, frozen=True):
+    """One job as ``qstat`` shows it.
+
+    ``state``: one letter (spec/pbs.md section 5: B E F H M Q R S T U W X).  ``resources``: Resource_List.  ``used``:
+    resources_used (cput and walltime as HH:MM:SS, mem and vmem as sizes, cpupercent and ncpus as numbers).  A brief
+    record has id, name, user, queue, state, ``used["cput"]`` and what the alternate table shows (session, hosts
+    ``nodect`` and ncpus, mem and walltime in ``resources``, started).
+    """
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    state: str
+    owner: str = ""
+    group: str = ""
+    substate: int = 10
+    hold: str = "n"
+    priority: int = 0
+    submitted: int | None = None
+    queued: int | None = None
+    eligible: int | None = None
+    modified: int | None = None
+    started: int | None = None
+    ended: int | None = None
+    not_before: int | None = None
+    resources: dict[str, str] = {}
+    used: dict[str, str] = {}
+    percent: int | None = None
+    exec_host: str = ""
+    exec_vnode: str = ""
+    exit_status: int | None = None
+    output: str = ""
+    error: str = ""
+    join: str = "n"
+    keep: str = "n"
+    mail_points: str = "a"
+    mail_users: str = ""
+    is_rerunnable: bool = True
+    checkpoint: str = "u"
+    account: str = ""
+    project: str = ""
+    group_list: str = ""
+    shell: str = ""
+    variables: dict[str, str] = {}
+    submit_arguments: str = ""
+    comment: str = ""
+    run_count: int = 0
+    session: int | None = None
+    directory: str = ""
+    depend: str = ""
+    is_blocking: bool = False
+    umask: int | None = None
+    server: str = ""
+    is_array: bool = False
+    array_id: str = ""
+    array_index: int | None = None
+    array_submitted: str = ""
+    array_remaining: str = ""
+    array_counts: dict[str, int] = {}
+    slot_limit: int | None = None
+    promised: int | None = None
+    estimated_start: int | None = None
+    reason: str = ""
+    attempt: int = 0
+    extra: dict[str, str] = {}
+
+
+class Jobs(Record, frozen=True):
+    """A page of jobs; ``errors`` for identifiers that were asked for and are not there; ``next`` is the identifier to
+    go on after, empty at the end; ``now`` the server's instant."""
+
+    jobs: tuple[JobRecord, ...] = ()
+    errors: tuple[ErrorRecord, ...] = ()
+    next: str = ""
+    now: int = 0
+    server: str = ""
+    has_history: bool = True
+
+
+class Submitted(Record, frozen=True):
+    """The identifier that a submission got; with ``--dry-run``, empty, and what would happen in ``comment``."""
+
+    job: str
+    comment: str = ""
+
+
+class Outcome(Record, frozen=True):
+    """What became of one thing that a command named.  ``exit_status``: of a job that was waited for."""
+
+    name: str
+    error: ErrorRecord | None = None
+    exit_status: int | None = None
+    state: str = ""
+
+
+class Outcomes(Record, frozen=True):
+    """What became of each, in the order in which they were named."""
+
+    outcomes: tuple[Outcome, ...]
+
+
+class QueueRecord(Record, frozen=True):
+    """One queue.  ``kind``: Execution or Route.  ``counts``: jobs by state letter.  Limits None where there is none."""
+
+    name: str
+    kind: str = "Execution"
+    pool: str = ""
+    enabled: bool = True
+    started: bool = True
+    priority: int = 0
+    counts: dict[str, int] = {}
+    total: int = 0
+    max_queued: int | None = None
+    max_running: int | None = None
+    max_running_per_user: int | None = None
+    max_procs: int | None = None
+    max_walltime: int | None = None
+    default_walltime: int | None = None
+    max_memory: int | None = None
+    destinations: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    policy: str = ""
+    comment: str = ""
+
+
+class Queues(Record, frozen=True):
+    """Queues in the order of the configuration."""
+
+    queues: tuple[QueueRecord, ...]
+    errors: tuple[ErrorRecord, ...] = ()
+    now: int = 0
+    server: str = ""
+
+
+class HostRecord(Record, frozen=True):
+    """One host.  ``state``: free, job-busy, job-exclusive, offline (drained) or down.  ``jobs``: who runs there."""
+
+    name: str
+    pool: str
+    state: str
+    cpus: int
+    cpus_used: int = 0
+    memory: int = 0
+    memory_used: int = 0
+    jobs: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    comment: str = ""
+    changed: int | None = None
+
+
+class Hosts(Record, frozen=True):
+    """Hosts in the order of the configuration."""
+
+    hosts: tuple[HostRecord, ...]
+    errors: tuple[ErrorRecord, ...] = ()
+    now: int = 0
+    server: str = ""
+
+
+class ClockRecord(Record, frozen=True):
+    """The server's clock: ``mode`` real, scaled or virtual; ``speed`` (0: as fast as it can); ``now``; what it runs
+    until; ``log``: jobs of the trace that have arrived, and how many it has."""
+
+    mode: str
+    now: int
+    speed: float = 1.0
+    is_paused: bool = False
+    until: str = ""
+    log_arrived: int | None = None
+    log_jobs: int | None = None
+
+
+class ServerRecord(Record, frozen=True):
+    """The server: version, state, counts by state letter, where its files are."""
+
+    name: str
+    version: str
+    state: str = "Active"
+    pid: int = 0
+    policy: str = ""
+    executor: str = ""
+    default_queue: str = ""
+    counts: dict[str, int] = {}
+    total: int = 0
+    clock: ClockRecord | None = None
+    started: int = 0
+    socket: str = ""
+    store: str = ""
+    config: str = ""
+    is_compiled: bool = True
+    operators: tuple[str, ...] = ()
+    managers: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    is_history_kept: bool = True
+    forecast_error: dict[str, float] = {}
+
+
+class Explanation(Record, frozen=True):
+    """Why a job waits: ``code`` and ``text`` with the numbers, who said it, who is ahead, when it should start."""
+
+    job: str
+    state: str
+    code: str
+    text: str
+    said_by: str = ""
+    numbers: dict[str, int] = {}
+    blocked_by: tuple[str, ...] = ()
+    promised: int | None = None
+    estimated_start: int | None = None
+    now: int = 0
+
+
+class ForecastRecord(Record, frozen=True):
+    """When one waiting job is expected to start and end if nothing else is submitted."""
+
+    job: str
+    start: int
+    end: int
+
+
+class Forecasts(Record, frozen=True):
+    """The forecast of every waiting job, by expected start; ``made``: the instant of the state it stands on."""
+
+    made: int
+    jobs: tuple[ForecastRecord, ...]
+    error_mean: float | None = None
+    error_count: int = 0
+    server: str = ""
+
+
+class TrailEntry(Record, frozen=True):
+    """One thing that happened to a job: ``kind`` is L (log), S (scheduler) or A (accounting)."""
+
+    at: int
+    kind: str
+    text: str
+
+
+class Trails(Record, frozen=True):
+    """All that happened to a job, in order."""
+
+    job: str
+    entries: tuple[TrailEntry, ...]
+
+
+class Welcome(Record, frozen=True):
+    """Who is there, and who the daemon takes the asker for."""
+
+    server: str
+    version: str
+    protocol: int
+    user: str
+    role: str
+
+
+class Done(Record, frozen=True):
+    """It is done."""
+
+    text: str = ""
+
+
+class Text(Record, frozen=True):
+    """A text."""
+
+    text: str
+
+
+class EventRecord(Record, frozen=True):
+    """One thing that happened, numbered without gaps: ``kind`` is submitted, queued, held, started, suspended, resumed,
+    ended, deleted, moved, altered, promised, host, queue or clock; the job's record is brief."""
+
+    number: int
+    at: int
+    kind: str
+    job: str = ""
+    record: JobRecord | None = None
+    host: str = ""
+    queue: str = ""
+    text: str = ""

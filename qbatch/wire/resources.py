@@ -1,0 +1,331 @@
+"""What a job asks for, as PBS writes it: ``select``, ``nodes``, ``ncpus``, ``mem``, ``walltime``, ``place``.
+
+Source: spec/pbs.md section 3; OpenPBS pbs_resources(7).  Sizes are binary: ``1gb`` is 2**30 bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+MICROSECONDS = 1_000_000
+_SUFFIXES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
+_MOST_MEMORY = 2**60
+_MOST_COUNT = 10_000_000
+_LONGEST = 100 * 365 * 86_400
+_PLACES = ("free", "pack", "scatter", "vscatter")
+_SHARINGS = ("shared", "excl", "exclhost")
+
+
+class ChunkOf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``count`` equal chunks, each inside one host: processors, bytes of memory, ``slots`` (lines in the node file),
+    ``threads`` (OMP_NUM_THREADS; 0: as many as processors), other resources as written."""
+
+    count: int
+    procs: int
+    memory: int = 0
+    slots: int = 1
+    threads: int = 0
+    other: dict[str, str] = {}
+
+
+class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a job asks for.  ``walltime`` in microseconds, None if not given; ``placing``: free, pack or scatter."""
+
+    chunks: tuple[ChunkOf, ...]
+    walltime: int | None = None
+    placing: str = "free"
+    is_exclusive: bool = False
+
+    @property
+    def procs(self) -> int:
+        """Processors of all chunks."""
+        return sum(chunk.count * chunk.procs for chunk in self.chunks)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory of all chunks."""
+        return sum(chunk.count * chunk.memory for chunk in self.chunks)
+
+    @property
+    def hosts(self) -> int:
+        """Number of chunks (PBS: nodect)."""
+        return sum(chunk.count for chunk in self.chunks)
+
+
+def split_list(text: str) -> list[tuple[str, str | None]]:
+    """Return the parts of ``a=1,b="x,y",c`` as (name, value or None); quotes and backslashes protect commas.
+
+    Raises:
+        ValueError: a quote is not closed, or a name is missing.
+    """
+    parts: list[str] = [""]
+    quote = ""
+    place = 0
+    while place < len(text):
+        letter = text[place]
+        if letter == "\\" and place + 1 < len(text) and quote != "'":
+            parts[-1] += text[place + 1]
+            place += 1
+        elif quote:
+            if letter == quote:
+                quote = ""
+            else:
+                parts[-1] += letter
+        elif letter in "\"'":
+            quote = letter
+        elif letter == ",":
+            parts.append("")
+        else:
+            parts[-1] += letter
+        place += 1
+    if quote:
+        raise ValueError(f"the quote {quote} is not closed in {text!r}")
+    found: list[tuple[str, str | None]] = []
+    for part in parts:
+        name, equals, value = part.partition("=")
+        name = name.strip()
+        if not name:
+            if equals:
+                raise ValueError(f"a name is missing before '=' in {text!r}")
+            continue
+        found.append((name, value if equals else None))
+    return found
+
+
+def parse_resources(text: str) -> dict[str, str]:
+    """Return one ``-l`` argument, ``select=2:ncpus=4,walltime=1:00:00``, as names and values.
+
+    Raises:
+        ValueError: a part is not of the form ``name=value``.
+    """
+    resources: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        name = name.strip()
+        if not name and not equals:
+            continue
+        if not equals:
+            # A bare word such as `-l nodect` asks for nothing.
+            if not re.fullmatch(r"[A-Za-z_]\w*", name):
+                raise ValueError(f"{part.strip()!r} is not of the form name=value")
+            continue
+        if not re.fullmatch(r"[A-Za-z_][\w.-]*", name) or not value.strip():
+            raise ValueError(f"{part.strip()!r} is not of the form name=value")
+        resources[name] = value.strip()
+    return resources
+
+
+def parse_duration(text: str) -> int:
+    """Return microseconds for ``SS``, ``MM:SS``, ``H:M:S``, ``D:H:M:S``, with parts not padded, and ``.5`` at the end.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    found = re.fullmatch(
+        r"\s*(?:([0-9]{1,9}):)?(?:([0-9]{1,9}):)?(?:([0-9]{1,9}):)?([0-9]{1,12})(\.[0-9]{1,6})?\s*", text
+    )
+    if found is None:
+        raise ValueError(f"{text!r} is no time; write seconds, MM:SS or HH:MM:SS")
+    parts = [int(part) for part in found.groups()[:4] if part is not None]
+    seconds = 0
+    for part, unit in zip(reversed(parts), (1, 60, 3600, 86_400), strict=False):
+        seconds += part * unit
+    if seconds > _LONGEST:
+        raise ValueError(f"{text!r} is more than a hundred years")
+    fraction = int((found[5] or ".0")[1:].ljust(6, "0"))
+    return seconds * MICROSECONDS + fraction
+
+
+def format_duration(microseconds: int) -> str:
+    """Return ``HH:MM:SS``, hours as many as there are; parts of a second are dropped."""
+    seconds = max(microseconds, 0) // MICROSECONDS
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def parse_size(text: str) -> int:
+    """Return bytes for ``100mb``, ``512K``, ``1234B``, ``8GiB``, ``2gw`` (words of eight bytes), ``1.5gb``.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]+)?)\s*([kmgtp]?)(i?b|w)?\s*", text.lower())
+    if found is None:
+        raise ValueError(f"{text!r} is no memory size; write for example 512mb or 8gb")
+    size = float(found[1]) if "." in found[1] else int(found[1])
+    size = int(size * _SUFFIXES[found[2]] * (8 if found[3] == "w" else 1))
+    if size > _MOST_MEMORY:
+        raise ValueError(f"{text!r} is more memory than can be counted")
+    return size
+
+
+def format_size(size: int) -> str:
+    """Return bytes with the largest unit that divides them, at least kb: ``8gb``, ``100mb``, ``1kb``."""
+    if size <= 0:
+        return "0kb"
+    kilobytes = -(-size // 1024)
+    for unit in ("kb", "mb", "gb", "tb"):
+        if kilobytes % 1024 or unit == "tb":
+            return f"{kilobytes}{unit}"
+        kilobytes //= 1024
+    return f"{kilobytes}tb"  # pragma: no cover - the loop ends at tb
+
+
+def _count(text: str | None, name: str, least: int = 1) -> int:
+    if text is None or not re.fullmatch(r"\s*[0-9]{1,9}\s*", text) or not least <= int(text) <= _MOST_COUNT:
+        raise ValueError(f"{name}={text or ''} is not a whole number of at least {least}")
+    return int(text)
+
+
+def parse_select(text: str) -> tuple[ChunkOf, ...]:
+    """Return the chunks of ``2:ncpus=4:mem=8gb+1:ncpus=1`` (OpenPBS).
+
+    Raises:
+        ValueError: with the part and the reason.
+    """
+    chunks = []
+    for part in text.split("+"):
+        words = part.strip().split(":")
+        count = 1
+        if words and re.fullmatch(r"[0-9]+", words[0].strip()):
+            count = _count(words.pop(0), "select")
+        values: dict[str, str] = {}
+        for word in words:
+            name, equals, value = word.strip().partition("=")
+            if not equals or not name or not value:
+                raise ValueError(f"select part {part.strip()!r}: {word.strip()!r} is not of the form name=value")
+            values[name] = value
+        if not words and not part.strip():
+            raise ValueError(f"select {text!r} has an empty part")
+        procs = _count(values.pop("ncpus", "1"), "ncpus", 0)
+        slots = values.pop("mpiprocs", None)
+        threads = values.pop("ompthreads", None)
+        memory = parse_size(values.pop("mem")) if "mem" in values else 0
+        chunks.append(
+            ChunkOf(
+                count,
+                max(procs, 1),
+                memory,
+                1 if slots is None else _count(slots, "mpiprocs", 0),
+                0 if threads is None else _count(threads, "ompthreads", 0),
+                values,
+            )
+        )
+    return tuple(chunks)
+
+
+def parse_nodes(text: str) -> tuple[ChunkOf, ...]:
+    """Return the chunks of ``2:ppn=4:gpus=1+1`` (Torque; a host's name or a property counts as one host).
+
+    Raises:
+        ValueError: with the part and the reason.
+    """
+    chunks = []
+    for part in text.split("#")[0].split("+"):
+        words = part.strip().split(":")
+        if not words[0].strip():
+            raise ValueError(f"nodes {text!r} has an empty part")
+        is_count = re.fullmatch(r"[0-9]+", words[0].strip()) is not None
+        count = _count(words[0], "nodes") if is_count else 1
+        other: dict[str, str] = {} if is_count else {"host": words[0].strip()}
+        procs = 1
+        for word in words[1:]:
+            name, equals, value = word.partition("=")
+            if name in ("ppn", "ncpus") or (name == "procs" and equals):
+                procs = _count(value, name)
+            elif name:
+                other[name] = value
+        chunks.append(ChunkOf(count, procs, 0, procs, 0, other))
+    return tuple(chunks)
+
+
+def parse_place(text: str) -> tuple[str, bool]:
+    """Return placing (free, pack, scatter) and whether whole hosts are wanted, of ``scatter:excl:group=host``.
+
+    Raises:
+        ValueError: a word is not known.
+    """
+    placing, is_exclusive = "free", False
+    for word in text.split(":"):
+        name = word.strip().lower()
+        if name in _PLACES:
+            placing = "scatter" if name == "vscatter" else name
+        elif name in _SHARINGS:
+            is_exclusive = name != "shared"
+        elif not name.startswith("group=") and name:
+            raise ValueError(
+                f"place={text}: {word!r} is not known (known: {', '.join(_PLACES + _SHARINGS)}, group=...)"
+            )
+    return placing, is_exclusive
+
+
+def parse_demand(resources: Mapping[str, str]) -> Demand:
+    """Return what the ``-l`` resources of a job ask for; nothing asked is one processor.
+
+    Raises:
+        ValueError: with the resource and the reason.
+    """
+    if "select" in resources and "nodes" in resources:
+        raise ValueError("nodes= and select= do not go together")
+    if "select" in resources:
+        chunks = parse_select(resources["select"])
+    elif "nodes" in resources:
+        chunks = parse_nodes(resources["nodes"])
+    elif "procs" in resources:
+        chunks = (ChunkOf(_count(resources["procs"], "procs"), 1),)
+    else:
+        procs = _count(resources["ncpus"], "ncpus") if "ncpus" in resources else 1
+        chunks = (ChunkOf(1, procs, 0, _slots(resources)),)
+    chunks = _with_memory(chunks, resources)
+    placing, is_exclusive = parse_place(resources.get("place", "free"))
+    walltime = parse_duration(resources["walltime"]) if "walltime" in resources else None
+    return Demand(chunks, walltime, placing, is_exclusive)
+
+
+def _with_memory(chunks: tuple[ChunkOf, ...], resources: Mapping[str, str]) -> tuple[ChunkOf, ...]:
+    """Share ``mem`` (of the whole job) or ``pmem`` (of a processor) among chunks that name no memory themselves."""
+    total = parse_size(resources["mem"]) if "mem" in resources else 0
+    each = parse_size(resources["pmem"]) if "pmem" in resources and not total else 0
+    if not (total or each) or any(chunk.memory for chunk in chunks):
+        return chunks
+    share = -(-total // sum(chunk.count for chunk in chunks))
+    return tuple(msgspec.structs.replace(chunk, memory=share + each * chunk.procs) for chunk in chunks)
+
+
+def _slots(resources: Mapping[str, str]) -> int:
+    return _count(resources["mpiprocs"], "mpiprocs") if "mpiprocs" in resources else 1
+
+
+def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int) -> dict[str, str]:
+    """Return ``Resource_List`` as ``qstat -f`` shows it: what was asked, with ncpus, nodect, select, place and
+    walltime always there, memory in units of at least a kilobyte."""
+    listed = dict(resources)
+    listed["ncpus"] = str(demand.procs)
+    listed["nodect"] = str(demand.hosts)
+    listed.setdefault("place", "free")
+    if demand.memory or "mem" in listed:
+        listed["mem"] = format_size(demand.memory or parse_size(listed["mem"]))
+    slots = sum(chunk.count * chunk.slots for chunk in demand.chunks)
+    if slots != demand.hosts:
+        listed["mpiprocs"] = str(slots)
+    if "select" not in listed:
+        listed["select"] = "+".join(_select_text(demand.chunks))
+    listed["walltime"] = format_duration(walltime)
+    for name in ("vmem", "pmem", "pvmem", "file"):
+        if name in listed:
+            listed[name] = format_size(parse_size(listed[name]))
+    return dict(sorted(listed.items()))
+
+
+def _select_text(chunks: Iterable[ChunkOf]) -> Iterable[str]:
+    for chunk in chunks:
+        words = [str(chunk.count), f"ncpus={chunk.procs}"]
+        if chunk.memory:
+            words.append(f"mem={format_size(chunk.memory)}")
+        if chunk.slots != 1:
+            words.append(f"mpiprocs={chunk.slots}")
+        if chunk.threads:
+            words.append(f"ompthreads={chunk.threads}")
+        yield ":".join(words)

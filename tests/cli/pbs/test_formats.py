@@ -1,0 +1,225 @@
+"""Widths, truncation, and names that mean harm, in every text format."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbatch.cli.pbs.format_alternate import Look, alternate_table, hosts_text, start_text
+from qbatch.cli.pbs.format_attributes import job_attributes, variable_list
+from qbatch.cli.pbs.format_full import full_text, json_document, json_value, separated, wrapped, xml_job
+from qbatch.cli.pbs.format_nodes import host_block, summary_table
+from qbatch.cli.pbs.format_table import PLAIN, TORQUE, WIDE, job_rows, job_table, queue_table, shown_id
+from qbatch.cli.pbs.text import cell, clock, plain, seconds_of, size_in
+from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
+from tests.cli.pbs.harness import NOW, Shell, job
+
+EVIL = [
+    "\x1b]0;owned\x07\x1b[2J",
+    "a\nJob Id: 9.qbatch\n    job_state = F",
+    "a\r\n\tb",
+    "\x9b31mred",
+    "rtl\u202etxt\u2066x\u2069",
+    "zero\u200bwidth\ufeff",
+    "\x7f\x00del",
+    "line\u2028separator\u2029",
+    "</job_state><job_state>F",
+    "x|y\\|z",
+    '"},"evil":{"a":"',
+    "two words",
+    "",
+    " ",
+    "日本語のジョブ",
+    "n" * 1_000_000,
+    "\x1b" * 10_000,
+]
+texts = st.one_of(st.text(max_size=60), st.sampled_from(EVIL[:-2]))
+
+
+def evil_job(text: str) -> JobRecord:
+    return job(
+        1, name=text, user=text, owner=text, queue=text, comment=text, exec_host=text, output=text, account=text,
+        submit_arguments=text, variables={text: text, "A": text}, resources={"ncpus": "1", text or "x": text},
+        depend=text, extra={text or "x": text}, project=text, shell=text, directory=text,
+    )  # fmt: skip
+
+
+def is_safe(text: str) -> bool:
+    return text.replace("\n", "").replace("\t", "").isprintable()
+
+
+@pytest.mark.parametrize("text", EVIL, ids=range(len(EVIL)))
+def test_no_name_reaches_a_terminal_or_fakes_a_line(text: str) -> None:
+    record = evil_job(text)
+    attributes = job_attributes(record)
+    for layout in (PLAIN, WIDE, TORQUE):
+        (row,) = job_rows([record], layout)
+        assert is_safe(row)
+        assert row.count("\n") == 1
+        assert len(row.split()) == 6
+        assert row.split()[4] == "R"
+    for look in (Look(), Look(has_hosts=True, has_comments=True), Look(is_wide=True), Look(has_estimates=True)):
+        assert is_safe(alternate_table([record], "qbatch", NOW, look))
+    for is_wide in (False, True):
+        block = full_text("Job Id: 1.qbatch", attributes, is_wide)
+        assert is_safe(block)
+        assert block.count("\n\n") == 1
+        assert block.count("\nJob Id:") == 0
+        assert block.count("\n    job_state = ") == 1
+    line = separated("Job Id: 1.qbatch", attributes)
+    assert is_safe(line)
+    assert line.count("\n") == 1
+    tree = ElementTree.fromstring(xml_job("1.qbatch", attributes))
+    assert [node.text for node in tree.findall("job_state")] == ["R"]
+    queue = QueueRecord(name=text, comment=text)
+    assert is_safe(queue_table([queue]))
+    host = HostRecord(name=text or "h", pool=text, state="free", cpus=1, comment=text, jobs=(text,), queues=(text,))
+    assert is_safe(
+        host_block(host, "1") + summary_table([host], "qbatch") + summary_table([host], "qbatch", True, True)
+    )
+
+
+@pytest.mark.parametrize("text", EVIL, ids=range(len(EVIL)))
+def test_json_keeps_every_letter_and_shows_none_that_steers(text: str, shell: Shell) -> None:
+    shell.server.jobs = {"1.qbatch": evil_job(text)}
+    result = shell.run("qstat", "-f", "-F", "json", "1")
+    assert result.out.isascii()
+    assert is_safe(result.out)
+    shown = json.loads(result.out)["Jobs"]["1.qbatch"]
+    assert shown["Job_Name"] == (text or "-")
+    assert shown["job_state"] == "R"
+    assert shell.run("qstat", "1").code == 0
+
+
+@given(texts)
+def test_plain_text_is_one_printable_line(text: str) -> None:
+    shown = plain(text)
+    assert shown.isprintable()
+    assert text.isprintable() == (shown == text)
+
+
+@given(texts, st.integers(2, 20))
+def test_a_cell_fits_is_one_word_and_marks_what_is_missing(text: str, width: int) -> None:
+    shown = cell(text, width)
+    assert 1 <= len(shown) <= width
+    assert len(shown.split()) == 1
+    assert (len(text) > width) == (shown.endswith("*") and len(shown) == width and text != shown) or "*" in text
+
+
+@given(texts, texts, texts, st.integers(1, 10**12), st.sampled_from("QRHWBFX"))
+def test_rows_of_the_plain_table_stand_in_their_columns(
+    name: str, user: str, queue: str, sequence: int, state: str
+) -> None:
+    record = job(sequence, state, name=name, user=user, queue=queue)
+    (row,) = job_rows([record], PLAIN)
+    assert len(row) == 17 + 1 + 16 + 1 + 16 + 2 + 8 + 1 + 1 + 1 + 16 + 1
+    assert row[62] == state
+    assert [row[at] for at in (17, 34, 51, 52, 61, 63)] == [" "] * 6
+    assert record.id.startswith(row.split()[0])
+
+
+def test_truncation() -> None:
+    assert cell("sixteen-letters-", 16) == "sixteen-letters-"
+    assert cell("seventeen-letters", 16) == "seventeen-lette*"
+    assert shown_id("123.svr.dom.ain", 17) == "123.svr"
+    assert shown_id("123456789012[1000].qbatch", 17) == "123456789012[1000"
+    assert job_table([]) == ""
+
+
+names = st.text(
+    alphabet=st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=","), min_size=1, max_size=40
+)
+
+
+@given(
+    names,
+    st.lists(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), max_size=120), max_size=8).map(
+        ",".join
+    ),
+)
+def test_wrapping_loses_nothing(name: str, value: str) -> None:
+    text = wrapped(name, value)
+    assert text.replace("\n\t", "") == f"    {name} = {value}"
+    for line in text.split("\n"):
+        # Commas are not counted, as in PBS: a line may be longer by its commas.
+        assert len(line.replace(",", "").expandtabs(8)) <= max(79, len(name) + 8)
+
+
+@given(
+    st.dictionaries(st.from_regex(r"[A-Z_]{1,8}", fullmatch=True), st.text(alphabet="ab,\\= ", max_size=10), max_size=5)
+)
+def test_variable_lists_can_be_split_again(variables: dict[str, str]) -> None:
+    parts: list[str] = [""]
+    place, text = 0, variable_list(variables)
+    while place < len(text):
+        if text[place] == "\\":
+            place += 1
+            parts[-1] += text[place]
+        elif text[place] == ",":
+            parts.append("")
+        else:
+            parts[-1] += text[place]
+        place += 1
+    assert dict(part.split("=", 1) for part in parts if part) == variables
+
+
+@given(
+    st.one_of(st.integers().map(str), st.floats(allow_nan=False, allow_infinity=False).map(str), st.text(max_size=20))
+)
+def test_a_value_is_a_number_only_if_json_reads_one(value: str) -> None:
+    shown = json.loads(json_document("s", "v", 0, {"x": json_value("a", value)}))["x"]
+    if isinstance(shown, str):
+        assert shown == value
+    else:
+        assert shown == json.loads(value)
+    assert isinstance(json.loads(json_document("s", "v", 0, {"x": json_value("Job_Name", "5")}))["x"], str)
+
+
+@pytest.mark.parametrize(
+    "value", ["007", "+1", "0x10", "1.", ".5", "NaN", "Infinity", "1e999", "1_000", "²", "true", "null", ""]
+)
+def test_what_is_no_number_stays_text(value: str) -> None:
+    assert json.loads(json_document("s", "v", 0, {"x": json_value("a", value)}))["x"] == value
+
+
+@given(st.integers(0, 2**60), st.sampled_from(["b", "kb", "mb", "gb", "tb", "kw"]), st.sampled_from(["", "g", "w"]))
+def test_sizes_fit_their_column(number: int, suffix: str, unit: str) -> None:
+    shown = size_in(f"{number % 10**6}{suffix}", unit)
+    assert len(shown) <= 6
+    assert shown[-1] in "bw"
+
+
+def test_sizes_as_pbs_shows_them() -> None:
+    assert [size_in(text) for text in ("8gb", "1024kb", "10240mb", "512b", "x")] == [
+        "8gb",
+        "1024kb",
+        "10gb",
+        "512b",
+        "--",
+    ]
+    assert [size_in("8gb", unit) for unit in ("g", "w")] == ["8gb", "1024mw"]
+    assert size_in("1mb", "g") == "1gb"
+    assert (clock(3661), clock(-5), seconds_of("1:01:01"), seconds_of("x")) == ("01:01:01", "00:00:00", 3661, 0)
+
+
+def test_hosts_are_broken_before_a_plus_and_lose_their_domains() -> None:
+    hosts = "+".join(f"node{number:03d}/0*2" for number in range(20))
+    lines = hosts_text(hosts).splitlines()
+    assert all(line.startswith("   ") and len(line) <= 80 for line in lines)
+    assert "".join(line[3:] for line in lines) == hosts
+    assert hosts_text(hosts, True) == hosts + "\n"
+    assert hosts_text("a.dom.ain/0*2+b/1") == "   a/0*2+b/1\n"
+
+
+@given(st.integers(-(10**17), 10**19), st.booleans())
+def test_no_instant_breaks_the_estimates(instant: int, is_wide: bool) -> None:
+    assert start_text(instant, NOW, is_wide)
+
+
+def test_estimates_in_wide_tables() -> None:
+    assert start_text(NOW + 3_600_000_000, NOW, True) == "Today 15:13"
+    assert start_text(NOW + 172_800_000_000, NOW, True) == "Wed 14:13"

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qbatch.cli.pbs.qsub import quoted
+from qbatch.cli.pbs.submission import read_attributes, read_date
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Outcome, Outcomes
+from qbatch.wire.requests import Spec, Submit, Wait
+from tests.cli.pbs.harness import Shell
+
+
+def words(line: str) -> list[str]:
+    return line.split()
+
+
+def submit(shell: Shell, script: str = "#!/bin/sh\ntrue\n", *arguments: str, **environment: str) -> Spec:
+    (shell.directory / "job.sh").write_text(script)
+    result = shell.run("qsub", *arguments, "job.sh", **environment)
+    assert (result.code, result.err) == (0, "")
+    return last(shell)
+
+
+def last(shell: Shell) -> Spec:
+    request = [each for each in shell.server.requests if isinstance(each, Submit)][-1]
+    return request.spec
+
+
+def refused(shell: Shell, *arguments: str, script: str = "true\n") -> str:
+    shell.stdin = script.encode()
+    result = shell.run("qsub", *arguments)
+    assert result.out == ""
+    assert result.code != 0
+    assert not shell.server.requests
+    assert result.err.startswith("qsub: ")
+    return result.err.splitlines()[0]
+
+
+def test_only_the_identifier_is_printed(shell: Shell) -> None:
+    (shell.directory / "job.sh").write_text("true\n")
+    assert shell.run("qsub", "job.sh") == (0, "1.qbatch\n", "")
+    assert shell.run("qsub", "-z", "job.sh") == (0, "", "")
+    assert shell.run("qsub", "-J", "1-3", "job.sh") == (0, "3[].qbatch\n", "")
+
+
+def test_a_script_comes_from_a_file_from_stdin_or_is_a_command(shell: Shell) -> None:
+    assert submit(shell).name == "job.sh"
+    assert last(shell).script == "#!/bin/sh\ntrue\n"
+    for operands in ([], ["-"]):
+        shell.stdin = b"echo from stdin\n"
+        assert shell.run("qsub", *operands).code == 0
+        assert (last(shell).name, last(shell).script) == ("STDIN", "echo from stdin\n")
+    assert shell.run("qsub", "-q", "batch", "--", "/bin/sleep", "-5", "a b").code == 0
+    assert (last(shell).script, last(shell).argv, last(shell).name) == (None, ("/bin/sleep", "-5", "a b"), "STDIN")
+
+
+def test_a_script_of_other_bytes_arrives_as_it_is(shell: Shell) -> None:
+    content = b"#!/bin/sh\n# \xe9\xff\x00\n#PBS -N x\nprintf '\\001'\n"
+    (shell.directory / "job.sh").write_bytes(content)
+    assert shell.run("qsub", "job.sh").code == 0
+    spec = last(shell)
+    assert (spec.script or "").encode(spec.encoding) == content
+    assert spec.name == "x"
+
+
+def test_the_command_line_goes_over_the_directives_resource_by_resource(shell: Shell) -> None:
+    script = (
+        "#!/bin/sh\n#PBS -N inside\n#PBS -l select=2:ncpus=4,walltime=0:2:0\n#PBS -q a -p 5\n#PBS -v A=1,B=2\ntrue\n"
+    )
+    spec = submit(shell, script, "-N", "outside", "-l", "walltime=60", "-v", "B=3")
+    assert (spec.name, spec.queue, spec.priority) == ("outside", "a", 5)
+    assert spec.resources == {"select": "2:ncpus=4", "walltime": "60"}
+    assert (spec.variables["A"], spec.variables["B"]) == ("1", "3")
+    assert submit(shell, script, "-l", "nodes=1:ppn=2").resources == {"nodes": "1:ppn=2", "walltime": "0:2:0"}
+
+
+def test_psij_batchspawner_and_saga_scripts(shell: Shell) -> None:
+    spec = submit(shell, '\n#!/bin/bash\n#PBS -N="test_1"\n#PBS \n#PBS -v "A=1","B=x,y"\n#PBS -V \n#PBS -e /dev/null\n')
+    assert spec.name == "test_1"
+    assert spec.error == "/dev/null"
+    assert spec.variables["A"] == "1"
+
+
+def test_the_prefix_of_directives(shell: Shell) -> None:
+    script = "#!/bin/sh\n#SGE -N sge\n#PBS -N pbs\ntrue\n"
+    assert submit(shell, script, "-C", "#SGE").name == "sge"
+    assert submit(shell, script, PBS_DPREFIX="#SGE").name == "sge"
+    assert submit(shell, script, "-C", "").name == "job.sh"
+    assert submit(shell, script, "-C", "#PBS", PBS_DPREFIX="#SGE").name == "pbs"
+
+
+def test_variables_of_the_submission(shell: Shell) -> None:
+    shell.environment.update(LANG="C", SHELL="/bin/sh", SECRET="no", LIST="a,b")
+    spec = submit(shell, "true\n", "-v", "LIST,X='1,2',MISSING,E=", PWD=str(shell.directory))
+    assert spec.variables == {
+        "PBS_O_HOME": "/home/alice", "PBS_O_LANG": "C", "PBS_O_LOGNAME": "alice", "PBS_O_PATH": "/bin",
+        "PBS_O_SHELL": "/bin/sh", "PBS_O_HOST": os.uname().nodename, "PBS_O_WORKDIR": str(shell.directory),
+        "PBS_O_SYSTEM": "Linux", "LIST": "a,b", "X": "1,2", "E": "",
+    }  # fmt: skip
+    whole = submit(shell, "true\n", "-V", "-v", "SECRET=yes", PBS_O_WORKDIR="/of/the/outer/job", BAD="\udc80").variables
+    assert whole["SECRET"] == "yes"
+    assert whole["PBS_O_WORKDIR"] == str(shell.directory)
+    assert "BAD" not in whole
+
+
+@pytest.mark.parametrize(
+    ("given_", "path"),
+    [
+        ("out.txt", "{}/out.txt"), ("logs/", "{}/logs/"), ("./a", "{}/a"), ("/dev/null", "/dev/null"),
+        ("host:/x/y", "/x/y"), ("localhost:rel", "{}/rel"), ("o.^array_index^", "{}/o.^array_index^"),
+        ("/x/$PBS_JOBID.o", "/x/$PBS_JOBID.o"), ("${PBS_JOBID}.o", "{}/${PBS_JOBID}.o"), ("~/o", "/home/alice/o"),
+        ("$HOME/o", "/home/alice/o"), ("$PBS_O_WORKDIR/o", "{}/o"), (".", "{}/."),
+    ],
+)  # fmt: skip
+def test_paths_are_absolute_and_otherwise_left_alone(given_: str, path: str, shell: Shell) -> None:
+    spec = submit(shell, "true\n", "-o", given_, "-e", given_)
+    expected = path.replace("{}", str(shell.directory), 1) if path.startswith("{}") else path
+    assert (spec.output, spec.error) == (expected, expected)
+
+
+def test_every_option_reaches_its_field(shell: Shell) -> None:
+    spec = submit(
+        shell, "true\n",
+        *words("-A acct -c c=5 -h -j oe -k oe -m abe -M a@b,c@d -N n -p -7 -P proj -q fast@srv -r n -S /bin/zsh"),
+        *words("-W depend=afterok:1:2,afterany:3[],group_list=g,umask=027,block=false,sandbox=PRIVATE"),
+        *words("-a 203001021530.10"),
+    )  # fmt: skip
+    assert spec == Spec(
+        name="n", script="true\n", queue="fast", account="acct", checkpoint="c=5", hold="u", join="oe", keep="oe",
+        mail_points="abe", mail_users="a@b,c@d", priority=-7, project="proj", is_rerunnable=False, shell="/bin/zsh",
+        depend="afterok:1:2,afterany:3[]", group_list="g", umask=0o27, extra={"sandbox": "PRIVATE"},
+        not_before=int(time.mktime((2030, 1, 2, 15, 30, 10, 0, 0, -1))) * 1_000_000,
+        variables=spec.variables, directory=str(shell.directory), host=os.uname().nodename,
+        submit_arguments=spec.submit_arguments,
+    )  # fmt: skip
+    assert spec.submit_arguments.startswith("-A acct -c c=5 -h -j oe")
+
+
+def test_arrays_of_both_dialects(shell: Shell) -> None:
+    spec = submit(shell, "#PBS -J 1-9:2%3\ntrue\n")
+    assert (spec.array, spec.is_torque) == ("1-9:2%3", False)
+    spec = submit(shell, "#PBS -t 1-4\ntrue\n")  # ipyparallel
+    assert (spec.array, spec.is_torque) == ("1-4", True)
+    assert submit(shell, "true\n", QBATCH_DIALECT="torque").is_torque
+
+
+def test_torques_options_are_taken(shell: Shell) -> None:
+    torque = words("-b 5 -d /work -D / -E -f -F a -K 5 -L tasks=1 -n -T x -u bob -w /w -x -X -G")
+    spec = submit(shell, "true\n", *torque)
+    assert spec.resources == {"place": "excl"}
+    assert spec.extra == {"init_dir": "/work", "script_arguments": "a", "user_list": "bob"}
+
+
+def test_our_own_directives_make_emulated_jobs(shell: Shell) -> None:
+    spec = submit(shell, "#!/bin/sh\n#QBATCH runtime=90.5 exit=3\n#QBATCH\ntrue\n#QBATCH exit=4\n", "-C", "#SGE")
+    assert (spec.runtime, spec.fate) == (90_500_000, 3)
+    assert submit(shell, "#QBATCH runtime=1:00:00\n").runtime == 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-l", "walltime=soon"], "qsub: illegal -l value: 'soon' is no time; write seconds, MM:SS or HH:MM:SS"),
+        (["-l", "nodes=1", "-l", "select=1"], "qsub: illegal -l value: nodes= and select= do not go together"),
+        (["-l", "mem=lots"], "qsub: illegal -l value"),
+        (["-N", "a b"], "qsub: illegal -N value"), (["-N", "a/b"], "qsub: illegal -N value"),
+        (["-N", ""], "qsub: illegal -N value"), (["-N", "x" * 231], "qsub: illegal -N value"),
+        (["-N", "\x1b[2J"], "qsub: illegal -N value"),
+        (["-p", "1024"], "qsub: illegal -p value"), (["-p", "x"], "qsub: illegal -p value"),
+        (["-j", "x"], "qsub: illegal -j value"), (["-r", "maybe"], "qsub: illegal -r value"),
+        (["-m", "na"], "qsub: illegal -m value"), (["-k", "z"], "qsub: illegal -k value"),
+        (["-J", "3-1"], "qsub: illegal -J value"), (["-t", "x"], "qsub: illegal -t value"),
+        (["-a", "99999999"], "qsub: illegal -a value"), (["-c", "q"], "qsub: illegal -c value"),
+        (["-v", "A='x"], "qsub: illegal -v value"), (["-W", "depnd=1"], "qsub: illegal -W value: 'depnd' is not known"),
+        (["-W", "depend=afterwards:1"], "qsub: illegal -W value"), (["-W", "depend=afterok:x"], "qsub: illegal -W value"),
+        (["-W", "umask=9"], "qsub: illegal -W value"), (["-Y"], "qsub: invalid option -- 'Y'"),
+        (["-q"], "qsub: option requires an argument -- 'q'"), (["a", "b"], "qsub: too many operands: a b"),
+        (["absent.sh"], "qsub: script file absent.sh: No such file or directory"),
+        (["."], "qsub: script file .: Is a directory"),
+        (["-I"], "qsub: interactive jobs are not supported yet; leave -I out and give a script"),
+        (["--"], "qsub: no command after --"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_before_it_is_sent(arguments: list[str], line: str, shell: Shell) -> None:
+    said = refused(shell, *arguments)
+    assert said.startswith(line)
+    if "illegal" in line:
+        shell.stdin = b"true\n"
+        assert shell.run("qsub", *arguments) == (2, "", said + "\n")
+
+
+@pytest.mark.parametrize(
+    "script", ["#PBS -Y\n", "#PBS foo\n", "#PBS -N 'x\n", "#PBS -q\n", "#QBATCH runtime=x\n", "#QBATCH wibble=1\n"]
+)
+def test_a_wrong_directive_is_named(script: str, shell: Shell) -> None:
+    line = refused(shell, script=script)
+    assert "directive error: " in line or "illegal #QBATCH" in line
+
+
+def test_what_the_daemon_refuses(shell: Shell) -> None:
+    for said in ("no queue 'nope'; known are batch", "Unknown queue nope"):
+
+        def refuse(_: object, said: str = said) -> Submit:
+            raise Refusal("unknown-queue", said)
+
+        shell.server.overrides["Submit"] = refuse
+        shown = said if said.startswith("Unknown") else f"Unknown queue ({said})"
+        assert shell.run("qsub", "-q", "nope", "--", "true") == (170, "", f"qsub: {shown}\n")
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 0), (7, 7), (271, 15), (None, 3), (-29, 227), (512, 1)])
+def test_block_waits_and_exits_like_the_job(status: int | None, code: int, shell: Shell) -> None:
+    shell.server.overrides["Wait"] = lambda request: Outcomes(
+        outcomes=(Outcome(name=request.jobs[0], exit_status=status),)
+    )
+    assert shell.run("qsub", "-W", "block=true", "--", "true") == (code, "1.qbatch\n", "")
+    assert shell.sent() == Wait(jobs=("1.qbatch",), id=2)
+
+
+def test_parts_of_w_without_a_sign_belong_to_the_part_before() -> None:
+    assert read_attributes('depend="afterok:1,afterany:2:3",block=true,stagein=a@h:b,c@h:d') == {
+        "depend": "afterok:1,afterany:2:3", "block": "true", "stagein": "a@h:b,c@h:d",
+    }  # fmt: skip
+    assert read_attributes("depend=on:2")["depend"] == "on:2"
+
+
+def test_dates_that_are_past_are_of_the_next_day_month_or_year() -> None:
+    now = time.mktime((2026, 11, 20, 12, 0, 0, 0, 0, -1))
+
+    def local(*parts: int) -> int:
+        return int(time.mktime((*parts, 0, 0, -1))) * 1_000_000  # type: ignore[arg-type]
+
+    assert read_date("a", "1300", now) == local(2026, 11, 20, 13, 0, 0)
+    assert read_date("a", "1100", now) == local(2026, 11, 21, 11, 0, 0)
+    assert read_date("a", "191100", now) == local(2026, 12, 19, 11, 0, 0)
+    assert read_date("a", "01021100", now) == local(2027, 1, 2, 11, 0, 0)
+    assert read_date("a", "2601021100.30", now) == local(2026, 1, 2, 11, 0, 30)
+    assert read_date("a", "199912312359", now) == local(1999, 12, 31, 23, 59, 0)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(words("-l -v -W -N -o -e -j -J -t -a -p -m -k -C -S -z -V -h -r select=1:ncpus=2 A=1 1-3")),
+            st.text(max_size=15),
+        ),
+        max_size=6,
+    ),
+    st.text(max_size=100),
+)
+def test_no_command_line_and_no_script_break_it(shell: Shell, arguments: list[str], script: str) -> None:
+    shell.stdin = f"#PBS {script}".encode()
+    result = shell.run("qsub", *[each.replace("\0", "") for each in arguments])
+    assert result.code == 0 or (result.err.startswith("qsub: ") and result.out == "")
+
+
+def test_words_are_quoted_as_for_a_shell() -> None:
+    assert quoted(["-N", "a b", "it's", "", "x,y=1"]) == "-N 'a b' 'it'\"'\"'s' '' x,y=1"

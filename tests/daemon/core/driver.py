@@ -1,0 +1,119 @@
+"""A daemon without a daemon: a core, a journal in memory and a clock that the test moves."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.daemon import entry
+from qbatch.daemon.config import parse_config
+from qbatch.daemon.core import image, passes, reports
+from qbatch.daemon.core.invariants import breaches
+from qbatch.daemon.core.state import Actor, Core, Effect, Ending
+from qbatch.daemon.executors.attempt import Report
+from qbatch.daemon.handlers import verbs
+from qbatch.daemon.handlers.authority import permit
+from qbatch.daemon.settings import Settings
+from qbatch.policies.registry import load_policy
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import JobRecord
+from qbatch.wire.requests import Request, Spec, Submit
+
+SECOND = 1_000_000
+ALICE = Actor(1001, "alice", "users", "user")
+BOB = Actor(1002, "bob", "users", "user")
+ROOT = Actor(0, "root", "root", "manager")
+_encode = msgspec.json.Encoder().encode
+
+EMULATED = """
+executor = "emulated"
+[[pool]]
+hosts = "n[1-4]"
+cpus = 4
+[[queue]]
+name = "batch"
+default_walltime = "10:00"
+[[queue]]
+name = "narrow"
+max_running = 2
+max_running_per_user = 1
+"""
+
+
+class Bench:
+    """One core under test."""
+
+    def __init__(self, config: str = EMULATED, settings: Settings | None = None) -> None:
+        self.settings = settings or parse_config(config, "the test")
+        self.core = Core(self.settings, load_policy)
+        self.journal: list[bytes] = []
+        self.effects: list[Effect] = []
+        self.ended: dict[str, JobRecord] = {}
+        self.now = 0
+
+    def do(self, actor: Actor, request: Request) -> object:
+        """Send a request, as the service does."""
+        permit(actor, request)
+        before = self.core.now
+        self.core.now = max(self.core.now, self.now)
+        try:
+            result = verbs.MUTATORS[type(request)](self.core, actor, request)
+        except Refusal:
+            self.core.now = before
+            raise
+        self.journal.append(entry.command(self.core.now, actor, _encode(request)))
+        self._collect()
+        return result
+
+    def submit(self, script: str = "sleep 10\n", actor: Actor = ALICE, **fields: object) -> str:
+        """Submit a job and return its identifier."""
+        result = self.do(actor, Submit(spec=Spec(script=script, **fields)))  # type: ignore[arg-type]
+        return result.job  # type: ignore[attr-defined, no-any-return]
+
+    def report(self, said: Report) -> None:
+        """Report something as an executor does."""
+        self.journal.append(entry.report(self.core.now, said))
+        reports.reported(self.core, said)
+        self._collect()
+
+    def make_pass(self) -> None:
+        """Make the pass that follows a commit."""
+        self._advance(max(self.core.now, self.now))
+
+    def _advance(self, at: int) -> None:
+        passes.advance(self.core, at)
+        self.journal.append(entry.one_pass(self.core.now))
+        self._collect()
+
+    def wait(self, seconds: float) -> None:
+        """Let time go on, instant by instant."""
+        goal = self.now + round(seconds * SECOND)
+        while self.core.is_dirty:
+            self.make_pass()
+        while (due := passes.next_due(self.core)) is not None and due <= goal:
+            self._advance(max(self.core.now, due))
+            while self.core.is_dirty:
+                self._advance(self.core.now)
+        self.now = goal
+
+    def _collect(self) -> None:
+        for effect in self.core.take_effects():
+            self.effects.append(effect)
+            if isinstance(effect, Ending):
+                self.ended[effect.record.id] = effect.record
+
+    def state(self, job: str) -> str:
+        """Return the state letter of a job, F or X once it has ended."""
+        found = self.core.find(self.core.key_of(job))
+        return found.letter if found is not None else self.ended[job].state
+
+    def check(self) -> None:
+        """Check the invariants."""
+        assert breaches(self.core) == []
+
+    def replayed(self, journal: list[bytes], snapshot: bytes | None = None) -> Core:
+        """Return a core made from a snapshot and a journal, as after a crash."""
+        core = image.load(snapshot, self.settings, load_policy) if snapshot else Core(self.settings, load_policy)
+        for data in journal:
+            entry.apply(core, data)
+        core.take_effects()
+        return core

@@ -1,0 +1,1 @@
+"""Tests of what runs jobs: everything is run for real."""

@@ -1,0 +1,202 @@
+"""What a script finds when it runs, and what its end is called."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from qbatch.daemon.executors.attempt import Started
+from qbatch.daemon.executors.process import ProcessExecutor
+
+from .world import World, until
+
+PYTHON = f"#!{sys.executable} -ISu\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 265), ("kill -15 $$", 271)]
+)
+def test_exit_codes_and_signals(world: World, code: str, status: int) -> None:
+    end = world.run(f"echo said\necho complained >&2\n{code}\n")
+    assert (end.status, end.why) == (status, "")
+    assert (world.text("1.1.o"), world.text("1.1.e")) == ("said\n", "complained\n")
+    start = world.reports[0]
+    assert isinstance(start, Started)
+    assert start.at <= end.at
+
+
+def test_first_line_names_the_interpreter_else_the_shell_runs_the_file(world: World) -> None:
+    assert world.run(PYTHON + "import sys; print(sys.argv, 6 * 7)", "1.1").status == 0
+    assert world.text("1.1.o") == f"[{str(world.root / '1.1/script')!r}] 42\n"
+    assert world.run("print(6 * 7)", "2.1", shell=sys.executable).status == 0
+    assert world.text("2.1.o") == "42\n"
+    assert world.run("\n#!/bin/false\necho $0 $1", "3.1").status == 0  # saga: an empty line before it
+    assert world.text("3.1.o") == f"{world.root / '3.1/script'}\n"
+
+
+def test_plain_command_without_a_shell(world: World) -> None:
+    assert world.run(None, argv=("printf", "%s|", "a b", "$HOME", "*")).status == 0
+    assert world.text("1.1.o") == "a b|$HOME|*|"
+
+
+@pytest.mark.parametrize(
+    ("script", "changes", "word"),
+    [
+        ("#!/no/such/interpreter\n", {}, "/no/such/interpreter"),
+        ("#!/bin/sh\r\n", {}, "\\r"),
+        (None, {"argv": ("no-such-command",)}, "no-such-command"),
+        (None, {"argv": ()}, "empty command"),
+        ("exit 0", {"shell": "/no/such/shell"}, "/no/such/shell"),
+    ],
+)
+def test_what_cannot_be_executed_is_not_started_and_says_why(
+    world: World, script: str | None, changes: dict[str, object], word: str
+) -> None:
+    end = world.run(script, **changes)
+    assert end.status == -1
+    assert word in end.why
+    assert world.text("1.1.o") == ""
+    assert word in world.text("1.1.e")
+    assert world.started("1.1") is None
+
+
+def test_environment_is_exactly_what_was_given_and_the_run_directory(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NOTIFY_SOCKET", "LISTEN_FDS", "LD_PRELOAD_NOT", "PYTHONPATH", "SECRET"):
+        monkeypatch.setenv(name, "daemon")
+    given = {"A": "1", "EMPTY": "", "WORDS": 'two "words"\nand a line ä', "PATH": "/usr/bin:/bin"}
+    script = PYTHON + "import os, json; print(json.dumps({k.decode(): v.decode() for k, v in os.environb.items()}))"
+    assert world.run(script, environment=given).status == 0
+    found = json.loads(world.text("1.1.o"))
+    token = found.pop("QBATCH_ATTEMPT")
+    assert len(token) == 32
+    found.pop("LC_CTYPE", None)  # Python's own doing
+    run = str(world.root / "1.1")
+    assert found == {**given, "PBS_NODEFILE": f"{run}/nodes", "PBS_JOBDIR": str(world.base), "TMPDIR": f"{run}/tmp"}
+    assert (world.root / "1.1" / "nodes").read_text(encoding="utf-8") == "alpha\nalpha\nbeta\n"
+
+
+def test_variables_of_the_run_directory_do_not_replace_what_was_given(world: World) -> None:
+    world.run(
+        "echo $TMPDIR $PBS_JOBDIR $PBS_NODEFILE", environment={"TMPDIR": "/a", "PBS_JOBDIR": "/b", "PBS_NODEFILE": "/c"}
+    )
+    assert world.text("1.1.o") == "/a /b /c\n"
+
+
+def test_only_three_descriptors_a_session_of_its_own_and_default_signals(world: World) -> None:
+    script = PYTHON + (
+        "import os\n"
+        "print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1], os.readlink('/proc/self/fd/0'),"
+        " os.getsid(0) == os.getpid() == os.getpgid(0), oct(os.umask(0)), os.getcwd())\n"
+    )
+    leaked = os.open("/dev/null", os.O_RDONLY)
+    os.set_inheritable(leaked, True)
+    world.run(script, umask=0o027)
+    os.close(leaked)
+    assert world.text("1.1.o") == f"[0, 1, 2] /dev/null True 0o27 {world.base}\n"
+    assert (world.base / "1.1.o").stat().st_mode & 0o777 == 0o640
+    world.run("exec grep -E 'Sig(Blk|Ign)' /proc/self/status", "2.1")
+    own_to_glibc = 0b11 << 31  # 32 and 33: no program can reset them
+    assert [int(line.split()[1], 16) & ~own_to_glibc for line in world.text("2.1.o").splitlines()] == [0, 0]
+
+
+def test_without_its_directory_a_job_runs_in_the_root_and_is_told(world: World) -> None:
+    assert world.run("pwd; echo $PBS_JOBDIR", directory="/no/such/place").status == 0
+    assert world.text("1.1.o") == "/\n/\n"
+    assert "/no/such/place" in world.text("1.1.e")
+
+
+def test_temporary_directory_is_private_and_gone_afterwards_however_deep(world: World) -> None:
+    script = PYTHON + (
+        "import os\n"
+        "os.chdir(os.environ['TMPDIR']); print(oct(os.stat('.').st_mode & 0o777))\n"
+        "open('file', 'w').close(); os.symlink('/etc', 'link'); os.mkdir('closed', 0)\n"
+        "for _ in range(3000): os.mkdir('deep'); os.chdir('deep')\n"
+    )
+    assert world.run(script).status == 0
+    assert world.text("1.1.o") == "0o700\n"
+    assert not (world.root / "1.1" / "tmp").exists()
+    assert Path("/etc/passwd").exists()
+
+
+def test_used_resources_are_measured(world: World) -> None:
+    burn = "import time\nlarge = bytearray(60_000_000)\nwhile time.process_time() < 0.3: pass\n"
+    used = world.run(
+        PYTHON + burn + "import os\nif os.fork() == 0:\n    while time.process_time() < 0.2: pass\nelse: os.wait()\n"
+    ).used
+    assert 0.4 <= used["cput"] < 20
+    assert used["mem"] >= 60_000_000
+    assert used["walltime"] >= 0.3
+
+
+def test_other_users_and_strange_keys_are_refused(world: World) -> None:
+    end = world.run("echo no", uid=os.getuid() + 1)
+    assert end.status == -1
+    assert str(os.getuid() + 1) in end.why
+    assert not (world.root / "1.1").exists()
+
+    async def go() -> None:
+        async with world.running() as executor:
+            for key in ("", "..", "a", "1/2", "1\n", ".1", "../1", "1\0", "-1", "1" * 200):
+                with pytest.raises(ValueError):
+                    executor.launch(world.attempt(key, "true"))
+                with pytest.raises(ValueError):
+                    executor.stop(key, 1.0)
+                with pytest.raises(ValueError):
+                    executor.forget(key)
+            executor.launch(world.attempt("12-3.1", "exit 4"))
+            assert (await world.end_of("12-3.1")).status == 4
+
+    asyncio.run(go())
+
+
+def test_launching_twice_runs_once_and_forget_waits_for_the_end(world: World) -> None:
+    async def go(executor: ProcessExecutor | None = None) -> None:
+        attempt = world.attempt("1.1", "echo once >> ran; until test -e go; do sleep 0.05; done")
+        async with world.running() as executor:
+            executor.launch(attempt)
+            executor.launch(attempt)
+            await world.start_of("1.1")
+            executor.launch(attempt)
+            with pytest.raises(ValueError, match="not ended"):
+                executor.forget("1.1")
+            (world.base / "go").touch()
+            await world.end_of("1.1")
+            executor.launch(attempt)  # reported again, not run again
+            await until(lambda: len(world.reports) == 4)
+            executor.forget("1.1")
+            assert not (world.root / "1.1").exists()
+        assert os.listdir(world.root) == ["events"]
+
+    asyncio.run(go())
+    assert world.text("ran") == "once\n"
+
+
+def test_job_can_be_followed_while_it_runs(world: World) -> None:
+    async def go() -> None:
+        async with world.running() as executor:
+            executor.launch(world.attempt("1.1", "echo early; until test -e go; do sleep 0.05; done; echo late"))
+            await until(lambda: (world.base / "1.1.o").exists() and world.text("1.1.o") == "early\n")
+            (world.base / "go").touch()
+            await world.end_of("1.1")
+
+    asyncio.run(go())
+    assert world.text("1.1.o") == "early\nlate\n"
+
+
+def test_signal_numbers_are_checked(world: World) -> None:
+    async def go() -> None:
+        async with world.running() as executor:
+            executor.signal("1.1", signal.SIGTERM)  # unknown attempt: nothing happens
+            for number in (0, -1, 65):
+                with pytest.raises(ValueError):
+                    executor.signal("1.1", number)
+
+    asyncio.run(go())

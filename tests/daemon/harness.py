@@ -1,0 +1,129 @@
+"""A daemon of one's own for a test: private directories, real sockets, kill -9 on demand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+from qbatch.client import Session
+from qbatch.wire.records import JobRecord, Jobs, ServerRecord, Submitted
+from qbatch.wire.requests import JobStatus, ServerStatus, Spec, Submit
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Daemon:
+    """One daemon in a directory; starts again in the same one after ``kill``."""
+
+    def __init__(self, directory: Path, *arguments: str, config: str | None = None) -> None:
+        self.directory = directory
+        self.socket = str(directory / "s")
+        self.state = directory / "state"
+        self.arguments = list(arguments)
+        self.process: subprocess.Popen[bytes] | None = None
+        if config is not None:
+            (directory / "qbatch.toml").write_text(config, encoding="utf-8")
+            self.arguments += ["--config", str(directory / "qbatch.toml")]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables under which commands talk to this daemon."""
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("PBS_", "QBATCH_"))},
+            "QBATCH_SOCKET": self.socket,
+            "QBATCH_STATE": str(self.state),
+            "QBATCH_CONFIG": str(self.directory / "none.toml"),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def start(self, *more: str, wait: bool = True, wrap: tuple[str, ...] = ()) -> Daemon:
+        """Start it and wait until it answers."""
+        command = [*wrap, sys.executable, "-m", "qbatch", "up", "--foreground", "--state", str(self.state)]
+        command += ["--socket", self.socket, *self.arguments, *more]
+        with open(self.directory / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, cwd=self.directory
+            )
+        if wait:
+            self.wait_until_up()
+        return self
+
+    def wait_until_up(self, seconds: float = 60.0) -> None:
+        """Wait for the first answer."""
+        assert self.process is not None
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the daemon ended with {self.process.returncode}:\n{self.log()}")
+            try:
+                with Session(self.socket, patience=0.0) as session:
+                    session.ask(ServerStatus(), ServerRecord)
+                return
+            except Exception:
+                time.sleep(0.01)
+        raise AssertionError(f"the daemon does not answer:\n{self.log()}")
+
+    def log(self) -> str:
+        """What it has said."""
+        return (self.directory / "log").read_text(encoding="utf-8", errors="replace")
+
+    def kill(self, number: int = signal.SIGKILL) -> int:
+        """Send a signal and wait for the end; return the exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        self.process = None
+        return code
+
+    def session(self) -> Session:
+        """Return a session with it, to be used as a context manager."""
+        return Session(self.socket)
+
+    def submit(self, script: str = "true\n", **fields: object) -> str:
+        """Submit a script and return its identifier."""
+        fields.setdefault("directory", str(self.directory))
+        with self.session() as session:
+            return session.ask(Submit(spec=Spec(script=script, **fields)), Submitted).job  # type: ignore[arg-type]
+
+    def jobs(self, *names: str, finished: str = "also") -> dict[str, JobRecord]:
+        """Return jobs by identifier."""
+        with self.session() as session:
+            found = session.ask(JobStatus(jobs=names, finished=finished, limit=1000), Jobs)
+        return {job.id: job for job in found.jobs}
+
+    def until(self, name: str, states: str, seconds: float = 60.0) -> JobRecord:
+        """Wait until a job is in one of the states."""
+        deadline = time.monotonic() + seconds
+        while True:
+            job = self.jobs(name)[name]
+            if job.state in states:
+                return job
+            assert time.monotonic() < deadline, f"job {name} stays in state {job.state}: {job.comment}\n{self.log()}"
+            time.sleep(0.02)
+
+    def run(
+        self, *command: str, stdin: str = "", code: int | None = 0, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command that talks to this daemon."""
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, env={**self.environment, **variables},
+            cwd=self.directory, timeout=120, check=False,
+        )  # fmt: skip
+        if code is not None:
+            assert done.returncode == code, (command, done.returncode, done.stdout, done.stderr, self.log()[-3000:])
+        return done
+
+    def __enter__(self) -> Daemon:
+        return self if self.process is not None else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill(signal.SIGTERM)

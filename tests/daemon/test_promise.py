@@ -1,0 +1,124 @@
+"""The promise: what a policy does in a replay it does in the daemon, at any speed, and after a kill -9."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qbatch.daemon.core import passes
+from qbatch.daemon.core.state import Core, Ending
+from qbatch.daemon.feed import Feed
+from qbatch.daemon.settings import Pool, Queue, Settings
+from qbatch.model.machine import Host, one_host
+from qbatch.model.record import Schedule, Workload
+from qbatch.policies.registry import load_policy
+from qbatch.replay.drivers import run
+from qbatch.replay.prepare import Options, prepare
+from qbatch.wire.records import ClockRecord, JobRecord, Jobs
+from qbatch.wire.requests import JobStatus, Time
+from qbatch.workloads import read_log
+from tests.daemon.harness import ROOT, Daemon
+
+TRACE = ROOT / "traces" / "demo-128.swf"
+JOBS = 2000
+POLICIES = (
+    "fcfs", "easy", "easy:order=sjf", "easy:order=lxf", "hybrid:depth=4", "conservative", "conservative:compress=start",
+    "conservative:compress=none",
+)  # fmt: skip
+
+
+def known(policy: str) -> str:
+    try:
+        load_policy(policy)
+    except Exception as error:
+        pytest.skip(f"{policy}: {error}")
+    return policy
+
+
+def workload() -> Workload:
+    return prepare(read_log(str(TRACE)), one_host(128), Options(first=JOBS))
+
+
+def replayed(policy: str, driver: str = "auto") -> Schedule:
+    return run(workload(), one_host(128), load_policy(policy), driver=driver)
+
+
+def rows(jobs: list[JobRecord]) -> dict[int, tuple[int, int]]:
+    return {int(job.extra["log_number"]): (job.started or 0, job.ended or 0) for job in jobs}
+
+
+def expected(schedule: Schedule) -> dict[int, tuple[int, int]]:
+    return {
+        int(number): (int(start), int(end))
+        for number, start, end in zip(schedule.workload.number, schedule.start, schedule.end, strict=True)
+    }
+
+
+def finished(daemon: Daemon, seconds: float = 120.0) -> list[JobRecord]:
+    """Wait until the whole log has run and return its jobs."""
+    deadline = time.monotonic() + seconds
+    with daemon.session() as session:
+        while True:
+            clock = session.ask(Time(), ClockRecord)
+            left = session.ask(JobStatus(is_brief=True, limit=1), Jobs).jobs
+            if clock.log_arrived == clock.log_jobs and not left:
+                break
+            assert time.monotonic() < deadline, (clock, daemon.log()[-2000:])
+            time.sleep(0.1)
+        return [job for page in session.pages(JobStatus(finished="also")) for job in page.jobs]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_core_takes_the_decisions_of_the_replay(policy: str) -> None:
+    known(policy)
+    work = workload()
+    pool = Pool(name="main", hosts=(Host("machine", 128),), policy=policy, spans=True)
+    core = Core(Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy)
+    feed = Feed(work, 0)
+    feed.attach(core)
+    ended = []
+    while instants := [each for each in (passes.next_due(core), feed.next_arrival()) if each is not None]:
+        at = max(min(instants), core.now)
+        feed.arrive(core, at)
+        passes.advance(core, at)
+        ended += [effect.record for effect in core.take_effects() if isinstance(effect, Ending)]
+    for driver in ("auto", "engine"):
+        assert rows(ended) == expected(replayed(policy, driver))
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "fcfs"])
+def test_the_daemon_in_virtual_time_takes_them_too(policy: str, tmp_path: Path) -> None:
+    arguments = ("--trace", str(TRACE), "--first", str(JOBS), "--policy", policy, "--time", "virtual")
+    with Daemon(tmp_path, *arguments) as daemon:
+        assert rows(finished(daemon)) == expected(replayed(policy))
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative"])
+def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(policy: str, tmp_path: Path) -> None:
+    schedule = replayed(policy)
+    span = (int(schedule.end.max()) - int(schedule.workload.submit[0])) / 1e6
+    arguments = ("--trace", str(TRACE), "--first", str(JOBS), "--policy", policy, "--time", f"x{span / 10:.0f}")
+    draw = random.Random(policy)
+    daemon = Daemon(tmp_path, *arguments).start()
+    for _ in range(4):
+        time.sleep(draw.uniform(0.3, 1.5))
+        daemon.kill()
+        daemon.start()
+    with daemon:
+        jobs = finished(daemon)
+    assert rows(jobs) == expected(schedule)
+    promised = {int(job.extra["log_number"]): job.promised for job in jobs if job.promised is not None}
+    if policy == "conservative":
+        told = {
+            int(number): int(at)
+            for number, at in zip(schedule.workload.number, schedule.promise, strict=True)
+            if at >= 0
+        }
+        assert promised == told
+        late = [job.id for job in jobs if job.promised is not None and (job.started or 0) > job.promised]
+        assert late == []
+    assert np.all(schedule.start >= schedule.workload.submit)

@@ -1,0 +1,147 @@
+"""A live engine serves with plain Python until the compiler is done: nothing compiles, nothing differs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from qbatch.engine.engine import Engine
+from qbatch.planning.kernels import chunks, live, order, plan, profile
+from qbatch.policies import load_policy
+from tests.engine.live import MACHINES, Life, every_policy
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def fingerprint() -> str:
+    """Return a hash of lives under every policy on every kind of machine."""
+    digest = hashlib.sha256()
+    for name in every_policy():
+        for machine in MACHINES.values():
+            life, engine = Life(7, machine), Engine(machine, load_policy(name))
+            for _ in range(40):
+                drawn = life.next(engine)
+                assert drawn is not None
+                life.account(engine, engine.handle(*drawn))
+                for row in engine.view().queue[:2].tolist():
+                    digest.update(engine.explain(row).text.encode())
+            digest.update(engine.dump())
+    return digest.hexdigest()
+
+
+SERVE_UNCOMPILED = """
+import sys
+from qbatch.planning.kernels.live import serve_uncompiled, serve_compiled
+if sys.argv[1] == "before":
+    serve_uncompiled()
+from tests.planning.test_live_kernels import fingerprint
+if sys.argv[1] == "after":
+    serve_uncompiled()
+found = fingerprint()
+compiled = [
+    f"{name}.{key}"
+    for name, module in sys.modules.items() if ".kernels." in name
+    for key, value in vars(module).items() if getattr(value, "signatures", ())
+]
+print(found, compiled)
+serve_compiled()
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_uncompiled_nothing_is_compiled_and_nothing_differs(when: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", SERVE_UNCOMPILED, when], capture_output=True, text=True, env=environment, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [fingerprint(), "[]"]
+    assert list(tmp_path.rglob("*.nbi")) == []
+
+
+def test_the_doors_of_this_process_can_be_switched_in_the_middle_of_a_life() -> None:
+    machine = MACHINES["chunks"]
+    for name in ("easy", "conservative", "hybrid"):
+        dumps = []
+        for switches in (False, True):
+            life, engine = Life(11, machine), Engine(machine, load_policy(name))
+            try:
+                for step in range(60):
+                    if switches and step % 10 == 0:
+                        live.serve_uncompiled() if step % 20 == 0 else live.serve_compiled()
+                    drawn = life.next(engine)
+                    assert drawn is not None
+                    life.account(engine, engine.handle(*drawn))
+            finally:
+                live.serve_compiled()
+            dumps.append(engine.dump())
+        assert dumps[0] == dumps[1]
+    assert live.serves_compiled()
+
+
+def test_a_twin_calls_twins_only() -> None:
+    seen: set[int] = set()
+
+    def look(function: object) -> None:
+        assert not hasattr(function, "py_func"), function
+        if id(function) in seen:
+            return
+        seen.add(id(function))
+        for name in function.__code__.co_names:  # type: ignore[attr-defined]
+            value = function.__globals__.get(name)  # type: ignore[attr-defined]
+            assert not hasattr(value, "py_func"), name
+            if hasattr(value, "__code__"):
+                look(value)
+
+    for kernel in (plan.compress, chunks.backfill, order.ordered, profile.earliest_pair):
+        assert live.uncompiled(kernel) is live.uncompiled(kernel)
+        look(live.uncompiled(kernel))
+    assert live.uncompiled(len) is len
+
+
+COUNT_MISSES = """
+import sys
+from qbatch.engine.engine import Engine
+from qbatch.policies import load_policy
+from tests.engine.live import MACHINES, Life
+for machine in MACHINES.values():
+    for seed in range(4):
+        life, engine = Life(seed, machine), Engine(machine, load_policy("easy"))
+        for _ in range(50):
+            life.account(engine, engine.handle(*life.next(engine)))
+            for row in engine.view().queue.tolist():
+                engine.explain(row)
+        engine = Engine.load(machine, load_policy("easy"), engine.dump())
+        for _ in range(10):
+            life.account(engine, engine.handle(*life.next(engine)))
+print([
+    f"{name}.{key}"
+    for name, module in sys.modules.items() if ".kernels." in name
+    for key, value in vars(module).items()
+    if getattr(value, "signatures", ()) and sum(value.stats.cache_misses.values())
+])
+"""
+
+
+def test_a_child_process_warms_the_cache_and_leaves_a_stamp(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
+        )
+
+    look = ("-c", "from qbatch.planning.kernels.warm import is_warm; print(is_warm(['fcfs']), is_warm(['easy']))")
+    assert run(*look).stdout.split() == ["False", "False"]
+    done = run("-m", "qbatch.planning.kernels.warm", "easy")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run(*look).stdout.split() == ["False", "True"]
+    assert run("-c", COUNT_MISSES).stdout.split() == ["[]"]
+    done = run("-m", "qbatch.planning.kernels.warm", "no-such-policy")
+    assert done.returncode == 2
+    assert "no policy" in done.stderr

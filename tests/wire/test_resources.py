@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbatch.wire.resources import (
+    format_duration,
+    format_size,
+    listed_resources,
+    parse_demand,
+    parse_duration,
+    parse_nodes,
+    parse_place,
+    parse_resources,
+    parse_select,
+    parse_size,
+    split_list,
+)
+
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("60", 60), ("0:2:0", 120), ("0:5:0", 300), ("01:00", 60), ("1:00:00", 3600), ("1:0:0:0", 86400), ("1.5", 1.5)],
+)
+def test_times_as_the_clients_write_them(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds * SECOND
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("100mb", 100 << 20), ("1177MB", 1177 << 20), ("512K", 512 << 10), ("953674K", 953674 << 10), ("14GB", 14 << 30),
+     ("13MB", 13 << 20), ("1000kB", 1000 << 10), ("1234B", 1234), ("8gb", 8 << 30), ("2kw", 2 << 13), ("5", 5)],
+)  # fmt: skip
+def test_sizes_as_the_clients_write_them(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@given(st.integers(0, 10**15))
+def test_a_size_is_shown_with_a_unit_of_at_least_a_kilobyte_and_loses_nothing(size: int) -> None:
+    shown = format_size(size)
+    assert re.fullmatch(r"[0-9]+(kb|mb|gb|tb)", shown)
+    assert 0 <= parse_size(shown) - size < 1024
+
+
+@given(st.integers(0, 10**9))
+def test_a_duration_goes_round(seconds: int) -> None:
+    shown = format_duration(seconds * SECOND)
+    assert re.fullmatch(r"\d{2,}:\d\d:\d\d", shown)
+    assert parse_duration(shown) == seconds * SECOND
+
+
+words = st.one_of(
+    st.text(max_size=30),
+    st.text(alphabet='0123456789:=+,.-"\\\'selctnodppumw kmgtb', max_size=40),
+    st.lists(
+        st.sampled_from(["select=", "2:", "ncpus=", "4", "+", ",", "mem=", "8gb", "nodes=", "ppn=", ":", "place=",
+                         "scatter", "walltime=", "1:00", "²", "0", "-1"]),
+        max_size=12,
+    ).map("".join),
+)  # fmt: skip
+
+
+@given(words)
+def test_no_text_breaks_the_readers(text: str) -> None:
+    for read in (parse_duration, parse_size, parse_select, parse_nodes, parse_place, parse_resources, split_list):
+        with suppress(ValueError):
+            read(text)  # type: ignore[operator]
+    try:
+        resources = parse_resources(text)
+        demand = parse_demand(resources)
+        listed = listed_resources(resources, demand, 3600 * SECOND)
+    except ValueError:
+        return
+    assert int(listed["ncpus"]) == demand.procs >= 1
+    assert int(listed["nodect"]) == demand.hosts >= 1
+    assert listed["walltime"]
+    assert re.fullmatch(r"[0-9]+(kb|mb|gb|tb)", listed.get("mem", "1kb"))
+
+
+def demand(text: str) -> object:
+    return parse_demand(parse_resources(text))
+
+
+def test_chunks_of_both_dialects() -> None:
+    two = demand("select=2:ncpus=4:mpiprocs=2:mem=8gb:ompthreads=2+1:ncpus=1")
+    assert (two.procs, two.hosts, two.memory) == (9, 3, 16 << 30)  # type: ignore[attr-defined]
+    torque = demand("nodes=2:ppn=4:gpus=1+big:ppn=2,walltime=60")
+    assert (torque.procs, torque.hosts, torque.walltime) == (10, 3, 60 * SECOND)  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="do not go together"):
+        demand("nodes=1,select=1")
+
+
+def test_memory_of_the_whole_job_reaches_the_chunks() -> None:
+    assert demand("procs=4,mem=4gb").memory == 4 << 30  # type: ignore[attr-defined]
+    assert demand("select=2:ncpus=1,mem=4gb").memory == 4 << 30  # type: ignore[attr-defined]
+    assert demand("nodes=2:ppn=2,pmem=1gb").memory == 4 << 30  # type: ignore[attr-defined]
+
+
+def test_lists_keep_what_is_quoted() -> None:
+    assert split_list('"A=1","B=2"') == [("A", "1"), ("B", "2")]
+    assert split_list("A,B='x,y',C=a\\,b,D=") == [("A", None), ("B", "x,y"), ("C", "a,b"), ("D", "")]
+    assert split_list("A=x=y") == [("A", "x=y")]
+    for wrong in ('A="x', "=1"):
+        with pytest.raises(ValueError):
+            split_list(wrong)
+
+
+def test_resource_list_always_says_how_many_and_how_long() -> None:
+    asked = parse_resources("nodes=2:ppn=4,mem=1234B")
+    assert listed_resources(asked, parse_demand(asked), 60 * SECOND) == {
+        "mem": "2kb", "mpiprocs": "8", "ncpus": "8", "nodect": "2", "nodes": "2:ppn=4", "place": "free",
+        "select": "2:ncpus=4:mem=1kb:mpiprocs=4", "walltime": "00:01:00",
+    }  # fmt: skip
