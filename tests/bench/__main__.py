@@ -20,6 +20,7 @@ from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.workloads import generate_log, read_log, write_log
+from tests.bench import live
 from tests.bench.plain import plain_easy
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
@@ -139,9 +140,25 @@ def compilation(report: Report, path: str) -> None:
         report.say(f"| first run ever, three policies, compilation included | {time.perf_counter() - begun:.1f} s |")
 
 
+def live_figures(*, is_short: bool) -> None:
+    """Measure the daemon and keep the figures in ``tests/bench/LIVE.md``."""
+    report = Report()
+    report.say(
+        f"# The live daemon of qbatch {__version__}\n\nOn {machine_text()}; `make bench`; client and server share the cores.\n"
+    )
+    report.say("| what | measured |\n|---|---|")
+    live.measure(lambda label, figure: report.say(f"| {label} | {figure} |"), jobs=50_000 if is_short else 1_000_000)
+    if not is_short:
+        (Path(__file__).parent / "LIVE.md").write_text("\n".join(report.lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
-    """Run all benchmarks."""
+    """Run all benchmarks; ``--live`` only those of the daemon, ``--replay`` only the others, ``--short`` small ones."""
     is_short = "--short" in sys.argv
+    if "--replay" not in sys.argv:
+        live_figures(is_short=is_short)
+    if "--live" in sys.argv:
+        return
     report = Report()
     report.say(f"# Benchmarks of qbatch {__version__}\n\nOn {machine_text()}; `make bench`; best of five.\n")
     report.say("## The simulation proper, compiled, one core\n")

@@ -1,0 +1,212 @@
+"""The speed of the live daemon: submissions, acknowledgements, long queues, restarts, short commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from qbatch.wire.frames import encode
+from qbatch.wire.records import JobRecord, Jobs, Outcomes, Submitted, Text
+from qbatch.wire.requests import Delete, JobStatus, Metrics, Spec, Submit
+from tests.daemon.harness import Daemon
+
+CONFIG = 'executor = "emulated"\npolicy = "{policy}"\n[[pool]]\nhosts = "n[01-64]"\ncpus = 16\n'
+Row = Callable[[str, str], None]
+_encode = msgspec.json.Encoder().encode
+_LONG = 10**12
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time of a process so far."""
+    words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_megabytes(pid: int) -> float:
+    """Return the resident memory of a process."""
+    text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(text.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def submission(number: int) -> Submit:
+    """Return one of a thousand different submissions."""
+    resources = {"select": f"1:ncpus={1 + number % 16}", "walltime": str(600 + number % 50 * 60)}
+    return Submit(
+        id=1, spec=Spec(script="true\n", directory="/tmp", resources=resources, runtime=_LONG, name=f"j{number}")
+    )
+
+
+FRAMES = [encode(_encode(submission(number))) for number in range(1000)]
+
+
+async def _client(path: str, jobs: int, depth: int, waits: list[float]) -> None:
+    reader, writer = await asyncio.open_unix_connection(path)
+    sent: list[float] = []
+    done = 0
+    while done < jobs:
+        if len(sent) < jobs and len(sent) - done <= depth // 2:
+            count = min(depth - (len(sent) - done), jobs - len(sent))
+            writer.write(b"".join(FRAMES[(len(sent) + offset) % 1000] for offset in range(count)))
+            sent += [time.perf_counter()] * count
+        size = int.from_bytes(await reader.readexactly(4), "big")
+        body = await reader.readexactly(size)
+        assert b'"result"' in body, body
+        waits.append(time.perf_counter() - sent[done])
+        done += 1
+    writer.close()
+
+
+def flood(path: str, jobs: int, clients: int, depth: int) -> tuple[float, list[float]]:
+    """Submit from many clients at once; return the seconds it took and how long each acknowledgement took."""
+    waits: list[float] = []
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(_client(path, jobs // clients, depth, waits) for _ in range(clients)))
+
+    begun = time.perf_counter()
+    asyncio.run(all_of_them())
+    return time.perf_counter() - begun, sorted(waits)
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Return a percentile of ascending values."""
+    return values[min(int(len(values) * share), len(values) - 1)]
+
+
+def timed(action: Callable[[], object], times: int) -> list[float]:
+    """Return ascending milliseconds."""
+    found = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        action()
+        found.append((time.perf_counter() - begun) * 1e3)
+    return sorted(found)
+
+
+def empty_server(row: Row) -> None:
+    """Figures of a server with a short queue."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Daemon(Path(directory), config=CONFIG.format(policy="easy")) as daemon,
+    ):
+        assert daemon.process is not None
+        pid = daemon.process.pid
+        with daemon.session() as session:
+            session.ask(submission(1), Submitted)
+            time.sleep(6)
+            waits = timed(lambda: session.ask(submission(2), Submitted), 3000)
+            row(
+                "one synchronous client",
+                f"{3000 / sum(waits) * 1e3:,.0f} submissions/s, p99 {percentile(waits, 0.99):.1f} ms",
+            )
+        for depth in (1, 16):
+            before = cpu_seconds(pid)
+            seconds, times = flood(daemon.socket, 32_000, 64, depth)
+            spent = (cpu_seconds(pid) - before) / 32_000 * 1e6
+            row(
+                f"64 clients, {depth} submissions under way each",
+                f"{32_000 / seconds:,.0f}/s, {spent:.0f} us of server CPU each, p50 {percentile(times, 0.5) * 1e3:.1f} ms, "
+                f"p99 {percentile(times, 0.99) * 1e3:.1f} ms",
+            )
+        with daemon.session() as session:
+            begun = time.perf_counter()
+            session.ask(
+                Submit(spec=Spec(script="true\n", directory="/tmp", array="1-100000", runtime=_LONG)), Submitted
+            )
+            row("an array of 100,000 tasks, acknowledged", f"{time.perf_counter() - begun:.2f} s")
+
+
+def short_commands(row: Row) -> None:
+    """Wall time of whole commands, the start of Python included."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Daemon(Path(directory), config=CONFIG.format(policy="easy")) as daemon,
+    ):
+        flood(daemon.socket, 1000, 1, 64)
+        for command in (
+            ["qstat"],
+            ["qstat", "-f"],
+            ["qstat", "-f", "-F", "json"],
+            ["qstat", "7"],
+            ["qsub", "-N", "x", "--", "true"],
+        ):
+            found = timed(
+                lambda command=command: subprocess.run(
+                    command, env=daemon.environment, capture_output=True, check=True
+                ),
+                15,
+            )  # type: ignore[misc]
+            row(
+                f"{' '.join(command)} with 1,000 jobs",
+                f"{found[0]:.0f} ms best, {statistics.median(found):.0f} ms median",
+            )
+        daemon.kill()
+        begun = time.perf_counter()
+        daemon.start()
+        row("restart after kill -9, 1,000 jobs", f"{time.perf_counter() - begun:.2f} s to the first answer")
+
+
+def long_queue(row: Row, policy: str, jobs: int = 1_000_000) -> None:
+    """Figures with a million queued jobs."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Daemon(Path(directory), config=CONFIG.format(policy=policy)) as daemon,
+    ):
+        seconds, times = flood(daemon.socket, jobs, 16, 64)
+        row(f"{policy}: {jobs:,} submissions", f"{seconds:.0f} s, p99 {percentile(times, 0.99) * 1e3:.0f} ms")
+        assert daemon.process is not None
+        pid = daemon.process.pid
+        with daemon.session() as session:
+            numbers = iter(range(jobs // 2, jobs))
+            for name, action, kind in (
+                ("qstat JOB", lambda: session.ask(JobStatus(jobs=(str(next(numbers)),)), Jobs), "socket"),
+                ("qdel JOB", lambda: session.ask(Delete(jobs=(str(next(numbers)),)), Outcomes), "socket"),
+                ("submission", lambda: session.ask(submission(3), Submitted), "socket"),
+            ):
+                found = timed(action, 300)
+                row(
+                    f"{policy}, {jobs:,} queued: {name} at the {kind}",
+                    f"p50 {percentile(found, 0.5):.1f} ms, p99 {percentile(found, 0.99):.1f} ms",
+                )
+            before = _passes(session.ask(Metrics(), Text).text)
+            running: list[JobRecord] = list(session.ask(JobStatus(states="R", is_brief=True, limit=40), Jobs).jobs)
+            for job in running:
+                session.ask(Delete(jobs=(job.id,)), Outcomes)
+                time.sleep(0.3)
+            after = _passes(session.ask(Metrics(), Text).text)
+            count = max(after[0] - before[0], 1)
+            row(
+                f"{policy}, {jobs:,} queued: a pass after a completion",
+                f"{(after[1] - before[1]) / count * 1e3:.1f} ms on average",
+            )
+        row(f"{policy}, {jobs:,} queued: memory", f"{resident_megabytes(pid):,.0f} MB")
+        time.sleep(15)
+        daemon.kill()
+        begun = time.perf_counter()
+        daemon.start()
+        assert daemon.process is not None
+        row(
+            f"{policy}, {jobs:,} queued: restart after kill -9",
+            f"{time.perf_counter() - begun:.1f} s, {resident_megabytes(daemon.process.pid):,.0f} MB",
+        )
+
+
+def _passes(text: str) -> tuple[float, float]:
+    found = dict(line.split(" ") for line in text.splitlines() if line.startswith("qbatch_pass"))
+    return float(found["qbatch_passes_total"]), float(found["qbatch_pass_seconds_total"])
+
+
+def measure(row: Row, *, jobs: int = 1_000_000) -> None:
+    """Measure everything; ``row`` takes a label and a figure."""
+    empty_server(row)
+    short_commands(row)
+    long_queue(row, "easy", jobs)
+    long_queue(row, "easy:order=lxf", jobs)
