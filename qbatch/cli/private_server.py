@@ -268,3 +268,29 @@ def outlive_nobody() -> None:
     """In a child before it executes: end when the parent is killed, and take signals as usual."""
     private_keeper.prctl(private_keeper.PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def become_reaper() -> None:
+    """Orphans of our children become ours, so that they can be found."""
+    private_keeper.prctl(private_keeper.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_descendants() -> None:
+    """TERM to everything that descends from us, then KILL, and collect it."""
+    from qbatch.daemon.executors.supervision import processes
+
+    kill_at = time.monotonic() + private_keeper.GRACE
+    is_told = False
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        left = processes.descendants({os.getpid()})
+        late = time.monotonic() - kill_at
+        if not left or late > private_keeper.STOP_PATIENCE:
+            return
+        if late > 0 or not is_told:
+            is_told = True
+            for pid, start in left.items():
+                processes.signal_process(pid, start, signal.SIGKILL if late > 0 else signal.SIGTERM)
+        time.sleep(private_keeper.TICK)

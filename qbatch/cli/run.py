@@ -45,10 +45,11 @@ def run(
     """Run a command beside a private batch server; exit with the command's code.
 
     The server lives in a temporary directory, the PBS commands are on PATH, and when the command ends, the server, its
-    jobs and the directory go: qbatch run -- sh -c 'echo hostname | qsub -W block=true'.  Exit codes: the command's,
-    128+N if signal N ended it, 127 if it is not there, 126 if it cannot be executed; the server's if that failed.
+    jobs and the directory go: qbatch run -- sh -c 'echo hostname | qsub -W block=true'.  What the command leaves running
+    in the background is ended too.  Exit codes: the command's, 128+N if signal N ended it, 127 if it is not there, 126 if
+    it cannot be executed; the server's if that failed.
     """
-    from qbatch.cli.private_server import PrivateServer, failure
+    from qbatch.cli.private_server import PrivateServer, become_reaper, end_descendants, failure
     from qbatch.daemon.clock import parse_time
 
     parse_time(time_)
@@ -60,6 +61,7 @@ def run(
     code = _cannot_run(command[0])
     if code:
         raise typer.Exit(code)
+    become_reaper()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
     server = PrivateServer(*arguments, config=None if config is None else str(config), is_torque=torque, is_kept=keep)
     try:
@@ -72,6 +74,7 @@ def run(
         code = _attend(server, command)
     finally:
         is_clean = server.stop()
+        end_descendants()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if keep and server.directory:
             talk(f"qbatch run: the server's files are in {server.directory}")

@@ -7,6 +7,7 @@ again; those that are in the files already are not written twice.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from pathlib import Path
 
@@ -30,7 +31,7 @@ class AccountingFiles:
             by_day.setdefault(day, []).append(line)
         for day, lines in by_day.items():
             try:
-                with open(self.directory / day, "a", encoding="utf-8") as file:
+                with open(self.directory / day, "a", encoding="utf-8", opener=_private) as file:
                     file.write("".join(lines))
             except OSError as error:
                 log.error(
@@ -52,6 +53,10 @@ class AccountingFiles:
                 missing.append(record)
         if missing:
             self.write(missing)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _line(record: Account) -> tuple[str, str]:

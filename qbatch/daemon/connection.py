@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import grp
 import os
-import pwd
 import socket
 import struct
-from functools import lru_cache
+from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from qbatch.daemon.core.state import Actor
+from qbatch.daemon.handlers.authority import names_of
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.frames import LONGEST_REQUEST, FrameError, Splitter, encode
 from qbatch.wire.requests import PROTOCOL, AnyRequest, Request
@@ -26,6 +25,9 @@ STALLED = 30.0
 
 MOST_UNREAD = 1 << 26
 """Bytes of replies that a client may leave unread."""
+
+TURN = 0.02
+"""Seconds for which the requests of one client are handled before others get their turn."""
 
 MOST_WAITING = 20_000
 """Commands that may wait for a commit; beyond it the answer is ``busy``."""
@@ -49,20 +51,6 @@ class Reply(msgspec.Struct, omit_defaults=True):
     error: ErrorRecord | None = None
 
 
-@lru_cache(maxsize=1024)
-def names_of(uid: int, gid: int) -> tuple[str, str]:
-    """Return the names of a user and a group; the number where there is no name."""
-    try:
-        user = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        user = str(uid)
-    try:
-        group = grp.getgrgid(gid).gr_name
-    except KeyError:
-        group = str(gid)
-    return user, group
-
-
 def actor_of(settings_operators: tuple[str, ...], settings_managers: tuple[str, ...], uid: int, gid: int) -> Actor:
     """Return who a peer is: the daemon's own user and root are managers, others as the configuration says."""
     user, group = names_of(uid, gid)
@@ -80,11 +68,14 @@ class Connection(asyncio.Protocol):
     def __init__(self, service: Service) -> None:
         self.service = service
         self.uid = self.gid = -1
-        self.waits: list[asyncio.Task[None]] = []
+        self.waits: set[asyncio.Task[None]] = set()
         self.is_subscribed = False
         self._splitter = Splitter(LONGEST_REQUEST)
         self._transport: asyncio.Transport | None = None
         self._stall: asyncio.TimerHandle | None = None
+        self._unfinished: asyncio.TimerHandle | None = None
+        self._bodies: deque[bytes] = deque()
+        self._is_unread = False
 
     @property
     def actor(self) -> Actor:
@@ -111,13 +102,37 @@ class Connection(asyncio.Protocol):
             self.fail(0, Refusal("too-large", str(error)))
             self.close()
             return
-        for body in bodies:
-            self._request(body)
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
-        if not self._splitter.is_empty:
-            self._stall = asyncio.get_running_loop().call_later(STALLED, self.close)
+        self._bodies += bodies
+        self._handle_bodies()
+        if bodies and self._unfinished is not None:
+            self._unfinished.cancel()
+            self._unfinished = None
+        # Counted from the first byte of a frame: who sends one byte a second is as slow as who sends none.
+        if self._unfinished is None and not self._splitter.is_empty:
+            self._unfinished = asyncio.get_running_loop().call_later(STALLED, self.close)
+
+    def _handle_bodies(self) -> None:
+        """Handle what is complete, as long as the client reads its replies and others get their turn."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + TURN
+        while self._bodies and not self._is_unread:
+            self._request(self._bodies.popleft())
+            if self._bodies and loop.time() > end:
+                self._pause_reading()
+                loop.call_soon(self._go_on)
+                return
+
+    def _go_on(self) -> None:
+        """Another turn for requests that are complete; then read on."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._handle_bodies()
+        if not self._bodies and not self._is_unread:
+            self._transport.resume_reading()
+
+    def _pause_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
 
     def _request(self, body: bytes) -> None:
         try:
@@ -170,17 +185,17 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The client does not read: take nothing more from it, and close it if it goes on so."""
-        if self._transport is not None:
-            self._transport.pause_reading()
-            self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self.abort)
+        self._is_unread = True
+        self._pause_reading()
+        self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self.abort)
 
     def resume_writing(self) -> None:
         """The client reads again."""
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._is_unread = False
+        asyncio.get_running_loop().call_soon(self._go_on)
 
     def eof_received(self) -> bool:
         """The client sends nothing more: what it asked for is still answered, then the connection ends."""
@@ -200,9 +215,11 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client has gone: what it waits for is forgotten, what it asked for is not."""
-        if self._stall is not None:
-            self._stall.cancel()
-        for task in self.waits:
+        for timer in (self._stall, self._unfinished):
+            if timer is not None:
+                timer.cancel()
+        self._bodies.clear()
+        for task in list(self.waits):
             task.cancel()
         self.service.leave(self)
         self._transport = None

@@ -56,9 +56,11 @@ def apply(core: Core, data: bytes) -> None:
             core.log_arrived = entry[7]
         try:
             verbs.MUTATORS[type(request)](core, Actor(*entry[2:6]), request)
-        except Refusal:
-            # It was refused the first time too; only what the refusal itself counted is repeated.
-            return
+        except Refusal as error:
+            # Refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
+            # refusal would lose what was acknowledged.
+            if kind == "c" and error.code != "refused-by-fault":
+                raise
     elif kind == "r":
         said: Report = Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:8])
         reports.reported(core, said)

@@ -31,7 +31,7 @@ from qbatch.daemon.restoring import RESTORED
 from qbatch.daemon.service import Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
-from qbatch.daemon.store import StorageError, Store
+from qbatch.daemon.store import Occupied, StorageError, Store
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.planning.policy import Policy
@@ -67,6 +67,15 @@ def policy_of(text: str) -> Policy:
     return load_policy(text)
 
 
+def give_memory_back() -> None:
+    """Return to the system what the C library keeps of freed memory, where it can (glibc)."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 async def recover(store: Store, settings: Settings) -> tuple[Core, bool, list[Account]]:
     """Return the state that the store holds, whether it was there at all, and the accounting records of the journal's tail.
 
@@ -98,6 +107,7 @@ def listen(path: str) -> socket.socket:
 
     Raises:
         InputError: the path is too long, or something else is there.
+        Occupied: a daemon listens there already.
     """
     if len(os.fsencode(path)) > LONGEST_SOCKET:
         raise InputError(
@@ -106,6 +116,8 @@ def listen(path: str) -> socket.socket:
         )
     try:
         if stat.S_ISSOCK(os.lstat(path).st_mode):
+            if _is_answered(path):
+                raise Occupied(f"another daemon listens at {path}; stop it with: qbatch down (or give this one a --socket of its own)")
             os.unlink(path)
         else:
             raise InputError(f"socket {path}: something else is there; remove it or set QBATCH_SOCKET")
@@ -123,6 +135,18 @@ def listen(path: str) -> socket.socket:
     return listener
 
 
+def _is_answered(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except BlockingIOError:  # its queue of connections is full
+            return True
+        except OSError:
+            return False
+        return True
+
+
 async def serve(options: Options) -> int:
     """Run a daemon until it is told to stop; return its exit code.
 
@@ -131,9 +155,17 @@ async def serve(options: Options) -> int:
     """
     store = Store(options.state)
     store.claim()
+    try:
+        return await _serve(options, store)
+    finally:
+        await store.close()  # its thread would keep a process alive that could not start
+
+
+async def _serve(options: Options, store: Store) -> int:
     settings = options.read_settings()
     await store.open()
     warming = Warming([pool.policy for pool in settings.pools])
+    warming.before_the_first_pass(store.weight)
     gc.disable()
     core, was_there, records = await recover(store, settings)
     gc.enable()
@@ -148,7 +180,7 @@ async def serve(options: Options) -> int:
 
     async def rebuild() -> Core:
         again, _, _ = await recover(store, settings)
-        again.settings = core.settings
+        again.settings = service.settings
         if options.feed is not None:
             options.feed.attach(again)
         return again
@@ -192,16 +224,25 @@ class _Daemon:
         service.effects.accounting.write_missing(records)
         if must_write:
             await self.snapshots.now()
+        self.warming.before_the_first_pass(len(service.core.jobs))
         executor = await self._executor()
-        self._signals()
-        await self._listen()
-        gc.collect()
+        try:
+            self._signals()
+            await self._listen()
+        except BaseException:
+            if executor is not None:
+                await executor.close()
+            raise
+        # What was recovered stays: the collector need not look at it again, and what reading it took goes back.
         gc.freeze()
+        give_memory_back()
         log.info("serving %s as %s from %s", self.options.socket_path, service.settings.name, store.directory)
         self.notify.ready(f"{len(service.core.jobs)} jobs")
         watch = asyncio.create_task(self.notify.watch(service))
         keeper = asyncio.create_task(self.snapshots.keep())
-        warmer = asyncio.create_task(self.warming.run())
+        warmer = asyncio.create_task(self.warming.run(lambda: service.commits, lambda: len(service.core.jobs)))
+        for task in (watch, keeper, warmer):
+            task.add_done_callback(self._background_ended)
         try:
             await service.run()
             await self._stop_listening()
@@ -218,6 +259,11 @@ class _Daemon:
             if executor is not None:
                 await executor.close()
             await store.close()
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        """What works in the background never fails in silence."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.service.fail(error)
 
     async def _executor(self) -> Any:
         service = self.service

@@ -15,13 +15,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from qbatch.daemon import effects, entry
-from qbatch.daemon.clock import Clock
+from qbatch.daemon.clock import FOREVER, Clock
 from qbatch.daemon.connection import MOST_WAITING, Connection
 from qbatch.daemon.core import passes, reports
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
 from qbatch.daemon.executors.attempt import Ended, Report
 from qbatch.daemon.handlers import asking, verbs
-from qbatch.daemon.handlers.authority import permit
+from qbatch.daemon.handlers.authority import permit, permit_executor
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.wire.errors import Refusal
@@ -37,7 +37,16 @@ log = logging.getLogger("qbatch")
 SLICE = 0.008
 """Seconds for which time may move on before commands get their turn."""
 
+AGAIN = 1.0
+"""Seconds until a full disk is tried again."""
+
 MOST_CONNECTIONS = 12_000
+
+MOST_ARRIVALS = 1000
+"""Jobs that may wait for the pass that takes them in; with so many it is made at once."""
+
+LONGEST_PAUSE = 0.25
+"""Seconds for which passes rest at most after a long one, so that commands get their turn."""
 
 
 class Group:
@@ -91,6 +100,7 @@ class Service:
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._next_pass = 0.0
+        self._rest_until = 0.0
 
     # Commands
 
@@ -114,6 +124,7 @@ class Service:
             if mutate is None:
                 asking.ask(self, connection, request)
                 return
+            permit_executor(actor, request, self.settings.executor)
             self._refuse_if_busy()
             result = self.change(actor, request, body)
         except Refusal as error:
@@ -135,8 +146,12 @@ class Service:
         core.now = max(before, self.instant())
         try:
             result = verbs.MUTATORS[type(request)](core, actor, request)
-        except Refusal:
-            core.now = before
+        except Refusal as error:
+            if error.code == "refused-by-fault":  # it has counted itself, and must do so when it is replayed
+                self._group.entries.append(entry.command(core.now, actor, body))
+                self._collect()
+            else:
+                core.now = before
             raise
         self._group.entries.append(entry.command(core.now, actor, body))
         self._collect()
@@ -196,14 +211,28 @@ class Service:
         except Exception as error:
             self.fail(error)
             return
+        self._stop_where_asked()
         self._schedule()
+
+    def _stop_where_asked(self) -> None:
+        """Time that runs until an instant stops there, even if nothing happens at it."""
+        clock = self.clock
+        if clock.until == FOREVER or clock.is_paused or self.core.is_dirty:
+            return
+        due = self.next_due()
+        if (due is None or due > clock.until) and (clock.is_stepped or clock.now() >= clock.until):
+            clock.reach(clock.until)
+            clock.pause()
+            clock.until = FOREVER
 
     def _step(self) -> bool:
         """Handle one instant, if one is due; tell whether."""
         core = self.core
+        if self._loop.time() < self._rest_until:
+            return False
         if core.is_dirty and not self.clock.is_paused:
             # The pass that follows commands belongs to their instant, before anything that is due later.
-            if self._loop.time() < self._next_pass:
+            if self._loop.time() < self._next_pass and self._arrivals() < MOST_ARRIVALS:
                 return False
             at = core.now
         else:
@@ -221,7 +250,7 @@ class Service:
             self._collect()
         core.has_promised = False
         took = self._loop.time() - began
-        self._next_pass = began + 2 * took if took > 0.002 else 0.0
+        self._next_pass = began + min(2 * took, LONGEST_PAUSE) if took > 0.002 else 0.0
         self.effects.count_pass(took)
         if self.breakpoint is not None:
             text = self.breakpoint()
@@ -229,6 +258,10 @@ class Service:
                 self.breakpoint = None
                 self.clock.pause()
         return len(self._group.entries) < MOST_WAITING
+
+    def _arrivals(self) -> int:
+        """Return how many jobs wait for the pass that takes them in."""
+        return sum(len(pool.pending) for pool in self.core.pools)
 
     def step_once(self) -> bool:
         """Handle the next instant whatever the clock says (``qbatch time step``); tell whether there was one."""
@@ -250,12 +283,16 @@ class Service:
             return
         delay: float | None = None
         due = self.next_due()
+        if self.clock.until < FOREVER:
+            due = self.clock.until if due is None else min(due, self.clock.until)
         if due is not None:
             delay = self.clock.delay(due)
         if self.core.is_dirty and not self.clock.is_paused:
-            delay = min(max(self._next_pass - self._loop.time(), 0.0), delay if delay is not None else 3600.0)
+            pause = 0.0 if self._arrivals() >= MOST_ARRIVALS else max(self._next_pass - self._loop.time(), 0.0)
+            delay = min(pause, delay if delay is not None else 3600.0)
         if delay is None:
             return
+        delay = max(delay, self._rest_until - self._loop.time())
         if delay <= 0:
             self._timer = self._loop.call_later(0, self.move_on)
         else:
@@ -324,6 +361,8 @@ class Service:
             return False
 
     async def _commit_group(self) -> None:
+        if self.failure is not None:  # the state is not to be trusted: nothing is written any more, nobody answered
+            raise StorageError(str(self.failure)) from self.failure
         group, self._group = self._group, Group()
         if group.entries or group.endings:
             try:
@@ -331,6 +370,9 @@ class Service:
             except StorageFull:
                 await self._out_of_space(group)
                 return
+            except StorageError as error:  # whoever waits for this commit, the daemon stops
+                self.fail(error)
+                raise
             self.commits += 1
         for connection, number, result in group.replies:
             connection.reply(number, result)
@@ -338,8 +380,9 @@ class Service:
 
     async def _out_of_space(self, group: Group) -> None:
         """Nothing was written: refuse who asked, go back to what is on disk, and try again until there is space."""
-        log.error("the disk of %s is full: submissions are refused", self.store.directory)
-        self.is_full = True
+        was_full, self.is_full = self.is_full, True
+        if not was_full:
+            log.error("the disk of %s is full: submissions are refused", self.store.directory)
         self.store.free_reserve()
         lost, self._group = [group, self._group], Group()
         for each in lost:
@@ -347,18 +390,22 @@ class Service:
                 connection.fail(
                     number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
                 )
+        self._rest_until = self._loop.time() + AGAIN
         self.core = await self._rebuild()
-        self.effects.after_rebuild()
-        self._loop.call_later(1.0, self._try_space)
+        # What was reported meanwhile went to the state that is gone; it is asked for again.
+        self._group = Group()
+        if not was_full:
+            self._loop.call_later(AGAIN, self._try_space)
         self._schedule()
 
     def _try_space(self) -> None:
         if self.store.has_space():
             log.warning("there is space in %s again", self.store.directory)
             self.is_full = False
-            self.effects.after_rebuild()
         else:
-            self._loop.call_later(1.0, self._try_space)
+            self._loop.call_later(AGAIN, self._try_space)
+        self.effects.after_rebuild()
+        self._schedule()
 
     # Ends
 
@@ -374,5 +421,7 @@ class Service:
     def fail(self, error: BaseException) -> None:
         """Something that must not happen has happened: answer nobody, stop, and let the next start recover."""
         log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=error)
-        self.failure = error if isinstance(error, StorageError) else RuntimeError(f"{type(error).__name__}: {error}")
+        if self.failure is None:
+            is_known = isinstance(error, StorageError)
+            self.failure = error if is_known else RuntimeError(f"{type(error).__name__}: {error}")
         self._work.set()

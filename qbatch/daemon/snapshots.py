@@ -58,7 +58,7 @@ class Snapshots:
             await asyncio.sleep(1.0)
             store = self.service.store
             is_quiet, commits = self.service.commits - commits < 10, self.service.commits
-            worth = QUIET_JOURNAL if is_quiet else max(LEAST_JOURNAL, self._last_size // 4)
+            worth = QUIET_JOURNAL if is_quiet else max(LEAST_JOURNAL, self._last_size // 8)
             if store.journal_bytes > worth and not self.service.is_full:
                 try:
                     if len(self.service.core.jobs) <= SMALL:
@@ -78,6 +78,8 @@ class Snapshots:
             if child == 0:
                 code = 1
                 try:
+                    # Our copies of the lock, of the sockets and of the database would outlive a daemon that is killed.
+                    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
                     store.write_snapshot(number, image.dump(service.core))
                     code = 0
                 finally:

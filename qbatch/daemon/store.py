@@ -80,6 +80,13 @@ class Store:
         """The database file."""
         return self.directory / "qbatch.db"
 
+    @property
+    def weight(self) -> int:
+        """About how many jobs or commits recovery has to read."""
+        path = self.directory / f"snapshot-{self.snapshot_number}"
+        size = path.stat().st_size if path.exists() else 0
+        return size // 200 + 20 * (self.number - max(self.snapshot_number, 0))
+
     def claim(self) -> None:
         """Take the directory for this process, making it if it is not there.
 
@@ -104,8 +111,9 @@ class Store:
         Raises:
             StorageError: it is damaged, incomplete, or made by a newer version.
         """
+        was_used = (self.directory / "committed").exists() or any(self.directory.glob("snapshot-*"))
         is_new = not self.path.exists()
-        if is_new and (list(self.directory.glob("snapshot-*")) or (self.directory / "committed").exists()):
+        if is_new and was_used:
             raise StorageError(
                 f"{self.path} is missing, but {self.directory} was in use; put the file back, restore a backup with: "
                 f"qbatch restore FILE --state {self.directory}, or start with an empty directory"
@@ -114,13 +122,18 @@ class Store:
             old_mask = os.umask(0o077)
             try:
                 self._database = await aiosqlite.connect(self.path, isolation_level=None)
-                await self._prepare(is_new)
+                await self._prepare(is_new, was_used)
             finally:
                 os.umask(old_mask)
         except sqlite3.DatabaseError as error:
             raise StorageError(f"{self.path}: {error}; {_way_out(self.directory)}") from error
-        self._committed = os.open(self.directory / "committed", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        said = os.pread(self._committed, 8, 0)
+        try:
+            self._committed = os.open(self.directory / "committed", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            said = os.pread(self._committed, 8, 0)
+            if not said:  # its block is taken now: a full disk later cannot refuse it
+                os.pwrite(self._committed, self.number.to_bytes(8, "big"), 0)
+        except OSError as error:
+            raise StorageError(f"{self.directory / 'committed'}: {error.strerror}") from error
         least = int.from_bytes(said, "big") if len(said) == 8 else 0
         if self.number < least:
             raise StorageError(
@@ -129,7 +142,7 @@ class Store:
             )
         self._keep_reserve()
 
-    async def _prepare(self, is_new: bool) -> None:
+    async def _prepare(self, is_new: bool, was_used: bool) -> None:
         database = self._db
         for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=2000",
                        "foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0",
@@ -137,7 +150,9 @@ class Store:
             await database.execute(f"PRAGMA {pragma}")
         if await self._one("PRAGMA synchronous") != 2:
             raise StorageError(f"{self.path}: SQLite does not keep synchronous=FULL")
-        if is_new:
+        # One whose first start was interrupted holds nothing yet, and nothing was ever acknowledged.
+        is_empty = not was_used and await self._one("SELECT count(*) FROM sqlite_schema") == 0
+        if is_new or is_empty:
             await database.executescript(f"BEGIN;{_SCHEMA}PRAGMA application_id={APPLICATION};"
                                          f"PRAGMA user_version={VERSION};COMMIT;")  # fmt: skip
             self._sync_directory()
@@ -190,7 +205,10 @@ class Store:
             await self._undo(error)
         self.number = number
         self.journal_bytes += len(body)
-        os.pwrite(self._committed, number.to_bytes(8, "big"), 0)
+        try:
+            os.pwrite(self._committed, number.to_bytes(8, "big"), 0)
+        except OSError as error:
+            raise StorageError(f"{self.directory / 'committed'}: {error.strerror}") from error
 
     async def _undo(self, error: sqlite3.Error) -> None:
         is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
@@ -245,7 +263,7 @@ class Store:
     def write_snapshot(self, number: int, data: bytes) -> None:
         """Write the state after journal row ``number`` to a file, durably; it counts when it is adopted."""
         path = self.directory / f"snapshot-{number}"
-        temporary = path.with_suffix(".tmp")
+        temporary = self.directory / f"snapshot-{number}.{os.getpid()}.tmp"
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(zlib.crc32(data).to_bytes(4, "big"))
             file.write(data)
@@ -317,8 +335,13 @@ class Store:
             StorageError: it cannot be written.
         """
         try:
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise StorageError(f"backup to {str(target)[:300]}: {error.strerror}; name a new file") from error
+        try:
             await self._db.execute("VACUUM INTO ?", (str(target),))
         except sqlite3.Error as error:
+            target.unlink(missing_ok=True)
             raise StorageError(f"backup to {target}: {error}") from error
 
     async def check(self) -> str:
@@ -347,7 +370,7 @@ class Store:
     def has_space(self) -> bool:
         """Whether twice the reserve is free again; then it is reserved."""
         free = os.statvfs(self.directory)
-        if free.f_bavail * free.f_frsize < 2 * RESERVE:
+        if free.f_bavail * free.f_frsize < 2 * self._reserve_size():
             return False
         self._keep_reserve()
         return True
@@ -356,11 +379,19 @@ class Store:
         path = self.directory / "reserve"
         if path.exists():
             return
+        free = os.statvfs(self.directory)
+        if free.f_bavail * free.f_frsize < 2 * self._reserve_size():
+            return  # what is left is needed more than kept
         try:
-            with open(path, "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, RESERVE)
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+                os.posix_fallocate(file.fileno(), 0, self._reserve_size())
         except OSError:
             path.unlink(missing_ok=True)
+
+    def _reserve_size(self) -> int:
+        """Bytes to reserve: less on a small disk."""
+        whole = os.statvfs(self.directory)
+        return min(RESERVE, whole.f_blocks * whole.f_frsize // 8)
 
     def _sync_directory(self) -> None:
         handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

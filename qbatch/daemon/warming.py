@@ -5,30 +5,64 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import time
+from collections.abc import Callable
 
 from qbatch.planning.kernels.live import serve_compiled, serve_uncompiled
-from qbatch.planning.kernels.warm import is_warm
+from qbatch.planning.kernels.warm import is_warm, warm
 
 log = logging.getLogger("qbatch")
 
 
+BIG = 5000
+"""Waiting jobs from which a pass in plain Python would take too long: the kernels are loaded before the first one."""
+
+QUIET = 0.3
+"""Seconds without a commit after which loading the kernels disturbs nobody."""
+
+PATIENCE = 5.0
+"""Seconds after which they are loaded all the same."""
+
+
 class Warming:
-    """Compiles what some policies need, beside the daemon."""
+    """Compiles what some policies need, beside the daemon, and loads it in a quiet moment."""
 
     def __init__(self, policies: list[str]) -> None:
         self.policies = list(dict.fromkeys(policies))
-        self._is_over = is_warm(self.policies)
-        if not self._is_over:
-            serve_uncompiled()
+        self._is_over = False
+        serve_uncompiled()
 
     def is_over(self) -> bool:
         """Whether compiled kernels serve."""
         return self._is_over
 
-    async def run(self) -> None:
-        """Compile in a child process, at low priority; then let the compiled kernels serve."""
+    def before_the_first_pass(self, waiting: int) -> None:
+        """With many jobs waiting, or many passes to make again, load at once what is in the cache."""
+        if not self._is_over and waiting >= BIG and is_warm(self.policies):
+            self._load()
+
+    def _load(self) -> None:
+        serve_compiled()
+        warm(self.policies)
+        self._is_over = True
+
+    async def run(self, commits: Callable[[], int], waiting: Callable[[], int]) -> None:
+        """Compile in a child process where the cache has nothing; then load, when nobody waits for an answer or the
+        queue has become long."""
         if self._is_over:
             return
+        if not is_warm(self.policies) and not await self._compile():
+            return
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            before = commits()
+            await asyncio.sleep(QUIET)
+            if commits() == before or waiting() >= BIG:
+                break
+        self._load()
+        log.info("compiled kernels serve")
+
+    async def _compile(self) -> bool:
         log.info("kernels for %s are being compiled; their plain form serves until then", ", ".join(self.policies))
         command = (sys.executable, "-m", "qbatch.planning.kernels.warm", *self.policies)
         child = await asyncio.create_subprocess_exec(
@@ -42,12 +76,10 @@ class Warming:
         except asyncio.CancelledError:
             child.kill()
             raise
-        if child.returncode == 0:
-            serve_compiled()
-            self._is_over = True
-            log.info("compiled kernels serve")
-        else:
+        if child.returncode != 0:
             lines = said.decode("utf-8", "replace").strip().splitlines()
             log.warning(
                 "kernels cannot be compiled (%s); their plain form serves on", lines[-1] if lines else child.returncode
             )
+            return False
+        return True

@@ -9,11 +9,16 @@ means "as it is" in changes and "any" in questions.
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 import msgspec
 
 PROTOCOL = 1
 """The version of the protocol."""
+
+
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+"""A whole number that the journal, the database and 64 bits can hold."""
 
 
 def _verb(name: str) -> str:
@@ -24,8 +29,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
               tag_field="verb", tag=_verb):  # fmt: skip
     """What all requests have."""
 
-    v: int = PROTOCOL
-    id: int = 0
+    v: Whole = PROTOCOL
+    id: Whole = 0
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -50,7 +55,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     hold: str = ""
     mail_points: str = "a"
     mail_users: str = ""
-    priority: int = 0
+    priority: Whole = 0
     is_rerunnable: bool = True
     shell: str = ""
     account: str = ""
@@ -58,17 +63,17 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     group_list: str = ""
     depend: str = ""
     array: str = ""
-    not_before: int | None = None
+    not_before: Whole | None = None
     variables: dict[str, str] = {}
     directory: str = ""
     host: str = ""
     submit_arguments: str = ""
     is_blocking: bool = False
-    umask: int | None = None
+    umask: Whole | None = None
     checkpoint: str = "u"
-    deadline: int | None = None
-    runtime: int | None = None
-    fate: int | None = None
+    deadline: Whole | None = None
+    runtime: Whole | None = None
+    fate: Whole | None = None
     is_torque: bool = False
     extra: dict[str, str] = {}
     encoding: str = "utf-8"
@@ -86,19 +91,19 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     hold: str | None = None
     mail_points: str | None = None
     mail_users: str | None = None
-    priority: int | None = None
+    priority: Whole | None = None
     is_rerunnable: bool | None = None
     shell: str | None = None
     account: str | None = None
     project: str | None = None
     group_list: str | None = None
     depend: str | None = None
-    slot_limit: int | None = None
-    not_before: int | None = None
-    runtime: int | None = None
+    slot_limit: Whole | None = None
+    not_before: Whole | None = None
+    runtime: Whole | None = None
     variables: dict[str, str] | None = None
     checkpoint: str | None = None
-    umask: int | None = None
+    umask: Whole | None = None
 
 
 # What changes something; the journal keeps these.
@@ -207,9 +212,9 @@ class Fault(Request, frozen=True):
     ``host-down`` or ``clear``; see ``qbatch fault --help``.  Gives ``Done``."""
 
     kind: str
-    count: int = -1
+    count: Whole = -1
     seconds: float = 0.0
-    status: int = 1
+    status: Whole = 1
     pattern: str = ""
     hosts: tuple[str, ...] = ()
     message: str = ""
@@ -240,7 +245,7 @@ class JobStatus(Request, frozen=True):
     is_brief: bool = False
     with_estimates: bool = False
     after: str = ""
-    limit: int = 1000
+    limit: Whole = 1000
 
 
 class QueueStatus(Request, frozen=True):
@@ -277,7 +282,7 @@ class Trail(Request, frozen=True):
     """Ask for all that happened to a job (tracejob): gives ``Trails``."""
 
     job: str
-    days: int = 0
+    days: Whole = 0
 
 
 class History(Request, frozen=True):
@@ -287,16 +292,16 @@ class History(Request, frozen=True):
     queues: tuple[str, ...] = ()
     name: str = ""
     status: str = ""
-    since: int | None = None
-    until: int | None = None
+    since: Whole | None = None
+    until: Whole | None = None
     after: str = ""
-    limit: int = 100
+    limit: Whole = 100
 
 
 class Subscribe(Request, frozen=True):
     """Get every event from now on (or after the number ``after``): gives ``Done``, then frames ``{"event": ...}``."""
 
-    after: int | None = None
+    after: Whole | None = None
 
 
 class Time(Request, frozen=True):
@@ -305,9 +310,9 @@ class Time(Request, frozen=True):
 
     action: str = "show"
     speed: float | None = None
-    at: int | None = None
+    at: Whole | None = None
     job: str = ""
-    count: int | None = None
+    count: Whole | None = None
 
 
 class Forecast(Request, frozen=True):

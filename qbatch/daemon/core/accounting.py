@@ -18,6 +18,8 @@ def _seconds(at: int) -> int:
 
 def _word(text: str) -> str:
     """Return a value with nothing in it that would end the field or the line."""
+    if text.isalnum():
+        return text
     clean = "".join(letter if letter.isprintable() and letter not in ' ;"' else "_" for letter in text)
     return clean or '""'
 

@@ -6,6 +6,7 @@ one; ``on:COUNT`` waits for so many ``before*`` of others.  What can never be me
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from qbatch.wire.errors import Refusal
@@ -13,7 +14,7 @@ from qbatch.wire.identifiers import JobKey
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Core
+    from qbatch.daemon.core.state import Actor, Core
 
 AFTER = ("after", "afterok", "afternotok", "afterany")
 BEFORE = {"before": "after", "beforeok": "afterok", "beforenotok": "afternotok", "beforeany": "afterany"}
@@ -21,11 +22,11 @@ MOST = 1000
 """Dependencies of one job."""
 
 
-def parse(core: Core, text: str) -> list[tuple[str, JobKey]]:
+def parse(core: Core, actor: Actor, text: str) -> list[tuple[str, JobKey]]:
     """Return (type, key of the other job) for each dependency; ``on`` has the count as its sequence number.
 
     Raises:
-        Refusal: a type is not known, or a job that it names does not exist.
+        Refusal: a type is not known, a job that it names does not exist, or is somebody else's and would be held.
     """
     found: list[tuple[str, JobKey]] = []
     for part in text.split(","):
@@ -40,7 +41,7 @@ def parse(core: Core, text: str) -> list[tuple[str, JobKey]]:
         if not names:
             raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: names no job")
         if kind == "on":
-            if not names[0].isdigit() or not 0 < int(names[0]) <= MOST:
+            if not re.fullmatch("[0-9]{1,5}", names[0]) or not 0 < int(names[0]) <= MOST:
                 raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: on needs a count from 1 to {MOST}")
             found.append((kind, JobKey(int(names[0]))))
             continue
@@ -48,6 +49,9 @@ def parse(core: Core, text: str) -> list[tuple[str, JobKey]]:
             key = core.key_of(name)
             if core.find(key) is None and key not in core.endings and key not in core.recent:
                 raise Refusal("bad-dependency", f"depend={kind}:{name[:60]}: Unknown Job Id {name[:60]}")
+            other = core.find(key)
+            if kind in BEFORE and other is not None and other.uid != actor.uid and actor.role == "user":
+                raise Refusal("not-permitted", f"depend={kind}:{name[:60]}: the job is not yours", core.id_of(key))
             found.append((kind, key))
     if len(found) > MOST:
         raise Refusal("bad-dependency", f"depend names {len(found)} jobs; {MOST} are allowed")

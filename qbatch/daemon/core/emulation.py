@@ -11,13 +11,14 @@ import re
 import zlib
 from typing import TYPE_CHECKING
 
-from qbatch.wire.resources import MICROSECONDS, parse_duration
+from qbatch.wire.resources import MICROSECONDS
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
     from qbatch.daemon.core.state import Core
 
-_SLEEP = re.compile(r"^[ \t]*sleep[ \t]+(\d+(?:\.\d+)?)([smhd]?)[ \t]*(?:[;#&\r].*)?$", re.MULTILINE)
+_SLEEP = re.compile(r"^[ \t]*sleep[ \t]+([0-9]+(?:\.[0-9]+)?)([smhd]?)[ \t]*(?:[;#&\r].*)?$", re.MULTILINE)
+_LONGEST = 1000 * 365 * 86_400
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _FATE = re.compile(r"^[ \t]*exit[ \t]+(\d{1,3})[ \t]*$", re.MULTILINE)
 _FORM = re.compile(r"\s*(walltime|fixed|uniform|exponential)\s*(?:\(\s*([\d.]+)\s*(?:,\s*([\d.]+)\s*)?\))?\s*")
@@ -83,8 +84,10 @@ def _slept(script: str) -> int | None:
         return None
     total = 0
     for number, unit in found:
-        total += parse_duration(number) * _UNITS[unit]
-    return total
+        whole, _, fraction = number.partition(".")
+        seconds = int(whole) if len(whole) <= 12 else _LONGEST
+        total += (seconds * MICROSECONDS + int(fraction[:6].ljust(6, "0"))) * _UNITS[unit]
+    return min(total, _LONGEST * MICROSECONDS)
 
 
 def run_of(core: Core, job: BatchJob) -> int:

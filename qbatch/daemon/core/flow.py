@@ -223,7 +223,7 @@ def finish(core: Core, job: BatchJob, status: int) -> None:
     key = job.key
     core.recent[key] = record
     if len(core.recent) > MOST_RECENT:
-        del core.recent[next(iter(core.recent))]
+        core.recent.popitem(last=False)
     core.effects.append(Ending(key, record))
     if was_running:
         core.effects.append(Account(core.now, "E", core.id_of(key), accounting.ended(core, job, status)))

@@ -5,6 +5,7 @@ Equal jobs share their specification, as they do in memory; engines write themse
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -170,8 +171,8 @@ def _load_tables(core: Core, image: Image) -> None:
         gate = core.gates.setdefault(name, Gate())
         gate.used, gate.waiting = used, waiting
     core.children = {key: list(waiting) for key, waiting in image.children}
-    core.endings = dict(image.endings)
-    core.keys = {(uid, text): key for uid, text, key in image.keys}
+    core.endings = OrderedDict(image.endings)
+    core.keys = OrderedDict(((uid, text), key) for uid, text, key in image.keys)
 
 
 def _load_jobs(core: Core, image: Image) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -200,9 +201,9 @@ class Core:
                             for place, host in enumerate(pool.hosts)}  # fmt: skip
         self.gates: dict[str, Gate] = {}
         self.children: dict[JobKey, list[tuple[str, JobKey]]] = {}
-        self.endings: dict[JobKey, int] = {}
-        self.keys: dict[tuple[int, str], JobKey] = {}
-        self.recent: dict[JobKey, JobRecord] = {}
+        self.endings: OrderedDict[JobKey, int] = OrderedDict()
+        self.keys: OrderedDict[tuple[int, str], JobKey] = OrderedDict()
+        self.recent: OrderedDict[JobKey, JobRecord] = OrderedDict()
         self.calendar: list[tuple[int, int, str, int, int, int]] = []
         self.entries = 0
         self.numbers: dict[str, int] = {}
@@ -214,7 +215,7 @@ class Core:
         self.ended_count = 0
         self.faults: list[FaultState] = []
         self.effects: list[Effect] = []
-        self.prepared: dict[tuple[bytes, str], Prepared] = {}
+        self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
         for place, queue in enumerate(settings.queues):
             pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)
             self.queues[queue.name] = QueueState(queue, place, pool, queue.enabled, queue.started, {}, {})
@@ -333,7 +334,7 @@ class Core:
         """Remember how a job ended, for dependencies that come later."""
         self.endings[key] = status
         if len(self.endings) > MOST_ENDINGS:
-            del self.endings[next(iter(self.endings))]
+            self.endings.popitem(last=False)
 
     def take_effects(self) -> list[Effect]:
         """Return the effects since the last call."""

@@ -34,7 +34,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
         if known is not None:
             return known
     queue, prepared = check(core, actor, spec)
-    found = dependencies.parse(core, spec.depend) if spec.depend else []
+    found = dependencies.parse(core, actor, spec.depend) if spec.depend else []
     hold = _hold(actor, spec.hold)
     sequence = core.next_sequence
     core.next_sequence += 1
@@ -61,7 +61,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
     if key:
         core.keys[actor.uid, key] = job_key
         if len(core.keys) > MOST_KEYS:
-            del core.keys[next(iter(core.keys))]
+            core.keys.popitem(last=False)
     core.effects.append(Account(core.now, "Q", core.id_of(job_key), accounting.queued(core, job)))
     core.happened("submitted", job_key)
     count = max(len(prepared.indices), 1)
@@ -186,7 +186,7 @@ def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     if prepared is None:
         prepared = prepare(core, spec, queue)
         if len(found) >= _MOST_CACHED:
-            del found[next(iter(found))]
+            found.popitem(last=False)
         found[known] = prepared
     return prepared
 

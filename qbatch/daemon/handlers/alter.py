@@ -62,7 +62,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
     spec = msgspec.structs.replace(job.spec, name=changes.name or job.name, **new)
     submission.check_name(spec.name)
     bits = None if changes.hold is None else bits_for(actor, changes.hold)
-    found = dependencies.parse(core, spec.depend) if changes.depend is not None else None
+    found = dependencies.parse(core, actor, spec.depend) if changes.depend is not None else None
     prepared = submission.prepare(core, spec, core.queues[job.queue])
     if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):
         raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
     from qbatch.daemon.connection import Connection
     from qbatch.daemon.service import Service
 
+log = logging.getLogger("qbatch")
+
+_CHANGING = (requests.Reload, requests.Time, requests.Shutdown)
+
+MOST_WAITS = 1000
+"""Questions of one connection that may wait for their answers (``wait``, ``history``, forecasts)."""
+
 ASKERS: dict[type[requests.Request], Callable[..., Any]] = {
     requests.Hello: hello.handle,
     requests.JobStatus: job_status.handle,
@@ -63,13 +71,17 @@ def ask(service: Service, connection: Connection, request: requests.Request) -> 
     Raises:
         Refusal: it is refused.
     """
+    if len(connection.waits) >= MOST_WAITS:
+        raise Refusal(
+            "busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them"
+        )
     answer = ASKERS[type(request)](service, connection, request)
     if not asyncio.iscoroutine(answer):
         connection.reply(request.id, answer)
         return
     task = asyncio.get_running_loop().create_task(_later(service, connection, request, answer))
-    connection.waits.append(task)
-    task.add_done_callback(connection.waits.remove)
+    connection.waits.add(task)
+    task.add_done_callback(connection.waits.discard)
 
 
 async def _later(service: Service, connection: Connection, request: requests.Request, answer: Awaitable[Any]) -> None:
@@ -82,4 +94,8 @@ async def _later(service: Service, connection: Connection, request: requests.Req
     except asyncio.CancelledError:
         raise
     except Exception as error:
-        service.fail(error)
+        if isinstance(request, _CHANGING):
+            service.fail(error)
+        else:  # nothing has changed: only this question has no answer
+            log.exception("%s of %s", type(request).__name__, connection.actor.user)
+            connection.refuse(request, Refusal("failed", f"{type(error).__name__}: {error}"))

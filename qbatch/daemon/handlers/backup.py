@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,12 @@ async def handle(service: Service, connection: Connection, request: Backup) -> D
     path = Path(request.path)
     if not path.is_absolute() or "\0" in request.path:
         raise Refusal("bad-value", f"{request.path[:200]!r} is no absolute path")
-    if path.exists():
-        raise Refusal("bad-value", f"{path} is there already; name a new file")
     async with service.quiet():
         await service.store.backup(path)
         number, data = service.store.number, image.dump(service.core)
-    await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data)
-    return Done(text=f"{path}: {path.stat().st_size} bytes")
+    try:
+        await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data)
+        return Done(text=f"{path}: {path.stat().st_size} bytes")
+    except (OSError, sqlite3.Error) as error:
+        path.unlink(missing_ok=True)
+        raise Refusal("failed", f"backup to {path}: {error}") from error

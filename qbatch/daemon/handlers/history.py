@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from qbatch.daemon.handlers.authority import may_see
+from qbatch.daemon.handlers.job_status import HIDDEN
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import parse_id
 from qbatch.wire.records import Jobs
@@ -12,6 +16,8 @@ from qbatch.wire.requests import History
 if TYPE_CHECKING:
     from qbatch.daemon.connection import Connection
     from qbatch.daemon.service import Service
+
+_LONGEST_PATTERN = 1000
 
 
 async def handle(service: Service, connection: Connection, request: History) -> Jobs:
@@ -22,13 +28,18 @@ async def handle(service: Service, connection: Connection, request: History) -> 
             raise Refusal("bad-value", f"name one {column} at a time")
         if values:
             where.append((f"{column} = ?", values[0]))
+    if len(request.name) > _LONGEST_PATTERN:
+        raise Refusal("bad-value", f"a pattern of {len(request.name)} letters; {_LONGEST_PATTERN} are allowed")
     if request.name:
         where.append(("name GLOB ?", request.name))
     if request.status == "failed":
         where.append(("status != ?", 0))
     elif request.status:
         try:
-            where.append(("status = ?", int(request.status)))
+            status = int(request.status)
+            if abs(status) >= 1 << 31:
+                raise ValueError
+            where.append(("status = ?", status))
         except ValueError:
             raise Refusal("bad-value", f"status {request.status[:20]!r} is neither a number nor failed") from None
     if request.since is not None:
@@ -47,7 +58,11 @@ async def handle(service: Service, connection: Connection, request: History) -> 
     limit = min(max(request.limit, 1), 1000)
     records = await service.store.search(where, limit + 1, is_newest_first=True)
     has_more = len(records) > limit
-    shown = tuple(records[:limit])
+    actor = connection.actor
+    shown = tuple(
+        each if each.user == actor.user or may_see(actor, -1) else msgspec.structs.replace(each, **HIDDEN)
+        for each in records[:limit]
+    )
     core = service.core
     return Jobs(
         jobs=shown,

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 MOST = 1000
 """Jobs in one page."""
 
-_HIDDEN = {"variables": {}, "submit_arguments": ""}
+HIDDEN = {"variables": {}, "submit_arguments": ""}
+"""What only the owner and operators see of a job."""
 
 
 def handle(service: Service, connection: Connection, request: JobStatus) -> Jobs | Awaitable[Jobs]:
@@ -103,7 +104,7 @@ class _Page:
     def _shown(self, record: JobRecord, uid: int | None) -> JobRecord:
         is_mine = may_see(self.actor, uid) if uid is not None else record.user == self.actor.user
         if not is_mine and not may_see(self.actor, -1):
-            return msgspec.structs.replace(record, **_HIDDEN)
+            return msgspec.structs.replace(record, **HIDDEN)
         return record
 
     def _is_wanted(self, user: str, queue: str, letter: str, is_array: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 from qbatch.daemon.core import flow
@@ -21,7 +22,7 @@ def number_of(name: str) -> int:
         Refusal: there is no such signal.
     """
     text = name.strip().upper()
-    if text.isdigit() and 0 <= int(text) < signal.NSIG:
+    if re.fullmatch("[0-9]{1,3}", text) and int(text) < signal.NSIG:
         return int(text)
     text = text if text.startswith("SIG") else f"SIG{text}"
     if text == "SIGNULL":

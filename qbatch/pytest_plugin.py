@@ -1,0 +1,229 @@
+"""The pytest plugin: a private batch server for tests, real PBS commands included.
+
+Fixtures: ``qbatch_server``, a running :class:`Server`; ``qbatch_commands``, the same with the PBS commands on PATH for the
+test and its children.  ``@pytest.mark.qbatch(config="...", executor="emulated")`` configures the server of a test; the ini
+option ``qbatch_scope`` or ``--qbatch-scope`` says how long one lives: ``function`` (default) or ``session``, in which tests
+with the same configuration share a server.  What must never come in: anything slow at import; pytest loads this file in
+every run of an environment in which qbatch is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from qbatch.cli.private_server import PrivateServer
+    from qbatch.wire.records import HostRecord, JobRecord
+
+_OPTIONS = ("config", "executor", "policy", "time", "torque")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the option and its ini key."""
+    text = "how long a qbatch server lives: function, or session (tests with one configuration share a server)"
+    group = parser.getgroup("qbatch")
+    group.addoption("--qbatch-scope", choices=("function", "session"), default=None, help=text)
+    parser.addini("qbatch_scope", text, default="function")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line(
+        "markers",
+        "qbatch(config, executor, policy, time, torque): the server of this test: a configuration (TOML text, or the "
+        "path of a file), process or emulated, a policy, real, x60 or virtual, Torque's dialect",
+    )
+
+
+class Server:
+    """A private server, as a test uses it.  Identifiers are texts such as ``1.qbatch``; times are in seconds."""
+
+    def __init__(self, private: PrivateServer) -> None:
+        self._private = private
+
+    @property
+    def socket(self) -> str:
+        """Where the daemon listens."""
+        return self._private.socket
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of this process, changed so that PBS commands are found and find this server."""
+        return self._private.environment()
+
+    @property
+    def log(self) -> str:
+        """What the daemon has said."""
+        return self._private.log
+
+    def submit(self, script: str = "true\n", **fields: Any) -> str:
+        """Queue a script and return the job's identifier.
+
+        Fields are those of :class:`qbatch.wire.requests.Spec`: ``name``, ``queue``, ``resources``, ``argv``, ...;
+        output files go to the working directory, as those of qsub do.
+
+        Raises:
+            Refusal: the server does not take it.
+        """
+        import os
+
+        from qbatch.wire.records import Submitted
+        from qbatch.wire.requests import Spec, Submit
+
+        if fields.get("argv"):
+            script = fields.pop("script", None)
+        fields.setdefault("directory", os.getcwd())
+        return str(self._ask(Submit(spec=Spec(script=script, **fields)), Submitted).job)
+
+    def wait(self, job: str, timeout: float = 60.0, until: str = "end") -> JobRecord:
+        """Wait until a job has ended (or started: ``until="start"``), and return it.
+
+        Raises:
+            TimeoutError: it has not, in time.
+        """
+        from qbatch.client import Session
+        from qbatch.wire.errors import Refusal
+        from qbatch.wire.records import Outcomes
+        from qbatch.wire.requests import Wait
+
+        try:
+            with Session(self.socket) as session:
+                session.ask(Wait(jobs=(job,), until=until), Outcomes, timeout=timeout)
+        except Refusal as refusal:
+            if refusal.code != "timeout":
+                raise
+            found = self.job(job)
+            raise TimeoutError(f"job {job} is in state {found.state} after {timeout:g} s: {found.comment}") from None
+        return self.job(job)
+
+    def job(self, job: str) -> JobRecord:
+        """Return a job, live or finished.
+
+        Raises:
+            KeyError: there is none.
+        """
+        from qbatch.wire.records import Jobs
+        from qbatch.wire.requests import JobStatus
+
+        found: tuple[JobRecord, ...] = self._ask(JobStatus(jobs=(job,), finished="also"), Jobs).jobs
+        if not found:
+            raise KeyError(job)
+        return found[0]
+
+    def fault(self, kind: str, **options: Any) -> None:
+        """Make something go wrong: ``qbatch fault``; options ``count``, ``seconds``, ``status``, ``pattern``, ``message``."""
+        from qbatch.wire.records import Done
+        from qbatch.wire.requests import Fault
+
+        self._ask(Fault(kind=kind, **options), Done)
+
+    def hosts(self, *names: str, action: str = "") -> dict[str, HostRecord]:
+        """Return hosts by name, all if none is named; before that, do to them what ``action`` says.
+
+        ``action``: ``down``, ``up``, ``drain`` or ``resume``.
+
+        Raises:
+            KeyError: there is no such host.
+        """
+        from qbatch.wire.records import Hosts, Outcomes
+        from qbatch.wire.requests import HostControl, HostStatus
+
+        if action:
+            self._ask(HostControl(hosts=names, action=action), Outcomes)
+        said = self._ask(HostStatus(hosts=names), Hosts)
+        if said.errors:
+            raise KeyError(said.errors[0].message)
+        return {host.name: host for host in said.hosts}
+
+    def _ask(self, request: Any, kind: Any) -> Any:
+        from qbatch.client import Session
+
+        with Session(self.socket) as session:
+            return session.ask(request, kind)
+
+
+class _Pool:
+    """The servers of a session, by configuration."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.servers: dict[tuple[Any, ...], PrivateServer] = {}
+
+    def start(self, options: dict[str, Any]) -> PrivateServer:
+        from qbatch.cli.private_server import PrivateServer
+
+        arguments = []
+        for name in ("executor", "policy", "time"):
+            if options.get(name):
+                arguments += [f"--{name}", str(options[name])]
+        config = options.get("config")
+        if config is not None:
+            config = str(config)
+            if "=" in config or "\n" in config:  # a text, not a path
+                number = len(list(self.directory.iterdir()))
+                path = self.directory / f"qbatch-{number}.toml"
+                path.write_text(config, encoding="utf-8")
+                config = str(path)
+        server = PrivateServer(*arguments, config=config, is_torque=bool(options.get("torque")))
+        server.start()
+        server.wait_until_up()
+        return server
+
+    def shared(self, options: dict[str, Any]) -> PrivateServer:
+        key = tuple(str(options.get(name)) for name in _OPTIONS)
+        if key not in self.servers:
+            self.servers[key] = self.start(options)
+        return self.servers[key]
+
+    def stop(self) -> None:
+        for server in self.servers.values():
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def _qbatch_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Pool]:
+    pool = _Pool(tmp_path_factory.mktemp("qbatch"))
+    yield pool
+    pool.stop()
+
+
+@pytest.fixture
+def qbatch_server(request: pytest.FixtureRequest, _qbatch_pool: _Pool) -> Iterator[Server]:
+    """A private batch server: submit, wait, job, fault, hosts, environment, socket."""
+    marker = request.node.get_closest_marker("qbatch")
+    options = dict(marker.kwargs) if marker is not None else {}
+    unknown = sorted(set(options) - set(_OPTIONS))
+    if unknown or (marker is not None and marker.args):
+        raise pytest.UsageError(f"qbatch marker: {unknown or marker.args}: known are {', '.join(_OPTIONS)}")
+    scope = request.config.getoption("--qbatch-scope") or request.config.getini("qbatch_scope")
+    if scope not in ("function", "session"):
+        raise pytest.UsageError(f"qbatch_scope: {scope!r}: write function or session")
+    if scope == "session":
+        server = Server(_qbatch_pool.shared(options))
+        yield server
+        server.fault("clear")
+        return
+    private = _qbatch_pool.start(options)
+    try:
+        yield Server(private)
+    finally:
+        private.stop()
+
+
+@pytest.fixture
+def qbatch_commands(qbatch_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server, with the PBS commands on PATH and the environment set for this process and its children."""
+    import os
+
+    wanted = qbatch_server.environment
+    for name in [name for name in os.environ if name not in wanted]:
+        monkeypatch.delenv(name)
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            monkeypatch.setenv(name, value)
+    return qbatch_server
