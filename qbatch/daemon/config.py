@@ -47,7 +47,7 @@ KEYS = (
     Key(TOP, "max_jobs_per_user", "count", "none", "live jobs of one user"),
     Key(TOP, "max_array", "count", "1000000", "jobs in one array"),
     Key(TOP, "mail_command", "texts", "[]", "a program; gets the users as further arguments and the mail on stdin"),
-    Key(TOP, "dialect", "dialect", '"openpbs"', "openpbs or torque: what the PBS commands speak where they differ"),
+    Key(TOP, "dialect", "dialect", '"openpbs"', "openpbs or torque: the PBS dialect inside jobs (elsewhere: QBATCH_DIALECT)"),
     Key(TOP, "seed", "count", "1", "seed of the draws of emulated run times"),
     Key(POOL, "name", "name", '"main"', "the pool's name"),
     Key(POOL, "hosts", "hosts", "required", 'names of hosts: "n[01-64]" or ["a", "b[1-4]"]'),

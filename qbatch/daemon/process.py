@@ -117,7 +117,9 @@ def listen(path: str) -> socket.socket:
     try:
         if stat.S_ISSOCK(os.lstat(path).st_mode):
             if _is_answered(path):
-                raise Occupied(f"another daemon listens at {path}; stop it with: qbatch down (or give this one a --socket of its own)")
+                raise Occupied(
+                    f"another daemon listens at {path}; stop it with: qbatch down (or give this one a --socket of its own)"
+                )
             os.unlink(path)
         else:
             raise InputError(f"socket {path}: something else is there; remove it or set QBATCH_SOCKET")

@@ -74,7 +74,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mail_command: tuple[str, ...] = ()
     dialect: str = "openpbs"
     seed: int = 1
-    user_environment: bool = False
 
     def pool_of(self, queue: Queue) -> Pool:
         """Return the pool that a queue's jobs run in: the named one, else the first."""

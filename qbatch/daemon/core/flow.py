@@ -14,10 +14,14 @@ from qbatch.daemon.executors.attempt import LOST
 from qbatch.model.actions import Allocation
 from qbatch.model.events import Finished, Withdrawn
 from qbatch.model.job import Job
-from qbatch.wire.identifiers import ARRAY, JobKey
+from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import JobKey
 
 DELETED = 271
 """Exit status of a job that was deleted while it ran: 256 + SIGTERM."""
+
+MOST_EXCHANGED = 5000
+"""Waiting jobs up to which two of them may exchange their places."""
 
 OVER_WALLTIME = -29
 """Exit status of a job that was killed at its walltime."""
@@ -64,8 +68,11 @@ def settle(core: Core, job: BatchJob) -> None:
         enter(core, job)
 
 
-def enter(core: Core, job: BatchJob) -> None:
-    """Hand an eligible job to the engine of its pool, or let it wait at the first gate that is full."""
+def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
+    """Hand an eligible job to the engine of its pool, or let it wait at the first gate that is full.
+
+    ``submit``: the instant of arrival by which the engine ranks it; now if none is given.
+    """
     names = gates_of(core, job)
     for name in names:
         gate = core.gates.setdefault(name, Gate())
@@ -81,7 +88,7 @@ def enter(core: Core, job: BatchJob) -> None:
     request = job.prepared.request
     core.pool_of(job).pending[job.key] = Job(
         number=job.sequence,
-        submit=core.now,
+        submit=core.now if submit < 0 else submit,
         procs=request.procs,
         estimate=job.prepared.walltime,
         memory=request.memory,
@@ -305,11 +312,6 @@ def delete_array(core: Core, parent: BatchJob, *, is_forced: bool, grace: int, m
         delete(core, job, is_forced=is_forced, grace=grace, message=message)
 
 
-def array_key(sequence: int) -> JobKey:
-    """Return the key of a whole array."""
-    return JobKey(sequence, ARRAY)
-
-
 def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
     """Give a waiting job (or an array as a whole) another request or queue; it ranks anew."""
     if job.is_array:
@@ -336,13 +338,25 @@ def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
 
 
 def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
-    """Exchange the places of two waiting jobs: each ranks as the other did from the next pass on."""
-    for job in (first, second):
+    """Exchange the places of two waiting jobs.
+
+    The engine ranks by arrival: all that wait in the pool leave it and arrive again, in their order but for the two.
+
+    Raises:
+        Refusal: too many jobs wait for that.
+    """
+    pool = core.pool_of(first)
+    waiting = [job for job in pool.by_row if job is not None and job.letter == "Q"]
+    waiting += [job for job in (core.find(key) for key in pool.pending) if job is not None]
+    if len(waiting) > MOST_EXCHANGED:
+        raise Refusal("bad-state", f"{len(waiting)} jobs wait; places are exchanged where at most {MOST_EXCHANGED} do")
+    order = {job.key: place for place, job in enumerate(waiting)}
+    order[first.key], order[second.key] = order.get(second.key, len(order)), order.get(first.key, len(order))
+    for job in waiting:
         withdraw(core, job)
-    earlier, later = (first, second) if first.eligible <= second.eligible else (second, first)
-    earlier.eligible, later.eligible = later.eligible, earlier.eligible
-    for job in (later, earlier):
-        enter(core, job)
+    begin = core.now - len(order)
+    for job in sorted({job.key: job for job in [*waiting, first, second]}.values(), key=lambda job: order[job.key]):
+        enter(core, job, begin + order[job.key])
 
 
 def set_started(core: Core, queue: QueueState, started: bool) -> None:

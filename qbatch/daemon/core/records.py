@@ -163,7 +163,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         shell=spec.shell,
         variables=spec.variables,
         submit_arguments=spec.submit_arguments,
-        comment=job.comment,
+        comment=job.comment or (f"Job run on {nodes}" if nodes else ""),
         run_count=job.attempt,
         session=job.session or None,
         depend=spec.depend,

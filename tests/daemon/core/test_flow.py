@@ -357,3 +357,15 @@ def test_draws_of_run_times_are_the_same_on_every_replay_and_keep_their_mean() -
     assert runs[0] == runs[1]
     assert len(set(runs[0])) > 390
     assert 85 * SECOND < sum(runs[0]) / 400 < 115 * SECOND
+
+
+def test_two_waiting_jobs_exchange_their_places_and_nobody_else_moves(bench: Bench) -> None:
+    bench.submit(**whole(script="sleep 10\n"))
+    bench.wait(1)
+    jobs = [bench.submit(**whole(script="sleep 10\n")) for _ in range(4)]
+    bench.wait(1)
+    bench.do(ALICE, requests.Order(first=jobs[0], second=jobs[2]))
+    bench.wait(100)
+    started = sorted(jobs, key=lambda job: bench.ended[job].started or 0)
+    assert started == [jobs[2], jobs[1], jobs[0], jobs[3]]
+    bench.check()
