@@ -6,13 +6,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 JOBS ?= auto
+# Real clients of PBS, each in an environment of its own, made once; one that cannot be installed says so in its test.
+CLIENTS := dask ipyparallel parsl psij qtoolkit reframe snakemake
+CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
-.PHONY: demo test lint bench coverage clean
+.PHONY: demo test lint bench coverage clean clients
 
 demo: $(VENV)/.installed
 	$(BIN)/qbatch demo --out .demo
 
 test: lint $(VENV)/.installed-test
+	$(MAKE) --no-print-directory --jobs 3 clients
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 	$(MAKE) --no-print-directory coverage
 
@@ -42,5 +46,14 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	$(PIP) --editable '.[report,test,lint]'
 	touch $@
 
+clients: $(CLIENT_ENVIRONMENTS)
+
+.venv-clients/%/.installed: tests/clients/constraints-%.txt
+	@rm -rf .venv-clients/$* && mkdir -p .venv-clients
+	@$(PYTHON) -m venv .venv-clients/$* > .venv-clients/$*.log 2>&1 \
+		&& .venv-clients/$*/bin/python -m pip --disable-pip-version-check install --quiet --requirement $< \
+			>> .venv-clients/$*.log 2>&1 \
+		&& touch $@ || echo "make: the client $* cannot be installed, see .venv-clients/$*.log" >&2
+
 clean:
-	rm -rf $(VENV) .demo .coverage .pytest-coverage.log .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-clients .demo .coverage .pytest-coverage.log .mypy_cache .pytest_cache .ruff_cache .hypothesis
