@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Mapping
@@ -19,16 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qbatch.cli import private_keeper
+from qbatch.daemon.commands import find_commands, link_commands
 from qbatch.model.errors import InputError, OutputError, QbatchError
 
 LONGEST_SOCKET = 107
 """Bytes of the longest path that the kernel takes for a Unix socket."""
-
-COMMANDS = (
-    "qbatch", "qsub", "qstat", "qdel", "qalter", "qhold", "qrls", "qmove", "qmsg", "qrerun", "qselect", "qsig",
-    "pbsnodes", "tracejob", "qorder", "qenable", "qdisable", "qstart", "qstop", "qrun",
-)  # fmt: skip
-"""The commands that are put on PATH; only these, so that nothing else of this installation hides the user's own."""
 
 EXIT_PATIENCE = 60.0
 """Seconds for the keeper to clear up; it needs about one, and more only where processes resist."""
@@ -122,12 +116,10 @@ class PrivateServer:
         """
         if self.config is not None and not os.path.isfile(self.config):
             raise InputError(f"{self.config}: no such configuration file")
-        scripts = find_commands()
+        find_commands()
         self.directory = make_directory()
         try:
-            os.mkdir(self.commands)
-            for name in COMMANDS:
-                os.symlink(f"{scripts}/{name}", f"{self.commands}/{name}")
+            link_commands(self.commands)
             arguments = [*(["--config", self.config] if self.config else []), *self.arguments]
             keep = "keep" if self.is_kept else "remove"
             command = [sys.executable, "-m", "qbatch.cli.private_keeper", self.directory, keep, *arguments]
@@ -221,26 +213,6 @@ def failure(said: Ended) -> QbatchError:
     error = QbatchError(said.why)
     error.exit_code = said.code or 1
     return error
-
-
-def find_commands() -> str:
-    """Return the directory in which this installation's PBS commands are.
-
-    Raises:
-        InputError: they are not there.
-    """
-    places = [
-        os.path.dirname(sys.executable),
-        sysconfig.get_path("scripts"),
-        os.path.dirname(os.path.abspath(sys.argv[0])),
-    ]
-    for place in places:
-        if all(os.access(f"{place}/{name}", os.X_OK) for name in COMMANDS):
-            return os.path.abspath(place)
-    lacking = [name for name in COMMANDS if not os.access(f"{places[0]}/{name}", os.X_OK)]
-    raise InputError(
-        f"{places[0]}: {lacking[0]} is not there; install qbatch with pip, which puts the PBS commands there"
-    )
 
 
 def make_directory() -> str:

@@ -88,7 +88,7 @@ def _cannot_run(name: str) -> int:
     if shutil.which(name) is not None:
         return 0
     # It may be one of ours, which are on PATH only beside the server.
-    from qbatch.cli.private_server import COMMANDS
+    from qbatch.daemon.commands import COMMANDS
 
     if name in COMMANDS:
         return 0

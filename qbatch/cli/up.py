@@ -141,10 +141,9 @@ def _log() -> None:
 
 def _into_background(state: Path, socket_path: str) -> None:
     """Start the same command in the foreground of a session of its own, and wait until it answers."""
-    from qbatch.client import NoDaemon, Session
-    from qbatch.wire.records import Welcome
-    from qbatch.wire.requests import Hello
-
+    pid = _pid_of(socket_path)
+    if pid:
+        raise Occupied(f"a daemon is up already (process {pid}) at {socket_path}; stop it with: qbatch down")
     try:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         log_path = state / "log"
@@ -163,16 +162,32 @@ def _into_background(state: Path, socket_path: str) -> None:
             failure = QbatchError((text[-1] if text else f"the daemon ended with {code}").removeprefix("qbatch: "))
             failure.exit_code = code if code > 0 else 1
             raise failure
-        try:
-            with Session(socket_path) as session:
-                session.ask(Hello(), Welcome)
-        except (NoDaemon, QbatchError):
+        if _pid_of(socket_path) != child.pid:
             time.sleep(0.02)
             continue
         talk(f"the daemon is up (process {child.pid}); socket {socket_path}, log {log_path}")
         talk("try: echo 'sleep 5; hostname' | qsub; qstat; qbatch status; qbatch down")
         return
     raise QbatchError(f"the daemon does not answer after 120 s; see {log_path}")
+
+
+def _pid_of(socket_path: str) -> int:
+    """Return the process that answers at a socket, 0 if none does."""
+    from qbatch.client import Session
+    from qbatch.wire.records import ServerRecord
+    from qbatch.wire.requests import ServerStatus
+
+    try:
+        with Session(socket_path, patience=0.0) as session:
+            return session.ask(ServerStatus(), ServerRecord).pid
+    except QbatchError:
+        return 0
+
+
+class Occupied(QbatchError):  # noqa: N818 - it says what the place is
+    """Another daemon is there (75)."""
+
+    exit_code = 75
 
 
 def down(

@@ -20,6 +20,7 @@ import msgspec
 from qbatch.daemon import attempts, entry, notify
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import Clock
+from qbatch.daemon.commands import link_commands
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import image
@@ -283,7 +284,7 @@ class _Daemon:
         service.effects.executor = executor
         service.effects.surroundings = {
             "QBATCH_SOCKET": self.options.socket_path,
-            "QBATCH_BIN": os.environ.get("QBATCH_BIN") or str(Path(sys.executable).parent),
+            "QBATCH_BIN": self._commands(),
             **self.options.surroundings,
         }
         core = service.core
@@ -302,6 +303,18 @@ class _Daemon:
             elif job.ending:
                 executor.stop(job.file_key, core.settings.kill_delay / 1e6)
         return executor
+
+    def _commands(self) -> str:
+        """Return the directory that jobs get on PATH: links to our commands only, not to our Python."""
+        directory = os.environ.get("QBATCH_BIN", "")
+        if directory:
+            return directory
+        directory = str(self.store.directory / "bin")
+        try:
+            link_commands(directory)
+        except (InputError, OSError) as error:
+            log.warning("jobs do not find the PBS commands: %s", error)
+        return directory
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()

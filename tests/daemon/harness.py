@@ -71,7 +71,8 @@ class Daemon:
 
     def log(self) -> str:
         """What it has said."""
-        return (self.directory / "log").read_text(encoding="utf-8", errors="replace")
+        path = self.directory / "log"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def kill(self, number: int = signal.SIGKILL) -> int:
         """Send a signal and wait for the end; return the exit code."""
