@@ -87,6 +87,7 @@ class Effects:
 
     def _ended(self, effect: Ending) -> None:
         record = effect.record
+        self.forecasts.forget(effect.key)
         outcome = Outcome(name=record.id, exit_status=record.exit_status, state=record.state)
         for table in (self.service.waiting, self.service.starting):
             for future in table.pop(effect.key, ()):

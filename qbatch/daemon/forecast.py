@@ -1,25 +1,30 @@
-"""When each waiting job is expected to start: the policy run forward from the present state, off the event loop.
+"""When each waiting job is expected to start: the policy run forward from the present state.
 
-The running jobs end by their estimates, the waiting ones run as long as they ask, nothing else is submitted.  The run is
-made by the engine itself, loaded from a dump in a child process, so every policy is forecast by its own code.
+The running jobs end by their estimates, the waiting ones run as long as they ask, nothing else is submitted.  Where the
+policy remembers nothing, ranks by arrival and processors alone decide, the compiled replay does it; everywhere else
+the engine itself is driven on, with the plans and promises that it has, so every policy is forecast by its own code.
 """
 
 from __future__ import annotations
 
 import heapq
+import time
 from typing import NamedTuple
+
+import numpy as np
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Resume, Start, Suspend
+from qbatch.model.actions import Start, Suspend
 from qbatch.model.events import Event, Finished, Woken
-from qbatch.model.machine import Machine
-from qbatch.planning.policy import Policy
+from qbatch.model.machine import one_host
+from qbatch.model.record import Workload
+from qbatch.planning.policy import PassLoop, Policy, loop_of
 from qbatch.planning.view import OVERDUE
-from qbatch.policies.registry import load_policy
+from qbatch.replay.drivers import run
 
-MOST_ROUNDS = 2_000_000
-"""Rounds after which a forecast stops; who has no start by then has none."""
+BUDGET = 30.0
+"""Seconds for one forecast; who has no start by then has none."""
 
 
 class Expected(NamedTuple):
@@ -29,31 +34,61 @@ class Expected(NamedTuple):
     end: int
 
 
-def run_forward(
-    machine: Machine, policy: str, dumped: bytes, now: int, extra: bytes = b""
-) -> list[tuple[int, int, int]]:
-    """Return (row, start, end) of each row that starts when the engine goes on by itself; in a process of its own."""
-    return forward(Engine.load(machine, load_policy(policy), dumped), load_policy(policy), now)
+def forecast(engine: Engine, policy: Policy, now: int) -> list[tuple[int, int, int]]:
+    """Return (row, start, end) of each waiting row that can start; the engine is used up.
+
+    Args:
+        engine: a copy of the live one.
+        policy: the policy that it has.
+        now: the instant from which to go on, in microseconds.
+    """
+    loop = loop_of(policy, engine.machine)
+    if isinstance(loop, PassLoop) and loop.order == "fcfs" and not engine.view().suspended:
+        return _replayed(engine, policy, now)
+    return _driven(engine, now)
 
 
-def forward(engine: Engine, policy: Policy, now: int) -> list[tuple[int, int, int]]:
-    """Drive an engine by estimates until nobody waits; see ``run_forward``."""
+def _replayed(engine: Engine, policy: Policy, now: int) -> list[tuple[int, int, int]]:
+    """The compiled replay: what runs arrives an instant earlier and starts at once, what waits arrives now."""
+    view = engine.view()
+    running = [(view.expected_end(each), view.open_procs_of(each)) for each in view.running.values()]
+    running = [(end, procs) for end, procs in running if procs > 0]
+    queue = np.asarray(view.queue)
+    count = len(running)
+    rows = count + len(queue)
+    ends = np.array([end for end, _ in running], np.int64)
+    zeros = np.zeros(rows, np.int64)
+    estimate = np.concatenate([np.maximum(ends - now, 1) + 1, view.columns.estimate[queue]]).astype(np.int64)
+    procs = np.concatenate([np.array([each for _, each in running], np.int64), view.columns.procs[queue]])
+    submit = np.concatenate([np.full(count, now - 1, np.int64), np.full(len(queue), now, np.int64)])
+    absent = np.full(rows, -1, np.int64)
+    number = np.arange(rows, dtype=np.int64)
+    work = Workload(
+        "forecast", view.open_procs, number, submit, procs.astype(np.int64), estimate, estimate, estimate, zeros,
+        absent, absent, absent, np.ones(rows, np.bool_), number,
+    )  # fmt: skip
+    if not rows or view.open_procs < 1:
+        return []
+    schedule = run(work, one_host(view.open_procs), policy)
+    starts, finishes = schedule.start[count:].tolist(), schedule.end[count:].tolist()
+    return [(row, start, end) for row, start, end in zip(queue.tolist(), starts, finishes, strict=True) if start >= 0]
+
+
+def _driven(engine: Engine, now: int) -> list[tuple[int, int, int]]:
+    """The engine, driven by estimates until nobody waits or the time is up."""
+    deadline = time.monotonic() + BUDGET
     ends: list[tuple[int, int]] = []
     view = engine.view()
-    for row, run in view.running.items():
-        heapq.heappush(ends, (run.expected_end if run.expected_end > now else now + OVERDUE, row))
-    estimates = view.columns.estimate
+    for row, each in view.running.items():
+        heapq.heappush(ends, (each.expected_end if each.expected_end > now else now + OVERDUE, row))
     found: dict[int, tuple[int, int]] = {}
-    rounds = 0
     instant = now
     events: list[Event] = [Woken()]
-    while rounds < MOST_ROUNDS:
+    while time.monotonic() < deadline:
         done = engine.handle(instant, events)
-        rounds += 1
-        _note(done, found, ends, estimates)
-        timer = engine.next_timer()
-        if not len(engine.view().queue):
+        if not _note(engine, done, found, ends) or not len(engine.view().queue):
             break
+        timer = engine.next_timer()
         candidates = ([ends[0][0]] if ends else []) + ([timer] if timer is not None else [])
         if not candidates:
             break
@@ -65,12 +100,13 @@ def forward(engine: Engine, policy: Policy, now: int) -> list[tuple[int, int, in
     return [(row, start, end) for row, (start, end) in found.items()]
 
 
-def _note(done: Round, found: dict[int, tuple[int, int]], ends: list[tuple[int, int]], estimates: object) -> None:
+def _note(engine: Engine, done: Round, found: dict[int, tuple[int, int]], ends: list[tuple[int, int]]) -> bool:
+    """Note who started; tell whether to go on (a policy that suspends has no forecast beyond its first suspension)."""
     for action in done.actions:
+        if isinstance(action, Suspend):
+            return False
         if isinstance(action, Start):
-            end = done.at + int(estimates[action.row])  # type: ignore[index]
+            end = engine.view().running[action.row].expected_end
             found[action.row] = (done.at, end)
             heapq.heappush(ends, (end, action.row))
-        elif isinstance(action, Suspend | Resume):
-            # Time slices are followed by their own timers; the end stays what it was by then.
-            continue
+    return not done.stopped

@@ -1,20 +1,25 @@
-"""The forecasts of a live server: made in a child process, kept for a moment, and held against what then happens."""
+"""The forecasts of a live server: made by a forked child, kept for a moment, and held against what then happens."""
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import multiprocessing
+import logging
+import os
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.state import Happening
-from qbatch.daemon.forecast import Expected, run_forward
+from qbatch.daemon.forecast import BUDGET, Expected, forecast
+from qbatch.planning.kernels.live import serve_compiled
 from qbatch.wire.identifiers import JobKey
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
     from qbatch.daemon.service import Service
+
+log = logging.getLogger("qbatch")
 
 KEPT = 2.0
 """Seconds of the wall for which a forecast serves when the state changes all the time."""
@@ -23,6 +28,9 @@ MOST_TRACKED = 10_000
 
 MOST_EXPLAINED = 300
 """The longest queue in which the comment of every job is explained in full."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[tuple[int, int, int, int]]).decode
 
 
 class Forecasts:
@@ -33,7 +41,6 @@ class Forecasts:
         self.last: dict[JobKey, Expected] = {}
         self._made_of: tuple[int, int] = (-1, -1)
         self._made_at = -1e9
-        self._pool: concurrent.futures.ProcessPoolExecutor | None = None
         self._running: asyncio.Task[dict[JobKey, Expected]] | None = None
         self._first: dict[JobKey, int] = {}
         self._errors = 0
@@ -44,39 +51,64 @@ class Forecasts:
         """Return the expected start and end of every job that waits at the engine."""
         service = self.service
         state = (service.core.events_made, service.core.now if service.clock.mode != "real" else 0)
-        loop = asyncio.get_running_loop()
-        if (state == self._made_of and loop.time() - self._made_at < 60) or loop.time() - self._made_at < KEPT:
+        age = asyncio.get_running_loop().time() - self._made_at
+        if (state == self._made_of and age < 60) or age < (KEPT if service.clock.mode == "real" else 0):
             return self.last
         if self._running is None:
-            self._running = asyncio.create_task(self._make())
+            self._running = asyncio.create_task(self._make(state))
             self._running.add_done_callback(self._over)
-        found = await asyncio.shield(self._running)
-        self._made_of, self._made_at = state, loop.time()
-        return found
+        return await asyncio.shield(self._running)
 
     def _over(self, task: asyncio.Task[dict[JobKey, Expected]]) -> None:
         self._running = None
 
-    async def _make(self) -> dict[JobKey, Expected]:
-        core, now = self.service.core, max(self.service.core.now, self.service.clock.now())
-        if self._pool is None:
-            context = multiprocessing.get_context("spawn")
-            self._pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
+    async def _make(self, state: tuple[int, int]) -> dict[JobKey, Expected]:
+        core = self.service.core
         loop = asyncio.get_running_loop()
+        if not any(len(pool.engine.view().queue) for pool in core.pools):
+            rows: list[tuple[int, int, int, int]] = []
+        else:
+            reader, child = self._fork()
+            try:
+                said = await loop.run_in_executor(None, _read_all, reader, child)
+                rows = _decode(said)
+            except msgspec.MsgspecError:
+                log.warning("no forecast: the child gave none")
+                rows = []
         found: dict[JobKey, Expected] = {}
-        for pool in core.pools:
-            if not len(pool.engine.view().queue):
-                continue
-            keys = {job.row: job.key for job in pool.by_row if job is not None and job.letter == "Q"}
-            rows = await loop.run_in_executor(
-                self._pool, run_forward, pool.machine, pool.settings.policy, pool.engine.dump(), now
-            )
-            found |= {keys[row]: Expected(start, end) for row, start, end in rows if row in keys}
-        self.last = found
+        for number, row, start, end in rows:
+            by_row = core.pools[number].by_row if number < len(core.pools) else []
+            job = by_row[row] if row < len(by_row) else None
+            if job is not None and job.letter == "Q":
+                found[job.key] = Expected(start, end)
+        self.last, self._made_of, self._made_at = found, state, loop.time()
         for key, expected in found.items():
-            if len(self._first) < MOST_TRACKED:
-                self._first.setdefault(key, expected.start)
+            if len(self._first) >= MOST_TRACKED:
+                break
+            self._first.setdefault(key, expected.start)
         return found
+
+    def _fork(self) -> tuple[int, int]:
+        """Let a child go on from the state of this instant, on its own copy of it; return where it will answer."""
+        core, now = self.service.core, max(self.service.core.now, self.service.clock.now())
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(writer)
+            return reader, child
+        try:
+            os.dup2(writer, 3)
+            os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+            serve_compiled()
+            rows = [
+                (number, *each)
+                for number, pool in enumerate(core.pools)
+                for each in forecast(pool.engine, pool.policy, now)
+            ]
+            with os.fdopen(3, "wb") as file:
+                file.write(_encode(rows))
+        finally:
+            os._exit(0)
 
     def started(self, event: Happening) -> None:
         """A job has started: hold its first forecast against it."""
@@ -97,7 +129,7 @@ class Forecasts:
         return {"count": count, "mean_s": self._error_sum / count, "mean_absolute_s": self._absolute_sum / count}
 
     def forget(self, key: JobKey) -> None:
-        """A job has gone without starting."""
+        """A job has ended; if it never started, its forecast is held against nothing."""
         self._first.pop(key, None)
 
     def short_reason(self, job: BatchJob) -> str:
@@ -111,7 +143,25 @@ class Forecasts:
             return f"Not Running: needs {procs} processors, {free} are free"
         return f"Not Running: waits for its turn ({pool.name_of_policy}); see: qbatch explain {core.id_of(job.key)}"
 
-    def close(self) -> None:
-        """End the child process."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+
+def _read_all(reader: int, child: int) -> bytes:
+    """Return what a child writes, and collect it; one that takes too long is ended."""
+    import select
+    import signal
+    import time
+
+    deadline = time.monotonic() + 2 * BUDGET
+    pieces = []
+    try:
+        while True:
+            ready, _, _ = select.select([reader], [], [], max(deadline - time.monotonic(), 0))
+            piece = os.read(reader, 1 << 20) if ready else b""
+            if not piece:
+                break
+            pieces.append(piece)
+    finally:
+        os.close(reader)
+        if time.monotonic() >= deadline:
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return b"".join(pieces)

@@ -226,7 +226,7 @@ class _Daemon:
         service.effects.accounting = AccountingFiles(store.directory / "accounting")
         service.effects.accounting.write_missing(records)
         if must_write:
-            await self.snapshots.now()
+            await self.snapshots.now(is_needed=True)
         self.warming.before_the_first_pass(len(service.core.jobs))
         executor = await self._executor()
         try:
@@ -258,7 +258,6 @@ class _Daemon:
             keeper.cancel()
             warmer.cancel()
             await self._stop_listening()
-            service.effects.forecasts.close()
             if executor is not None:
                 await executor.close()
             await store.close()
@@ -370,8 +369,11 @@ class _Daemon:
             return "the configuration has not changed"
         if new.executor != old.executor or new.name != old.name:
             raise InputError("the executor and the server's name change only when the daemon is started anew")
-        await service.exchange_core(lambda core: resettle(core, new, policy_of))
-        await self.snapshots.now()
+        if service.is_full:
+            raise InputError(
+                f"the disk of {self.store.directory} is full: the old configuration stays until there is space"
+            )
+        await service.exchange_core(lambda core: resettle(core, new, policy_of), self.snapshots.write)
         before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
         changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]
         return "\n".join(changed) or "the order of entries has changed"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,9 @@ MOST_CONNECTIONS = 12_000
 
 MOST_ARRIVALS = 1000
 """Jobs that may wait for the pass that takes them in; with so many it is made at once."""
+
+SHORTEST_PAUSE = 0.002
+"""Seconds between two passes that follow commands: who submits one job after the other does not pay a pass for each."""
 
 LONGEST_PAUSE = 0.25
 """Seconds for which passes rest at most after a long one, so that commands get their turn."""
@@ -250,7 +253,8 @@ class Service:
             self._collect()
         core.has_promised = False
         took = self._loop.time() - began
-        self._next_pass = began + min(2 * took, LONGEST_PAUSE) if took > 0.002 else 0.0
+        if not self.clock.is_stepped:
+            self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
         self.effects.count_pass(took)
         if self.breakpoint is not None:
             text = self.breakpoint()
@@ -333,22 +337,35 @@ class Service:
             self._schedule()
 
     @asynccontextmanager
-    async def quiet(self) -> AsyncIterator[None]:
-        """A moment in which everything that was taken is committed and nothing is being committed."""
+    async def quiet(self, *, is_past_snapshot: bool = False) -> AsyncIterator[None]:
+        """A moment in which everything that was taken is committed and nothing is being committed.
+
+        ``is_past_snapshot``: the journal has a number above that of the snapshot, so that another gets a file of its own.
+        """
         async with self._commit_lock:
+            if is_past_snapshot and self.store.number == self.store.snapshot_number:
+                await self.store.commit([], [])
             while not self._group.is_empty:
                 await self._commit_group()
                 if self.failure is not None:
                     raise StorageError(str(self.failure))
             yield
 
-    async def exchange_core(self, change: Callable[[Core], Core]) -> None:
-        """Put another state in place of the present one, between two commits."""
-        async with self.quiet():
+    async def exchange_core(self, change: Callable[[Core], Core], keep: Callable[[], Awaitable[None]]) -> None:
+        """Put another state in place of the present one, between two commits, and ``keep`` it before the next.
+
+        What is taken under the new settings must never be replayed under the old ones.
+        """
+        async with self.quiet(is_past_snapshot=True):
             self.core = change(self.core)
             self.settings = self.core.settings
             if self.feed is not None:
                 self.feed.attach(self.core)
+            try:
+                await keep()
+            except (OSError, StorageError) as error:
+                self.fail(StorageError(f"the new configuration cannot be kept: {error}"))
+                raise
         self._schedule()
 
     async def gets_on(self, seconds: float) -> bool:

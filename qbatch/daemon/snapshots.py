@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from qbatch.daemon.config import as_toml
 from qbatch.daemon.core import image
-from qbatch.daemon.store import StorageError
+from qbatch.daemon.store import StorageError, StorageFull
 
 if TYPE_CHECKING:
     from qbatch.daemon.service import Service
@@ -33,23 +33,28 @@ class Snapshots:
         self.service = service
         self._last_size = 0
 
-    async def now(self) -> None:
-        """Write the state as it is, when everything before it is committed.
+    async def now(self, *, is_needed: bool = False) -> None:
+        """Write the state as it is, when everything before it is committed; a full disk is told in the log.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: it cannot be written, and the disk is not full, or it ``is_needed`` to go on.
         """
-        store = self.service.store
-        async with self.service.quiet():
-            data = image.dump(self.service.core)
-            self._last_size = len(data)
-            number = store.number
-            try:
-                store.write_snapshot(number, data)
-            except OSError as error:
-                log.error("snapshot: %s: %s", store.directory, error.strerror)
-                return
-            await store.adopt_snapshot(number, as_toml(self.service.core.settings))
+        try:
+            async with self.service.quiet(is_past_snapshot=True):
+                await self.write()
+        except (OSError, StorageFull) as error:
+            if is_needed:
+                raise StorageError(f"snapshot: {self.service.store.directory}: {error}") from error
+            log.error("snapshot: %s: %s; the journal goes on growing", self.service.store.directory, error)
+
+    async def write(self) -> None:
+        """Write the state and let the journal begin after it; to be called in a quiet moment."""
+        store, core = self.service.store, self.service.core
+        data = image.dump(core)
+        self._last_size = len(data)
+        number = store.number
+        store.write_snapshot(number, data)
+        await store.adopt_snapshot(number, as_toml(core.settings))
 
     async def keep(self) -> None:
         """Make a snapshot whenever the journal has grown enough."""
@@ -65,6 +70,8 @@ class Snapshots:
                         await self.now()
                     else:
                         await self._by_child()
+                except StorageFull as error:
+                    log.error("snapshot: %s; the journal goes on growing", error)
                 except StorageError as error:
                     self.service.fail(error)
 
@@ -87,8 +94,10 @@ class Snapshots:
         loop = asyncio.get_running_loop()
         _, status = await loop.run_in_executor(None, os.waitpid, child, 0)
         if status == 0:
-            self._last_size = (store.directory / f"snapshot-{number}").stat().st_size
             async with service.quiet():
+                if number <= store.snapshot_number:
+                    return  # a reload wrote a later one meanwhile
+                self._last_size = (store.directory / f"snapshot-{number}").stat().st_size
                 await store.adopt_snapshot(number, settings)
         else:
             log.error("snapshot: the child ended with %s; the journal goes on growing", status)

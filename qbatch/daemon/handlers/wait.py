@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import Outcome, Outcomes
 from qbatch.wire.requests import Wait
 
@@ -18,18 +19,31 @@ async def handle(service: Service, connection: Connection, request: Wait) -> Out
     """Answer when all the jobs have ended (or started)."""
     if request.until not in ("end", "start"):
         raise Refusal("bad-value", f"until={request.until[:20]!r} is neither end nor start")
-    found = [await _one(service, name, request.until) for name in request.jobs]
-    waits = [each for each in found if isinstance(each, asyncio.Future)]
-    if waits:
-        _done, open_ones = await asyncio.wait(waits, timeout=request.timeout)
+    table = service.waiting if request.until == "end" else service.starting
+    found: list[Outcome | asyncio.Future[Outcome]] = []
+    try:
+        for name in request.jobs:
+            found.append(await _one(service, name, request.until))
+        waits = [each for each in found if isinstance(each, asyncio.Future)]
+        open_ones = (await asyncio.wait(waits, timeout=request.timeout))[1] if waits else set()
         if open_ones:
-            for each in open_ones:
-                each.cancel()
             raise Refusal(
                 "timeout",
                 f"{len(open_ones)} of {len(found)} jobs have not come to their {request.until} in {request.timeout:g} s",
             )
+    finally:
+        _forget(table, {each for each in found if isinstance(each, asyncio.Future)})
     return Outcomes(outcomes=tuple(each.result() if isinstance(each, asyncio.Future) else each for each in found))
+
+
+def _forget(table: dict[JobKey, list[asyncio.Future[Outcome]]], gone: set[asyncio.Future[Outcome]]) -> None:
+    """Nobody waits for these any more (who waited has been answered, has given up, or has left)."""
+    for key in [key for key, futures in table.items() if not gone.isdisjoint(futures)] if gone else ():
+        left = [each for each in table[key] if each not in gone]
+        if left:
+            table[key] = left
+        else:
+            del table[key]
 
 
 async def _one(service: Service, name: str, until: str) -> Outcome | asyncio.Future[Outcome]:
