@@ -19,6 +19,7 @@ from pathlib import Path
 import aiosqlite
 import msgspec
 
+from qbatch.daemon import migrations
 from qbatch.model.errors import QbatchError
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import JobRecord
@@ -121,6 +122,7 @@ class Store:
         try:
             old_mask = os.umask(0o077)
             try:
+                self._copy_old()
                 self._database = await aiosqlite.connect(self.path, isolation_level=None)
                 await self._prepare(is_new, was_used)
             finally:
@@ -142,6 +144,17 @@ class Store:
             )
         self._keep_reserve()
 
+    def _copy_old(self) -> None:
+        """Before anything is changed: keep a copy of a database with an older schema."""
+        if not self.path.exists():
+            return
+        with open(self.path, "rb") as file:
+            header = file.read(100)
+        # The header's fields, https://sqlite.org/fileformat.html section 1.3: reading them opens nothing.
+        version, application = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
+        if application == APPLICATION and 0 < version < VERSION:
+            migrations.copy_first(self.path, version)
+
     async def _prepare(self, is_new: bool, was_used: bool) -> None:
         database = self._db
         for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=2000",
@@ -161,6 +174,11 @@ class Store:
             raise StorageError(f"{self.path} is no qbatch database; {_way_out(self.directory)}")
         if int(str(version)) > VERSION:
             raise StorageError(f"{self.path} was made by a newer qbatch (schema {version}; this one knows {VERSION})")
+        if int(str(version)) < VERSION:
+            try:
+                await migrations.migrate(database, int(str(version)), VERSION)
+            except LookupError:
+                raise StorageError(f"{self.path} has schema {version}; no step leads from it to {VERSION}") from None
         found = await self._one("PRAGMA quick_check")
         if found != "ok":
             raise StorageError(f"{self.path} is damaged: {found}; {_way_out(self.directory)}")
@@ -399,6 +417,12 @@ class Store:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+    def release(self) -> None:
+        """Let another process have the directory."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     async def close(self) -> None:
         """Close the database; the directory stays claimed until the process ends."""
