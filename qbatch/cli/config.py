@@ -18,11 +18,14 @@ _FILE = typer.Option(None, "--config", help="The file, instead of the usual one.
 
 
 @app.command("check")
-def check(config: Path | None = _FILE) -> None:
+def check(
+    file: Path | None = typer.Argument(None, metavar="[FILE]", help="The file, instead of the usual one."),
+    config: Path | None = _FILE,
+) -> None:
     """Check a configuration file: every key, every value, and whether it fits together."""
     from qbatch.daemon.config import read_config
 
-    path = config or paths.config_path()
+    path = file or config or paths.config_path()
     settings = read_config(path)
     hosts = sum(len(pool.hosts) for pool in settings.pools)
     talk(f"{path}: ok, {len(settings.queues)} queues, {hosts} hosts in {len(settings.pools)} pools")

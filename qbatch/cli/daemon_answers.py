@@ -59,7 +59,7 @@ def wait_of(job: JobRecord, now: int) -> str:
     begin = job.eligible if job.eligible is not None else job.submitted
     if begin is None:
         return "-"
-    end = job.started if job.started is not None else now
+    end = job.started if job.started is not None else job.ended if job.ended is not None else now
     return span(max(end - begin, 0))
 
 

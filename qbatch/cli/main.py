@@ -158,7 +158,9 @@ def _from_the_parser(error: Exception) -> int:
     text = " ".join(str(message()).split())
     if text.startswith("No such command"):
         wanted = text.split("'")[1] if "'" in text else ""
-        text = f"there is no command {wanted!r}{suggestion(wanted, COMMANDS)} (see qbatch --help)"
+        group = getattr(context, "command", None)
+        known = list(getattr(group, "list_commands", lambda _: COMMANDS)(context))
+        text = f"there is no command {wanted!r}{suggestion(wanted, known)} (see {where} --help)"
     return _say(f"{text.rstrip('.')} (see {where} --help)" if "--help" not in text else text, 2, where)
 
 

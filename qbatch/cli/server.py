@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import msgspec
 import typer
 
 from qbatch.cli.console import print_table, talk
@@ -130,7 +131,7 @@ def history(
     status_: str = typer.Option("", "--exit", help="Only jobs with this exit status, or: failed."),
     since: str = typer.Option("", "--since", help="Only jobs that ended at or after this day or time (ISO)."),
     until: str = typer.Option("", "--until", help="Only jobs that ended before this day or time (ISO)."),
-    limit: int = typer.Option(50, "--limit", help="At most so many."),
+    limit: int = typer.Option(50, "--limit", min=1, help="At most so many."),
     json: bool = _JSON,
     socket: str | None = _SOCKET,
 ) -> None:
@@ -139,7 +140,7 @@ def history(
         users=(user,) if user else (), queues=(queue,) if queue else (), name=name, status=status_,
         since=_instant(since, "--since"), until=_instant(until, "--until"), limit=limit,
     )  # fmt: skip
-    said = ask(request, records.Jobs, socket)
+    said = _pages(request, limit, socket)
     if json:
         print_json("history", said)
         return
@@ -148,9 +149,23 @@ def history(
          wait_of(job, said.now), moment(job.ended), "-" if job.exit_status is None else str(job.exit_status)]
         for job in said.jobs
     ]  # fmt: skip
+    if not rows:
+        talk("no job that has ended is like that")
+        return
     print_table("", ["id", "name", "user", "queue", "procs", "submitted", "waited", "ended", "status"], rows, left=4)
     if said.next:
-        talk(f"there are more; the next with --limit {limit * 2}, or narrow the search")
+        talk(f"there are more; show them with --limit {limit * 10}, or narrow the search")
+
+
+def _pages(request: requests.History, limit: int, socket: str | None) -> records.Jobs:
+    """Return up to ``limit`` finished jobs, asked for page by page."""
+    found: list[records.JobRecord] = []
+    while True:
+        page = ask(msgspec.structs.replace(request, limit=min(limit - len(found), 1000)), records.Jobs, socket)
+        found += page.jobs
+        if not page.next or len(found) >= limit:
+            return msgspec.structs.replace(page, jobs=tuple(found))
+        request = msgspec.structs.replace(request, after=page.next)
 
 
 def _instant(text: str, option: str) -> int | None:

@@ -76,7 +76,12 @@ def submit(
         sys.stdout.write(f"{said.job or said.comment}\n")
         sys.stdout.flush()
     if wait and said.job:
-        raise typer.Exit(_wait((said.job,), None, socket))
+        try:
+            code = _wait((said.job,), None, socket)
+        except KeyboardInterrupt:
+            talk(f"interrupted; {said.job} runs on: qbatch wait {said.job}, or qbatch delete {said.job}")
+            raise
+        raise typer.Exit(code)
 
 
 def _specification(options: list[str], words: list[str]) -> Spec:
@@ -86,6 +91,8 @@ def _specification(options: list[str], words: list[str]) -> Spec:
     from qbatch.cli.pbs.qsub import specification
     from qbatch.cli.pbs.submission import LETTERS
 
+    if len(words) == 1 and words[0] != "-" and "--" not in sys.argv and not Path(words[0]).is_file():
+        raise InputError(f"{words[0]}: there is no such script (a command goes after --)")
     is_script = len(words) == 1 and (words[0] == "-" or Path(words[0]).is_file()) and "--" not in sys.argv
     arguments = [*options, *(words if is_script or not words else ["--", *words])]
     here = surroundings()

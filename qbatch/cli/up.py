@@ -201,7 +201,7 @@ def down(
 
     with Session(socket) as session:
         pid = session.ask(ServerStatus(), ServerRecord).pid
-        said = session.ask(Shutdown(is_with_jobs=jobs), Done)
+        said = session.ask(Shutdown(is_with_jobs=jobs), Done, timeout=None)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and os.path.exists(f"/proc/{pid}"):
         try:
@@ -211,4 +211,4 @@ def down(
         except OSError:
             break
         time.sleep(0.02)
-    talk(f"the daemon has stopped; {said.text.partition('; ')[2]}")
+    talk(f"the daemon has stopped; {said.text.partition('; ')[2] or said.text}")

@@ -190,6 +190,9 @@ def _check_whole(reader: _Reader, settings: Settings) -> None:
             "default_queue", f"there is no queue {settings.default_queue!r}{suggestion(settings.default_queue, queues)}"
         )
     for queue in settings.queues:
+        if queue.max_walltime is not None and queue.default_walltime > queue.max_walltime:
+            text = f"queue {queue.name}: it is longer than max_walltime, so a job that gives none would be refused"
+            raise reader.error("default_walltime", text)
         if queue.pool and queue.pool not in pools:
             raise reader.error(
                 "pool",
@@ -198,9 +201,9 @@ def _check_whole(reader: _Reader, settings: Settings) -> None:
             )
         for destination in queue.destinations:
             if destination not in queues or destination == queue.name:
-                raise reader.error(
-                    "destinations", f"queue {queue.name}: {destination!r} is no other queue", destination
-                )
+                near = suggestion(destination, queues - {queue.name})
+                text = f"queue {queue.name}: {destination!r} is no other queue{near}"
+                raise reader.error("destinations", text, destination)
             if next(each for each in settings.queues if each.name == destination).destinations:
                 raise reader.error(
                     "destinations", f"queue {queue.name}: {destination!r} is a routing queue itself", destination

@@ -181,14 +181,6 @@ class Effects:
                     # Launching twice does no harm: one that runs is left alone, one that has ended is reported again.
                     self.executor.launch(attempts.attempt_of(core, job, self.surroundings))
 
-    def stop_all(self) -> None:
-        """End every job that runs, at once after their TERM and its grace."""
-        grace = self.service.settings.kill_delay / 1e6
-        for pool in self.service.core.pools:
-            for job in pool.running.values():
-                if self.executor is not None:
-                    self.executor.stop(job.file_key, grace)
-
     async def forecast(self) -> dict[JobKey, Expected]:
         """Return the expected start and end of every waiting job."""
         return await self.forecasts.all()

@@ -136,6 +136,8 @@ class Forecasts:
         """Return the comment of a waiting job, as ``qstat -s`` shows it: in full where the queue is short."""
         core = self.service.core
         pool = core.pool_of(job)
+        if job.letter in "HW":
+            return f"Not Running: {reason_for(core, job).text}"
         if job.gate or job.row < 0 or len(pool.engine.view().queue) <= MOST_EXPLAINED:
             return f"Not Running: {reason_for(core, job).text}"
         procs, free = job.prepared.demand.procs, pool.engine.view().free_procs

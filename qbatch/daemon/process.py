@@ -178,6 +178,7 @@ async def _serve(options: Options, store: Store) -> int:
     core.settings = settings
     clock = Clock(options.mode, options.speed, _origin(options, core))
     if was_there:
+        _check_log(options, core)
         clock.start_at(core.now)
     clock.is_paused = options.is_paused
 
@@ -193,6 +194,22 @@ async def _serve(options: Options, store: Store) -> int:
         options.feed.attach(core)
     daemon = _Daemon(options, service, warming)
     return await daemon.run(records, must_write=is_other)
+
+
+def _check_log(options: Options, core: Core) -> None:
+    """Refuse a log that is to begin before the store's clock: all of it would arrive at once.
+
+    Raises:
+        InputError: it is one.
+    """
+    if options.feed is None or options.mode == "real" or core.log_arrived:
+        return
+    first = options.feed.next_arrival()
+    if first is not None and first < core.now:
+        raise InputError(
+            f"the clock of {options.state} stands at {core.now / 1e6:.0f} s, after the first job of the log ({first / 1e6:.0f} s): "
+            "its jobs would arrive at once; give it a store of its own with --state DIR"
+        )
 
 
 def _origin(options: Options, core: Core) -> int | None:
@@ -362,6 +379,13 @@ class _Daemon:
         Raises:
             QbatchError: it cannot be used; the old one stays.
         """
+        try:
+            return await self._reload()
+        except QbatchError as error:
+            again = type(error)(f"{error}; the old configuration stays in force")
+            raise again from error
+
+    async def _reload(self) -> str:
         service = self.service
         new = self.options.read_settings()
         old = service.core.settings

@@ -366,7 +366,8 @@ class Service:
             except (OSError, StorageError) as error:
                 self.fail(StorageError(f"the new configuration cannot be kept: {error}"))
                 raise
-        self._schedule()
+        self.move_on()
+        self._work.set()
 
     async def gets_on(self, seconds: float) -> bool:
         """Whether the committer does its work: an empty group goes through it in time."""

@@ -16,6 +16,14 @@ _MOST_MEMORY = 2**60
 _MOST_COUNT = 10_000_000
 _LONGEST = 100 * 365 * 86_400
 _PLACES = ("free", "pack", "scatter", "vscatter")
+_OF_CHUNKS = (
+    "ncpus", "mem", "mpiprocs", "ompthreads", "vmem", "ngpus", "nmics", "host", "vnode", "arch", "naccelerators",
+    "accelerator", "accelerator_model", "software",
+)  # fmt: skip
+_OF_JOBS = (
+    *_OF_CHUNKS, "select", "nodes", "nodect", "walltime", "place", "cput", "pcput", "pmem", "pvmem", "file", "nice", "procs",
+    "size", "min_walltime", "max_walltime", "soft_walltime", "preempt_targets", "exec_vnode", "gpus", "feature", "qos",
+)  # fmt: skip
 _SHARINGS = ("shared", "excl", "exclhost")
 
 
@@ -203,6 +211,8 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
         slots = values.pop("mpiprocs", None)
         threads = values.pop("ompthreads", None)
         memory = parse_size(values.pop("mem")) if "mem" in values else 0
+        for name in values:
+            _refuse_typo(name, _OF_CHUNKS)
         chunks.append(
             ChunkOf(
                 count,
@@ -214,6 +224,17 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
             )
         )
     return tuple(chunks)
+
+
+def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
+    """Refuse a resource that is nearly one that counts; others are custom and are only shown."""
+    if name in known:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1, cutoff=0.8)
+    if near:
+        raise ValueError(f"{name} is no resource that counts; did you mean {near[0]!r}?")
 
 
 def parse_nodes(text: str) -> tuple[ChunkOf, ...]:
@@ -267,6 +288,8 @@ def parse_demand(resources: Mapping[str, str]) -> Demand:
     Raises:
         ValueError: with the resource and the reason.
     """
+    for name in resources:
+        _refuse_typo(name, _OF_JOBS)
     if "select" in resources and "nodes" in resources:
         raise ValueError("nodes= and select= do not go together")
     if "select" in resources:

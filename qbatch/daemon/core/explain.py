@@ -24,12 +24,16 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
         if job.is_subjob and core.jobs[job.sequence].unmet:
             return reason_for(core, core.jobs[job.sequence])
         if job.unmet:
-            text = f"waits for {job.unmet} unmet dependencies ({job.spec.depend or 'of other jobs'})"
+            text = f"waits for other jobs: {job.spec.depend or 'they were submitted with before...'} ({job.unmet} not met yet)"
             return Reason("dependency", "server", text, {"unmet": job.unmet})
         return Reason("held", "server", f"is held ({hold_text(job.hold)}); release it with: qrls {core.id_of(job.key)}")
     if job.letter == "W":
         text = f"may not start before {job.not_before / 1e6:.0f} s"
         return Reason("not-before", "server", text, {"not_before": job.not_before})
+    if job.letter in "RSE":
+        hosts = ", ".join(core.pool_of(job).machine.hosts[chunk.host].name for chunk in job.allocation[:8])
+        ran, most = (core.now - job.started) / 1e6, job.prepared.walltime / 1e6
+        return Reason("not-waiting", "server", f"runs since {ran:.0f} s on {hosts}, at most {most:.0f} s in all")
     if job.letter != "Q":
         return Reason("not-waiting", "server", f"is not waiting: its state is {job.letter}")
     if job.gate:

@@ -24,8 +24,8 @@ def resettle(core: Core, settings: Settings, policy_of: Callable[[str], Policy])
     for pool in core.pools:
         if pool.settings.name not in same and pool.running:
             raise InputError(
-                f"pool {pool.settings.name} cannot change while {len(pool.running)} jobs run in it; drain it first, or keep its "
-                "hosts, cpus, memory and policy as they are"
+                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it under other hosts or another policy than "
+                "are asked for now; start and end them as before (qbatch down --jobs), or take another store (--state DIR)"
             )
     for name, queue in core.queues.items():
         if queue.total and name not in {each.name for each in settings.queues}:

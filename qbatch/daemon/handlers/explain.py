@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core.explain import reason_for
+from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Explanation
 from qbatch.wire.requests import Explain
 
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
 async def handle(service: Service, connection: Connection, request: Explain) -> Explanation:
     """Explain one job: the reason now, the promise if it has one, the forecast if there is one."""
     core = service.core
-    job = core.live(request.job)
+    key = core.key_of(request.job)
+    job = core.find(key)
+    if job is None or job.letter in "FX":
+        return await _ended(service, request.job)
     reason = reason_for(core, job)
     estimate = None
-    if job.letter == "Q":
-        estimate = (await service.effects.forecast()).get(job.key)
+    first = next((each for each in core.members(job) if each.letter == "Q"), None)
+    if first is not None:
+        estimate = (await service.effects.forecast()).get(first.key)
     pool = core.pool_of(job)
     ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
     return Explanation(
@@ -35,3 +40,16 @@ async def handle(service: Service, connection: Connection, request: Explain) -> 
         estimated_start=None if estimate is None else estimate.start,
         now=max(core.now, service.clock.now()),
     )
+
+
+async def _ended(service: Service, name: str) -> Explanation:
+    """Say how a job ended that is asked about too late to wait."""
+    core = service.core
+    key = core.key_of(name)
+    record = core.recent.get(key) or (await service.store.finished([key])).get(key)
+    if record is None:
+        core.live(name)
+        raise Refusal("unknown-job", f"Unknown Job Id {core.id_of(key)}", core.id_of(key))
+    why = f" ({record.comment})" if record.comment else ""
+    text = f"has ended with {record.exit_status}{why}; see: tracejob {record.id}"
+    return Explanation(job=record.id, state=record.state, code="ended", text=text, said_by="server", now=core.now)

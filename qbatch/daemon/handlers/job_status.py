@@ -97,7 +97,7 @@ class _Page:
             record = brief_record(core, job) if self.request.is_brief else full_record(core, job)
         finally:
             core.now = was
-        if not record.comment and job.letter == "Q":
+        if not record.comment and job.letter in "QHW" and not job.is_array:
             record = msgspec.structs.replace(record, comment=self.service.effects.short_reason(job))
         return self._shown(record, job.uid)
 
@@ -192,7 +192,7 @@ class _Page:
     async def with_finished(self) -> Jobs:
         request = self.request
         after = self._after()
-        where: list[tuple[str, object]] = [("(sequence, member) > (?, -3)", after.sequence)]
+        where: list[tuple[str, object]] = [("sequence > ?", after.sequence)]
         if not request.subjobs:
             where.append(("member < ?", 0))
         kept = self.core.settings.history_kept

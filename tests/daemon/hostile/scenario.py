@@ -1,0 +1,95 @@
+"""Thirty operations against a daemon in virtual time that stands still: the same ones each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from qbatch.client import Session
+from qbatch.model.errors import QbatchError
+from qbatch.wire.records import ClockRecord, Done, Outcomes, Submitted
+from qbatch.wire.requests import (
+    Alter,
+    Backup,
+    Changes,
+    Delete,
+    Fault,
+    Hold,
+    QueueControl,
+    Release,
+    Request,
+    Shutdown,
+    Spec,
+    Submit,
+    Time,
+    Wait,
+)
+
+CONFIG = """
+executor = "emulated"
+[[pool]]
+hosts = "n[1-2]"
+cpus = 4
+[[queue]]
+name = "batch"
+default_walltime = "10:00"
+[[queue]]
+name = "narrow"
+max_running = 1
+"""
+
+
+def _submit(name: str, **fields: Any) -> Submit:
+    return Submit(key=name, spec=Spec(script="sleep 60\n", name=name, **fields))
+
+
+def operations(backup: str) -> Iterator[tuple[str, Request, type]]:
+    """Yield (name, request, kind of result): submissions, arrays, holds, deletes, ends, a copy, the shutdown."""
+    yield "one", _submit("one", resources={"ncpus": "4"}), Submitted
+    yield "two", _submit("two", resources={"ncpus": "4"}, runtime=200_000_000), Submitted
+    yield "three", _submit("three"), Submitted
+    yield "array", _submit("array", array="1-6%2"), Submitted
+    yield "held", _submit("held", hold="u"), Submitted
+    yield "hold three", Hold(jobs=("3",)), Outcomes
+    yield "child", _submit("child", depend="afterok:1"), Submitted
+    yield "narrow", _submit("narrow", queue="narrow"), Submitted
+    yield "narrower", _submit("narrower", queue="narrow"), Submitted
+    yield "play", Time(action="until-count", count=1), ClockRecord
+    yield "end of one", Wait(jobs=("1",), timeout=30.0), Outcomes
+    yield "delete", Delete(jobs=("2",)), Outcomes
+    yield "release", Release(jobs=("5",)), Outcomes
+    yield "alter", Alter(jobs=("3",), changes=Changes(name="renamed", priority=7)), Outcomes
+    yield "stop queue", QueueControl(queues=("narrow",), started=False), Outcomes
+    yield "fault", Fault(kind="submit-refused", count=1, pattern="refused"), Done
+    yield "refused", _submit("refused"), Submitted
+    yield "not refused", _submit("refused-not"), Submitted
+    yield "many", _submit("many", array="1-40"), Submitted
+    yield "delete subjob", Delete(jobs=("4[3]",)), Outcomes
+    yield "backup", Backup(path=backup), Done
+    yield "play on", Time(action="until-count", count=3), ClockRecord
+    yield "end of child", Wait(jobs=("6",), timeout=30.0), Outcomes
+    yield "start queue", QueueControl(queues=("narrow",), started=True), Outcomes
+    yield "forced", Delete(jobs=("9",), is_forced=True), Outcomes
+    yield "release three", Release(jobs=("3",)), Outcomes
+    yield "big", Submit(key="big", spec=Spec(script="sleep 1\n" * 8000, name="big")), Submitted
+    yield "play more", Time(action="until-count", count=10), ClockRecord
+    yield "last", _submit("last"), Submitted
+    yield "shutdown", Shutdown(), Done
+
+
+def carry_out(path: str, backup: str) -> list[tuple[str, str, str]]:
+    """Carry them out until all are done or the daemon has gone; return (asked, done or refused; name; job or code)."""
+    said: list[tuple[str, str, str]] = []
+    with Session(path, timeout=30.0, patience=0.0) as session:
+        for name, request, kind in operations(backup):
+            said.append(("asked", name, ""))
+            try:
+                result = session.ask(request, kind)
+            except QbatchError as error:
+                code = getattr(error, "code", "")
+                if not code or code == "stopping":
+                    break
+                said.append(("refused", name, code))
+                continue
+            said.append(("done", name, getattr(result, "job", "")))
+    return said

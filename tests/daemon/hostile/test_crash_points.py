@@ -1,0 +1,93 @@
+"""SIGKILL at each system call that makes something durable: what was acknowledged is there, the store is sound."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.daemon.harness import Daemon
+from tests.daemon.hostile.scenario import CONFIG, carry_out
+from tests.daemon.hostile.tools import NIGHTLY, all_jobs, check, needs_strace
+
+SAMPLED = {"fdatasync": 13, "pwrite64": 59, "pwrite64 committed": 14, "fsync": 4, "rename": 4, "unlink": 4, "write": 17}
+"""System calls, the second word a file; by default one in so many of each is a point.  strace counts by thread: the
+file separates what the event loop writes from what the thread of the database writes."""
+
+pytestmark = needs_strace
+
+
+def verify(daemon: Daemon, said: list[tuple[str, str, str]]) -> list[str]:
+    """Return what was acknowledged and is not there."""
+    found = all_jobs(daemon, subjobs=True)
+    whole = all_jobs(daemon)
+    done = {name: told for what, name, told in said if what == "done"}
+    problems = [f"{name}: job {job} is not there" for name, job in done.items() if job and job not in whole]
+    if "hold three" in done and "release three" not in {name for _, name, _ in said}:
+        problems += [] if whole["3.qbatch"].hold != "n" else ["the hold of 3 is gone"]
+    if "delete" in done and whole["2.qbatch"].state != "F":
+        problems.append("the deletion of 2 is gone")
+    if "alter" in done and whole["3.qbatch"].name != "renamed":
+        problems.append("the new name of 3 is gone")
+    if "delete subjob" in done and found["4[3].qbatch"].state not in "FX":
+        problems.append("the deletion of 4[3] is gone")
+    if "not refused" in done and whole[done["not refused"]].name != "refused-not":
+        problems.append("a job that was accepted after a fault is gone")
+    asked = {name for what, name, _ in said if what == "asked"}
+    names = {job.name for job in whole.values()}
+    problems += [
+        f"{name} is there, but nobody asked for it" for name in names & {"last", "big", "many"} if name not in asked
+    ]
+    return problems
+
+
+def crash_at(directory: Path, call: str, number: int) -> tuple[bool, list[str]]:
+    """Run the scenario with SIGKILL at the ``number``-th call; return whether it struck, and what is wrong after it."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700)
+    daemon = Daemon(directory, "--time", "virtual", "--paused", config=CONFIG)
+    name, _, file = call.partition(" ")
+    wrap = ("strace", "-f", "-qq", "-o", str(directory / "strace"), "-e", f"trace={name}",
+            "-e", f"inject={name}:signal=SIGKILL:when={number}")  # fmt: skip
+    if file:
+        daemon.state.mkdir(mode=0o700)
+        wrap += ("-P", str(daemon.state / file))
+    daemon.start(wrap=wrap, wait=False)
+    said: list[tuple[str, str, str]] = []
+    try:
+        daemon.wait_until_up()
+        said = carry_out(daemon.socket, str(directory / "copy"))
+    except AssertionError:
+        pass
+    assert daemon.process is not None
+    code = daemon.process.wait(60)
+    has_struck = code != 0
+    try:
+        daemon.start()
+        problems = verify(daemon, said)
+        if "integrity ok" not in check(daemon):
+            problems.append("the check is not clean")
+        daemon.kill(signal.SIGTERM)
+    except Exception as error:
+        problems = [f"{type(error).__name__}: {str(error)[-1500:]}"]
+        if daemon.process is not None and daemon.process.poll() is None:
+            daemon.kill()
+    return has_struck, [f"{call} {number}: {problem}" for problem in problems]
+
+
+@pytest.mark.parametrize("call", SAMPLED)
+def test_a_crash_at_any_durable_call_loses_nothing(tmp_path: Path, call: str) -> None:
+    step = 1 if NIGHTLY else SAMPLED[call]
+    problems: list[str] = []
+    number, points = 1, 0
+    while True:
+        has_struck, found = crash_at(tmp_path / "daemon", call, number)
+        problems += found
+        if not has_struck:
+            break
+        points += 1
+        number += step
+    print(f"{call}: {points} points, {len(problems)} bad")
+    assert problems == []
