@@ -73,8 +73,10 @@ class Clock:
 
     def pause(self) -> None:
         """Let time stand still."""
-        self.now()
+        if not self.is_paused:
+            self.now()
         self.is_paused = True
+        self.until_text = ""
 
     def play(self, speed: float | None = None, until: int = FOREVER, text: str = "") -> None:
         """Let time go on, with another speed, up to an instant."""

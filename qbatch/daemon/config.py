@@ -83,7 +83,7 @@ _RENAMED = {"server": "name", "history": "is_history_shown"}
 
 
 def default_settings() -> Settings:
-    """Return the configuration of a daemon that was given none: four emulated hosts of four processors, three queues."""
+    """Return the configuration of a daemon that was given none: four hosts of 16 processors, three queues."""
     return parse_config(DEFAULT, "the built-in configuration")
 
 

@@ -25,6 +25,10 @@ log = logging.getLogger("qbatch")
 _encode = msgspec.json.Encoder().encode
 
 
+MOST_MAILS = 8
+"""Mail commands that run at once."""
+
+
 class _EventFrame(msgspec.Struct):
     """An event as it is pushed to subscribers."""
 
@@ -44,6 +48,7 @@ class Effects:
         self.longest_pass = 0.0
         self.forecasts = Forecasts(service)
         self._mails: set[asyncio.Task[None]] = set()
+        self._mailing = asyncio.Semaphore(MOST_MAILS)
 
     def count_pass(self, seconds: float) -> None:
         """Note how long a pass took."""
@@ -88,7 +93,12 @@ class Effects:
     def _ended(self, effect: Ending) -> None:
         record = effect.record
         self.forecasts.forget(effect.key)
-        outcome = Outcome(name=record.id, exit_status=record.exit_status, state=record.state)
+        outcome = Outcome(
+            name=record.id,
+            exit_status=record.exit_status,
+            state=record.state,
+            has_run=record.run_count > 0 or record.is_array,
+        )
         for table in (self.service.waiting, self.service.starting):
             for future in table.pop(effect.key, ()):
                 if not future.done():
@@ -155,18 +165,23 @@ class Effects:
         users = [user for user in effect.users.split(",") if user and not user.startswith("-")]
 
         async def send() -> None:
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    *users,
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    stderr=asyncio.subprocess.DEVNULL,
-                    env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-                )
-                await asyncio.wait_for(process.communicate(effect.text.encode() + b"\n"), 60)
-            except (OSError, TimeoutError) as error:
-                log.warning("mail for job %s: %s", effect.key.sequence, error)
+            process = None
+            async with self._mailing:
+                try:
+                    process = await asyncio.create_subprocess_exec(
+                        *command,
+                        *users,
+                        stdin=asyncio.subprocess.PIPE,
+                        stdout=asyncio.subprocess.DEVNULL,
+                        stderr=asyncio.subprocess.DEVNULL,
+                        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                    )
+                    await asyncio.wait_for(process.communicate(effect.text.encode() + b"\n"), 60)
+                except (OSError, TimeoutError) as error:
+                    log.warning("mail for job %s: %s", effect.key.sequence, error or "it took too long")
+                finally:
+                    if process is not None and process.returncode is None:
+                        process.kill()
 
         task = asyncio.get_running_loop().create_task(send())
         self._mails.add(task)

@@ -1,7 +1,7 @@
 """The journal's entries: the inputs of the core, each with its instant, as MessagePack arrays that begin with a letter.
 
-``c`` a command with its asker, ``r`` a report of an executor, ``p`` a pass, ``s`` other settings, ``l`` an arrival of the
-workload log.  The same entries in the same order give the same state.
+``c`` a command with its asker, ``r`` a report of an executor, ``p`` a pass, ``l`` an arrival of the workload log.  The
+same entries in the same order give the same state.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def one_pass(at: int) -> bytes:
     return encode(("p", at))
 
 
-def arrival(at: int, actor: Actor, body: bytes, count: int) -> bytes:
-    """Return the entry of an arrival of the log, the ``count``-th."""
-    return encode(("l", at, *actor, body, count))
+def arrival(at: int, actor: Actor, body: bytes, place: tuple[int, str, int]) -> bytes:
+    """Return the entry of an arrival of the log; ``place``: how many have arrived, which log, its offset."""
+    return encode(("l", at, *actor, body, *place))
 
 
 def apply(core: Core, data: bytes) -> None:
@@ -53,7 +53,7 @@ def apply(core: Core, data: bytes) -> None:
     if kind in "cl":
         request = _decode_request(entry[6])
         if kind == "l":
-            core.log_arrived = entry[7]
+            core.log_arrived, core.log_id, core.log_offset = entry[7:10]
         try:
             verbs.MUTATORS[type(request)](core, Actor(*entry[2:6]), request)
         except Refusal as error:

@@ -9,6 +9,7 @@ import msgspec
 from qbatch.daemon import entry
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers import submit
+from qbatch.model.errors import InputError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Spec, Submit
 
@@ -35,8 +36,25 @@ class Feed:
         self._submits: list[int] = (workload.submit + offset).tolist()
         self._core: Core | None = None
 
+    @property
+    def identity(self) -> str:
+        """Which log it is, in a word."""
+        return f"{self.workload.sha256 or self.workload.name} {self.size}"
+
     def attach(self, core: Core) -> None:
-        """Go on after the arrivals that a core has seen."""
+        """Go on after the arrivals that a core has seen, where they were to come.
+
+        Raises:
+            InputError: it has seen another log.
+        """
+        if core.log_arrived and core.log_id != self.identity:
+            raise InputError(
+                f"another log has arrived in this store ({core.log_arrived} jobs of it); give this one a store of its own with "
+                "--state DIR"
+            )
+        if core.log_arrived and core.log_offset != self.offset:
+            self._submits = [each - self.offset + core.log_offset for each in self._submits]
+            self.offset = core.log_offset
         self._core = core
 
     def next_arrival(self) -> int | None:
@@ -52,12 +70,12 @@ class Feed:
             row = core.log_arrived
             core.now = max(core.now, self._submits[row])
             actor, request = self._submission(row)
-            core.log_arrived = row + 1
+            core.log_arrived, core.log_id, core.log_offset = row + 1, self.identity, self.offset
             try:
                 submit.handle(core, actor, request)
             except Refusal:
                 self.refused += 1
-            entries.append(entry.arrival(core.now, actor, _encode(request), row + 1))
+            entries.append(entry.arrival(core.now, actor, _encode(request), (row + 1, self.identity, self.offset)))
         return entries
 
     def _submission(self, row: int) -> tuple[Actor, Submit]:

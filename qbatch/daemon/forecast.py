@@ -34,18 +34,21 @@ class Expected(NamedTuple):
     end: int
 
 
-def forecast(engine: Engine, policy: Policy, now: int) -> list[tuple[int, int, int]]:
+def forecast(
+    engine: Engine, policy: Policy, now: int, stopped: frozenset[int] = frozenset()
+) -> list[tuple[int, int, int]]:
     """Return (row, start, end) of each waiting row that can start; the engine is used up.
 
     Args:
         engine: a copy of the live one.
         policy: the policy that it has.
         now: the instant from which to go on, in microseconds.
+        stopped: rows that hold their hosts and are suspended: they do not end.
     """
     loop = loop_of(policy, engine.machine)
-    if isinstance(loop, PassLoop) and loop.order == "fcfs" and not engine.view().suspended:
+    if isinstance(loop, PassLoop) and loop.order == "fcfs" and not engine.view().suspended and not stopped:
         return _replayed(engine, policy, now)
-    return _driven(engine, now)
+    return _driven(engine, now, stopped)
 
 
 def _replayed(engine: Engine, policy: Policy, now: int) -> list[tuple[int, int, int]]:
@@ -74,12 +77,14 @@ def _replayed(engine: Engine, policy: Policy, now: int) -> list[tuple[int, int, 
     return [(row, start, end) for row, start, end in zip(queue.tolist(), starts, finishes, strict=True) if start >= 0]
 
 
-def _driven(engine: Engine, now: int) -> list[tuple[int, int, int]]:
+def _driven(engine: Engine, now: int, stopped: frozenset[int]) -> list[tuple[int, int, int]]:
     """The engine, driven by estimates until nobody waits or the time is up."""
     deadline = time.monotonic() + BUDGET
     ends: list[tuple[int, int]] = []
     view = engine.view()
     for row, each in view.running.items():
+        if row in stopped:
+            continue
         heapq.heappush(ends, (each.expected_end if each.expected_end > now else now + OVERDUE, row))
     found: dict[int, tuple[int, int]] = {}
     instant = now

@@ -17,12 +17,16 @@ from qbatch.wire.identifiers import JobKey
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
+    from qbatch.daemon.core.state import PoolState
     from qbatch.daemon.service import Service
 
 log = logging.getLogger("qbatch")
 
 KEPT = 2.0
-"""Seconds of the wall for which a forecast serves when the state changes all the time."""
+"""Seconds of the wall for which a forecast of a long queue serves, whatever happens meanwhile."""
+
+MOST_MADE_ANEW = 2000
+"""Waiting jobs up to which every question gets a forecast of its own."""
 
 MOST_TRACKED = 10_000
 
@@ -43,6 +47,8 @@ class Forecasts:
         self._made_at = -1e9
         self._running: asyncio.Task[dict[JobKey, Expected]] | None = None
         self._first: dict[JobKey, int] = {}
+        self._facts_of = (-1, -1)
+        self._known: dict[str, tuple[int, int]] = {}
         self._errors = 0
         self._error_sum = 0.0
         self._absolute_sum = 0.0
@@ -52,8 +58,12 @@ class Forecasts:
         service = self.service
         state = (service.core.events_made, service.core.now if service.clock.mode != "real" else 0)
         age = asyncio.get_running_loop().time() - self._made_at
-        if (state == self._made_of and age < 60) or age < (KEPT if service.clock.mode == "real" else 0):
+        waiting = sum(len(pool.engine.view().queue) for pool in service.core.pools)
+        if (state == self._made_of and age < 60) or (age < KEPT and waiting > MOST_MADE_ANEW):
             return self.last
+        if self._running is not None:
+            # It was made of an older state: who asks now may have submitted since.
+            await asyncio.shield(self._running)
         if self._running is None:
             self._running = asyncio.create_task(self._make(state))
             self._running.add_done_callback(self._over)
@@ -103,7 +113,7 @@ class Forecasts:
             rows = [
                 (number, *each)
                 for number, pool in enumerate(core.pools)
-                for each in forecast(pool.engine, pool.policy, now)
+                for each in forecast(pool.engine, pool.policy, now, _stopped(pool))
             ]
             with os.fdopen(3, "wb") as file:
                 file.write(_encode(rows))
@@ -138,12 +148,28 @@ class Forecasts:
         pool = core.pool_of(job)
         if job.letter in "HW":
             return f"Not Running: {reason_for(core, job).text}"
-        if job.gate or job.row < 0 or len(pool.engine.view().queue) <= MOST_EXPLAINED:
+        waiting, free = self._facts(pool)
+        if job.gate or job.row < 0 or waiting <= MOST_EXPLAINED:
             return f"Not Running: {reason_for(core, job).text}"
-        procs, free = job.prepared.demand.procs, pool.engine.view().free_procs
+        procs = job.prepared.demand.procs
         if procs > free:
             return f"Not Running: needs {procs} processors, {free} are free"
         return f"Not Running: waits for its turn ({pool.name_of_policy}); see: qbatch explain {core.id_of(job.key)}"
+
+    def _facts(self, pool: PoolState) -> tuple[int, int]:
+        """Return how many wait in a pool and how many processors are free there; looked up once a state."""
+        state = (self.service.core.events_made, self.service.effects.passes)
+        if state != self._facts_of:
+            self._facts_of, self._known = state, {}
+        if pool.settings.name not in self._known:
+            view = pool.engine.view()
+            self._known[pool.settings.name] = (len(view.queue), view.free_procs)
+        return self._known[pool.settings.name]
+
+
+def _stopped(pool: PoolState) -> frozenset[int]:
+    """Return the rows of jobs that somebody has suspended: nobody knows when they will end."""
+    return frozenset(job.row for job in pool.running.values() if job.letter == "S")
 
 
 def _read_all(reader: int, child: int) -> bytes:

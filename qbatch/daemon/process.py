@@ -207,7 +207,7 @@ def _check_log(options: Options, core: Core) -> None:
     first = options.feed.next_arrival()
     if first is not None and first < core.now:
         raise InputError(
-            f"the clock of {options.state} stands at {core.now / 1e6:.0f} s, after the first job of the log ({first / 1e6:.0f} s): "
+            f"the clock of {options.state} stands at {core.now / 1e6:.0f} s, after the log's first job ({first / 1e6:.0f} s): "
             "its jobs would arrive at once; give it a store of its own with --state DIR"
         )
 

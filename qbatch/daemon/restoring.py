@@ -35,7 +35,7 @@ def restore_backup(source: Path, state: Path) -> str:
     store = Store(state)
     store.claim()
     kept = ""
-    names = ["qbatch.db", "qbatch.db-wal", "committed", "run", *(path.name for path in state.glob("snapshot-*"))]
+    names = ["qbatch.db", "qbatch.db-wal", "committed", *(path.name for path in state.glob("snapshot-*"))]
     present = [name for name in names if (state / name).exists()]
     if present:
         aside = state / f"before-restore-{stamp()}"

@@ -45,7 +45,7 @@ MOST_CONNECTIONS = 12_000
 MOST_ARRIVALS = 1000
 """Jobs that may wait for the pass that takes them in; with so many it is made at once."""
 
-SHORTEST_PAUSE = 0.002
+SHORTEST_PAUSE = 0.01
 """Seconds between two passes that follow commands: who submits one job after the other does not pay a pass for each."""
 
 LONGEST_PAUSE = 0.25
@@ -269,12 +269,13 @@ class Service:
 
     def step_once(self) -> bool:
         """Handle the next instant whatever the clock says (``qbatch time step``); tell whether there was one."""
-        due = self.next_due()
+        due = self.core.now if self.core.is_dirty else self.next_due()
         if due is None:
             return False
         was_until, self.clock.until = self.clock.until, due
         was_paused, self.clock.is_paused = self.clock.is_paused, False
         self.clock.reach(due)
+        self._next_pass = 0.0
         try:
             self._step()
         finally:

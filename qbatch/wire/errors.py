@@ -31,6 +31,7 @@ CODES: dict[str, tuple[int, int]] = {
     "busy": (15033, 1),
     "stopping": (15033, 5),
     "failed": (15011, 1),
+    "unusable": (15014, 3),
     "storage": (15010, 74),
     "storage-full": (15010, 74),
     "protocol-version": (15031, 9),

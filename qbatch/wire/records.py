@@ -109,6 +109,7 @@ class Outcome(Record, frozen=True):
     error: ErrorRecord | None = None
     exit_status: int | None = None
     state: str = ""
+    has_run: bool = False
 
 
 class Outcomes(Record, frozen=True):

@@ -33,7 +33,8 @@ def test_systemd_accepts_them(where: str, tmp_path: Path) -> None:
     command = ["systemd-analyze", "verify", "--man=no", *(["--user"] if where == "user" else [])]
     done = subprocess.run(
         [*command, str(tmp_path / "qbatch.service"), str(tmp_path / "qbatch.socket")],
-        capture_output=True, text=True, check=False, env={"XDG_RUNTIME_DIR": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": "/root"},
+        capture_output=True, text=True, check=False,
+        env={"XDG_RUNTIME_DIR": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": "/root"},
     )  # fmt: skip
     ours = [line for line in done.stderr.splitlines() if "qbatch" in line]
     assert ours == [], done.stderr
@@ -65,7 +66,7 @@ def test_the_command_lines_are_understood() -> None:
     from qbatch.cli.main import COMMANDS
     from qbatch.cli.up import up
 
-    known = {option for option in up.__annotations__}
+    known = set(up.__annotations__)
     for where in ("system", "user"):
         words = unit(where, "service")["Service"]["ExecStart"].split()
         assert words[1] in COMMANDS

@@ -156,7 +156,7 @@ def _wait(call: Call, job: str) -> int:
     if not outcomes:
         return NEVER_RAN
     outcome = outcomes[0]
-    if outcome.exit_status is None:
+    if outcome.exit_status is None or not outcome.has_run:
         return NEVER_RAN
     return outcome.exit_status % 256 or (1 if outcome.exit_status else 0)
 

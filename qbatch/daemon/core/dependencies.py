@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from qbatch.wire.errors import Refusal
-from qbatch.wire.identifiers import JobKey
+from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 AFTER = ("after", "afterok", "afternotok", "afterany")
 BEFORE = {"before": "after", "beforeok": "afterok", "beforenotok": "afternotok", "beforeany": "afterany"}
+Doomed = tuple[JobKey, str]
+"""A job that can never run, and why."""
+
 MOST = 1000
 """Dependencies of one job."""
 
@@ -47,6 +50,9 @@ def parse(core: Core, actor: Actor, text: str) -> list[tuple[str, JobKey]]:
             continue
         for name in names:
             key = core.key_of(name)
+            array = JobKey(key.sequence, ARRAY)
+            if key.member == PLAIN and core.find(key) is None and (array in core.endings or array in core.recent):
+                key = array
             if core.find(key) is None and key not in core.endings and key not in core.recent:
                 raise Refusal("bad-dependency", f"depend={kind}:{name[:60]}: Unknown Job Id {name[:60]}")
             other = core.find(key)
@@ -78,18 +84,79 @@ def register(core: Core, job: BatchJob, found: list[tuple[str, JobKey]]) -> bool
 def forget(core: Core, job: BatchJob) -> None:
     """Forget what a job depends on (it is about to get other dependencies)."""
     for key, waiting in list(core.children.items()):
-        rest = [each for each in waiting if each[1] != job.key or each[0] not in AFTER]
+        rest = [each for each in waiting if each[1] != job.key]
         if rest:
             core.children[key] = rest
         else:
             del core.children[key]
 
 
+def refuse_cycle(core: Core, job: BatchJob | None, found: list[tuple[str, JobKey]]) -> None:
+    """Refuse dependencies by which a job would wait for itself, through any number of others; nothing changes.
+
+    ``job``: the job that gets them in place of those that it has; None for one that is being submitted.
+
+    Raises:
+        Refusal: there is such a cycle.
+    """
+    targets = [key for kind, key in found if kind in BEFORE and _can_wait(core, key)]
+    if job is not None:
+        targets.append(job.key)
+    blocked = _blocked_by(core, targets)
+    for kind, key in found:
+        is_own = job is not None and key == job.key
+        if (kind in AFTER and key in blocked and _already(core, kind, key) is None) or (kind != "on" and is_own):
+            name = core.id_of(key)
+            raise Refusal("bad-dependency", f"depend={kind}:{name}: the jobs would wait for each other for ever")
+
+
+def refuse_never(core: Core, found: list[tuple[str, JobKey]]) -> None:
+    """Refuse dependencies of which one can never be met.
+
+    Raises:
+        Refusal: which one.
+    """
+    for kind, key in found:
+        if kind in AFTER and _already(core, kind, key) is False:
+            raise Refusal("bad-dependency", f"depend={kind}:{core.id_of(key)}: can never be met any more")
+
+
+def _can_wait(core: Core, key: JobKey) -> bool:
+    job = core.find(key)
+    return job is not None and job.letter not in "FX" and not job.holds_hosts
+
+
+def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
+    """Return the jobs that cannot end before these, and these: by dependencies, and as jobs of arrays.
+
+    An array that waits makes its jobs wait; a job that waits keeps its array from ending.
+    """
+    blocked: dict[JobKey, None] = {}
+    todo = list(targets)
+    held: dict[JobKey, None] = {}
+    while todo:
+        key = todo.pop()
+        if key in held:
+            continue
+        held[key] = None
+        more = [key]
+        job = core.find(key)
+        if job is not None and job.is_array:
+            more += [each.key for each in core.members(job)]
+        elif key.member >= 0:
+            more.append(JobKey(key.sequence, ARRAY))
+        for one in more:
+            if one not in blocked:
+                blocked[one] = None
+                todo += [child for _, child in core.children.get(one, ())]
+    return blocked
+
+
 def _already(core: Core, kind: str, key: JobKey) -> bool | None:
     """Tell whether a dependency is met, can never be met (False), or is open (None)."""
     parent = core.find(key)
     if parent is not None and parent.letter not in "FX":
-        return True if kind == "after" and parent.started >= 0 else None
+        return True if kind == "after" and (parent.started >= 0 or parent.attempt > 0) else None
     status = core.endings.get(key)
     if status is None:
         record = core.recent.get(key)
@@ -128,13 +195,20 @@ def started(core: Core, key: JobKey) -> None:
             _met(core, child)
 
 
-def ended(core: Core, key: JobKey, status: int) -> None:
-    """A job has ended: each dependency on it is met now, or never will be."""
+def ended(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None = None) -> None:
+    """A job has ended: each dependency on it is met now, or never will be.
+
+    ``doomed``: where to note who can never run, if the caller sees to them; a chain of thousands must not recurse.
+    """
+    never: list[Doomed] = [] if doomed is None else doomed
     for kind, child in core.children.pop(key, ()):
         if kind != "after" and _is_met(kind, status):
             _met(core, child)
         else:
-            _never(core, child, f"dependency {kind}:{core.id_of(key)} can never be met: it ended with {status}")
+            never.append((child, f"dependency {kind}:{core.id_of(key)} can never be met: it ended with {status}"))
+    if doomed is None:
+        for child, why in never:  # grows while it is gone through
+            _never(core, child, why, never)
 
 
 def _met(core: Core, key: JobKey) -> None:
@@ -148,18 +222,15 @@ def _met(core: Core, key: JobKey) -> None:
         for each in core.members(job):
             if each.letter == "H":
                 flow.settle(core, each)
-        job.letter = job.letter if job.unmet or job.hold or job.letter != "H" else "Q"
     elif job.letter == "H":
         flow.settle(core, job)
 
 
-def _never(core: Core, key: JobKey, why: str) -> None:
+def _never(core: Core, key: JobKey, why: str, doomed: list[Doomed]) -> None:
     from qbatch.daemon.core import flow
 
     job = core.find(key)
     if job is None or job.letter in "FX":
         return
-    if job.is_array:
-        flow.delete_array(core, job, is_forced=False, grace=core.settings.kill_delay, message=why)
-    else:
-        flow.delete(core, job, is_forced=False, grace=core.settings.kill_delay, message=why)
+    end = flow.delete_array if job.is_array else flow.delete
+    end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=doomed)

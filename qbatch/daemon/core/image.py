@@ -43,6 +43,7 @@ class PoolImage(msgspec.Struct, array_like=True):
 
     engine: bytes
     rows: int
+    running: list[JobKey]
     pending: list[tuple[JobKey, Job]]
     events: list[Event]
     comments: dict[int, str]
@@ -74,6 +75,8 @@ class Image(msgspec.Struct):
     ended_count: int
     is_dirty: bool
     faults: list[FaultState]
+    log_id: str
+    log_offset: int
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -111,8 +114,8 @@ def dump(core: Core) -> bytes:
         {name: (q.enabled, q.started, q.counts, q.users) for name, q in core.queues.items()},
         {
             pool.settings.name: PoolImage(
-                pool.engine.dump(), len(pool.by_row), list(pool.pending.items()), pool.events, pool.host_comments,
-                sorted(pool.shut), sorted(pool.down),
+                pool.engine.dump(), len(pool.by_row), list(pool.running), list(pool.pending.items()), pool.events,
+                pool.host_comments, sorted(pool.shut), sorted(pool.down),
             )
             for pool in core.pools
         },
@@ -120,7 +123,7 @@ def dump(core: Core) -> bytes:
         list(core.children.items()), list(core.endings.items()),
         [(uid, text, key) for (uid, text), key in core.keys.items()],
         core.calendar, core.entries, core.numbers, core.user_jobs, core.events_made, core.log_arrived,
-        core.ended_count, core.is_dirty, core.faults,
+        core.ended_count, core.is_dirty, core.faults, core.log_id, core.log_offset,
     )  # fmt: skip
     return _encode(image)
 
@@ -153,12 +156,16 @@ def load(
         pool.events = list(said.events)
         pool.host_comments, pool.shut, pool.down = said.comments, set(said.shut), set(said.down)
     _load_jobs(core, image)
+    for pool in core.pools:
+        said = image.pools.get(pool.settings.name)
+        found = {key: core.find(key) for key in said.running} if said is not None else {}
+        pool.running = {key: job for key, job in found.items() if job is not None and job.key in pool.running}
     return core
 
 
 def _load_tables(core: Core, image: Image) -> None:
     for name in ("now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived",
-                 "ended_count", "is_dirty", "faults"):  # fmt: skip
+                 "ended_count", "is_dirty", "faults", "log_id", "log_offset"):  # fmt: skip
         setattr(core, name, getattr(image, name))
     for name, (enabled, started, counts, users) in image.queues.items():
         queue = core.queues.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,9 +20,10 @@ def breaches(core: Core) -> list[str]:
         else:
             ones.append(job)
     live = [job for job in ones if job.letter not in "FX"]
+    real_counts = Counter((job.queue, job.letter) for job in live)
     for name, queue in core.queues.items():
         for letter in "QHWRSE":
-            real = sum(job.queue == name and job.letter == letter for job in live)
+            real = real_counts[name, letter]
             if queue.counts.get(letter, 0) != real:
                 found.append(
                     f"queue {name} counts {queue.counts.get(letter, 0)} jobs in state {letter}; there are {real}"

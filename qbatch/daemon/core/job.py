@@ -8,7 +8,7 @@ from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 from qbatch.wire.requests import Spec
-from qbatch.wire.resources import Demand
+from qbatch.wire.resources import Demand, listed_resources
 
 USER_HOLD, OTHER_HOLD, SYSTEM_HOLD, DEPENDENCY_HOLD = 1, 2, 4, 8
 """Reasons for which a job is held; a job waits in state H while any is set."""
@@ -19,9 +19,6 @@ HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
 SUBSTATES = {"Q": 10, "H": 20, "W": 30, "T": 0, "R": 42, "S": 45, "E": 51, "B": 1, "F": 92, "X": 91}
 """The substate that ``qstat -f`` shows for each state letter (OpenPBS job_attr.h)."""
 
-LIVE_STATES = "QHWRSEBT"
-"""Letters of jobs that have not ended."""
-
 
 class Prepared:
     """A specification that was read and checked once; equal submissions share one.
@@ -29,7 +26,7 @@ class Prepared:
     A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.image`).
     """
 
-    __slots__ = ("demand", "indices", "request", "slot_limit", "spec", "walltime")
+    __slots__ = ("demand", "indices", "listed", "request", "slot_limit", "spec", "walltime")
 
     def __init__(
         self,
@@ -46,6 +43,7 @@ class Prepared:
         self.request = request
         self.indices = indices
         self.slot_limit = slot_limit
+        self.listed: dict[str, str] = listed_resources(spec.resources, demand, walltime)
 
 
 class BatchJob(msgspec.Struct, gc=False, array_like=True):

@@ -76,9 +76,9 @@ def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
 
 def _one_pass(core: Core, pool: PoolState) -> None:
     events, pool.events = pool.events, []
-    pending = sorted(pool.pending.values(), key=_order)
-    if pending:
-        pairs = sorted(pool.pending.items(), key=lambda pair: _order(pair[1]))
+    if pool.pending:
+        # One total order, whatever the order in which they came: a snapshot keeps no other.
+        pairs = sorted(pool.pending.items(), key=lambda pair: (pair[1].submit, pair[1].number, pair[0].member))
         first = len(pool.by_row)
         for offset, (key, _) in enumerate(pairs):
             job = core.find(key)
@@ -87,13 +87,9 @@ def _one_pass(core: Core, pool: PoolState) -> None:
             job.is_pending = False
             pool.by_row.append(job)
         pool.pending = {}
-        events += [Submitted(request) for request in pending]
+        events += [Submitted(request) for _, request in pairs]
     done = pool.engine.handle(core.now, events or [Woken()])
     apply_round(core, pool, done)
-
-
-def _order(request: object) -> tuple[int, int]:
-    return request.submit, request.number  # type: ignore[attr-defined]
 
 
 def apply_round(core: Core, pool: PoolState, done: Round) -> None:
@@ -128,4 +124,5 @@ def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, text: str) ->
     job.row = -1
     job.comment = text
     job.ending = "refused"
+    flow.pass_gates_back(core, job)
     flow.finish(core, job, -1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from qbatch.daemon.core.job import SUBSTATES, hold_text
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
-from qbatch.wire.resources import MICROSECONDS, format_duration, format_size, listed_resources
+from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -22,7 +22,7 @@ def _instant(at: int) -> int | None:
 
 def resources_of(job: BatchJob) -> dict[str, str]:
     """Return ``Resource_List``."""
-    return listed_resources(job.spec.resources, job.prepared.demand, job.prepared.walltime)
+    return job.prepared.listed
 
 
 def used_of(job: BatchJob) -> dict[str, str]:
@@ -68,9 +68,11 @@ def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
 
 def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     """Return ``exec_host`` and ``exec_vnode``."""
-    if not job.allocation:
+    queue = core.queues.get(job.queue)
+    hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
+    # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
+    if not job.allocation or any(chunk.host >= len(hosts) for chunk in job.allocation):
         return "", ""
-    hosts = core.pool_of(job).machine.hosts
     places: list[str] = []
     nodes: list[str] = []
     for host, procs, memory, _ in slots_of(core, job):

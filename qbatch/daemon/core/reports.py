@@ -38,5 +38,5 @@ def reported(core: Core, report: Report) -> None:
         flow.ended(core, job, LOST, job.comment, dict(report.used))
         return
     if job.letter == "S":
-        core.set_letter(job, "R")
+        flow.set_letter(core, job, "R")
     flow.ended(core, job, status, why, dict(report.used))

@@ -212,6 +212,8 @@ class Core:
         self.is_dirty = False
         self.has_promised = False
         self.log_arrived = 0
+        self.log_id = ""
+        self.log_offset = 0
         self.ended_count = 0
         self.faults: list[FaultState] = []
         self.effects: list[Effect] = []
@@ -267,7 +269,8 @@ class Core:
 
     def was_used(self, key: JobKey) -> bool:
         """Whether a sequence number was given out to a job that is not live any more."""
-        return 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs and key.member != ARRAY
+        is_gone = 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs
+        return is_gone and key.member == PLAIN
 
     def members(self, job: BatchJob) -> list[BatchJob]:
         """Return the jobs of an array that have not ended, or the job itself."""

@@ -35,6 +35,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
             return known
     queue, prepared = check(core, actor, spec)
     found = dependencies.parse(core, actor, spec.depend) if spec.depend else []
+    dependencies.refuse_cycle(core, None, found)
     hold = _hold(actor, spec.hold)
     sequence = core.next_sequence
     core.next_sequence += 1
@@ -106,8 +107,6 @@ def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
         )
     for job in members.values():
         flow.settle(core, job)
-    if parent.hold or parent.unmet:
-        parent.letter = "H"
 
 
 def _hold(actor: Actor, letters: str) -> int:
@@ -148,8 +147,8 @@ def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
     raise Refusal("queue-access", f"no destination of queue {name} takes the job ({'; '.join(tried)})")
 
 
-def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared) -> None:
-    """Check what depends on the moment and on who asks.
+def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared, *, is_new: bool = True) -> None:
+    """Check what depends on the moment and on whose job it is; one that only moves is not counted as one more.
 
     Raises:
         Refusal: with the reason.
@@ -173,10 +172,9 @@ def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared)
             "queue-limit", f"queue {settings.name} takes at most {most} jobs of one user; {actor.user} has {mine}"
         )
     most_of_user = core.settings.max_jobs_per_user
-    if most_of_user is not None and core.user_jobs.get(actor.user, 0) + count > most_of_user:
-        raise Refusal(
-            "too-many-jobs", f"a user may have {most_of_user} jobs; {actor.user} has {core.user_jobs[actor.user]}"
-        )
+    has = core.user_jobs.get(actor.user, 0)
+    if is_new and most_of_user is not None and has + count > most_of_user:
+        raise Refusal("too-many-jobs", f"a user may have {most_of_user} jobs; {actor.user} has {has}")
 
 
 def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
 from qbatch.daemon.core import dependencies, flow, submission
-from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.job import USER_HOLD, BatchJob
 from qbatch.daemon.core.state import Actor, Core
-from qbatch.daemon.handlers.authority import each, owned
+from qbatch.daemon.handlers.authority import RANKS, each, owned
 from qbatch.daemon.handlers.hold import bits_for
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
@@ -17,7 +18,7 @@ from qbatch.wire.requests import Alter, Changes
 
 _SPEC_FIELDS = (
     "output", "error", "join", "keep", "mail_points", "mail_users", "priority", "is_rerunnable", "shell", "account",
-    "project", "group_list", "runtime", "variables", "depend",
+    "project", "group_list", "runtime", "variables", "depend", "checkpoint", "umask",
 )  # fmt: skip
 _WHILE_RUNNING = (
     "mail_points",
@@ -50,19 +51,38 @@ def handle(core: Core, actor: Actor, request: Alter) -> Outcomes:
     return each(core, request.jobs, act)
 
 
+_CLASHES = {
+    "select": ("nodes", "ncpus", "mem", "procs"),
+    "nodes": ("select", "ncpus", "procs"),
+    "procs": ("select", "nodes", "ncpus"),
+    "ncpus": ("select", "nodes", "procs"),
+}
+"""Resources that would hide a new value of another, or be hidden by it."""
+
+
+def _merged(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
+    """Return resources in which each new value takes effect: what would hide it goes."""
+    gone = [name for given in new for name in _CLASHES.get(given, ())]
+    merged = {name: value for name, value in old.items() if name not in gone}
+    for name in ("select", "nodes"):
+        if "mem" in new and name in merged:
+            merged[name] = re.sub(r":mem=[^:+]*", "", merged[name])
+    return {**merged, **new}
+
+
 def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
     new: dict[str, Any] = {name: getattr(changes, name) for name in _SPEC_FIELDS if getattr(changes, name) is not None}
     if changes.resources is not None:
-        merged = {**job.spec.resources, **changes.resources}
-        if "select" in changes.resources:
-            merged = {name: value for name, value in merged.items() if name not in ("nodes", "ncpus", "mem", "procs")}
-        elif "nodes" in changes.resources or "ncpus" in changes.resources:
-            merged.pop("select", None)
-        new["resources"] = {**merged, **changes.resources}
+        new["resources"] = _merged(job.spec.resources, changes.resources)
     spec = msgspec.structs.replace(job.spec, name=changes.name or job.name, **new)
     submission.check_name(spec.name)
     bits = None if changes.hold is None else bits_for(actor, changes.hold)
+    # A user changes the user's hold only; those of operators and of the system stay.
+    kept = 0 if RANKS[actor.role] >= RANKS["operator"] else ~USER_HOLD
     found = dependencies.parse(core, actor, spec.depend) if changes.depend is not None else None
+    if found is not None:
+        dependencies.refuse_never(core, found)
+        dependencies.refuse_cycle(core, job, found)
     prepared = submission.prepare(core, spec, core.queues[job.queue])
     if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):
         raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
@@ -75,14 +95,13 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         one.priority = spec.priority
         one.modified = core.now
         if bits is not None:
-            one.hold = bits
+            one.hold = (one.hold & kept) | bits
         if changes.not_before is not None:
             one.not_before = changes.not_before
     if found is not None:
         dependencies.forget(core, job)
         job.unmet = 0
-        if not dependencies.register(core, job, found):
-            raise Refusal("bad-dependency", "the dependency can never be met any more")
+        dependencies.register(core, job, found)
     if is_other_request or bits is not None or found is not None or changes.not_before is not None:
         for one in ones:
             flow.change(core, one, prepared, one.queue)

@@ -90,7 +90,7 @@ async def _later(service: Service, connection: Connection, request: requests.Req
     except Refusal as error:
         connection.refuse(request, error)
     except QbatchError as error:
-        connection.refuse(request, Refusal("storage" if error.exit_code == 74 else "failed", str(error)))
+        connection.refuse(request, Refusal({74: "storage", 3: "unusable"}.get(error.exit_code, "failed"), str(error)))
     except asyncio.CancelledError:
         raise
     except Exception as error:

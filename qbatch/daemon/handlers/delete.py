@@ -25,7 +25,7 @@ def handle(core: Core, actor: Actor, request: Delete) -> Outcomes:
             if error.code == "finished-job" and request.with_history:
                 return
             raise
-        how = {"is_forced": request.is_forced, "grace": grace, "message": request.message[:200]}
+        how = {"is_forced": request.is_forced, "grace": grace, "message": request.message[:200], "by": actor.user}
         if job.is_array:
             flow.delete_array(core, job, **how)  # type: ignore[arg-type]
         else:

@@ -32,14 +32,14 @@ def handle(core: Core, actor: Actor, request: Hold) -> Outcomes:
 
     def act(name: str) -> None:
         job = owned(core, actor, name)
+        if not bits:
+            return
         for one in [job, *core.members(job)] if job.is_array else [job]:
             one.hold |= bits
             one.modified = core.now
-            if one.is_array:
-                one.letter = "H" if one.letter == "Q" else one.letter
-            elif not one.holds_hosts:
+            if not one.is_array and not one.holds_hosts:
                 flow.withdraw(core, one)
-                core.set_letter(one, "H")
+                flow.set_letter(core, one, "H")
         core.happened("held", job.key)
 
     return each(core, request.jobs, act)

@@ -97,7 +97,7 @@ class _Page:
             record = brief_record(core, job) if self.request.is_brief else full_record(core, job)
         finally:
             core.now = was
-        if not record.comment and job.letter in "QHW" and not job.is_array:
+        if not self.request.is_brief and not record.comment and job.letter in "QHW" and not job.is_array:
             record = msgspec.structs.replace(record, comment=self.service.effects.short_reason(job))
         return self._shown(record, job.uid)
 

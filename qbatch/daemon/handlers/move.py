@@ -11,7 +11,7 @@ from qbatch.wire.requests import Move
 
 
 def handle(core: Core, actor: Actor, request: Move) -> Outcomes:
-    """Move each job that is named to the queue, if it takes the job."""
+    """Move each job that is named to the queue, if it takes jobs of the owner; where it is already, nothing happens."""
     queue = core.queue(request.destination.partition("@")[0] or core.settings.default_queue)
     if queue.settings.destinations:
         raise Refusal("queue-access", f"queue {queue.settings.name} is a routing queue; name an execution queue")
@@ -21,8 +21,11 @@ def handle(core: Core, actor: Actor, request: Move) -> Outcomes:
         if job.is_subjob or any(each.holds_hosts for each in core.members(job)):
             identifier = core.id_of(job.key)
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
+        if job.queue == queue.settings.name:
+            return
         prepared = submission.prepare(core, job.spec, queue)
-        submission.check_queue(core, actor, queue, prepared)
+        owner = Actor(job.uid, job.user, job.group, "user")
+        submission.check_queue(core, owner, queue, prepared, is_new=False)
         for one in [*core.members(job), job] if job.is_array else [job]:
             flow.change(core, one, prepared, queue.settings.name)
         core.happened("moved", job.key, queue.settings.name)

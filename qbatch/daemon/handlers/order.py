@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import flow
+from qbatch.daemon.core import explain, flow
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import owned
 from qbatch.wire.errors import Refusal
@@ -17,6 +17,11 @@ def handle(core: Core, actor: Actor, request: Order) -> Outcomes:
         if job.letter != "Q" or not job.is_plain:
             name = core.id_of(job.key)
             raise Refusal("bad-state", f"Request invalid for state of job {name}", name)
+        if job.gate:
+            name, reason = core.id_of(job.key), explain.reason_for(core, job)
+            raise Refusal(
+                "bad-state", f"Request invalid for state of job {name}: it has no place yet: {reason.text}", name
+            )
     if first.queue != second.queue:
         raise Refusal("bad-request", f"the jobs are in different queues: {first.queue} and {second.queue}")
     flow.exchange(core, first, second)

@@ -19,9 +19,7 @@ def handle(core: Core, actor: Actor, request: Release) -> Outcomes:
         for one in [job, *core.members(job)] if job.is_array else [job]:
             one.hold &= ~bits
             one.modified = core.now
-            if one.is_array:
-                one.letter = "Q" if one.letter == "H" and not one.hold and not one.unmet else one.letter
-            elif one.letter == "H" and not one.hold:
+            if not one.is_array and one.letter == "H" and not one.hold:
                 flow.settle(core, one)
         core.happened("released", job.key)
 

@@ -28,7 +28,9 @@ async def handle(service: Service, connection: Connection, request: Shutdown) ->
         text = f"{ended} running jobs were ended; "
     running = _running(service)
     waiting = sum(queue.counts.get(letter, 0) for queue in service.core.queues.values() for letter in "QHW")
-    if running and service.settings.executor == "emulated":
+    if running and service.settings.executor == "emulated" and service.clock.mode == "real":
+        text += f"{running} emulated jobs end at their time all the same; "
+    elif running and service.settings.executor == "emulated":
         text += f"{running} emulated jobs stand still until the next qbatch up; "
     elif running:
         text += f"{running} jobs run on; "

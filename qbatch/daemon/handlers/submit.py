@@ -19,7 +19,7 @@ def handle(core: Core, actor: Actor, request: Submit) -> Submitted:
             raise Refusal("refused-by-fault", fault.message or "submissions are refused (a fault on demand)")
     if request.is_dry_run:
         queue, prepared = submission.check(core, actor, request.spec)
-        dependencies.parse(core, actor, request.spec.depend)
+        dependencies.refuse_cycle(core, None, dependencies.parse(core, actor, request.spec.depend))
         count = f"{len(prepared.indices)} jobs" if prepared.indices else "a job"
         text = (
             f"would be queued in {queue.settings.name}: {count} of {prepared.demand.procs} processors in "

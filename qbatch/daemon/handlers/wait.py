@@ -61,4 +61,6 @@ async def _one(service: Service, name: str, until: str) -> Outcome | asyncio.Fut
     if record is None:
         core.live(name)  # says precisely what is wrong with it
         raise Refusal("unknown-job", f"Unknown Job Id {core.id_of(key)}", core.id_of(key))
-    return Outcome(name=record.id, exit_status=record.exit_status, state=record.state)
+    return Outcome(
+        name=record.id, exit_status=record.exit_status, state=record.state, has_run=record.run_count > 0 or record.is_array
+    )  # fmt: skip

@@ -216,7 +216,7 @@ def test_what_the_daemon_refuses(shell: Shell) -> None:
 @pytest.mark.parametrize(("status", "code"), [(0, 0), (7, 7), (271, 15), (None, 3), (-29, 227), (512, 1)])
 def test_block_waits_and_exits_like_the_job(status: int | None, code: int, shell: Shell) -> None:
     shell.server.overrides["Wait"] = lambda request: Outcomes(
-        outcomes=(Outcome(name=request.jobs[0], exit_status=status),)
+        outcomes=(Outcome(name=request.jobs[0], exit_status=status, has_run=True),)
     )
     assert shell.run("qsub", "-W", "block=true", "--", "true") == (code, "1.qbatch\n", "")
     assert shell.sent() == Wait(jobs=("1.qbatch",), id=2)

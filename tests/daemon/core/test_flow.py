@@ -317,7 +317,8 @@ def test_altering_what_a_job_asks_for(bench: Bench) -> None:
 def test_routing_takes_the_first_queue_that_takes_the_job() -> None:
     bench = Bench(
         EMULATED
-        + '[[queue]]\nname = "short"\nmax_walltime = "60"\n[[queue]]\nname = "route"\ndestinations = ["short", "batch"]\n'
+        + '[[queue]]\nname = "short"\nmax_walltime = "60"\ndefault_walltime = "60"\n'
+        + '[[queue]]\nname = "route"\ndestinations = ["short", "batch"]\n'
     )
     quick, slow = (
         bench.submit(queue="route", resources={"walltime": "30"}),
