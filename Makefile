@@ -10,7 +10,7 @@ JOBS ?= auto
 CLIENTS := dask ipyparallel parsl psij qtoolkit reframe snakemake
 CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
-.PHONY: demo test lint bench coverage clean clients
+.PHONY: demo test lint bench coverage coverage-engine coverage-policies clean clients
 
 demo: $(VENV)/.installed
 	$(BIN)/qbatch demo --out .demo
@@ -20,12 +20,22 @@ test: lint $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 	$(MAKE) --no-print-directory coverage
 
-# The kernels are measured uncompiled: a compiled line cannot be counted.
+# The kernels are measured uncompiled: a compiled line cannot be counted.  Two halves side by side.
+COVERAGE := NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:xdist -p no:cacheprovider
+
 coverage: $(VENV)/.installed-test
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -q -p no:xdist tests/engine tests/planning tests/policies \
-		tests/model tests/replay/test_uncompiled.py tests/contract > .pytest-coverage.log 2>&1 \
-		|| (tail -n 40 .pytest-coverage.log; exit 1)
+	rm -f .coverage .coverage.*
+	$(MAKE) --no-print-directory --jobs 2 coverage-engine coverage-policies
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --include='qbatch/planning/*,qbatch/engine/*,qbatch/policies/*,qbatch/replay/kernels/*,qbatch/model/*'
+
+coverage-engine:
+	@$(COVERAGE) tests/engine tests/model tests/replay/test_uncompiled.py > .pytest-coverage.1.log 2>&1 \
+		|| (tail -n 40 .pytest-coverage.1.log; exit 1)
+
+coverage-policies:
+	@$(COVERAGE) tests/planning tests/policies tests/contract > .pytest-coverage.2.log 2>&1 \
+		|| (tail -n 40 .pytest-coverage.2.log; exit 1)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check qbatch tests
@@ -56,4 +66,4 @@ clients: $(CLIENT_ENVIRONMENTS)
 		&& touch $@ || echo "make: the client $* cannot be installed, see .venv-clients/$*.log" >&2
 
 clean:
-	rm -rf $(VENV) .venv-clients .demo .coverage .pytest-coverage.log .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-clients .demo .coverage* .pytest-coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
