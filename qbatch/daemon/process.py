@@ -405,6 +405,8 @@ class _Daemon:
 
 def run(options: Options) -> int:
     """Run a daemon in this process; return its exit code."""
+    # The thread of the database waits for the interpreter after each commit: not as long as five milliseconds.
+    sys.setswitchinterval(0.0005)
     return asyncio.run(serve(options))
 
 
