@@ -10,9 +10,10 @@ from typing import Any
 import typer
 
 from qbatch.cli.console import print_table, talk
-from qbatch.cli.daemon_answers import clean, moment, print_json, report_errors, wait_of
+from qbatch.cli.daemon_answers import print_json, report_errors
 from qbatch.client import Session
 from qbatch.model.errors import UsageError, suggestion
+from qbatch.reports.shown import clean, moment, wait_of
 from qbatch.wire.records import JobRecord, Jobs
 from qbatch.wire.requests import JobStatus
 

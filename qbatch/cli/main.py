@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "down": ("qbatch.cli.up:down", "Stop the daemon."),
     "run": ("qbatch.cli.run:app", "Run a command beside a private server that is gone afterwards."),
     "fault": ("qbatch.cli.fault:fault", "Make things go wrong on demand, to test a tool against it."),
+    "top": ("qbatch.cli.top:top", "Watch a daemon or a recorded run, live, in the terminal."),
     "status": ("qbatch.cli.server:status", "Show how the server is."),
     "submit": ("qbatch.cli.submit:submit", "Queue a job."),
     "jobs": ("qbatch.cli.jobs:jobs", "Show jobs."),

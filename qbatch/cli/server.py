@@ -8,8 +8,9 @@ import msgspec
 import typer
 
 from qbatch.cli.console import print_table, talk
-from qbatch.cli.daemon_answers import ask, clean, moment, print_json, span, wait_of
+from qbatch.cli.daemon_answers import ask, print_json
 from qbatch.model.errors import UsageError
+from qbatch.reports.shown import clean, moment, span, wait_of
 from qbatch.wire import records, requests
 from qbatch.wire.resources import format_size
 

@@ -8,7 +8,6 @@ are drawn as boxes with their numbers, many as a picture made of pixels, each th
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.errors import UsageError
+from qbatch.model.free_runs import FreeRuns
 from qbatch.model.record import KINDS, Int64Array
 from qbatch.reports.distributions import class_name, size_class
 from qbatch.reports.job_rows import JobRows
@@ -58,50 +58,9 @@ class Panel:
     total: int
 
 
-class _Free:
-    """The free processors, as ascending runs that do not touch."""
-
-    def __init__(self, total: int) -> None:
-        self.lows = [0]
-        self.highs = [total]
-
-    def take(self, procs: int) -> list[tuple[int, int]]:
-        """Take the lowest run that is long enough, else the lowest processors."""
-        for place, (low, high) in enumerate(zip(self.lows, self.highs, strict=True)):
-            if high - low >= procs:
-                self._shorten(place, low + procs)
-                return [(low, low + procs)]
-        taken = []
-        while procs:
-            low, high = self.lows[0], self.highs[0]
-            until = min(high, low + procs)
-            taken.append((low, until))
-            self._shorten(0, until)
-            procs -= until - low
-        return taken
-
-    def _shorten(self, place: int, low: int) -> None:
-        if low == self.highs[place]:
-            del self.lows[place], self.highs[place]
-        else:
-            self.lows[place] = low
-
-    def give(self, low: int, high: int) -> None:
-        """Give a run back, joined to its neighbours."""
-        place = bisect_left(self.lows, low)
-        if place < len(self.lows) and self.lows[place] == high:
-            high = self.highs[place]
-            del self.lows[place], self.highs[place]
-        if place and self.highs[place - 1] == low:
-            self.highs[place - 1] = high
-        else:
-            self.lows.insert(place, low)
-            self.highs.insert(place, high)
-
-
 def assign(rows: JobRows, procs_total: int) -> Pieces:
     """Deal out processors to jobs, which must never use more than there are; a job of no length gets none."""
-    free = _Free(procs_total)
+    free = FreeRuns(procs_total)
     running: list[tuple[int, int, list[tuple[int, int]]]] = []
     pieces: list[tuple[int, int, int]] = []
     start, end, procs = rows.start.tolist(), rows.end.tolist(), rows.procs.tolist()

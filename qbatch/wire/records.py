@@ -247,6 +247,38 @@ class Forecasts(Record, frozen=True):
     server: str = ""
 
 
+class ShadowRecord(Record, frozen=True):
+    """What a policy would have done so far with the jobs that came since its shadow began.
+
+    ``pool``: where; ``is_real``: the policy that really decides.  ``started``, ``ended``, ``waiting``: jobs by now;
+    ``wait_mean_s`` and ``wait_max_s``: of those that started; ``bounded_slowdown_mean`` (10 s, unclipped): of those that
+    ended; ``utilisation``: busy processor time over processor time since then.  ``provisional``: jobs among them whose
+    real run time is not known yet, so that their walltime stands for it.
+    """
+
+    policy: str
+    pool: str = ""
+    is_real: bool = False
+    started: int = 0
+    ended: int = 0
+    waiting: int = 0
+    wait_mean_s: float | None = None
+    wait_max_s: float | None = None
+    bounded_slowdown_mean: float | None = None
+    utilisation: float | None = None
+    provisional: int = 0
+
+
+class Shadows(Record, frozen=True):
+    """The policies in shadow, the real one first: ``since`` when and until when (``made``) they were followed; ``note``
+    says what is missing or went wrong."""
+
+    policies: tuple[ShadowRecord, ...] = ()
+    since: int | None = None
+    made: int | None = None
+    note: str = ""
+
+
 class TrailEntry(Record, frozen=True):
     """One thing that happened to a job: ``kind`` is L (log), S (scheduler) or A (accounting)."""
 
@@ -285,8 +317,13 @@ class Text(Record, frozen=True):
 
 
 class EventRecord(Record, frozen=True):
-    """One thing that happened, numbered without gaps: ``kind`` is submitted, queued, held, started, suspended, resumed,
-    ended, deleted, moved, altered, promised, host, queue or clock; the job's record is brief."""
+    """One thing that happened: ``kind`` is submitted, started, suspended, resumed, requeued, held, released, altered,
+    moved, ended, lost, host, queue, clock or shadow.
+
+    Numbers go up without gaps; ``clock`` and ``shadow`` bear the number of the event before them.  The job's record is
+    brief, with where it runs and what it was promised; ``counts``: the jobs of its queue by state letter after it;
+    ``clock``: the server's clock, where it was driven or has moved on for a second.
+    """
 
     number: int
     at: int
@@ -296,3 +333,5 @@ class EventRecord(Record, frozen=True):
     host: str = ""
     queue: str = ""
     text: str = ""
+    counts: dict[str, int] = {}
+    clock: ClockRecord | None = None

@@ -316,7 +316,18 @@ class Time(Request, frozen=True):
 
 
 class Forecast(Request, frozen=True):
-    """Ask when every waiting job is expected to start: gives ``Forecasts``."""
+    """Ask when every waiting job is expected to start: gives ``Forecasts``.  ``limit``: only so many, the first to
+    start (0: all)."""
+
+    limit: Whole = 0
+
+
+class Shadow(Request, frozen=True):
+    """Ask what other policies would have done (``action`` ``show``), or ``set`` which ones (at most four, none ends
+    them): gives ``Shadows``."""
+
+    action: str = "show"
+    policies: tuple[str, ...] = ()
 
 
 class Metrics(Request, frozen=True):
@@ -354,11 +365,11 @@ MUTATING: tuple[type[Request], ...] = (
 
 ASKING: tuple[type[Request], ...] = (
     Hello, JobStatus, QueueStatus, HostStatus, ServerStatus, Explain, Wait, Trail, History, Subscribe, Time, Forecast,
-    Metrics, Backup, Check, ConfigShow, Reload, Shutdown,
+    Shadow, Metrics, Backup, Check, ConfigShow, Reload, Shutdown,
 )  # fmt: skip
 
 AnyRequest = (
     Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | Message | Signal | RunNow | QueueControl
     | HostControl | Fault | Hello | JobStatus | QueueStatus | HostStatus | ServerStatus | Explain | Wait | Trail
-    | History | Subscribe | Time | Forecast | Metrics | Backup | Check | ConfigShow | Reload | Shutdown
+    | History | Subscribe | Time | Forecast | Shadow | Metrics | Backup | Check | ConfigShow | Reload | Shutdown
 )  # fmt: skip

@@ -1,0 +1,73 @@
+"""``qbatch top``: the live monitor."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from qbatch import __version__
+from qbatch.model.errors import OutputError, QbatchError, UsageError, suggestion
+
+
+def top(
+    recording: str | None = typer.Option(
+        None, "--recording", metavar="FILE|DIR[:POLICY]", help="Play a recording, a result, or job rows instead."
+    ),
+    record: str | None = typer.Option(None, "--record", metavar="FILE", help="Write down what is seen."),
+    theme: str = typer.Option("", "--theme", help="textual-dark, textual-light, ansi-dark, ansi-light, ..."),
+    speed: float | None = typer.Option(None, "--speed", min=0.001, help="How fast a recording is played at first."),
+    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+) -> None:
+    """Watch hosts, jobs, queues and the near future as they change; act on them; play recorded runs."""
+    if recording is not None and record is not None:
+        raise UsageError("--recording plays and --record writes; give one of them")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "qbatch top draws on a terminal, and this is none; for scripts: qbatch jobs --json, qbatch status --json"
+        )
+    try:
+        from textual.theme import BUILTIN_THEMES
+
+        from qbatch.tui.app import watch
+    except ModuleNotFoundError as error:
+        raise QbatchError(f"the monitor needs {error.name}; install the extra: pip install 'qbatch[tui]'") from None
+    if theme and theme not in BUILTIN_THEMES:
+        raise UsageError(
+            f"there is no theme {theme!r}{suggestion(theme, BUILTIN_THEMES)}; known: {', '.join(BUILTIN_THEMES)}"
+        )
+    source: Any
+    if recording is not None:
+        from qbatch.tui.playback import Playback
+        from qbatch.tui.tape import open_tape
+
+        source = Playback(open_tape(recording))
+        source.speed = speed or source.speed
+        watch(source, theme or "textual-dark")
+        return
+    from qbatch.tui.live import Live
+
+    with _recorder(record) as recorder:
+        watch(Live(socket, recorder), theme or "textual-dark")
+
+
+@contextlib.contextmanager
+def _recorder(path: str | None) -> Iterator[Any]:
+    """Open a recording to be written, if one is wanted.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    if path is None:
+        yield None
+        return
+    from qbatch.tui.tape import Recorder
+
+    try:
+        with open(path, "wb") as file:
+            yield Recorder(file, __version__)
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror}") from None

@@ -1,0 +1,348 @@
+"""The application: panels over one board, a source that feeds it, keys.  Paints four times a second at most."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
+from textual.css.query import NoMatches
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer, Input, Static
+
+from qbatch.model.errors import QbatchError, UsageError
+from qbatch.tui.asking import Asking
+from qbatch.tui.board import Board
+from qbatch.tui.keys import DeedKeys, TimeKeys
+from qbatch.tui.panels.charts import Charts
+from qbatch.tui.panels.hosts import Hosts
+from qbatch.tui.panels.jobs import JobTable, history_table, running_table, waiting_table
+from qbatch.tui.panels.lists import event_table, queue_table, shadow_table
+from qbatch.tui.panels.status import Status
+from qbatch.tui.panels.timeline import Timeline
+from qbatch.tui.query import FIELDS, Query
+from qbatch.tui.row_table import RowTable
+from qbatch.tui.screens.help import Help
+from qbatch.tui.screens.host import HostScreen
+from qbatch.tui.screens.job import JobScreen
+from qbatch.tui.screens.questions import Choose
+from qbatch.tui.source import Source
+from qbatch.wire.records import JobRecord
+
+FRAME = 0.25
+"""Seconds between two paints."""
+
+PANELS = ("hosts", "timeline", "waiting", "running", "charts", "events", "queues", "history", "shadows")
+"""The panels, by the number keys."""
+
+
+class Monitor(TimeKeys, DeedKeys, App[None]):
+    """``qbatch top``.
+
+    Args:
+        source: a live daemon or a recording.
+    """
+
+    CSS_PATH = "monitor.tcss"
+    TITLE = "qbatch"
+    ENABLE_COMMAND_PALETTE = True
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(str(number), f"panel('{name}')", f"Panel: {name}", show=False) for number, name in enumerate(PANELS, 1)),
+        Binding("slash", "filter", "Filter"),
+        Binding("w", "job_tab('why')", "Why", tooltip="Why this job waits, and when it is expected to start"),
+        Binding("o", "job_tab('output')", "Output", tooltip="Follow the output of this job"),
+        Binding("h", "job('hold')", "Hold", show=False),
+        Binding("r", "job('release')", "Release", show=False),
+        Binding("d", "job('delete')", "Delete", show=False),
+        Binding("m", "job('move')", "Move", show=False, tooltip="Move this job to another queue"),
+        Binding("p", "job('priority')", "Priority", show=False),
+        Binding("x", "host", "Drain", show=False, tooltip="Drain this host, or let it go on"),
+        Binding("e", "queue('submission')", "Enable", show=False, tooltip="Enable or disable this queue"),
+        Binding("t", "queue('execution')", "Start/stop", show=False, tooltip="Start or stop this queue"),
+        Binding("space", "drive('pause')", "Pause", tooltip="Pause time, or let it go on"),
+        Binding("full_stop", "drive('step')", "Step", show=False, tooltip="Pause, and go to the next event"),
+        Binding("greater_than_sign", "drive('faster')", "Faster", show=False),
+        Binding("less_than_sign", "drive('slower')", "Slower", show=False),
+        Binding("u", "until", "Run until", show=False, tooltip="Run until an instant, a job's start or end, a count"),
+        Binding("g", "jump", "Jump", show=False, tooltip="Jump to an instant of a recording"),
+        Binding("c", "columns", "Columns", show=False, tooltip="Choose the columns of this table"),
+        Binding("z", "zoom", "Zoom", show=False, tooltip="Show this panel alone, or all again"),
+        Binding("T", "theme", "Light/dark", show=False),
+        Binding("question_mark", "help", "Keys"),
+        Binding("escape", "clear", "Clear", show=False, tooltip="Clear the filter"),
+        Binding("q", "quit", "Quit"),
+    ]  # fmt: skip
+
+    def __init__(self, source: Source, theme: str = "textual-dark") -> None:
+        super().__init__()
+        self.source = source
+        self.board = Board()
+        self.asking = Asking(self.board, source)
+        self.failure: QbatchError | None = None
+        self.theme = theme
+        self._query = Query()
+        self._active = "waiting"
+        self._pending: set[str] = set()
+        self._frames = 0
+
+    def compose(self) -> ComposeResult:
+        """The panels; which of them show is up to the size and the style sheet."""
+        yield Status(self.board, self.source)
+        yield Static(id="names")
+        with Container(id="board"):
+            yield Hosts(self.board, id="hosts", classes="panel")
+            yield Timeline(self.board, id="timeline", classes="panel")
+            yield waiting_table(self.board, id="waiting", classes="panel")
+            yield running_table(self.board, id="running", classes="panel")
+            yield Charts(self.board, id="charts", classes="panel")
+            yield event_table(self.board, id="events", classes="panel bottom -bottom")
+            yield queue_table(id="queues", classes="panel bottom")
+            yield history_table(self.board, id="history", classes="panel bottom")
+            yield shadow_table(id="shadows", classes="panel bottom")
+        yield Input(id="filter", placeholder=f"a word, or {' '.join(f'{name}=' for name in FIELDS)} (procs>=64)")
+        yield Footer(show_command_palette=True)
+
+    def on_mount(self) -> None:
+        """Begin to watch."""
+        for number, name in enumerate(PANELS, 1):
+            self.query_one(f"#{name}").border_title = f"{number} {name}"
+        self.query_one("#filter").border_title = "filter"
+        self.run_worker(self._watch(), exit_on_error=False)
+        self.set_interval(FRAME, self.paint)
+        self.action_panel("waiting")
+
+    async def _watch(self) -> None:
+        try:
+            await self.source.run(self.board)
+        except QbatchError as error:
+            self.failure = error
+            self.exit()
+
+    # Painting
+
+    def paint(self) -> None:
+        """Draw what has changed; once a second also what only grows older."""
+        self._frames += 1
+        changed = self.board.take_changed()
+        clock = self.board.clock
+        is_moving = not (clock.is_paused or self.board.is_stale)
+        every = 4 if clock.mode == "real" or (clock.mode == "virtual" and not clock.speed) else 1
+        if is_moving and self._frames % every == 0:
+            changed |= {"clock"}
+        if not changed:
+            return
+        self._pending |= changed
+        self.query_one(Status).refresh()
+        for name, parts in _SHOWN_BY.items():
+            panel = self.query_one(f"#{name}")
+            if changed & parts and panel.display:
+                self._draw(name, panel)
+        screen = self.screen
+        if isinstance(screen, JobScreen | HostScreen):
+            screen.news()
+        self.asking.changed(changed, {name for name in PANELS if self.query_one(f"#{name}").display}, self._answered)
+
+    def _answered(self, name: str) -> None:
+        """An answer has come for a panel."""
+        with contextlib.suppress(NoMatches):
+            self._draw(name, self.query_one(f"#{name}"))
+
+    def _draw(self, name: str, panel: Widget) -> None:
+        board = self.board
+        match panel:
+            case Timeline():
+                panel.forecasts = self.asking.forecasts
+                panel.show()
+            case Hosts() | Charts():
+                panel.show()
+            case JobTable() if name == "waiting":
+                panel.show(list(board.waiting.values()), board.waiting_total)
+            case JobTable() if name == "running":
+                panel.show(list(board.running.values()))
+            case JobTable():
+                panel.show(self.asking.history)
+            case RowTable() if name == "events":
+                panel.fill(list(reversed(board.events)))
+            case RowTable() if name == "queues":
+                panel.fill(list(board.queues.values()))
+            case RowTable():
+                panel.fill(self.asking.shadow_rows)
+                panel.border_subtitle = self.asking.shadow_note
+
+    # Panels
+
+    def action_panel(self, name: str) -> None:
+        """Go to a panel; where there is room for one only, show it."""
+        panel = self.query_one(f"#{name}")
+        self._active = name
+        for each in PANELS:
+            self.query_one(f"#{each}").set_class(each == name, "-active")
+        if panel.has_class("bottom"):
+            for other in self.query(".bottom"):
+                other.set_class(other is panel, "-bottom")
+        names = "  ".join(
+            f"[b reverse] {number} {each} [/]" if each == name else f"{number} {each}"
+            for number, each in enumerate(PANELS, 1)
+        )
+        self.query_one("#names", Static).update(names)
+        if panel.can_focus:
+            panel.focus()
+        self.call_after_refresh(self._draw, name, panel)
+        self.board.changed.add("view")
+
+    def action_zoom(self) -> None:
+        """Show the panel in focus alone, or all again."""
+        if self.screen.maximized is not None:
+            self.screen.minimize()
+        elif isinstance(self.focused, RowTable | Hosts | Timeline):
+            self.screen.maximize(self.focused, container=False)
+
+    def action_theme(self) -> None:
+        """Change between light and dark."""
+        pairs = {"textual-dark": "textual-light", "ansi-dark": "ansi-light"}
+        back = {light: dark for dark, light in pairs.items()}
+        self.theme = pairs.get(self.theme) or back.get(self.theme) or "textual-light"
+        self.board.changed |= {"jobs", "hosts"}
+
+    def action_help(self) -> None:
+        """Show the keys, from the bindings."""
+        groups: list[tuple[str, list[Binding]]] = []
+        focused = self.focused
+        if focused is not None:
+            groups.append((f"in this panel ({focused.id or type(focused).__name__})", _bindings(type(focused))))
+        groups.append(("everywhere", _bindings(type(self))))
+        self.push_screen(Help(groups))
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What the command palette finds: every key, and what Textual brings."""
+        for binding in _bindings(type(self)):
+            if binding.description and binding.action not in ("quit", "help"):
+                text = binding.tooltip or binding.description
+                yield SystemCommand(
+                    binding.description, f"{text} (key {binding.key})", lambda action=binding.action: self._run(action)
+                )
+        yield from super().get_system_commands(screen)
+
+    def _run(self, action: str) -> None:
+        self.run_worker(self.run_action(f"app.{action}"))
+
+    # The filter, columns
+
+    def action_filter(self) -> None:
+        """Open the line in which the filter is written."""
+        line = self.query_one("#filter", Input)
+        line.add_class("-open")
+        line.value = self._query.text
+        line.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter as it is written."""
+        if event.input.id != "filter" or not event.input.has_class("-open"):
+            return
+        try:
+            query = Query(event.value)
+        except UsageError as error:
+            event.input.add_class("-wrong")
+            event.input.border_subtitle = Content(str(error))
+            return
+        event.input.remove_class("-wrong")
+        event.input.border_subtitle = ""
+        self._take(query)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Keep the filter and go back to the panel."""
+        if event.input.id == "filter":
+            event.input.remove_class("-open", "-wrong")
+            self.action_panel(self._active)
+
+    def action_clear(self) -> None:
+        """Close the line, clear the filter."""
+        line = self.query_one("#filter", Input)
+        line.remove_class("-open", "-wrong")
+        self._take(Query())
+        self.action_panel(self._active)
+
+    def _take(self, query: Query) -> None:
+        self._query = query
+        for table in self.query(JobTable):
+            table.query_filter = query
+        self.asking.choose(query, self._answered)
+        self.board.changed.add("jobs")
+
+    def action_columns(self) -> None:
+        """Choose the columns of the table in focus."""
+        table = self.focused
+        if isinstance(table, RowTable):
+
+            async def choose() -> None:
+                chosen = await self.show_screen(
+                    Choose("Which columns?", [(column.key, column.title) for column in table.columns], table.shown)
+                )
+                if chosen:
+                    table.choose(chosen)
+
+            self.run_worker(choose())
+
+    def on_row_table_sorted(self, event: RowTable.Sorted) -> None:
+        """Fill a table in its new order."""
+        self._answered(event.table.id or "")
+
+    def on_row_table_near_end(self, event: RowTable.NearEnd) -> None:
+        """The history goes on."""
+        if event.table.id == "history":
+            self.asking.more_history(self._answered)
+
+    def on_row_table_opened(self, event: RowTable.Opened) -> None:
+        """Open a job."""
+        job = event.row.job if event.table.id == "events" else event.row.id if isinstance(event.row, JobRecord) else ""
+        if job:
+            tab = "why" if job in self.board.waiting else "details"
+            self.push_screen(JobScreen(self.board, self.source, job, tab))
+
+    def on_timeline_opened(self, event: Timeline.Opened) -> None:
+        """Open a job."""
+        self.push_screen(JobScreen(self.board, self.source, event.job))
+
+    def on_hosts_opened(self, event: Hosts.Opened) -> None:
+        """Open a host."""
+        self.push_screen(HostScreen(self.board, event.name))
+
+
+_SHOWN_BY: dict[str, set[str]] = {
+    "hosts": {"hosts", "jobs"},
+    "timeline": {"jobs", "clock"},
+    "waiting": {"jobs", "clock", "queues"},
+    "running": {"jobs", "clock"},
+    "charts": {"hosts", "queues", "clock", "events"},
+    "events": {"events"},
+    "queues": {"queues"},
+}
+"""Which parts of the board each panel shows."""
+
+
+def _bindings(kind: type[Any]) -> list[Binding]:
+    found: list[Binding] = []
+    for each in kind.BINDINGS:
+        if isinstance(each, Binding) and not each.description.startswith("Panel:"):
+            found.append(each)
+    return found
+
+
+def watch(source: Source, theme: str) -> None:
+    """Show the monitor until the user leaves.
+
+    Raises:
+        QbatchError: there was no daemon to watch.
+    """
+    app = Monitor(source, theme)
+    app.run()
+    if app.failure is not None:
+        raise app.failure

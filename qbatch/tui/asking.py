@@ -1,0 +1,140 @@
+"""What the panels show beyond the board: forecasts, the jobs that have ended, shadow policies.
+
+Asked for when something has happened and somebody looks, never sooner than the last answer took twenty times over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from qbatch.client import ConnectionLost, NoDaemon
+from qbatch.model.errors import QbatchError
+from qbatch.tui.board import Board
+from qbatch.tui.live import Live
+from qbatch.tui.query import Query
+from qbatch.tui.source import Source
+from qbatch.wire.records import Forecasts, JobRecord, Jobs, ShadowRecord, Shadows
+from qbatch.wire.requests import Forecast, History, Shadow
+
+Told = Callable[[str], None]
+"""Is called with the name of the panel whose answer has come."""
+
+LEAST = 2.0
+"""Seconds between two questions of one kind, at least."""
+
+MOST_TO_COME = 200
+PAGE = 200
+
+
+class _Pace:
+    """One kind of question: at most one under way, with a pause after it."""
+
+    def __init__(self) -> None:
+        self.is_due = False
+        self._next = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    def ask(self, question: Callable[[], Awaitable[None]]) -> None:
+        """Ask if it is due and the pause is over."""
+        if not self.is_due or self._task is not None or time.monotonic() < self._next:
+            return
+        self.is_due = False
+        self._task = asyncio.create_task(self._run(question))
+
+    async def _run(self, question: Callable[[], Awaitable[None]]) -> None:
+        began = time.monotonic()
+        try:
+            await question()
+        except (QbatchError, ConnectionLost, NoDaemon):
+            pass  # the board says when a daemon has gone; what it refuses stays as it was
+        finally:
+            took = time.monotonic() - began
+            self._next = time.monotonic() + max(LEAST, 20 * took)
+            self._task = None
+
+
+class Asking:
+    """The answers that panels show.
+
+    Args:
+        board: says when something has happened.
+        source: is asked.
+    """
+
+    def __init__(self, board: Board, source: Source) -> None:
+        self.board = board
+        self.source = source
+        self.forecasts: Forecasts | None = None
+        self.history: list[JobRecord] = []
+        self.shadow_rows: list[ShadowRecord] = []
+        self.shadow_note = ""
+        self._query = Query()
+        self._more = ""
+        self._ended = -1
+        self._paces = {name: _Pace() for name in ("timeline", "history", "shadows", "waiting")}
+        self._paces["shadows"].is_due = True
+
+    def changed(self, parts: set[str], visible: set[str], told: Told) -> None:
+        """Something has happened: ask what belongs to the panels that are looked at."""
+        if self.source.is_live and parts & {"jobs", "hosts"}:
+            self._paces["timeline"].is_due = True
+        if self.board.ended != self._ended:
+            self._ended = self.board.ended
+            self._paces["history"].is_due = True
+        if "shadows" in parts:
+            self._paces["shadows"].is_due = True
+        questions = {"timeline": self._ask_forecasts, "history": self._ask_history, "shadows": self._ask_shadows}
+        for name, question in questions.items():
+            if name in visible and (self.source.is_live or name == "history"):
+                self._paces[name].ask(lambda question=question: question(told))  # type: ignore[misc]
+        self._paces["waiting"].ask(lambda: self._ask_waiting(told))
+
+    def choose(self, query: Query, told: Told) -> None:
+        """Another filter: the history is searched anew; the daemon chooses what waits where not all is on the board."""
+        was, self._query = self._query, query
+        if was.text != query.text:
+            self._paces["history"] = _Pace()
+            self._paces["history"].is_due = True
+        chosen = (query.exact("user"), query.exact("queue"))
+        if chosen != (was.exact("user"), was.exact("queue")) and (
+            self.board.is_window or any((was.exact("user"), was.exact("queue")))
+        ):
+            self._paces["waiting"].is_due = True
+
+    def more_history(self, told: Told) -> None:
+        """Ask for a further page of the jobs that have ended."""
+        if self._more:
+            pace = self._paces["history"] = _Pace()
+            pace.is_due = True
+            pace.ask(lambda: self._ask_history(told, self._more))
+
+    async def _ask_forecasts(self, told: Told) -> None:
+        self.forecasts = await self.source.ask(Forecast(limit=MOST_TO_COME), Forecasts)
+        told("timeline")
+
+    async def _ask_history(self, told: Told, after: str = "") -> None:
+        query = self._query
+        words = [each.value for each in query.conditions if not each.field]
+        name = words[0] if words and set(words[0]) & set("*?[") else f"*{words[0]}*" if words else ""
+        named = query.exact("name")
+        request = History(
+            users=query.exact("user"), queues=query.exact("queue"), name=named[0] if named else name,
+            status=(query.exact("status") or ("",))[0], after=after, limit=PAGE,
+        )  # fmt: skip
+        said = await self.source.ask(request, Jobs)
+        self.history = [*(self.history if after else ()), *said.jobs]
+        self._more = said.next
+        told("history")
+
+    async def _ask_shadows(self, told: Told) -> None:
+        said = await self.source.ask(Shadow(), Shadows)
+        self.shadow_rows = list(said.policies)
+        self.shadow_note = said.note
+        told("shadows")
+
+    async def _ask_waiting(self, told: Told) -> None:
+        if isinstance(self.source, Live):
+            await self.source.choose_waiting(self._query.exact("user"), self._query.exact("queue"))
+            told("waiting")

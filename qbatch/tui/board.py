@@ -1,0 +1,200 @@
+"""The board: what the monitor knows, as plain data.  A source writes on it, panels read it; it knows no screen.
+
+Everything that runs is on it; of what waits only the first ``WINDOW`` jobs, and how many there are.  ``changed`` names
+the parts that are new since the panels looked: jobs, hosts, queues, events, clock, server, shadows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from qbatch.tui.grid import Grid
+from qbatch.tui.series import Series
+from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord, QueueRecord, ServerRecord
+
+WINDOW = 500
+"""Waiting jobs that are on the board."""
+
+MOST_EVENTS = 2000
+"""Events that the board remembers."""
+
+WAITING = "QHWM"
+RUNNING = "RSEB"
+
+
+class Board:
+    """The state of one batch server as events tell it.
+
+    Args:
+        wall: seconds of a clock that never jumps.
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self.window = WINDOW
+        self.server = ServerRecord(name="", version="")
+        self.clock = ClockRecord(mode="real", now=0)
+        self.queues: dict[str, QueueRecord] = {}
+        self.running: dict[str, JobRecord] = {}
+        self.waiting: dict[str, JobRecord] = {}
+        self.grid = Grid()
+        self.events: deque[EventRecord] = deque(maxlen=MOST_EVENTS)
+        self.series = Series()
+        self.number = 0
+        self.ended = 0
+        self.is_stale = False
+        self.changed: set[str] = set()
+        self._mark = self._wall()
+
+    @property
+    def waiting_total(self) -> int:
+        """How many wait in all queues (queued, held, or for a time)."""
+        return sum(queue.counts.get(letter, 0) for queue in self.queues.values() for letter in WAITING)
+
+    @property
+    def is_window(self) -> bool:
+        """Whether more wait than are on the board."""
+        return self.waiting_total > len(self.waiting)
+
+    def now(self) -> int:
+        """Return the instant on the server's clock, gone on from the last word of it."""
+        clock = self.clock
+        if clock.is_paused or self.is_stale or (clock.mode == "virtual" and not clock.speed):
+            return clock.now
+        return clock.now + int((self._wall() - self._mark) * 1e6 * (1.0 if clock.mode == "real" else clock.speed))
+
+    def take_changed(self) -> set[str]:
+        """Return the parts that are new since the last call."""
+        changed, self.changed = self.changed, set()
+        return changed
+
+    # What a source writes
+
+    def load(
+        self, server: ServerRecord, hosts: Iterable[HostRecord], queues: Iterable[QueueRecord],
+        running: Iterable[JobRecord], waiting: Iterable[JobRecord],
+    ) -> None:  # fmt: skip
+        """Take a whole new picture; what happened before stays in the log of events."""
+        self.server = server
+        self.queues = {queue.name: queue for queue in queues}
+        self.running = {job.id: job for job in running if not job.is_array}
+        self.waiting = {job.id: job for job in waiting if not job.is_array}
+        self.grid.load(hosts, self.running.values())
+        self.is_stale = False
+        if server.clock is not None:
+            self.set_clock(server.clock)
+        self.series.note(self.clock.now, self.grid.busy, self.waiting_total)
+        self.changed |= {"jobs", "hosts", "queues", "events", "clock", "server"}
+
+    def set_clock(self, clock: ClockRecord) -> None:
+        """Take the server's word of its clock."""
+        self.clock, self._mark = clock, self._wall()
+        self.changed.add("clock")
+
+    def set_hosts(self, hosts: Iterable[HostRecord]) -> None:
+        """Take what is new of hosts."""
+        for host in hosts:
+            self.grid.update(host)
+        self.changed.add("hosts")
+
+    def set_queues(self, queues: Iterable[QueueRecord]) -> None:
+        """Take what is new of queues."""
+        self.queues = {queue.name: queue for queue in queues}
+        self.changed |= {"queues", "jobs"}
+
+    def more_waiting(self, jobs: Iterable[JobRecord]) -> None:
+        """Take a further page of waiting jobs."""
+        for job in jobs:
+            if job.state in WAITING and not job.is_array:
+                self.waiting.setdefault(job.id, job)
+        self.changed.add("jobs")
+
+    def say(self, text: str, kind: str = "monitor") -> None:
+        """Enter something of the monitor's own into the log."""
+        self.events.append(EventRecord(number=self.number, at=self.now(), kind=kind, text=text))
+        self.changed.add("events")
+
+    def apply(self, event: EventRecord) -> None:
+        """Take an event."""
+        self.number = max(self.number, event.number)
+        if event.clock is not None:
+            self.set_clock(event.clock)
+        elif event.at > self.clock.now and (self.clock.mode == "virtual" or event.at > self.now()):
+            self.clock, self._mark = msgspec.structs.replace(self.clock, now=event.at), self._wall()
+            self.changed.add("clock")
+        if event.kind == "clock":
+            return
+        self._count(event)
+        record = event.record
+        if record is not None and not record.is_array:
+            self._job(event, record)
+        elif event.kind == "ended" and record is None:
+            self._gone(event.job)
+        self.events.append(event)
+        self.changed.add("events")
+        is_end = event.kind == "ended" and (record is None or not record.is_array)
+        self.ended += is_end
+        self.series.note(event.at, self.grid.busy, self.waiting_total, int(is_end))
+
+    def _count(self, event: EventRecord) -> None:
+        queue = self.queues.get(event.record.queue if event.record is not None else event.queue)
+        if queue is not None and event.counts:
+            counts = {letter: count for letter, count in event.counts.items() if count}
+            self.queues[queue.name] = msgspec.structs.replace(queue, counts=counts, total=sum(counts.values()))
+            self.changed.add("queues")
+
+    def _job(self, event: EventRecord, record: JobRecord) -> None:
+        self.changed.add("jobs")
+        if event.kind == "ended" or record.state in "FX":
+            self._gone(record.id)
+        elif record.state in RUNNING:
+            self.waiting.pop(record.id, None)
+            if record.id not in self.running:
+                self.grid.start(record)
+                self.changed.add("hosts")
+            elif event.kind == "started":
+                self.grid.end(record.id)
+                self.grid.start(record)
+                self.changed.add("hosts")
+            self.running[record.id] = record
+        else:
+            self._release(record.id)
+            if record.id in self.waiting or len(self.waiting) < self.window:
+                self.waiting[record.id] = record
+
+    def _gone(self, job: str) -> None:
+        self.waiting.pop(job, None)
+        self._release(job)
+        self.changed.add("jobs")
+
+    def _release(self, job: str) -> None:
+        if self.running.pop(job, None) is not None:
+            self.grid.end(job)
+            self.changed.add("hosts")
+
+    def find(self, job: str) -> JobRecord | None:
+        """Return a job that runs or is among the waiting ones on the board."""
+        return self.running.get(job) or self.waiting.get(job)
+
+    # Keyframes, for recordings
+
+    def keyframe(self) -> Board:
+        """Return a copy that goes on by itself."""
+        twin = Board(self._wall)
+        for name in ("window", "server", "clock", "number", "ended", "is_stale", "_mark"):
+            setattr(twin, name, getattr(self, name))
+        twin.queues, twin.running, twin.waiting = dict(self.queues), dict(self.running), dict(self.waiting)
+        twin.grid, twin.series = self.grid.copy(), self.series.copy()
+        twin.events = self.events.copy()
+        return twin
+
+    def become(self, other: Board) -> None:
+        """Be as another board is, which is given away."""
+        for name in ("server", "clock", "number", "ended", "is_stale", "_mark", "queues", "running", "waiting", "grid",
+                     "series", "events"):  # fmt: skip
+            setattr(self, name, getattr(other, name))
+        self.changed |= {"jobs", "hosts", "queues", "events", "clock", "server"}

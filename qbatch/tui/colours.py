@@ -1,0 +1,74 @@
+"""The colours of jobs: the same for a job in every panel, told apart by people who do not see all colours.
+
+Taken from Paul Tol's schemes "light" and "muted" (SRON/EPS/TN/09-002, 2021); the sixteen colours of the terminal where
+the theme is made of them; letters where there are no colours (``NO_COLOR``).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rich.style import Style
+
+_ON_DARK = (
+    "#77AADD",
+    "#EE8866",
+    "#EEDD88",
+    "#FFAABB",
+    "#99DDFF",
+    "#44BB99",
+    "#BBCC33",
+    "#AAAA00",
+    "#CC99BB",
+    "#DDAA77",
+)
+_ON_LIGHT = (
+    "#4477AA",
+    "#CC5533",
+    "#B8860B",
+    "#CC6677",
+    "#3388AA",
+    "#117755",
+    "#778800",
+    "#666633",
+    "#882255",
+    "#AA7744",
+)
+_ANSI = (
+    "blue",
+    "red",
+    "yellow",
+    "magenta",
+    "cyan",
+    "green",
+    "bright_blue",
+    "bright_yellow",
+    "bright_magenta",
+    "bright_cyan",
+)
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def place_of(job: str) -> int:
+    """Return a number that a job keeps: neighbours differ."""
+    digits = job.partition(".")[0].partition("[")
+    number = int(digits[0]) if digits[0].isdigit() else sum(map(ord, job))
+    index = digits[2].rstrip("]")
+    return number + 3 * (int(index) if index.isdigit() else 0)
+
+
+@lru_cache(maxsize=256)
+def _style(place: int, scheme: str) -> Style:
+    colours = {"dark": _ON_DARK, "light": _ON_LIGHT, "ansi": _ANSI}[scheme]
+    return Style(color=colours[place % len(colours)])
+
+
+def job_style(job: str, scheme: str) -> Style:
+    """Return the colour of a job under a scheme: ``dark``, ``light`` or ``ansi``."""
+    return _style(place_of(job) % len(_ON_DARK), scheme)
+
+
+def job_letter(job: str) -> str:
+    """Return the letter of a job, where colours do not tell."""
+    return LETTERS[place_of(job) % len(LETTERS)]

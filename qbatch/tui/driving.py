@@ -1,0 +1,75 @@
+"""Driving time from the keyboard: speeds in steps, and what "run until" and "jump to" may be told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from qbatch.model.errors import UsageError
+from qbatch.reports.shown import clean
+from qbatch.tui.board import Board
+from qbatch.wire.resources import parse_duration
+
+_STEPS = [step * 10**power for power in range(-1, 9) for step in (1, 2, 5)]
+
+
+def next_speed(board: Board, is_faster: bool) -> float:
+    """Return the speed above or below the present one; in virtual time 0, as fast as it can, is the highest."""
+    clock = board.clock
+    if not clock.speed:
+        return 0.0 if is_faster else 1e6
+    if is_faster:
+        above = [step for step in _STEPS if step > clock.speed * 1.0001]
+        return (
+            float(above[0])
+            if above and (clock.mode != "virtual" or above[0] <= 1e6)
+            else 0.0
+            if clock.mode == "virtual"
+            else clock.speed
+        )
+    below = [step for step in _STEPS if step < clock.speed * 0.9999]
+    return float(below[-1]) if below else clock.speed
+
+
+def read_until(text: str, board: Board) -> dict[str, Any]:
+    """Return the arguments of :meth:`qbatch.tui.source.Source.drive` for "run until" ...
+
+    ``start 17``, ``end 17``, ``5 jobs``, an instant (``2026-11-21T08:00``) or ``+1:30:00`` from now.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    words = text.split()
+    if len(words) == 2 and words[0] in ("start", "end"):
+        return {"action": f"until-{words[0]}", "job": words[1]}
+    if len(words) == 2 and words[1].startswith("job") and words[0].isdigit() and int(words[0]):
+        return {"action": "until-count", "count": int(words[0])}
+    return {"action": "until", "at": read_instant(text, board.now(), 0, 0)}
+
+
+def read_instant(text: str, now: int, begin: int, length: int) -> int:
+    """Return the instant that a text means: ISO, ``+1h`` or ``-1h`` from ``now``, ``50%`` of a recording.
+
+    Raises:
+        UsageError: it means none.
+    """
+    word = text.strip()
+    try:
+        if word.endswith("%") and length:
+            return begin + round(float(word[:-1]) / 100 * length)
+        if word[:1] in "+-" and word:
+            return now + (1 if word[0] == "+" else -1) * _duration(word[1:])
+        return round(datetime.fromisoformat(word).timestamp() * 1e6)
+    except ValueError:
+        percent = ", 50%" if length else ""
+        raise UsageError(
+            f"{clean(word)!r} is no instant; write 2026-11-21T08:00, +1:30:00, +2h, -15m{percent}"
+        ) from None
+
+
+def _duration(text: str) -> int:
+    """Return microseconds of ``90``, ``1:30:00``, ``2h``, ``15m``, ``3d``."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+    if text and text[-1] in units:
+        return round(float(text[:-1]) * units[text[-1]] * 1e6)
+    return parse_duration(text)

@@ -1,0 +1,154 @@
+"""The keys that do something to jobs, hosts, queues and time; the application takes them in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from textual.app import App
+from textual.screen import Screen
+
+from qbatch.model.errors import QbatchError, UsageError
+from qbatch.reports.shown import clean, short_span
+from qbatch.tui import deeds, driving
+from qbatch.tui.board import Board
+from qbatch.tui.panels.hosts import Hosts
+from qbatch.tui.panels.jobs import JobTable
+from qbatch.tui.panels.timeline import Timeline
+from qbatch.tui.row_table import RowTable
+from qbatch.tui.screens.host import HostScreen
+from qbatch.tui.screens.job import JobScreen
+from qbatch.tui.screens.questions import Ask
+from qbatch.tui.source import Source
+from qbatch.wire.records import JobRecord
+
+_NO_JOB = "go to a job first: keys 3, 4 or 2, then the arrows"
+
+
+class Watching(App[None]):
+    """What the keys need of the application: the board, and where it comes from."""
+
+    board: Board
+    source: Source
+
+    async def show_screen(self, screen: Screen[Any]) -> Any:
+        """Show a screen and give its answer."""
+        return await self.push_screen_wait(screen)
+
+    def complain(self, text: str) -> None:
+        """Say why something was not done."""
+        self.notify(clean(text), severity="warning", markup=False)
+
+    def chosen_job(self) -> JobRecord | None:
+        """Return the job under the cursor, or of the screen on top."""
+        screen = self.screen
+        if isinstance(screen, JobScreen):
+            return screen.record or self.board.find(screen.job)
+        table = screen.query_one(JobTable) if isinstance(screen, HostScreen) else self.focused
+        if isinstance(table, JobTable):
+            return table.current
+        if isinstance(table, Timeline):
+            return self.board.find(table.current)
+        if isinstance(table, RowTable) and table.id == "events" and table.current is not None:
+            return self.board.find(table.current.job) or table.current.record
+        return None
+
+
+class DeedKeys(Watching):
+    """Jobs, hosts and queues."""
+
+    def action_job(self, what: str) -> None:
+        """Do something to the job under the cursor, after a question."""
+        job = self.chosen_job()
+        if job is None:
+            self.complain(_NO_JOB)
+        else:
+            self.run_worker(self._do(deeds.to_job(what, job, self.board, self.source, self.show_screen)))
+
+    def action_job_tab(self, tab: str) -> None:
+        """Open the job under the cursor at a tab."""
+        job = self.chosen_job()
+        if job is None:
+            self.complain(_NO_JOB)
+        elif not isinstance(self.screen, JobScreen):
+            self.push_screen(JobScreen(self.board, self.source, job.id, tab))
+
+    def action_host(self, name: str = "") -> None:
+        """Drain the host under the cursor, or let it go on."""
+        hosts = self.focused
+        name = name or (hosts.current if isinstance(hosts, Hosts) else "")
+        if not name:
+            self.complain("go to a host first: key 1, then the arrows")
+        else:
+            self.run_worker(self._do(deeds.to_host(name, self.board, self.source, self.show_screen)))
+
+    def action_queue(self, what: str) -> None:
+        """Enable, disable, start or stop the queue under the cursor."""
+        table = self.focused
+        if not isinstance(table, RowTable) or table.id != "queues" or table.current is None:
+            self.complain("go to a queue first: key 7, then the arrows")
+        else:
+            self.run_worker(
+                self._do(deeds.to_queue(what, table.current.name, self.board, self.source, self.show_screen))
+            )
+
+    async def _do(self, deed: Awaitable[deeds.Done | None]) -> None:
+        done = await deed
+        if done is not None:
+            self.notify(clean(done.text), severity="information" if done.is_done else "error", markup=False)
+
+
+class TimeKeys(Watching):
+    """Scaled and virtual time, and recordings."""
+
+    def action_drive(self, what: str) -> None:
+        """Pause, play, step, faster, slower."""
+        if what == "pause":
+            self._drive("play" if self.board.clock.is_paused else "pause")
+        elif what == "step":
+            self._drive("step")
+        else:
+            self._drive("speed", speed=driving.next_speed(self.board, what == "faster"))
+
+    def _drive(self, action: str, **given: Any) -> None:
+        async def drive() -> None:
+            try:
+                await self.source.drive(action, **given)
+            except QbatchError as error:
+                self.complain(str(error))
+            self.board.changed |= {"clock", "jobs"}
+
+        self.run_worker(drive())
+
+    def action_until(self) -> None:
+        """Ask until when time shall run."""
+        hint = "start 17 · end 17 · 5 jobs · +2h · 2026-11-21T08:00"
+        self._ask_time("Run until?", hint, lambda text: driving.read_until(text, self.board))
+
+    def action_jump(self) -> None:
+        """Ask where to jump in a recording."""
+        played = self.source.progress()
+        if played is None:
+            self.complain("only a recording can be jumped in; a daemon in virtual time takes u (run until)")
+            return
+        now, length = played
+        begin = self.board.now() - now
+
+        def read(text: str) -> dict[str, Any]:
+            return {"action": "jump", "at": driving.read_instant(text, self.board.now(), begin, length)}
+
+        self._ask_time("Jump to?", f"50% · +2h · -15m · an instant (it is {short_span(length)} long)", read)
+
+    def _ask_time(self, question: str, hint: str, read: Callable[[str], dict[str, Any]]) -> None:
+        async def ask() -> None:
+            text = await self.show_screen(Ask(question, "", hint))
+            if not text:
+                return
+            try:
+                given = read(text)
+            except UsageError as error:
+                self.complain(str(error))
+                return
+            self._drive(**given)
+
+        self.run_worker(ask())

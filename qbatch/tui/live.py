@@ -1,0 +1,242 @@
+"""A live daemon as a source: its events as they are pushed, questions on the same connection, reconnecting by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any, TypeVar
+
+import msgspec
+
+from qbatch.client import ConnectionLost, NoDaemon
+from qbatch.tui.board import RUNNING, WAITING, WINDOW, Board
+from qbatch.wire.errors import ErrorRecord, Refusal, refusal_of
+from qbatch.wire.frames import LONGEST_REPLY, FrameError, Splitter, encode
+from qbatch.wire.paths import socket_path
+from qbatch.wire.records import ClockRecord, Done, EventRecord, Hosts, JobRecord, Jobs, Queues, ServerRecord
+from qbatch.wire.requests import HostStatus, JobStatus, QueueStatus, Request, ServerStatus, Subscribe, Time
+
+Result = TypeVar("Result", bound=msgspec.Struct)
+
+LONGEST_PAUSE = 2.0
+"""Seconds between two attempts to reach a daemon that has gone."""
+
+REFILL = WINDOW // 2
+"""With fewer waiting jobs than this on the board, and more at the daemon, a further page is asked for."""
+
+_PIECE = 1 << 18
+
+
+class _Frame(msgspec.Struct):
+    id: int = 0
+    result: msgspec.Raw = msgspec.Raw(b"{}")
+    error: ErrorRecord | None = None
+    event: EventRecord | None = None
+
+
+_frames = msgspec.json.Decoder(_Frame)
+
+
+class Live:
+    """The daemon at a socket.
+
+    Args:
+        path: its socket; None: where it usually is.
+        recorder: is given each whole picture and each event, to write them down.
+    """
+
+    is_live = True
+
+    def __init__(self, path: str | None = None, recorder: Any = None) -> None:
+        self.path = path or socket_path()
+        self.trouble = ""
+        self._recorder = recorder
+        self._writer: asyncio.StreamWriter | None = None
+        self._answers: dict[int, asyncio.Future[_Frame]] = {}
+        self._number = 0
+        self._is_filling = False
+        self._board: Board | None = None
+        self._filter: JobStatus = JobStatus(states=WAITING, limit=WINDOW)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def title(self) -> str:
+        """Where the daemon listens."""
+        return self.path
+
+    def progress(self) -> tuple[int, int] | None:
+        """A daemon has no length."""
+        return None
+
+    async def run(self, board: Board) -> None:
+        """Connect, take a whole picture, follow the events; begin again when the daemon comes back.
+
+        Raises:
+            NoDaemon: nobody listens at the very first attempt.
+        """
+        self._board = board
+        pause, has_been = 0.0, False
+        while True:
+            try:
+                await self._follow(board, has_been)
+            except (NoDaemon, ConnectionLost) as error:
+                if not has_been and isinstance(error, NoDaemon):
+                    raise
+                if not self.trouble:
+                    board.say("the daemon has gone; waiting for it to come back")
+                self.trouble = "no daemon: reconnecting"
+                board.is_stale = True
+                board.changed |= {"clock", "server"}
+            has_been = has_been or self._writer is not None
+            self._lose()
+            await asyncio.sleep(pause)
+            pause = min(pause + 0.2, LONGEST_PAUSE) if self.trouble else 0.0
+
+    async def _follow(self, board: Board, is_again: bool) -> None:
+        try:
+            reader, self._writer = await asyncio.open_unix_connection(self.path, limit=_PIECE)
+        except OSError as error:
+            raise NoDaemon(self.path, error.errno or 2) from None
+        reading = asyncio.create_task(self._read(reader, board))
+        try:
+            await self.load(board)
+            if self.trouble:
+                board.say("the daemon is back" + ("" if not is_again else ", reconnected"))
+            self.trouble = ""
+            board.changed.add("server")
+            await reading
+        finally:
+            reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ConnectionLost):
+                await reading
+
+    async def load(self, board: Board) -> None:
+        """Subscribe and take a whole picture."""
+        await self.ask(Subscribe(), Done)
+        server = await self.ask(ServerStatus(), ServerRecord)
+        hosts = await self.ask(HostStatus(), Hosts)
+        queues = await self.ask(QueueStatus(), Queues)
+        running = await self._pages(JobStatus(states=RUNNING, subjobs=True))
+        waiting = (await self.ask(self._waiting_request(), Jobs)).jobs
+        board.load(server, hosts.hosts, queues.queues, running, waiting)
+        if self._recorder is not None:
+            self._recorder.picture(server, hosts.hosts, queues.queues, running, waiting)
+
+    def _waiting_request(self) -> JobStatus:
+        return msgspec.structs.replace(self._filter, subjobs=True)
+
+    async def choose_waiting(self, users: tuple[str, ...], queues: tuple[str, ...]) -> None:
+        """Let the daemon choose which waiting jobs are on the board (a filter over more than one page)."""
+        assert self._board is not None
+        self._filter = msgspec.structs.replace(self._filter, users=users, queues=queues)
+        page = await self.ask(self._waiting_request(), Jobs)
+        self._board.waiting = {}
+        self._board.more_waiting(page.jobs)
+
+    async def _pages(self, request: JobStatus) -> list[JobRecord]:
+        found: list[JobRecord] = []
+        while True:
+            page = await self.ask(request, Jobs)
+            found += page.jobs
+            if not page.next:
+                return found
+            request = msgspec.structs.replace(request, after=page.next)
+
+    async def ask(self, request: Request, kind: type[Result]) -> Result:
+        """Ask the daemon one thing.
+
+        Raises:
+            Refusal: it says no.
+            ConnectionLost: it has gone.
+        """
+        if self._writer is None:
+            raise NoDaemon(self.path, 111)
+        self._number += 1
+        number = self._number
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        self._writer.write(encode(msgspec.json.encode(msgspec.structs.replace(request, id=number))))
+        try:
+            frame = await answer
+        finally:
+            self._answers.pop(number, None)
+        if frame.error is not None:
+            raise refusal_of(frame.error)
+        try:
+            return msgspec.json.decode(frame.result, type=kind)
+        except msgspec.DecodeError as error:
+            raise Refusal("protocol-version", f"the daemon's answer cannot be read ({error})") from None
+
+    async def drive(self, action: str, **given: Any) -> None:
+        """Drive the server's clock."""
+        clock = await self.ask(Time(action=action, **given), ClockRecord)
+        if self._board is not None:
+            self._board.set_clock(clock)
+
+    async def _read(self, reader: asyncio.StreamReader, board: Board) -> None:
+        splitter = Splitter(LONGEST_REPLY)
+        try:
+            while data := await reader.read(_PIECE):
+                for body in splitter.feed(data):
+                    self._frame(_frames.decode(body), board)
+        except (OSError, FrameError, msgspec.DecodeError):
+            pass
+        self._lose()
+        raise ConnectionLost(f"the daemon at {self.path} has gone")
+
+    def _frame(self, frame: _Frame, board: Board) -> None:
+        if frame.event is None:
+            answer = self._answers.get(frame.id)
+            if answer is not None and not answer.done():
+                answer.set_result(frame)
+            return
+        event = frame.event
+        if self._recorder is not None:
+            self._recorder.event(event)
+        board.apply(event)
+        if event.kind == "host":
+            self._later(self._hosts(board, event.host))
+        elif event.kind == "queue":
+            self._later(self._queues(board))
+        if board.is_window and len(board.waiting) < REFILL and not self._is_filling:
+            self._is_filling = True
+            self._later(self._fill(board))
+
+    def _later(self, work: Any) -> None:
+        async def quietly() -> None:
+            with contextlib.suppress(ConnectionLost, NoDaemon, Refusal):
+                await work
+
+        task = asyncio.create_task(quietly())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _hosts(self, board: Board, name: str) -> None:
+        said = await self.ask(HostStatus(hosts=(name,) if name else ()), Hosts)
+        board.set_hosts(said.hosts)
+
+    async def _queues(self, board: Board) -> None:
+        board.set_queues((await self.ask(QueueStatus(), Queues)).queues)
+
+    async def _fill(self, board: Board) -> None:
+        """Ask for a further page of waiting jobs, after the last one on the board."""
+        try:
+            request = self._waiting_request()
+            last = next(reversed(board.waiting), "")
+            page = await self.ask(msgspec.structs.replace(request, after=last), Jobs)
+            board.more_waiting(page.jobs)
+            if not page.jobs and last:  # the ones that wait stand before: look from the begin
+                page = await self.ask(request, Jobs)
+                board.more_waiting(page.jobs)
+        finally:
+            # Once a second at most, however many events come.
+            await asyncio.sleep(1.0)
+            self._is_filling = False
+
+    def _lose(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(ConnectionLost(f"the connection to {self.path} broke before the answer came"))
+        self._answers.clear()

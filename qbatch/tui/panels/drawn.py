@@ -1,0 +1,73 @@
+"""What the drawn panels share: lines made when they are shown, the scheme of colours, styles by name."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import App
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+
+def scheme_of(app: App[object]) -> str:
+    """Return the scheme of job colours that goes with the theme: ``dark``, ``light``, ``ansi``, ``none``."""
+    if app.no_color:
+        return "none"
+    if "ansi" in app.theme:
+        return "ansi"
+    return "dark" if app.current_theme.dark else "light"
+
+
+class Drawn(ScrollView, can_focus=True):
+    """A panel that draws its lines itself.  A subclass gives ``line(number)`` and sets ``virtual_size``."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "drawn--muted", "drawn--good", "drawn--warning", "drawn--bad", "drawn--accent", "drawn--strong", "drawn--cursor",
+    }  # fmt: skip
+
+    DEFAULT_CSS = """
+    Drawn { background: $surface; color: $foreground; scrollbar-size: 1 1; overflow-x: hidden; }
+    Drawn > .drawn--muted { color: $text-muted; }
+    Drawn > .drawn--good { color: $text-success; }
+    Drawn > .drawn--warning { color: $text-warning; }
+    Drawn > .drawn--bad { color: $text-error; }
+    Drawn > .drawn--accent { color: $text-accent; text-style: bold; }
+    Drawn > .drawn--strong { text-style: bold; }
+    Drawn > .drawn--cursor { background: $block-cursor-blurred-background; color: $block-cursor-blurred-foreground; }
+    Drawn:focus > .drawn--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
+    """
+
+    @property
+    def columns(self) -> int:
+        """The width that can be drawn in."""
+        return max(self.scrollable_content_region.width, 1)
+
+    @property
+    def lines(self) -> int:
+        """The height that can be drawn in."""
+        return max(self.scrollable_content_region.height, 1)
+
+    def style_of(self, name: str) -> Style:
+        """Return a style by its name: muted, good, warning, bad, accent, strong, cursor."""
+        return self.rich_style + self.get_component_rich_style(f"drawn--{name}", partial=name != "cursor")
+
+    def line(self, number: int) -> list[Segment]:
+        """Return one line of the whole, from 0."""
+        return [Segment(str(number))]
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of what is on the screen."""
+        width = self.columns
+        return Strip(self.line(y + int(self.scroll_offset.y))).adjust_cell_length(width, self.rich_style)
+
+
+def fitted(text: str, width: int) -> str:
+    """Return a text in exactly this many cells; what is too long ends in an ellipsis."""
+    if width <= 0:
+        return ""
+    if cell_len(text) > width:
+        return set_cell_size(text, width - 1) + "…"
+    return set_cell_size(text, width)

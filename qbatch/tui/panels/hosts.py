@@ -1,0 +1,237 @@
+"""The host grid: every processor a cell in the colour of its job, memory as a second gauge, pools labelled.
+
+Many hosts become small: a host's processors share cells where they are more than fit, and with more hosts than lines
+several stand in a row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.geometry import Region, Size
+from textual.message import Message
+
+from qbatch.reports.shown import clean
+from qbatch.tui.board import Board
+from qbatch.tui.colours import job_letter, job_style
+from qbatch.tui.grid import Place
+from qbatch.tui.panels.drawn import Drawn, fitted, scheme_of
+from qbatch.wire.resources import format_size
+
+_GAUGE = " ▁▂▃▄▅▆▇█"
+_NAME = 8
+_TAIL = 4
+"""Cells of the memory gauge: a space, the block, its percents."""
+
+
+class Hosts(Drawn):
+    """All hosts.
+
+    Args:
+        board: what is shown.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,up,k", "move(-1)", "Previous host", show=False),
+        Binding("right,down,j", "move(1)", "Next host", show=False),
+        Binding("home", "edge(0)", "First host", show=False),
+        Binding("end", "edge(1)", "Last host", show=False),
+        Binding("enter", "open", "Details"),
+    ]
+
+    class Opened(Message):
+        """A host was chosen."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    def __init__(self, board: Board, **given: Any) -> None:
+        super().__init__(**given)
+        self.board = board
+        self.cursor = 0
+        self._rows: list[tuple[str, list[Place]]] = []
+        self._cells = 16
+        self._folds = 1
+        self._across = 1
+
+    @property
+    def current(self) -> str:
+        """The name of the host under the cursor."""
+        names = list(self.board.grid.places)
+        return names[min(self.cursor, len(names) - 1)] if names else ""
+
+    def show(self) -> None:
+        """Draw what is on the board."""
+        self._lay_out()
+        grid = self.board.grid
+        self.border_subtitle = f"{grid.busy:,} of {grid.cpus:,} processors"
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Lay the hosts out anew."""
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Decide how many cells a host has and how many hosts stand in a line."""
+        places = list(self.board.grid.places.values())
+        if not places:
+            self._rows = []
+            return
+        most = max(place.record.cpus for place in places)
+        has_memory = any(place.record.memory for place in places)
+        tail = _TAIL if has_memory else 0
+        width = self.columns
+        pools: dict[str, list[Place]] = {}
+        for place in places:
+            pools.setdefault(place.record.pool, []).append(place)
+        self._folds = 1
+        if len(places) == 1:
+            self._cells = max(width - 1, 1)
+            space = max(self.lines - 2, 1)
+            self._folds = min(-(-most // self._cells), space)
+            self._across = 1
+        else:
+            self._cells = max(min(most, width - _NAME - tail - 1), 1)
+            labels = len(pools) if len(pools) > 1 else 0
+            # As few hosts in a line as there is room for; cells are shared before hosts are out of sight.
+            across = max(width // (_NAME + self._cells + tail + 1), 1)
+            wanted = -(-len(places) // max(self.lines - labels, 1))
+            if wanted > across:
+                across = min(wanted, max(width // (_NAME + tail + 3), 1))
+                self._cells = max(width // across - _NAME - tail - 1, 1)
+            self._across = min(across, max(wanted, 1))
+        self._rows = []
+        for name, hosts in pools.items():
+            if len(pools) > 1 or len(places) == 1:
+                self._rows.append((name, []))
+            for first in range(0, len(hosts), self._across):
+                self._rows += [("", hosts[first : first + self._across])] * self._folds
+        size = Size(width, len(self._rows))
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def line(self, number: int) -> list[Segment]:
+        """Return one line: a pool's name, or hosts."""
+        if number >= len(self._rows):
+            return []
+        name, hosts = self._rows[number]
+        if not hosts:
+            return [Segment(f" {clean(name)} ", self.style_of("accent"))]
+        segments: list[Segment] = []
+        if self._folds > 1 or len(self.board.grid.places) == 1:
+            return self._folded(hosts[0], number - 1)
+        for place in hosts:
+            segments += self._host(place)
+        return segments
+
+    def _folded(self, place: Place, fold: int) -> list[Segment]:
+        """One line of a machine of many processors."""
+        cells = self._cell_jobs(place, self._cells * self._folds)
+        return self._painted(cells[fold * self._cells : (fold + 1) * self._cells], place)
+
+    def _host(self, place: Place) -> list[Segment]:
+        record = place.record
+        is_current = record.name == self.current
+        style = self.style_of("cursor") if is_current else self.rich_style
+        if record.state == "down":
+            style = self.style_of("bad") if not is_current else style
+        elif record.state == "offline":
+            style = self.style_of("warning") if not is_current else style
+        count = min(record.cpus, self._cells)
+        segments = [Segment(fitted(clean(record.name), _NAME - 1), style), Segment(" ", self.rich_style)]
+        segments += self._painted(self._cell_jobs(place, count), place)
+        segments.append(Segment(" " * (self._cells - count), self.rich_style))
+        if record.memory:
+            share = place.memory_used / record.memory
+            tone = "bad" if share > 0.98 else "muted"
+            segments.append(Segment(f" {_GAUGE[round(min(share, 1) * 8)]}{round(share * 99):2d}", self.style_of(tone)))
+        elif any(each.record.memory for each in self.board.grid.places.values()):
+            segments.append(Segment(" " * _TAIL, self.rich_style))
+        segments.append(Segment(" ", self.rich_style))
+        return segments
+
+    def _cell_jobs(self, place: Place, count: int) -> list[str]:
+        """Return the job of each cell, the one with most of it where a cell is several processors; empty: free."""
+        cpus = place.record.cpus
+        owners = [""] * cpus
+        for job, runs in place.runs.items():
+            for low, high in runs:
+                owners[low:high] = [job] * (high - low)
+        if cpus <= count:
+            return owners
+        cells = []
+        for cell in range(count):
+            part = owners[cell * cpus // count : (cell + 1) * cpus // count]
+            cells.append(Counter(part).most_common(1)[0][0])
+        return cells
+
+    def _painted(self, cells: list[str], place: Place) -> list[Segment]:
+        """Turn cells into segments, neighbours of one job into one."""
+        scheme = scheme_of(self.app)
+        state = place.record.state
+        idle = self.style_of({"down": "bad", "offline": "warning"}.get(state, "muted"))
+        free = {"down": "✕", "offline": "/"}.get(state, "·")
+        segments: list[Segment] = []
+        at = 0
+        while at < len(cells):
+            until = at
+            while until < len(cells) and cells[until] == cells[at]:
+                until += 1
+            job, count = cells[at], until - at
+            if not job:
+                segments.append(Segment(free * count, idle))
+            elif scheme == "none":
+                segments.append(Segment(job_letter(job) * count, self.rich_style))
+            else:
+                running = self.board.running.get(job)
+                is_stopped = running is not None and running.state == "S"
+                style = Style.combine([self.rich_style, job_style(job, scheme)])
+                segments.append(Segment(("▒" if is_stopped else "■") * count, style))
+            at = until
+        return segments
+
+    # The cursor
+
+    def action_move(self, by: int) -> None:
+        """Go to another host."""
+        count = len(self.board.grid.places)
+        self.cursor = max(min(self.cursor + by, count - 1), 0)
+        place = self.board.grid.places.get(self.current)
+        line = next((number for number, (_, hosts) in enumerate(self._rows) if place in hosts), 0)
+        self.scroll_to_region(Region(0, line, 1, 1), animate=False, force=True)
+        self.refresh()
+
+    def action_edge(self, which: int) -> None:
+        """Go to the first or the last host."""
+        self.action_move(len(self.board.grid.places) if which else -len(self.board.grid.places))
+
+    def action_open(self) -> None:
+        """Say which host was chosen."""
+        if self.current:
+            self.post_message(self.Opened(self.current))
+
+    def on_click(self, event: Click) -> None:
+        """Choose a host; the chosen one opens."""
+        at = event.get_content_offset(self)
+        if at is None:
+            return
+        number = at.y + int(self.scroll_offset.y)
+        hosts = self._rows[number][1] if number < len(self._rows) else []
+        across = at.x // (_NAME + self._cells + 1 + (_TAIL if any(each.record.memory for each in hosts) else 0))
+        if across < len(hosts):
+            was = self.current
+            self.cursor = list(self.board.grid.places.values()).index(hosts[across])
+            self.refresh()
+            if was == self.current and event.chain > 1:
+                self.action_open()
+
+
+def memory_text(used: int, total: int) -> str:
+    """Return memory in use of memory there, for people."""
+    return f"{format_size(used)} of {format_size(total)}" if total else "not counted"

@@ -1,0 +1,178 @@
+"""The tables of jobs: what waits, what runs (with bars against the walltime), what has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qbatch.reports.shown import clean, close_moment, short_span, waited
+from qbatch.tui.board import Board
+from qbatch.tui.query import Query
+from qbatch.tui.row_table import Column, RowTable
+from qbatch.wire.records import JobRecord
+from qbatch.wire.resources import parse_duration, parse_size
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_BAR = 12
+
+_TONES = {"R": "good", "S": "warning", "H": "warning", "W": "muted", "E": "accent"}
+
+
+def number_of(job: JobRecord) -> tuple[int, str]:
+    """Return what orders identifiers as people count: 9 before 10, subjobs by their index."""
+    name = job.id.partition(".")[0]
+    digits = name.partition("[")[0]
+    index = name.partition("[")[2].rstrip("]")
+    return (int(digits) if digits.isdigit() else 0, index.rjust(12))
+
+
+def short_id(name: str) -> str:
+    """Return an identifier without the server."""
+    return name.partition(".")[0]
+
+
+def procs_of(job: JobRecord) -> int:
+    """Return the processors of a job."""
+    text = job.resources.get("ncpus", "1")
+    return int(text) if text.isdigit() else 1
+
+
+def walltime_of(job: JobRecord) -> int:
+    """Return what a job may run, in microseconds; 0 if it is not known."""
+    text = job.resources.get("walltime", "")
+    try:
+        return parse_duration(text) if text else 0
+    except ValueError:
+        return 0
+
+
+def memory_of(job: JobRecord) -> int:
+    """Return the bytes that a job asked for, 0 for none."""
+    try:
+        return parse_size(job.resources.get("mem", "0"))
+    except ValueError:
+        return 0
+
+
+def bar(share: float, width: int = _BAR) -> str:
+    """Return a share from 0 to 1 as a bar of blocks, an eighth of a letter fine."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    whole, rest = divmod(eighths, 8)
+    return ("█" * whole + (_EIGHTHS[rest] if rest else "")).ljust(width, "·")
+
+
+class JobTable(RowTable):
+    """Jobs in a table; knows the instant, for ages and bars.
+
+    Args:
+        board: what is shown.
+    """
+
+    def __init__(self, board: Board, columns: Sequence[Column], empty: str, **given: Any) -> None:
+        super().__init__(columns, key=lambda job: job.id, empty=empty, **given)
+        self.board = board
+        self.query_filter = Query()
+
+    def show(self, jobs: Sequence[JobRecord], total: int | None = None) -> None:
+        """Show those of the jobs that the filter keeps."""
+        kept = [job for job in jobs if self.query_filter.keeps(job)] if self.query_filter.text else list(jobs)
+        self.fill(kept)
+        count = len(jobs) if total is None else total
+        shown = f"{len(kept):,} of {count:,}" if len(kept) != count else f"{count:,}"
+        note = f" · {self.query_filter.text}" if self.query_filter.text else ""
+        self.border_subtitle = f"{shown}{clean(note)}".replace("[", "\\[")
+
+
+def _common() -> list[Column]:
+    return [
+        Column("id", "job", 9, lambda job: short_id(job.id), number_of),
+        Column("name", "name", 14, lambda job: clean(job.name), lambda job: job.name),
+        Column("user", "user", 9, lambda job: clean(job.user), lambda job: job.user),
+        Column("procs", "procs", 6, lambda job: str(procs_of(job)), procs_of, is_right=True),
+    ]
+
+
+def waiting_table(board: Board, **given: Any) -> JobTable:
+    """Return the table of the jobs that wait."""
+
+    def since(job: JobRecord) -> int:
+        return waited(job, board.now()) or 0
+
+    return JobTable(board, [
+        *_common(),
+        Column("walltime", "walltime", 8, lambda job: short_span(walltime_of(job) or None), walltime_of, is_right=True),
+        Column("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
+        Column("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
+        Column("waited", "waited", 7, lambda job: short_span(since(job)), since, is_right=True),
+        Column("promised", "promised", 11, lambda job: close_moment(job.promised, board.now()),
+               lambda job: job.promised or 1 << 62),
+        Column("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
+        Column("priority", "prio", 5, lambda job: str(job.priority), lambda job: job.priority, is_right=True),
+        Column("comment", "comment", 50, lambda job: clean(job.comment), lambda job: job.comment),
+    ], "nothing waits", **given)  # fmt: skip
+
+
+def running_table(board: Board, **given: Any) -> JobTable:
+    """Return the table of the jobs that run."""
+
+    def run(job: JobRecord) -> int:
+        return max(board.now() - job.started, 0) if job.started is not None else 0
+
+    def share(job: JobRecord) -> float:
+        walltime = walltime_of(job)
+        return run(job) / walltime if walltime else 0.0
+
+    def progress(job: JobRecord) -> str:
+        return f"{bar(share(job))} {min(100 * share(job), 999):3.0f}%"
+
+    def tone(job: JobRecord) -> str:
+        if job.state != "R":
+            return _TONES.get(job.state, "")
+        return "bad" if share(job) >= 1 else "warning" if share(job) >= 0.9 else "good"
+
+    return JobTable(board, [
+        *_common(),
+        Column("progress", "of its walltime", _BAR + 5, progress, share, tone=tone),
+        Column("ran", "ran", 7, lambda job: short_span(run(job)), run, is_right=True),
+        Column("left", "left", 7, lambda job: short_span(walltime_of(job) - run(job)),
+               lambda job: walltime_of(job) - run(job), is_right=True),
+        Column("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
+        Column("hosts", "hosts", 24, lambda job: hosts_text(job), lambda job: job.exec_host),
+        Column("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
+        Column("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
+    ], "nothing runs", **given)  # fmt: skip
+
+
+def history_table(board: Board, **given: Any) -> JobTable:
+    """Return the table of the jobs that have ended."""
+
+    def ran(job: JobRecord) -> int:
+        return job.ended - job.started if job.started is not None and job.ended is not None else 0
+
+    def status(job: JobRecord) -> str:
+        return "-" if job.exit_status is None else str(job.exit_status)
+
+    return JobTable(board, [
+        *_common(),
+        Column("status", "exit", 5, status, lambda job: job.exit_status or 0, is_right=True,
+               tone=lambda job: "bad" if job.exit_status else "good"),
+        Column("waited", "waited", 7, lambda job: short_span(waited(job, board.now())),
+               lambda job: waited(job, board.now()) or 0, is_right=True),
+        Column("ran", "ran", 7, lambda job: short_span(ran(job)), ran, is_right=True),
+        Column("ended", "ended", 11, lambda job: close_moment(job.ended, board.now()), lambda job: job.ended or 0),
+        Column("submitted", "submitted", 11, lambda job: close_moment(job.submitted, board.now()),
+               lambda job: job.submitted or 0),
+        Column("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
+        Column("hosts", "hosts", 24, lambda job: hosts_text(job), lambda job: job.exec_host),
+        Column("comment", "comment", 40, lambda job: clean(job.comment), lambda job: job.comment),
+    ], "no job has ended yet; type to search, / to filter", **given)  # fmt: skip
+
+
+def hosts_text(job: JobRecord) -> str:
+    """Return where a job runs, each host once with its processors: ``n1*4 n2*4``."""
+    counts: dict[str, int] = {}
+    for part in job.exec_host.split("+") if job.exec_host else ():
+        name, _, slot = part.partition("/")
+        count = slot.partition("*")[2]
+        counts[name] = counts.get(name, 0) + (int(count) if count.isdigit() else 1)
+    return " ".join(f"{name}*{count}" if count > 1 else name for name, count in counts.items()) or "-"

@@ -1,0 +1,115 @@
+"""The tables of queues, of events, and of what shadow policies would have done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qbatch.reports.shown import clean, close_moment, short_span
+from qbatch.tui.board import Board
+from qbatch.tui.panels.jobs import short_id
+from qbatch.tui.row_table import Column, RowTable
+from qbatch.wire.records import EventRecord, QueueRecord, ShadowRecord
+
+_EVENT_TONES = {
+    "started": "good", "resumed": "good", "suspended": "warning", "held": "warning", "lost": "bad", "requeued": "warning",
+    "host": "accent", "queue": "accent", "monitor": "accent",
+}  # fmt: skip
+
+
+def queue_table(**given: Any) -> RowTable:
+    """Return the table of queues."""
+
+    def count(letters: str) -> Any:
+        return lambda queue: sum(queue.counts.get(letter, 0) for letter in letters)
+
+    def number(key: str, title: str, letters: str) -> Column:
+        counted = count(letters)
+        return Column(key, title, 8, lambda queue: f"{counted(queue):,}", counted, is_right=True)
+
+    return RowTable([
+        Column("name", "queue", 12, lambda queue: clean(queue.name), lambda queue: queue.name),
+        Column("pool", "pool", 9, lambda queue: clean(queue.pool), lambda queue: queue.pool),
+        Column("state", "state", 17, _state, _state,
+               tone=lambda queue: "good" if queue.enabled and queue.started else "warning"),
+        number("queued", "queued", "Q"),
+        number("running", "running", "RE"),
+        number("held", "held", "HW"),
+        number("suspended", "susp.", "S"),
+        Column("policy", "policy", 24, lambda queue: queue.policy, lambda queue: queue.policy),
+        Column("limits", "limits", 40, _limits, _limits),
+    ], key=lambda queue: queue.name, empty="no queue", **given)  # fmt: skip
+
+
+def _state(queue: QueueRecord) -> str:
+    return f"{'open' if queue.enabled else 'closed'}, {'running' if queue.started else 'stopped'}"
+
+
+def _limits(queue: QueueRecord) -> str:
+    limits = [
+        f"{name} {value}"
+        for name, value in (
+            ("running", queue.max_running), ("a user", queue.max_running_per_user), ("procs", queue.max_procs),
+            ("queued", queue.max_queued), ("walltime", queue.max_walltime and short_span(queue.max_walltime)),
+        )
+        if value is not None
+    ]  # fmt: skip
+    return ", ".join(limits) or "-"
+
+
+def event_table(board: Board, **given: Any) -> RowTable:
+    """Return the log of events, the latest first."""
+    return RowTable([
+        Column("at", "time", 11, lambda event: close_moment(event.at, board.now()), lambda event: event.at),
+        Column("kind", "event", 10, lambda event: event.kind, lambda event: event.kind,
+               tone=lambda event: _event_tone(event)),
+        Column("job", "job", 10, lambda event: short_id(event.job), lambda event: event.job),
+        Column("what", "what", 100, event_text, event_text),
+    ], key=lambda event: (event.number, event.at, event.kind, event.text), empty="nothing has happened yet", **given)  # fmt: skip
+
+
+def _event_tone(event: EventRecord) -> str:
+    if event.kind == "ended" and event.record is not None and event.record.exit_status:
+        return "bad"
+    return _EVENT_TONES.get(event.kind, "")
+
+
+def event_text(event: EventRecord) -> str:
+    """Return what an event says beside its kind and its job."""
+    record = event.record
+    if record is None:
+        return clean(event.text)
+    words = [clean(record.name), clean(record.user), f"{record.resources.get('ncpus', '?')} procs", record.queue]
+    if event.kind == "ended" and record.exit_status is not None:
+        words.append(f"exit {record.exit_status}")
+    if event.kind == "started" and record.exec_host:
+        words.append(f"on {record.exec_host[:40]}")
+    if event.text:
+        words.append(clean(event.text))
+    return ", ".join(words)
+
+
+def shadow_table(**given: Any) -> RowTable:
+    """Return the table of policies side by side: the real one, and those in shadow."""
+
+    def number(key: str, title: str, value: Any, decimals: int, width: int = 10) -> Column:
+        def text(row: ShadowRecord) -> str:
+            found = value(row)
+            return "-" if found is None else f"{found:,.{decimals}f}"
+
+        return Column(key, title, width, text, lambda row: value(row) or 0, is_right=True)
+
+    return RowTable([
+        Column("policy", "policy", 26, lambda row: f"{row.policy}{' (real)' if row.is_real else ''}",
+               lambda row: row.policy, tone=lambda row: "accent" if row.is_real else ""),
+        number("wait", "mean wait s", lambda row: row.wait_mean_s, 1, 12),
+        number("most", "max wait s", lambda row: row.wait_max_s, 0),
+        number("slowdown", "bounded sld", lambda row: row.bounded_slowdown_mean, 2, 11),
+        number("utilisation", "util. %", lambda row: row.utilisation and 100 * row.utilisation, 1, 8),
+        number("started", "started", lambda row: row.started, 0),
+        number("ended", "ended", lambda row: row.ended, 0),
+        number("waiting", "waiting", lambda row: row.waiting, 0),
+        Column("provisional", "provisional", 16, lambda row: f"{row.provisional:,} jobs" if row.provisional else "settled",
+               lambda row: row.provisional, tone=lambda row: "warning" if row.provisional else "good"),
+        Column("pool", "pool", 10, lambda row: row.pool, lambda row: row.pool),
+    ], key=lambda row: (row.pool, row.policy, row.is_real),
+       empty="no policy is in shadow; begin with: qbatch shadow set fcfs conservative", **given)  # fmt: skip

@@ -1,0 +1,79 @@
+"""The line at the top: who is watched, the clock and its speed, how many jobs are in which state, what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.text import Text
+from textual.widget import Widget
+
+from qbatch.reports.shown import clean, moment, short_span
+from qbatch.tui.board import Board
+from qbatch.tui.panels.jobs import bar
+from qbatch.tui.source import Source
+
+
+class Status(Widget):
+    """Two lines, redrawn whenever the clock moves.
+
+    Args:
+        board: what is shown.
+        source: where it comes from.
+    """
+
+    DEFAULT_CSS = """
+    Status { height: 2; background: $panel; color: $text; padding: 0 1; }
+    """
+
+    def __init__(self, board: Board, source: Source, **given: Any) -> None:
+        super().__init__(**given)
+        self.board = board
+        self.source = source
+
+    def render(self) -> Text:
+        """Return both lines."""
+        board = self.board
+        server = board.server
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(clean(server.name or self.source.title), "bold")
+        policies = {queue.policy for queue in board.queues.values() if queue.policy} or {server.policy}
+        text.append(f"  {', '.join(sorted(policies))}")
+        text.append(f"  {moment(board.now())}", "bold")
+        text.append(f"  {self._speed()}")
+        if self.source.trouble:
+            text.append(f"  {self.source.trouble}", "bold reverse")
+        text.append("\n")
+        counts: dict[str, int] = {}
+        for queue in board.queues.values():
+            for letter, count in queue.counts.items():
+                counts[letter] = counts.get(letter, 0) + count
+        words = (("running", "RE"), ("queued", "Q"), ("held", "HW"), ("suspended", "S"))
+        shown = [
+            f"{number:,} {word}"
+            for word, letters in words
+            if (number := sum(counts.get(letter, 0) for letter in letters)) or word in ("running", "queued")
+        ]
+        text.append(", ".join(shown))
+        text.append(f", {board.ended:,} ended since the monitor was opened")
+        text.append(self._progress())
+        return text
+
+    def _speed(self) -> str:
+        clock = self.board.clock
+        if clock.mode == "real":
+            return "real time"
+        speed = "as fast as it can" if not clock.speed else f"x{clock.speed:,.15g}"
+        sign = "⏸ paused," if clock.is_paused else "▶"
+        until = f" until {clean(clock.until)}" if clock.until else ""
+        return f"{sign} {clock.mode if self.source.is_live else 'recording'} {speed}{until}"
+
+    def _progress(self) -> str:
+        played = self.source.progress()
+        if played is not None:
+            now, length = played
+            return f"  {bar(now / length if length else 1.0, 16)} {short_span(now)} of {short_span(length)}"
+        clock = self.board.clock
+        if clock.log_jobs:
+            arrived = clock.log_arrived or 0
+            return f"  log {bar(arrived / clock.log_jobs, 16)} {arrived:,} of {clock.log_jobs:,} have arrived"
+        return ""

@@ -1,0 +1,220 @@
+"""The near future: what runs until its walltime, what is expected or promised to start, dashed, and the line of now."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+
+from qbatch.reports.shown import clean, close_moment, short_span
+from qbatch.tui.board import Board
+from qbatch.tui.colours import job_style
+from qbatch.tui.panels.drawn import Drawn, fitted, scheme_of
+from qbatch.tui.panels.jobs import procs_of, short_id, walltime_of
+from qbatch.wire.records import Forecasts
+
+_LABEL = 20
+_BEHIND = 0.12
+"""The part of the width that lies before now."""
+
+MOST_SHOWN = 200
+"""Bars of jobs to come."""
+
+_MINUTE = 60_000_000
+_SPANS = [minutes * _MINUTE for minutes in (1, 2, 5, 10, 30, 60, 120, 360, 720, 1440, 2880, 7200, 14400, 43200, 144000)]
+
+
+class Bar(NamedTuple):
+    """A job on the axis: ``promised`` is None where nothing was promised; ``is_running``: else it is to come."""
+
+    job: str
+    label: str
+    start: int
+    end: int
+    promised: int | None
+    is_running: bool
+    is_stopped: bool = False
+
+
+class Timeline(Drawn):
+    """A Gantt chart of the next minutes, hours or days.
+
+    Args:
+        board: what is shown.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("plus,equals_sign", "zoom(-1)", "Nearer"),
+        Binding("minus", "zoom(1)", "Farther"),
+        Binding("0", "zoom(0)", "Fit", show=False),
+        Binding("enter", "open", "Details"),
+    ]
+
+    class Opened(Message):
+        """A job was chosen."""
+
+        def __init__(self, job: str) -> None:
+            super().__init__()
+            self.job = job
+
+    def __init__(self, board: Board, **given: Any) -> None:
+        super().__init__(**given)
+        self.board = board
+        self.forecasts: Forecasts | None = None
+        self.cursor = 0
+        self._bars: list[Bar] = []
+        self._span: int | None = None
+        self._shown_span = _MINUTE
+
+    @property
+    def current(self) -> str:
+        """The job under the cursor, empty if there is none."""
+        return self._bars[self.cursor].job if self.cursor < len(self._bars) else ""
+
+    def show(self) -> None:
+        """Draw what is on the board."""
+        now = self.board.now()
+        job = self.current
+        bars = [
+            Bar(each.id, _label(each.id, each.user, procs_of(each)), each.started, each.started + walltime_of(each),
+                None, True, each.state == "S")
+            for each in self.board.running.values() if each.started is not None
+        ]  # fmt: skip
+        bars.sort(key=lambda bar: (bar.end, bar.job))
+        self._bars = bars + self._to_come(now)
+        self.cursor = next((place for place, bar in enumerate(self._bars) if bar.job == job), self.cursor)
+        self.cursor = max(min(self.cursor, len(self._bars) - 1), 0)
+        self._shown_span = self._span or self._fitting(now)
+        size = Size(self.columns, len(self._bars) + 1)
+        if size != self.virtual_size:
+            self.virtual_size = size
+        self.border_subtitle = f"the next {short_span(round(self._shown_span * (1 - _BEHIND)))}"
+        self.refresh()
+
+    def _to_come(self, now: int) -> list[Bar]:
+        """What waits and is expected or promised to start, the first first."""
+        expected = {each.job: each for each in self.forecasts.jobs} if self.forecasts is not None else {}
+        bars = []
+        for job in self.board.waiting.values():
+            forecast = expected.get(job.id)
+            start = forecast.start if forecast is not None else job.promised
+            if start is None:
+                continue
+            end = forecast.end if forecast is not None else start + walltime_of(job)
+            begin = max(start, now)
+            bars.append(
+                Bar(job.id, _label(job.id, job.user, procs_of(job)), begin, end + begin - start, job.promised, False)
+            )
+        bars.sort(key=lambda bar: (bar.start, bar.job))
+        return bars[:MOST_SHOWN]
+
+    def _fitting(self, now: int) -> int:
+        """Return the span in which most of what is drawn has its place."""
+        rows = self._bars[: max(self.lines - 1, 4)]
+        last = max((bar.end - now for bar in rows), default=0)
+        wanted = last / (1 - _BEHIND)
+        return next((span for span in _SPANS if span >= wanted), _SPANS[-1])
+
+    def line(self, number: int) -> list[Segment]:
+        """Return the axis (it stays at the top) or a bar."""
+        if number == int(self.scroll_offset.y):
+            return self._axis()
+        place = number - 1
+        if place >= len(self._bars):
+            return []
+        bar = self._bars[place]
+        style = self.style_of("cursor") if place == self.cursor and self.has_focus else self.rich_style
+        label = style if bar.is_running else style + self.get_component_rich_style("drawn--muted", partial=True)
+        return [Segment(fitted(bar.label, _LABEL - 1), label), Segment(" ", self.rich_style), *self._drawn(bar)]
+
+    def _column(self, at: int) -> int:
+        """Return the column of an instant, which may lie outside."""
+        width = max(self.columns - _LABEL, 1)
+        begin = self.board.now() - self._shown_span * _BEHIND
+        return int((at - begin) * width // self._shown_span)
+
+    def _drawn(self, bar: Bar) -> list[Segment]:
+        """The bar itself: solid until now, thinner to the walltime; what is to come dashed; a promise as a diamond."""
+        width = max(self.columns - _LABEL, 1)
+        scheme = scheme_of(self.app)
+        colour = self.rich_style + (job_style(bar.job, scheme) if scheme != "none" else Style())
+        now = self._column(self.board.now())
+        first, last = self._column(bar.start), max(self._column(bar.end), self._column(bar.start) + 1)
+        promise = self._column(bar.promised) if bar.promised is not None else -1
+        cells: list[tuple[str, Style]] = []
+        for at in range(width):
+            is_bar = first <= at < last
+            if at == promise:
+                cells.append(("◆", self.style_of("accent")))
+            elif is_bar and bar.is_running:
+                cells.append(("▒" if bar.is_stopped else "█" if at < now else "▬", colour))
+            elif is_bar:
+                cells.append(("╌", colour))
+            elif at == now:
+                cells.append(("│", self.style_of("muted")))
+            else:
+                cells.append((" ", self.rich_style))
+        return _joined(cells)
+
+    def _axis(self) -> list[Segment]:
+        width = max(self.columns - _LABEL, 1)
+        now = self.board.now()
+        marks = [" "] * width
+        for step in (0.25, 0.5, 0.75):
+            text = f"+{short_span(round(self._shown_span * step))}"
+            at = self._column(now + round(self._shown_span * step))
+            if at + len(text) <= width:
+                marks[at : at + len(text)] = text
+        text = f"now {close_moment(now, now)}"
+        at = max(self._column(now), 0)
+        marks[at : at + len(text)] = text
+        style = self.style_of("muted")
+        return [Segment(fitted("job user procs", _LABEL), style), Segment("".join(marks)[:width], style)]
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        self.cursor = max(min(self.cursor + by, len(self._bars) - 1), 0)
+        top, lines = int(self.scroll_offset.y), self.lines - 1
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False, force=True)
+        elif self.cursor >= top + lines:
+            self.scroll_to(y=self.cursor - lines + 1, animate=False, force=True)
+        self.refresh()
+
+    def action_zoom(self, by: int) -> None:
+        """Show less or more of the future; 0: what fits."""
+        if by == 0:
+            self._span = None
+        else:
+            place = min(range(len(_SPANS)), key=lambda each: abs(_SPANS[each] - self._shown_span))
+            self._span = _SPANS[max(min(place + by, len(_SPANS) - 1), 0)]
+        self.show()
+
+    def action_open(self) -> None:
+        """Say which job was chosen."""
+        if self.current:
+            self.post_message(self.Opened(self.current))
+
+
+def _label(job: str, user: str, procs: int) -> str:
+    return f"{short_id(job):<7} {clean(user)[:7]:<7} {procs:>4}"
+
+
+def _joined(cells: list[tuple[str, Style]]) -> list[Segment]:
+    """Return cells as segments, neighbours of one style in one."""
+    segments: list[Segment] = []
+    text, style = "", None
+    for letter, each in cells:
+        if each is not style and text:
+            segments.append(Segment(text, style))
+            text = ""
+        text, style = text + letter, each
+    if text:
+        segments.append(Segment(text, style))
+    return segments

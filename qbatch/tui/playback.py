@@ -1,0 +1,265 @@
+"""A recording as a source: played, paused, stepped, jumped in; a keyframe now and then makes going back cheap."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+import msgspec
+
+from qbatch.tui.board import Board
+from qbatch.tui.tape import Tape
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import ClockRecord, JobRecord, Jobs
+from qbatch.wire.requests import History, JobStatus, Request
+
+Result = TypeVar("Result", bound=msgspec.Struct)
+
+TICK = 0.05
+"""Seconds between two looks at the clock."""
+
+EVERY = 4096
+"""Events between two keyframes."""
+
+WHOLE = 120.0
+"""Seconds of the wall for the whole recording at the first speed."""
+
+TURN = 2000
+"""Events after which the screen gets its turn."""
+
+
+class Playback:
+    """A recorded run.
+
+    Args:
+        tape: the events.
+        wall: seconds of a clock that never jumps.
+    """
+
+    is_live = False
+    trouble = ""
+
+    def __init__(self, tape: Tape, wall: Callable[[], float] = time.monotonic) -> None:
+        self.tape = tape
+        self._wall = wall
+        self._place = 0
+        self._now = tape.at[0] if len(tape.at) else 0
+        self._mark = wall()
+        self._until: tuple[str, int | str] | None = None
+        self._keyframes: dict[int, Board] = {}
+        self._ends = [place for place, kind in enumerate(tape.kinds) if kind == "ended"]
+        length = (tape.at[-1] - tape.at[0]) / 1e6 if len(tape.at) else 0.0
+        self.speed = _round(max(length / WHOLE, 1.0))
+        self.is_paused = False
+        self._board: Board | None = None
+        self._lock = asyncio.Lock()
+
+    @property
+    def title(self) -> str:
+        """What is played."""
+        return self.tape.title
+
+    def progress(self) -> tuple[int, int] | None:
+        """How far it has been played and how long it is, in microseconds."""
+        if not len(self.tape.at):
+            return (0, 0)
+        return self._now - self.tape.at[0], self.tape.at[-1] - self.tape.at[0]
+
+    async def run(self, board: Board) -> None:
+        """Play until cancelled."""
+        self._board = board
+        board.window = 1 << 60
+        await self._show(board, 0)
+        self._mark = self._wall()
+        self._tell()
+        while True:
+            await asyncio.sleep(TICK)
+            async with self._lock:
+                await self._move(board)
+
+    async def _move(self, board: Board) -> None:
+        mark = self._wall()
+        passed, self._mark = mark - self._mark, mark
+        if self.is_paused:
+            return
+        goal = self._now + int(passed * 1e6 * self.speed)
+        if self._until is not None and self._until[0] == "until":
+            goal = min(goal, int(self._until[1]))
+        last = self.tape.at[-1] if len(self.tape.at) else self._now
+        stopped = await self._forward(board, bisect_right(self.tape.at, goal))
+        self._now = board.clock.now if stopped else min(goal, last)
+        is_reached = self._until is not None and self._until[0] == "until" and self._now >= int(self._until[1])
+        if stopped or is_reached or self._now >= last:
+            self.is_paused, self._until = True, None
+            self._tell()
+
+    async def _forward(self, board: Board, place: int) -> bool:
+        """Apply the events up to a place; tell whether what was waited for has happened."""
+        while self._place < place:
+            self._picture(board)
+            if self._place % EVERY == 0 and self._place not in self._keyframes:
+                self._keyframes[self._place] = board.keyframe()
+            event = self.tape.event(self._place)
+            self._place += 1
+            board.apply(event)
+            if self._is_awaited(event.kind, event.job):
+                self._now = event.at
+                board.set_clock(msgspec.structs.replace(board.clock, now=event.at))
+                return True
+            if self._place % TURN == 0:
+                await asyncio.sleep(0)
+        return False
+
+    def _is_awaited(self, kind: str, job: str) -> bool:
+        if self._until is None or self._until[0] == "until":
+            return False
+        what, wanted = self._until
+        if what == "until-count":
+            if kind != "ended":
+                return False
+            self._until = (what, int(wanted) - 1)
+            return int(wanted) <= 1
+        over = ("started", "ended") if what == "until-start" else ("ended",)
+        return kind in over and job in (wanted, f"{wanted}")
+
+    def _picture(self, board: Board) -> None:
+        picture = self.tape.picture(self._place)
+        if picture is not None:
+            clock = picture.server.clock
+            now = clock.now if clock is not None else self._now
+            server = msgspec.structs.replace(picture.server, clock=self._clock(now))
+            board.load(server, picture.hosts, picture.queues, picture.running, picture.waiting)
+
+    async def _show(self, board: Board, place: int) -> None:
+        """Show the state before an event: go on from here, or from the last keyframe before it."""
+        start = max((each for each in self._keyframes if each <= place), default=0)
+        if place < self._place or start > self._place:
+            if start in self._keyframes:
+                board.become(self._keyframes[start].keyframe())
+            self._place = start
+        until, self._until = self._until, None
+        await self._forward(board, place)
+        if place == 0:
+            self._picture(board)
+        self._until = until
+
+    def _clock(self, now: int) -> ClockRecord:
+        board = self._board
+        known = board.clock if board is not None else ClockRecord(mode="scaled", now=now)
+        until = "" if self._until is None else f"{self._until[1]}"
+        return msgspec.structs.replace(
+            known, mode="scaled", now=now, speed=self.speed, is_paused=self.is_paused, until=until
+        )
+
+    def _tell(self) -> None:
+        assert self._board is not None
+        self._board.set_clock(self._clock(self._now))
+
+    async def drive(self, action: str, **given: Any) -> None:
+        """Drive the recording: pause, play, speed, step, until..., jump.
+
+        Raises:
+            Refusal: the value cannot be used.
+        """
+        board = self._board
+        if board is None:
+            return
+        async with self._lock:
+            self._now = max(self._now, board.clock.now)
+            match action:
+                case "pause":
+                    self.is_paused, self._until = True, None
+                case "play":
+                    self.is_paused, self._until = False, None
+                case "speed":
+                    self.speed = float(given["speed"])
+                case "step":
+                    await self._step(board)
+                case "jump":
+                    await self._jump(board, int(given["at"]))
+                case "until" | "until-start" | "until-end" | "until-count":
+                    wanted = given.get("at") if action == "until" else given.get("job") or given.get("count") or 1
+                    if wanted is None:
+                        raise Refusal("bad-value", "say an instant")
+                    self._until, self.is_paused = (action, wanted), False
+                case _:
+                    raise Refusal("bad-value", f"{action!r} is nothing to do with a recording")
+            self._mark = self._wall()
+            self._tell()
+
+    async def _step(self, board: Board) -> None:
+        self.is_paused = True
+        if self._place < len(self.tape.at):
+            at = self.tape.at[self._place]
+            await self._forward(board, bisect_right(self.tape.at, at))
+            self._now = at
+
+    async def _jump(self, board: Board, at: int) -> None:
+        if not len(self.tape.at):
+            return
+        at = min(max(at, self.tape.at[0]), self.tape.at[-1])
+        await self._show(board, bisect_right(self.tape.at, at))
+        self._now = at
+
+    async def ask(self, request: Request, kind: type[Result]) -> Result:
+        """Answer what a recording knows: jobs on the board, jobs that have ended.
+
+        Raises:
+            Refusal: only a live daemon knows.
+        """
+        answer: Any = None
+        if isinstance(request, History):
+            answer = self._history(request)
+        elif isinstance(request, JobStatus) and request.jobs:
+            answer = Jobs(
+                jobs=tuple(job for name in request.jobs if (job := self._job(name)) is not None), now=self._now
+            )
+        if not isinstance(answer, kind):
+            raise Refusal("bad-state", "this is a recording: only a live daemon can be asked or told that")
+        return answer
+
+    def _job(self, name: str) -> JobRecord | None:
+        found = self._board.find(name) if self._board is not None else None
+        if found is not None:
+            return found
+        for place in reversed(self._ends[: bisect_left(self._ends, self._place)]):
+            event = self.tape.event(place)
+            if event.job == name:
+                return event.record
+        return None
+
+    def _history(self, request: History) -> Jobs:
+        """The latest ended jobs first, before the present place."""
+        found: list[JobRecord] = []
+        place = bisect_left(self._ends, self._place)
+        after = int(request.after) if request.after.isdigit() else place
+        for number in range(min(after, place) - 1, -1, -1):
+            record = self.tape.event(self._ends[number]).record
+            if record is not None and _matches(record, request):
+                found.append(record)
+                if len(found) == request.limit:
+                    return Jobs(jobs=tuple(found), next=str(number), now=self._now)
+        return Jobs(jobs=tuple(found), now=self._now)
+
+
+def _matches(job: JobRecord, request: History) -> bool:
+    is_failed = bool(job.exit_status)
+    return (
+        (not request.users or job.user in request.users)
+        and (not request.queues or job.queue in request.queues)
+        and (not request.name or fnmatchcase(job.name, request.name))
+        and (request.status in ("", str(job.exit_status)) or (request.status == "failed" and is_failed))
+    )
+
+
+def _round(speed: float) -> float:
+    """Return the nearest speed of the series 1, 2, 5, 10, 20, 50 ... that is not below."""
+    for power in range(12):
+        for step in (1, 2, 5):
+            if step * 10**power >= speed:
+                return float(step * 10**power)
+    return speed

@@ -1,0 +1,81 @@
+"""A host: its state, its processors and memory, and what runs on it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from qbatch.reports.shown import clean
+from qbatch.tui.board import Board
+from qbatch.tui.panels.hosts import memory_text
+from qbatch.tui.panels.jobs import JobTable, running_table
+
+_STATES = {"offline": "drained: nothing new starts here", "down": "down", "free": "free", "job-busy": "fully in use"}
+
+
+class HostScreen(ModalScreen[None]):
+    """One host, kept up to date while it is open.
+
+    Args:
+        host: its name.
+    """
+
+    DEFAULT_CSS = """
+    HostScreen { align: center middle; }
+    HostScreen > Vertical { width: 100; max-width: 98%; height: 26; max-height: 96%; background: $surface;
+        border: round $primary; padding: 0 1; }
+    HostScreen Static { height: auto; margin-bottom: 1; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", "Leave"),
+        Binding("x", "host", "Drain or resume"),
+    ]
+
+    def __init__(self, board: Board, host: str) -> None:
+        super().__init__()
+        self.board = board
+        self.host = host
+
+    def compose(self) -> ComposeResult:
+        """What is known, and the jobs."""
+        with Vertical() as box:
+            box.border_title = f"host {clean(self.host)}"
+            yield Static(id="host-text")
+            yield running_table(self.board)
+
+    def on_mount(self) -> None:
+        """Show it."""
+        self.news()
+        self.query_one(JobTable).focus()
+
+    def news(self) -> None:
+        """The board has changed."""
+        place = self.board.grid.places.get(self.host)
+        if place is None:
+            self.query_one("#host-text", Static).update(Content("this host is not there any more"))
+            return
+        record = place.record
+        lines = [
+            f"pool {record.pool}, {_STATES.get(record.state, record.state)}{f': {record.comment}' if record.comment else ''}",
+            f"processors: {place.busy} of {record.cpus} in use",
+            f"memory: {memory_text(place.memory_used, record.memory)}",
+            f"queues: {', '.join(record.queues) or '-'}",
+        ]
+        self.query_one("#host-text", Static).update(Content("\n".join(clean(line) for line in lines)))
+        table = self.query_one(JobTable)
+        table.show([job for name in place.runs if (job := self.board.running.get(name)) is not None])
+
+    def action_host(self) -> None:
+        """Drain it, or let it go on."""
+        self.app.call_next(self.app.run_action, f"app.host('{self.host}')")
+
+    def action_leave(self) -> None:
+        """Go back."""
+        self.dismiss(None)

@@ -1,0 +1,199 @@
+"""A job: what is known of it, why it waits and when it is expected to start, what happened to it, its output."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static, TabbedContent, TabPane
+
+from qbatch.model.errors import QbatchError
+from qbatch.reports.shown import clean, moment, short_span, span, waited
+from qbatch.tui.board import WAITING, Board
+from qbatch.tui.panels.jobs import hosts_text, procs_of, short_id, walltime_of
+from qbatch.tui.screens.output import Follow
+from qbatch.tui.source import Source
+from qbatch.wire.records import Explanation, JobRecord, Jobs, Trails
+from qbatch.wire.requests import Explain, JobStatus, Trail
+
+_STATES = {
+    "Q": "queued", "H": "held", "W": "waits for its time", "R": "runs", "E": "is ending", "S": "suspended", "F": "has ended",
+    "X": "has ended", "B": "array that has begun", "M": "moved", "T": "in transit",
+}  # fmt: skip
+
+
+class JobScreen(ModalScreen[None]):
+    """One job, in four tabs; kept up to date while it is open.
+
+    Args:
+        job: its identifier.
+        tab: which tab is shown first: details, why, trail or output.
+    """
+
+    DEFAULT_CSS = """
+    JobScreen { align: center middle; }
+    JobScreen > Vertical { width: 100; max-width: 98%; height: 32; max-height: 96%; background: $surface;
+        border: round $primary; }
+    JobScreen VerticalScroll { padding: 0 1; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", "Leave"),
+        Binding("1", "tab('details')", "Details", show=False),
+        Binding("w,2", "tab('why')", "Why"),
+        Binding("3", "tab('trail')", "History", show=False),
+        Binding("o,4", "tab('output')", "Output"),
+        Binding("h", "job('hold')", "Hold"),
+        Binding("r", "job('release')", "Release"),
+        Binding("d", "job('delete')", "Delete"),
+        Binding("m", "job('move')", "Move"),
+        Binding("p", "job('priority')", "Priority"),
+    ]
+
+    def __init__(self, board: Board, source: Source, job: str, tab: str = "details") -> None:
+        super().__init__()
+        self.board = board
+        self.source = source
+        self.job = job
+        self._tab = tab
+        self._seen: JobRecord | None = None
+        self.record: JobRecord | None = None
+
+    def compose(self) -> ComposeResult:
+        """The tabs."""
+        with Vertical() as box:
+            box.border_title = f"job {short_id(self.job)}"
+            with TabbedContent(initial=self._tab):
+                with TabPane("Details", id="details"), VerticalScroll():
+                    yield Static(id="details-text")
+                with TabPane("Why and when", id="why"), VerticalScroll():
+                    yield Static(id="why-text")
+                with TabPane("History", id="trail"), VerticalScroll():
+                    yield Static(id="trail-text")
+                with TabPane("Output", id="output"):
+                    yield Follow("", id="follow")
+
+    def on_mount(self) -> None:
+        """Ask for everything once; again when something happened to the job."""
+        self.run_worker(self.look(), exclusive=True)
+
+    def news(self) -> None:
+        """The board has changed: look again if the job has."""
+        found = self.board.find(self.job)
+        if found is not self._seen:
+            self.run_worker(self.look(), exclusive=True)
+
+    async def look(self) -> None:
+        """Ask for the job and show it."""
+        self._seen = self.board.find(self.job)
+        try:
+            said = await self.source.ask(JobStatus(jobs=(self.job,), finished="also"), Jobs)
+        except QbatchError as error:
+            self._show("details", str(error))
+            return
+        if not said.jobs:
+            self._show("details", f"job {short_id(self.job)} is not known any more")
+            return
+        self.record = said.jobs[0]
+        self._show("details", _details(self.record, self.board.now()))
+        self.query_one(Follow).follow(_local(self.record.output))
+        await self._ask_why(self.record)
+        await self._ask_trail()
+
+    async def _ask_why(self, record: JobRecord) -> None:
+        if record.state not in WAITING:
+            self._show("why", _why_not_waiting(record, self.board.now()))
+            return
+        try:
+            why = await self.source.ask(Explain(job=self.job), Explanation)
+        except QbatchError as error:
+            self._show("why", str(error))
+            return
+        self._show("why", _why(why))
+
+    async def _ask_trail(self) -> None:
+        try:
+            trail = await self.source.ask(Trail(job=self.job), Trails)
+        except QbatchError:
+            lines = [
+                f"{moment(event.at)}  {event.kind} {clean(event.text)}"
+                for event in self.board.events
+                if event.job == self.job
+            ]
+            self._show("trail", "\n".join(lines) or "nothing is on record here")
+            return
+        self._show(
+            "trail", "\n".join(f"{moment(entry.at)}  {entry.kind}  {clean(entry.text)}" for entry in trail.entries)
+        )
+
+    def _show(self, which: str, text: str) -> None:
+        self.query_one(f"#{which}-text", Static).update(Content(text))
+
+    def action_tab(self, which: str) -> None:
+        """Show a tab."""
+        self.query_one(TabbedContent).active = which
+
+    def action_job(self, what: str) -> None:
+        """Do something to the job; the application asks first."""
+        self.app.call_next(self.app.run_action, f"app.job('{what}')")
+
+    def action_leave(self) -> None:
+        """Go back."""
+        self.dismiss(None)
+
+
+def _local(path: str) -> str:
+    """Return the path of ``host:/path`` or ``/path``."""
+    return path if path.startswith("/") or ":/" not in path else "/" + path.partition(":/")[2]
+
+
+def _details(job: JobRecord, now: int) -> str:
+    ran = None if job.started is None else (job.ended or now) - job.started
+    rows: list[tuple[str, str]] = [
+        ("name", job.name), ("user", f"{job.user}{f' ({job.group})' if job.group else ''}"), ("queue", job.queue),
+        ("state", f"{job.state}, {_STATES.get(job.state, 'in another state')}"
+                  + (f" ({job.hold} hold)" if job.state == "H" and job.hold not in ("n", "") else "")),
+        ("asks for", _demand(job)),
+        ("submitted", moment(job.submitted)), ("waited", short_span(waited(job, now))),
+        ("started", moment(job.started)), ("ran", span(ran) if ran is not None else "-"), ("ended", moment(job.ended)),
+        ("runs on" if job.ended is None else "ran on", hosts_text(job)),
+        ("exit status", "" if job.exit_status is None else str(job.exit_status)),
+        ("used", " ".join(f"{name}={value}" for name, value in job.used.items())),
+        ("priority", str(job.priority)), ("attempt", str(job.attempt) if job.attempt > 1 else ""),
+        ("depends on", job.depend), ("output", job.output), ("error", job.error), ("directory", job.directory),
+        ("comment", job.comment),
+    ]  # fmt: skip
+    return "\n".join(f"{name:<12} {clean(text)}" for name, text in rows if text and text != "-")
+
+
+def _demand(job: JobRecord) -> str:
+    memory = f", {job.resources['mem']}" if "mem" in job.resources else ""
+    select = f" ({job.resources['select']})" if "select" in job.resources else ""
+    return f"{procs_of(job)} processors{memory}, {short_span(walltime_of(job))} of walltime{select}"
+
+
+def _why(why: Explanation) -> str:
+    lines = [clean(why.text)]
+    if why.blocked_by:
+        lines.append(f"ahead of it: {', '.join(short_id(each) for each in why.blocked_by[:12])}")
+    if why.promised is not None:
+        lines.append(f"promised to start by {moment(why.promised)}, in {short_span(why.promised - why.now)}")
+    if why.estimated_start is not None:
+        lines.append(f"expected to start {moment(why.estimated_start)}, in {short_span(why.estimated_start - why.now)}")
+    lines.append(f"said by {why.said_by} ({why.code})" if why.said_by else f"({why.code})")
+    return "\n\n".join(lines)
+
+
+def _why_not_waiting(job: JobRecord, now: int) -> str:
+    waiting = waited(job, now)
+    began = (
+        f"it waited {short_span(waiting)} and started {moment(job.started)}"
+        if job.started is not None
+        else "it never started"
+    )
+    ended = f"; it ended {moment(job.ended)} with exit status {job.exit_status}" if job.ended is not None else ""
+    return f"job {short_id(job.id)} does not wait: {began}{ended}"

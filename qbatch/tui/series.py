@@ -1,0 +1,76 @@
+"""A quantity over time in a limited number of buckets: when they are full, every two become one."""
+
+from __future__ import annotations
+
+import copy
+
+CAPACITY = 480
+"""The most buckets of one series (an even number)."""
+
+
+class Series:
+    """How busy the machine was, how many waited, how many jobs ended, from the first look until now.
+
+    Times are microseconds on the server's clock; ``width`` is the length of a bucket.  ``busy`` and ``waiting`` hold
+    integrals (processors x microseconds, jobs x microseconds), so that two buckets are one by addition.
+    """
+
+    def __init__(self, width: int = 1_000_000) -> None:
+        self.width = width
+        self.begin: int | None = None
+        self.busy: list[float] = []
+        self.waiting: list[float] = []
+        self.ended: list[int] = []
+        self._last = 0
+        self._levels = (0, 0)
+
+    def note(self, at: int, busy: int, waiting: int, ended: int = 0) -> None:
+        """From ``at`` on, ``busy`` processors and ``waiting`` jobs; ``ended`` jobs ended at it."""
+        if self.begin is None:
+            self.begin = self._last = at
+            self._open()
+        at = max(at, self._last)
+        while at >= self.begin + CAPACITY * self.width:
+            self._halve()
+        while at >= self.begin + len(self.busy) * self.width:
+            self._fill(self.begin + len(self.busy) * self.width)
+            self._open()
+        self._fill(at)
+        self._levels = (busy, waiting)
+        self.ended[-1] += ended
+
+    def means(self) -> tuple[list[float], list[float]]:
+        """Return the mean of each bucket: busy processors, waiting jobs; of the last one so far."""
+        if self.begin is None:
+            return [], []
+        passed = self._last - (self.begin + (len(self.busy) - 1) * self.width)
+        last = (self.busy[-1] / passed, self.waiting[-1] / passed) if passed else self._levels
+        return (
+            [*(each / self.width for each in self.busy[:-1]), float(last[0])],
+            [*(each / self.width for each in self.waiting[:-1]), float(last[1])],
+        )
+
+    def copy(self) -> Series:
+        """Return a copy that goes on by itself."""
+        twin = copy.copy(self)
+        twin.busy, twin.waiting, twin.ended = list(self.busy), list(self.waiting), list(self.ended)
+        return twin
+
+    def _open(self) -> None:
+        self.busy.append(0.0)
+        self.waiting.append(0.0)
+        self.ended.append(0)
+
+    def _fill(self, until: int) -> None:
+        """Let the present levels last until an instant within the last bucket."""
+        passed = until - self._last
+        self.busy[-1] += self._levels[0] * passed
+        self.waiting[-1] += self._levels[1] * passed
+        self._last = until
+
+    def _halve(self) -> None:
+        """Make every two buckets one."""
+        self.busy = [sum(self.busy[place : place + 2]) for place in range(0, len(self.busy), 2)]
+        self.waiting = [sum(self.waiting[place : place + 2]) for place in range(0, len(self.waiting), 2)]
+        self.ended = [sum(self.ended[place : place + 2]) for place in range(0, len(self.ended), 2)]
+        self.width *= 2

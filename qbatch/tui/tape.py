@@ -1,0 +1,264 @@
+"""Recorded runs: what a monitor wrote down while it watched, or the job rows of a replay, as numbered events.
+
+A recording is UTF-8 JSON lines: a header (``{"schema": "qbatch.recording/1", ...}``), then ``{"picture": ...}`` wherever a
+whole picture was taken and ``{"event": ...}`` for each event, as the daemon sent it (docs/protocol.md).
+"""
+
+from __future__ import annotations
+
+import mmap
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import msgspec
+
+from qbatch.model.errors import InputError
+from qbatch.wire.records import (
+    ClockRecord,
+    EventRecord,
+    HostRecord,
+    JobRecord,
+    QueueRecord,
+    Record,
+    ServerRecord,
+)
+from qbatch.wire.resources import format_duration
+
+SCHEMA = "qbatch.recording/1"
+"""The schema of the recordings that this program writes and reads."""
+
+
+class Picture(Record, frozen=True):
+    """The whole state at one instant."""
+
+    server: ServerRecord
+    hosts: tuple[HostRecord, ...] = ()
+    queues: tuple[QueueRecord, ...] = ()
+    running: tuple[JobRecord, ...] = ()
+    waiting: tuple[JobRecord, ...] = ()
+
+
+class Tape(Protocol):
+    """Events in order, and what they begin from."""
+
+    title: str
+
+    @property
+    def at(self) -> Sequence[int]:
+        """When each event happens, in microseconds, never going back."""
+        ...
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """Of what kind each event is."""
+        ...
+
+    def picture(self, place: int) -> Picture | None:
+        """Return the whole picture that was taken before an event, or None."""
+        ...
+
+    def event(self, place: int) -> EventRecord:
+        """Return an event."""
+        ...
+
+
+class _Event(msgspec.Struct):
+    at: int
+    kind: str
+
+
+class _Line(msgspec.Struct):
+    schema: str = ""
+    event: _Event | None = None
+    picture: msgspec.Raw | None = None
+
+
+class _EventLine(msgspec.Struct):
+    event: EventRecord
+
+
+_lines = msgspec.json.Decoder(_Line)
+_events = msgspec.json.Decoder(_EventLine)
+
+
+class Recorder:
+    """Writes a recording, line by line; an interrupted one is whole up to its last line."""
+
+    def __init__(self, file: BinaryIO, version: str) -> None:
+        self._file = file
+        self._write({"schema": SCHEMA, "version": version})
+
+    def picture(self, server: ServerRecord, hosts: Sequence[HostRecord], queues: Sequence[QueueRecord],
+                running: Sequence[JobRecord], waiting: Sequence[JobRecord]) -> None:  # fmt: skip
+        """Write a whole picture."""
+        picture = Picture(
+            server=server, hosts=tuple(hosts), queues=tuple(queues), running=tuple(running), waiting=tuple(waiting)
+        )
+        self._write({"picture": picture})
+
+    def event(self, event: EventRecord) -> None:
+        """Write an event."""
+        self._write({"event": event})
+
+    def _write(self, line: object) -> None:
+        self._file.write(msgspec.json.encode(line) + b"\n")
+
+
+class FileTape:
+    """A recording in a file; events are read when they are played.
+
+    Raises:
+        InputError: it is not there, or it is no recording; with the line.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.title = Path(path).name
+        self.at: array[int] = array("q")
+        self.kinds: list[str] = []
+        self._begins: array[int] = array("q")
+        self._ends: array[int] = array("q")
+        self._pictures: dict[int, tuple[int, int]] = {}
+        try:
+            with open(path, "rb") as file:
+                self._data: bytes | mmap.mmap = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:
+            self._data = b""
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
+        self._index(path)
+
+    def _index(self, path: str) -> None:
+        data, place, number, latest = self._data, 0, 0, -(1 << 62)
+        known: dict[str, str] = {}
+        while place < len(data):
+            end = data.find(b"\n", place)
+            number += 1
+            if end < 0:  # the writer was interrupted: the rest of the line never came
+                break
+            try:
+                line = _lines.decode(data[place:end])
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise InputError(f"{path}, line {number}: no line of a recording ({error})") from None
+            if number == 1 and line.schema != SCHEMA:
+                raise InputError(
+                    f"{path}: no recording of this version (schema {line.schema or 'missing'!r}, not {SCHEMA}); "
+                    "qbatch top --record FILE makes one"
+                )
+            if line.picture is not None:
+                self._pictures[len(self.at)] = (place, end)
+            elif line.event is not None:
+                latest = max(latest, line.event.at)
+                self.at.append(latest)
+                self.kinds.append(known.setdefault(line.event.kind, line.event.kind))
+                self._begins.append(place)
+                self._ends.append(end)
+            place = end + 1
+        if 0 not in self._pictures:
+            raise InputError(f"{path}: a recording without a first picture; it was cut off when it began")
+
+    def picture(self, place: int) -> Picture | None:
+        """Return the whole picture that was taken before an event, or None."""
+        where = self._pictures.get(place)
+        if where is None:
+            return None
+        line = msgspec.json.decode(self._data[where[0] : where[1]], type=dict[str, Picture])
+        return line["picture"]
+
+    def event(self, place: int) -> EventRecord:
+        """Return an event."""
+        return _events.decode(self._data[self._begins[place] : self._ends[place]]).event
+
+
+class RowsTape:
+    """The job rows of one policy as events: submitted, started, ended; on one host with all processors.
+
+    Args:
+        rows: a :class:`qbatch.reports.job_rows.JobRows`.
+        procs: processors of the machine.
+        offset: microseconds from the log's clock to 1970.
+    """
+
+    def __init__(self, rows: Any, procs: int, offset: int, title: str) -> None:
+        import numpy as np
+
+        self.title = title
+        self._rows, self._procs, self._offset = rows, procs, offset
+        count = len(rows)
+        # At one instant ends come first, then arrivals, then starts: as the engine takes them.
+        at = np.concatenate([rows.end, rows.submit, rows.start])
+        kind = np.repeat(np.array([0, 1, 2]), count)
+        same = np.concatenate([rows.end == rows.start, np.zeros(2 * count, bool)])
+        kind = np.where(same, 3, kind)
+        job = np.tile(np.arange(count), 3)
+        order = np.lexsort((rows.sequence[job], kind, at))
+        self.at = (at[order] + offset).tolist()
+        self._kind = kind[order].tolist()
+        self._job = job[order].tolist()
+        self.kinds = [("ended", "submitted", "started", "ended")[each] for each in self._kind]
+        waiting = np.array([0, 1, -1, 0])[kind[order]]
+        running = np.array([-1, 0, 1, -1])[kind[order]]
+        self._waiting = np.cumsum(waiting).tolist()
+        self._running = np.cumsum(running).tolist()
+
+    def picture(self, place: int) -> Picture | None:
+        """Return the empty machine, before the first event."""
+        if place:
+            return None
+        begin = self.at[0] if self.at else 0
+        clock = ClockRecord(mode="scaled", now=begin, log_arrived=0, log_jobs=len(self._rows))
+        host = HostRecord(name="machine", pool="machine", state="free", cpus=self._procs)
+        server = ServerRecord(name=self.title, version="", policy=self._rows.policy, clock=clock)
+        queue = QueueRecord(name="log", pool="machine", policy=self._rows.policy)
+        return Picture(server=server, hosts=(host,), queues=(queue,))
+
+    def event(self, place: int) -> EventRecord:
+        """Return an event."""
+        job = self._job[place]
+        kind = self.kinds[place]
+        return EventRecord(
+            number=place + 1, at=self.at[place], kind=kind, job=str(self._rows.job_id[job]),
+            record=self._record(job, kind),
+            counts={"Q": self._waiting[place], "R": self._running[place]},
+        )  # fmt: skip
+
+    def _record(self, job: int, kind: str) -> JobRecord:
+        rows, offset = self._rows, self._offset
+        procs, user = int(rows.procs[job]), int(rows.user[job])
+        promise = int(rows.promise[job])
+        has_begun = kind in ("started", "ended")
+        return JobRecord(
+            id=str(int(rows.job_id[job])),
+            name=f"job{int(rows.job_id[job])}",
+            user=f"user{user}" if user >= 0 else "-",
+            queue="log",
+            state={"submitted": "Q", "started": "R"}.get(kind, "F"),
+            submitted=int(rows.submit[job]) + offset,
+            eligible=int(rows.submit[job]) + offset,
+            started=int(rows.start[job]) + offset if has_begun else None,
+            ended=int(rows.end[job]) + offset if kind == "ended" else None,
+            promised=promise + offset if promise >= 0 else None,
+            resources={"ncpus": str(procs), "walltime": format_duration(int(rows.estimate[job]))},
+            exec_host=f"machine/0*{procs}" if has_begun else "",
+            exit_status=0 if kind == "ended" else None,
+        )
+
+
+def open_tape(text: str) -> Tape:
+    """Open what ``--recording`` names: a recording, a result (``DIR`` or ``DIR:POLICY``), or job rows.
+
+    Raises:
+        InputError: it cannot be used.
+    """
+    path, _, policy = text.rpartition(":") if ":" in text and not Path(text).exists() else (text, "", "")
+    if Path(path).is_dir() or path.endswith((".csv", ".parquet")):
+        from qbatch.reports.result import read_result
+
+        result = read_result(path).only([policy] if policy else [])
+        if len(result.rows) > 1:
+            names = ", ".join(result.policies)
+            raise InputError(f"{path} holds several policies ({names}); name one: {path}:{result.policies[0]}")
+        offset = result.clock.unix_start * 1_000_000 if result.clock.unix_start else 0
+        return RowsTape(result.rows[0], result.procs_total, offset, f"{Path(path).name}: {result.policies[0]}")
+    return FileTape(path)
