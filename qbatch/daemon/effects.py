@@ -119,7 +119,7 @@ class Effects:
             for future in service.starting.pop(effect.key, ()):
                 if not future.done():
                     future.set_result(Outcome(name=service.core.id_of(effect.key), state="R"))
-        listeners = list(service.live_actor_connections())
+        listeners = list(service.subscribers())
         if not listeners:
             return
         key = effect.key

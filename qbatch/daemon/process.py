@@ -347,8 +347,8 @@ class _Daemon:
             return
         server, self.server = self.server, None
         server.close()
-        for connection in list(self.service.connections):
-            connection.close()
+        for caller in list(self.service.callers):
+            caller.close()
         if not self.is_activated:
             try:
                 os.unlink(self.options.socket_path)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from qbatch.client import Session
-from qbatch.daemon.handlers import wait
+from qbatch.daemon.questions import wait
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, Submitted
 from qbatch.wire.requests import Spec, Submit, Wait

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import Outcome, Outcomes
 from qbatch.wire.requests import Wait
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-async def handle(service: Service, connection: Connection, request: Wait) -> Outcomes:
+async def handle(service: Service, caller: Caller, request: Wait) -> Outcomes:
     """Answer when all the jobs have ended (or started)."""
     if request.until not in ("end", "start"):
         raise Refusal("bad-value", f"until={request.until[:20]!r} is neither end nor start")

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.records import Text
 from qbatch.wire.requests import Metrics
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-def handle(service: Service, connection: Connection, request: Metrics) -> Text:
+def handle(service: Service, caller: Caller, request: Metrics) -> Text:
     """Return counters and gauges."""
     core, effects = service.core, service.effects
     lines: list[str] = []
@@ -31,7 +26,7 @@ def handle(service: Service, connection: Connection, request: Metrics) -> Text:
     add("passes_total", "counter", "Scheduling passes.", [("", effects.passes)])
     add("pass_seconds_total", "counter", "Seconds spent in passes.", [("", effects.pass_seconds)])
     add("pass_seconds_max", "gauge", "The longest pass.", [("", effects.longest_pass)])
-    add("connections", "gauge", "Connected clients.", [("", len(service.connections))])
+    add("connections", "gauge", "Connected clients.", [("", len(service.callers))])
     hosts = [(f'{{pool="{pool.settings.name}"}}', float(sum(pool.engine.view().free))) for pool in core.pools]
     add("free_processors", "gauge", "Free processors of open hosts, by pool.", hosts)
     return Text(text="\n".join(lines) + "\n")

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from qbatch import __version__
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.records import ServerRecord
 from qbatch.wire.requests import ServerStatus
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-def handle(service: Service, connection: Connection, request: ServerStatus) -> ServerRecord:
+def handle(service: Service, caller: Caller, request: ServerStatus) -> ServerRecord:
     """Return all that is known of the server."""
     core, settings = service.core, service.settings
     counts: dict[str, int] = {}
