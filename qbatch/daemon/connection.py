@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import struct
 from collections import deque
@@ -11,8 +10,9 @@ from collections import deque
 import msgspec
 
 from qbatch.daemon.core.state import Actor
-from qbatch.daemon.handlers.authority import names_of, permit, permit_executor
+from qbatch.daemon.handlers.authority import permit
 from qbatch.daemon.handlers.verbs import MUTATORS
+from qbatch.daemon.peers import actor_of, permit_executor
 from qbatch.daemon.questions.asking import ask
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
@@ -47,17 +47,6 @@ class Reply(msgspec.Struct, omit_defaults=True):
     error: ErrorRecord | None = None
 
 
-def actor_of(settings_operators: tuple[str, ...], settings_managers: tuple[str, ...], uid: int, gid: int) -> Actor:
-    """Return who a peer is: the daemon's own user and root are managers, others as the configuration says."""
-    user, group = names_of(uid, gid)
-    role = "user"
-    if uid in (0, os.getuid()) or user in settings_managers:
-        role = "manager"
-    elif user in settings_operators:
-        role = "operator"
-    return Actor(uid, user, group, role)
-
-
 class Connection(asyncio.Protocol):
     """One connected client."""
 
@@ -76,8 +65,7 @@ class Connection(asyncio.Protocol):
     @property
     def actor(self) -> Actor:
         """Who is connected."""
-        settings = self.service.settings
-        return actor_of(settings.operators, settings.managers, self.uid, self.gid)
+        return actor_of(self.service.settings, self.uid, self.gid)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read the peer's credentials, as they were when it connected."""
