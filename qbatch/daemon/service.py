@@ -12,20 +12,25 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-from qbatch.daemon import effects, entry
+from qbatch.daemon import entry
 from qbatch.daemon.clock import FOREVER, Clock
 from qbatch.daemon.core import passes, reports
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
+from qbatch.daemon.effects import Effects
 from qbatch.daemon.executors.attempt import Ended, Report
 from qbatch.daemon.feed import Feed
+from qbatch.daemon.forecasts import Forecasts
 from qbatch.daemon.handlers import verbs
+from qbatch.daemon.pass_times import PassTimes
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.store import StorageError, StorageFull, Store
+from qbatch.daemon.waiters import Waiters
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
-from qbatch.wire.records import JobRecord, Outcome
+from qbatch.wire.records import JobRecord
 from qbatch.wire.requests import Request
 
 log = logging.getLogger("qbatch")
@@ -86,6 +91,21 @@ class Caller(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """The process in which a service runs, as far as the service is asked about it.
+
+    ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether compiled kernels serve.
+    ``reload``: reads the configuration again and tells what has changed.
+    """
+
+    started: int
+    socket: str
+    config: str
+    is_compiled: Callable[[], bool]
+    reload: Callable[[], Awaitable[str]]
+
+
 class Group:
     """What one commit holds, and what follows it."""
 
@@ -110,24 +130,26 @@ class Service:
         store: open.
         clock: set to the instant from which to go on.
         rebuild: makes a core from the store again, after a commit that failed for want of space.
+        instance: the process around it.
         feed: the workload log that arrives by itself, if there is one.
     """
 
     def __init__(self, settings: Settings, core: Core, store: Store, clock: Clock,
-                 rebuild: Callable[[], Any], feed: Feed | None = None) -> None:  # fmt: skip
+                 rebuild: Callable[[], Awaitable[Core]], instance: Instance, feed: Feed | None = None) -> None:  # fmt: skip
         self.settings = settings
         self.core = core
         self.store = store
         self.clock = clock
         self.feed = feed
-        self.effects = effects.Effects(self)
+        self.instance = instance
         self.callers: set[Caller] = set()
-        self.waiting: dict[JobKey, list[asyncio.Future[Outcome]]] = {}
-        self.starting: dict[JobKey, list[asyncio.Future[Outcome]]] = {}
+        self.waiters = Waiters()
+        self.pass_times = PassTimes()
+        self.forecasts = Forecasts(lambda: self.core, clock, self.pass_times)
+        self.effects = Effects(self.waiters, self.forecasts, self.subscribers)
         self.stop_reason = ""
         self.is_full = False
         self.breakpoint: Callable[[], str] | None = None
-        self.tools: dict[str, Any] = {}
         self.commits = 0
         self.failure: BaseException | None = None
         self._rebuild = rebuild
@@ -279,7 +301,7 @@ class Service:
         took = self._loop.time() - began
         if not self.clock.is_stepped:
             self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
-        self.effects.count_pass(took)
+        self.pass_times.add(took)
         if self.breakpoint is not None:
             text = self.breakpoint()
             if text:
@@ -419,7 +441,7 @@ class Service:
             self.commits += 1
         for caller, number, result in group.replies:
             caller.reply(number, result)
-        self.effects.carry_out(group.effects)
+        self.effects.carry_out(self.core, group.effects)
 
     async def _out_of_space(self, group: Group) -> None:
         """Nothing was written: refuse who asked, go back to what is on disk, and try again until there is space."""
@@ -447,7 +469,7 @@ class Service:
             self.is_full = False
         else:
             self._loop.call_later(AGAIN, self._try_space)
-        self.effects.after_rebuild()
+        self.effects.after_rebuild(self.core)
         self._schedule()
 
     # Ends

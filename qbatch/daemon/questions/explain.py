@@ -20,7 +20,7 @@ async def handle(service: Service, caller: Caller, request: Explain) -> Explanat
     estimate = None
     first = next((each for each in core.members(job) if each.letter == "Q"), None)
     if first is not None:
-        estimate = (await service.effects.forecast()).get(first.key)
+        estimate = (await service.forecasts.all()).get(first.key)
     pool = core.pool_of(job)
     ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
     return Explanation(

@@ -70,7 +70,7 @@ class _Page:
 
     async def with_estimates(self) -> Jobs:
         """Return the page after a forecast."""
-        await self.service.effects.forecast()
+        await self.service.forecasts.all()
         page = self.chosen()
         return page if isinstance(page, Jobs) else await page
 
@@ -78,7 +78,7 @@ class _Page:
         core = self.core
         records = tuple(self.jobs)
         if self.request.with_estimates:
-            records = tuple(self.service.effects.with_estimate(record) for record in records)
+            records = tuple(self.service.forecasts.with_estimate(record) for record in records)
         return Jobs(
             jobs=records, errors=tuple(self.errors), next=self.next, now=max(core.now, self.service.clock.now()),
             server=core.settings.name, has_history=core.settings.is_history_shown,
@@ -92,7 +92,7 @@ class _Page:
         finally:
             core.now = was
         if not self.request.is_brief and not record.comment and job.letter in "QHW" and not job.is_array:
-            record = msgspec.structs.replace(record, comment=self.service.effects.short_reason(job))
+            record = msgspec.structs.replace(record, comment=self.service.forecasts.short_reason(job))
         return self._shown(record, job.uid)
 
     def _shown(self, record: JobRecord, uid: int | None) -> JobRecord:

@@ -9,7 +9,7 @@ from qbatch.wire.requests import Metrics
 
 def handle(service: Service, caller: Caller, request: Metrics) -> Text:
     """Return counters and gauges."""
-    core, effects = service.core, service.effects
+    core, passes = service.core, service.pass_times
     lines: list[str] = []
 
     def add(name: str, kind: str, text: str, values: list[tuple[str, float]]) -> None:
@@ -23,9 +23,9 @@ def handle(service: Service, caller: Caller, request: Metrics) -> Text:
     add("jobs_ended_total", "counter", "Jobs that have ended.", [("", core.ended_count)])
     add("jobs_submitted_total", "counter", "Sequence numbers given out.", [("", core.next_sequence - 1)])
     add("commits_total", "counter", "Commits of the journal.", [("", service.commits)])
-    add("passes_total", "counter", "Scheduling passes.", [("", effects.passes)])
-    add("pass_seconds_total", "counter", "Seconds spent in passes.", [("", effects.pass_seconds)])
-    add("pass_seconds_max", "gauge", "The longest pass.", [("", effects.longest_pass)])
+    add("passes_total", "counter", "Scheduling passes.", [("", passes.count)])
+    add("pass_seconds_total", "counter", "Seconds spent in passes.", [("", passes.seconds)])
+    add("pass_seconds_max", "gauge", "The longest pass.", [("", passes.longest)])
     add("connections", "gauge", "Connected clients.", [("", len(service.callers))])
     hosts = [(f'{{pool="{pool.settings.name}"}}', float(sum(pool.engine.view().free))) for pool in core.pools]
     add("free_processors", "gauge", "Free processors of open hosts, by pool.", hosts)

@@ -9,4 +9,4 @@ from qbatch.wire.requests import Reload
 
 async def handle(service: Service, caller: Caller, request: Reload) -> Text:
     """Take the new configuration as a whole, or keep the old one and say what is wrong."""
-    return Text(text=await service.tools["reload"]())
+    return Text(text=await service.instance.reload())

@@ -26,7 +26,7 @@ def handle(service: Service, caller: Caller, request: ServerStatus) -> ServerRec
     problems = []
     if service.is_full:
         problems.append(f"the disk of {service.store.directory} is full: submissions are refused")
-    facts = service.tools
+    instance = service.instance
     return ServerRecord(
         name=settings.name,
         version=__version__,
@@ -38,14 +38,14 @@ def handle(service: Service, caller: Caller, request: ServerStatus) -> ServerRec
         counts=counts,
         total=sum(counts.values()),
         clock=clock,
-        started=facts.get("started", 0),
-        socket=facts.get("socket", ""),
+        started=instance.started,
+        socket=instance.socket,
         store=str(service.store.directory),
-        config=facts.get("config", ""),
-        is_compiled=facts.get("is_compiled", lambda: True)(),
+        config=instance.config,
+        is_compiled=instance.is_compiled(),
         operators=settings.operators,
         managers=settings.managers,
         problems=tuple(problems),
         is_history_kept=settings.is_history_shown,
-        forecast_error=service.effects.forecast_error(),
+        forecast_error=service.forecasts.error(),
     )

@@ -32,7 +32,7 @@ async def handle(service: Service, caller: Caller, request: Shutdown) -> Done:
         text += f"{running} jobs run on; "
     if waiting:
         text += f"{waiting} waiting ones stay queued; "
-    service.tools["stop"](f"at request of {caller.actor.user}")
+    service.stop(f"at request of {caller.actor.user}")
     return Done(text=f"stopping; {text or 'no jobs are left; '}".removesuffix("; "))
 
 
