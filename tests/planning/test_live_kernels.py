@@ -140,12 +140,12 @@ def test_a_child_process_warms_the_cache_and_leaves_a_stamp(tmp_path: Path) -> N
             [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
         )
 
-    look = ("-c", "from qbatch.planning.kernels.warm import is_warm; print(is_warm(['fcfs']), is_warm(['easy']))")
+    look = ("-c", "from qbatch.daemon.warm import is_warm; print(is_warm(['fcfs']), is_warm(['easy']))")
     assert run(*look).stdout.split() == ["False", "False"]
-    done = run("-m", "qbatch.planning.kernels.warm", "easy")
+    done = run("-m", "qbatch.daemon.warm", "easy")
     assert (done.returncode, done.stderr) == (0, "")
     assert run(*look).stdout.split() == ["False", "True"]
     assert run("-c", COUNT_MISSES).stdout.split() == ["[]"]
-    done = run("-m", "qbatch.planning.kernels.warm", "no-such-policy")
+    done = run("-m", "qbatch.daemon.warm", "no-such-policy")
     assert done.returncode == 2
     assert "no policy" in done.stderr
