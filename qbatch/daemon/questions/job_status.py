@@ -28,7 +28,7 @@ def handle(service: Service, caller: Caller, request: JobStatus) -> Jobs | Await
     """Answer at once where only live jobs are asked for."""
     core = service.core
     if core.faults:
-        failed, slow = take_fault(core, "status-failed"), take_fault(core, "status-slow")
+        failed, slow = take_fault(core.faults, "status-failed"), take_fault(core.faults, "status-slow")
         if failed is not None:
             raise Refusal("refused-by-fault", failed.message or "the status is not available (a fault on demand)")
         if slow is not None:
