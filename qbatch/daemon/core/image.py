@@ -90,7 +90,7 @@ def dump(core: Core) -> bytes:
 
     def place_of(shared: Any) -> int:
         if not isinstance(shared, Prepared):
-            raise NotImplementedError(f"{type(shared).__name__} cannot be written")
+            raise TypeError(f"{type(shared).__name__} cannot be written")
         place = places.get(id(shared))
         if place is None:
             place = places[id(shared)] = len(prepared)
