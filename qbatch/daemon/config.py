@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from qbatch.daemon.core.emulation import parse_runtime
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.model.errors import InputError, QbatchError, suggestion
 from qbatch.model.machine import Host, expand_names, parse_memory
+from qbatch.model.toml_text import TomlText
 from qbatch.policies.registry import load_policy
 from qbatch.wire.resources import format_duration, parse_duration
 
@@ -130,18 +130,14 @@ def parse_config(text: str, source: str) -> Settings:
     Raises:
         InputError: with the key, its line, the reason and the way out.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source}: not valid TOML: {error}") from error
-    reader = _Reader(text, source)
-    plain = {name: value for name, value in document.items() if name not in (POOL, QUEUE)}
-    top = reader.table(plain, TOP)
+    reader = TomlText(text, source)
+    plain = {name: value for name, value in reader.document.items() if name not in (POOL, QUEUE)}
+    top = _table(reader, plain, TOP)
     policy = top.pop("policy", "easy")
-    pools = tuple(_pool(reader, table, policy, place) for place, table in enumerate(reader.tables(document, POOL)))
+    pools = tuple(_pool(reader, table, policy, place) for place, table in enumerate(reader.tables(POOL)))
     if not pools:
         pools = default_settings().pools if text is not DEFAULT else ()
-    queues = tuple(_queue(reader, table) for table in reader.tables(document, QUEUE))
+    queues = tuple(_queue(reader, table) for table in reader.tables(QUEUE))
     if not queues:
         queues = default_settings().queues if text is not DEFAULT else ()
         top.setdefault("default_queue", "batch")
@@ -150,8 +146,8 @@ def parse_config(text: str, source: str) -> Settings:
     return settings
 
 
-def _pool(reader: _Reader, table: dict[str, Any], policy: str, place: int) -> Pool:
-    values = reader.table(table, POOL)
+def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int) -> Pool:
+    values = _table(reader, table, POOL)
     for name in ("hosts", "cpus"):
         if name not in values:
             raise reader.error(POOL, f'needs {name}; for example hosts = "n[01-04]" and cpus = 16')
@@ -164,14 +160,14 @@ def _pool(reader: _Reader, table: dict[str, Any], policy: str, place: int) -> Po
     return Pool(name=name, hosts=hosts, policy=values.pop("policy", policy), **values)
 
 
-def _queue(reader: _Reader, table: dict[str, Any]) -> Queue:
-    values = reader.table(table, QUEUE)
+def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
+    values = _table(reader, table, QUEUE)
     if "name" not in values:
         raise reader.error(QUEUE, "needs a name")
     return Queue(**values)
 
 
-def _check_whole(reader: _Reader, settings: Settings) -> None:
+def _check_whole(reader: TomlText, settings: Settings) -> None:
     hosts = [host.name for pool in settings.pools for host in pool.hosts]
     for kind, names in (
         ("hosts", hosts),
@@ -210,47 +206,25 @@ def _check_whole(reader: _Reader, settings: Settings) -> None:
                 )
 
 
-class _Reader:
-    """Reads tables by ``KEYS`` and says where in the text something is wrong."""
-
-    def __init__(self, text: str, source: str) -> None:
-        self.lines = text.splitlines()
-        self.source = source
-
-    def error(self, key: str, reason: str, value: Any = None) -> InputError:
-        """Return the error for a key, with the first line where the key (and the value) stands."""
-        wanted = re.compile(rf"^\s*(\[\[?)?\s*\"?{re.escape(key)}\b")
-        numbers = [number for number, line in enumerate(self.lines, 1) if wanted.search(line)]
-        exact = [number for number in numbers if value is not None and str(value) in self.lines[number - 1]]
-        place = f"line {(exact or numbers)[0]}, " if numbers else ""
-        return InputError(f"{self.source}: {place}key {key!r}: {reason}")
-
-    def tables(self, document: dict[str, Any], key: str) -> list[dict[str, Any]]:
-        """Return the tables of an array of tables."""
-        tables = document.get(key, [])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise self.error(key, f"must be an array of tables: [[{key}]]")
-        return tables
-
-    def table(self, table: dict[str, Any], where: str) -> dict[str, Any]:
-        """Return the values of one table, checked."""
-        known = {key.name: key for key in KEYS if key.table == where}
-        values = {}
-        for name, value in table.items():
-            if name not in known:
-                tables = " or a table [[pool]] or [[queue]]" if where == TOP else ""
-                inside = f" in [[{where}]]" if where else ""
-                near = suggestion(name, [*known, *((POOL, QUEUE) if where == TOP else ())])
-                raise self.error(name, f"is not known{inside}{near} (known: {', '.join(known)}{tables})")
-            try:
-                read = _KINDS[known[name].kind](value)
-            except ValueError as error:
-                raise self.error(name, str(error), value) from error
-            except QbatchError as error:
-                raise self.error(name, str(error), value) from error
-            if read is not None:
-                values[name] = read
-        return values
+def _table(reader: TomlText, table: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the values of one table, checked."""
+    known = {key.name: key for key in KEYS if key.table == where}
+    values = {}
+    for name, value in table.items():
+        if name not in known:
+            tables = " or a table [[pool]] or [[queue]]" if where == TOP else ""
+            inside = f" in [[{where}]]" if where else ""
+            near = suggestion(name, [*known, *((POOL, QUEUE) if where == TOP else ())])
+            raise reader.error(name, f"is not known{inside}{near} (known: {', '.join(known)}{tables})")
+        try:
+            read = _KINDS[known[name].kind](value)
+        except ValueError as error:
+            raise reader.error(name, str(error), value) from error
+        except QbatchError as error:
+            raise reader.error(name, str(error), value) from error
+        if read is not None:
+            values[name] = read
+    return values
 
 
 def _text(value: Any) -> str:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import struct
 from collections import deque
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from qbatch.daemon.core.state import Actor
-from qbatch.daemon.handlers.authority import names_of
+from qbatch.daemon.handlers.authority import permit
+from qbatch.daemon.handlers.verbs import MUTATORS
+from qbatch.daemon.peers import actor_of, permit_executor
+from qbatch.daemon.questions.asking import ask
+from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.frames import LONGEST_REQUEST, FrameError, Splitter, encode
 from qbatch.wire.requests import PROTOCOL, AnyRequest, Request
-
-if TYPE_CHECKING:
-    from qbatch.daemon.service import Service
 
 STALLED = 30.0
 """Seconds after which a client that neither finishes its frame nor reads its replies is closed."""
@@ -28,9 +27,6 @@ MOST_UNREAD = 1 << 26
 
 TURN = 0.02
 """Seconds for which the requests of one client are handled before others get their turn."""
-
-MOST_WAITING = 20_000
-"""Commands that may wait for a commit; beyond it the answer is ``busy``."""
 
 _decoder = msgspec.json.Decoder(AnyRequest)
 _encode = msgspec.json.Encoder().encode
@@ -51,17 +47,6 @@ class Reply(msgspec.Struct, omit_defaults=True):
     error: ErrorRecord | None = None
 
 
-def actor_of(settings_operators: tuple[str, ...], settings_managers: tuple[str, ...], uid: int, gid: int) -> Actor:
-    """Return who a peer is: the daemon's own user and root are managers, others as the configuration says."""
-    user, group = names_of(uid, gid)
-    role = "user"
-    if uid in (0, os.getuid()) or user in settings_managers:
-        role = "manager"
-    elif user in settings_operators:
-        role = "operator"
-    return Actor(uid, user, group, role)
-
-
 class Connection(asyncio.Protocol):
     """One connected client."""
 
@@ -80,8 +65,7 @@ class Connection(asyncio.Protocol):
     @property
     def actor(self) -> Actor:
         """Who is connected."""
-        settings = self.service.settings
-        return actor_of(settings.operators, settings.managers, self.uid, self.gid)
+        return actor_of(self.service.settings, self.uid, self.gid)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read the peer's credentials, as they were when it connected."""
@@ -143,7 +127,22 @@ class Connection(asyncio.Protocol):
         if request.v != PROTOCOL:
             self._other_version(request.id, request.v)
             return
-        self.service.receive(self, request, body)
+        self._handle(request, body)
+
+    def _handle(self, request: Request, body: bytes) -> None:
+        """Give a request to those who change the state or to those who answer questions, if the asker may send it."""
+        service, actor = self.service, self.actor
+        try:
+            permit(actor, request)
+            if type(request) in MUTATORS:
+                permit_executor(actor, request, service.settings.executor)
+                service.receive(self, request, body)
+            else:
+                ask(service, self, request)
+        except Refusal as error:
+            self.refuse(request, error)
+        except Exception as error:
+            service.fail(error)
 
     def _unreadable(self, body: bytes, error: Exception) -> None:
         try:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import msgspec
 
 from qbatch.daemon import attempts
+from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.core.records import brief_record, output_path
-from qbatch.daemon.core.state import Account, Append, Effect, Ending, Forget, Happening, Launch, Mail, Send, Stop
-from qbatch.daemon.forecast import Expected
+from qbatch.daemon.core.state import Account, Append, Core, Effect, Ending, Forget, Happening, Launch, Mail, Send, Stop
+from qbatch.daemon.executors.attempt import Executor
 from qbatch.daemon.forecasts import Forecasts
-from qbatch.wire.identifiers import JobKey, parse_id
-from qbatch.wire.records import EventRecord, JobRecord, Outcome
-
-if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.service import Service
+from qbatch.daemon.waiters import Waiters
+from qbatch.wire.records import EventRecord, Outcome
 
 log = logging.getLogger("qbatch")
 _encode = msgspec.json.Encoder().encode
@@ -35,40 +33,48 @@ class _EventFrame(msgspec.Struct):
     event: EventRecord
 
 
-class Effects:
-    """Carries effects out, in order."""
+class Subscriber(Protocol):
+    """Who gets events."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.executor: Any = None
-        self.accounting: Any = None
+    def send(self, body: bytes) -> None:
+        """Send a frame."""
+        ...
+
+
+class Effects:
+    """Carries effects out, in order.
+
+    ``executor``: None where jobs are emulated.  ``surroundings``: variables that every job gets.
+
+    Args:
+        waiters: are answered when jobs start and end.
+        forecasts: are held against what happens.
+        subscribers: returns who gets events now.
+    """
+
+    def __init__(self, waiters: Waiters, forecasts: Forecasts, subscribers: Callable[[], Iterable[Subscriber]]) -> None:
+        self.executor: Executor | None = None
+        self.accounting: AccountingFiles | None = None
         self.surroundings: dict[str, str] = {}
-        self.passes = 0
-        self.pass_seconds = 0.0
-        self.longest_pass = 0.0
-        self.forecasts = Forecasts(service)
+        self._waiters = waiters
+        self._forecasts = forecasts
+        self._subscribers = subscribers
         self._mails: set[asyncio.Task[None]] = set()
         self._mailing = asyncio.Semaphore(MOST_MAILS)
 
-    def count_pass(self, seconds: float) -> None:
-        """Note how long a pass took."""
-        self.passes += 1
-        self.pass_seconds += seconds
-        self.longest_pass = max(self.longest_pass, seconds)
-
-    def carry_out(self, effects: list[Effect]) -> None:
-        """Carry out what a commit has made true."""
+    def carry_out(self, core: Core, effects: list[Effect]) -> None:
+        """Carry out what a commit has made true of a state."""
         lines: list[Account] = []
         for effect in effects:
             match effect:
                 case Happening():
-                    self._tell(effect)
+                    self._tell(core, effect)
                 case Account():
                     lines.append(effect)
                 case Ending():
                     self._ended(effect)
                 case Launch():
-                    self._launch(effect)
+                    self._launch(core, effect)
                 case Stop():
                     if self.executor is not None:
                         self.executor.stop(effect.file_key, effect.grace / 1e6)
@@ -78,31 +84,27 @@ class Effects:
                 case Forget():
                     self.forget(effect.file_key)
                 case Append():
-                    self._append(effect)
+                    self._append(core, effect)
                 case Mail():
-                    self._mail(effect)
+                    self._mail(core.settings.mail_command, effect)
         if lines and self.accounting is not None:
             self.accounting.write(lines)
 
-    def _launch(self, effect: Launch) -> None:
-        core = self.service.core
+    def _launch(self, core: Core, effect: Launch) -> None:
         job = core.find(effect.key)
         if self.executor is not None and job is not None and job.attempt == effect.attempt and job.holds_hosts:
             self.executor.launch(attempts.attempt_of(core, job, self.surroundings))
 
     def _ended(self, effect: Ending) -> None:
         record = effect.record
-        self.forecasts.forget(effect.key)
+        self._forecasts.forget(effect.key)
         outcome = Outcome(
             name=record.id,
             exit_status=record.exit_status,
             state=record.state,
             has_run=record.run_count > 0 or record.is_array,
         )
-        for table in (self.service.waiting, self.service.starting):
-            for future in table.pop(effect.key, ()):
-                if not future.done():
-                    future.set_result(outcome)
+        self._waiters.ended(effect.key, outcome)
 
     def forget(self, file_key: str) -> None:
         """The end of an attempt is known and kept: its run directory may go."""
@@ -112,20 +114,17 @@ class Effects:
             except ValueError as error:
                 log.warning("run directory %s stays: %s", file_key, error)
 
-    def _tell(self, effect: Happening) -> None:
-        service = self.service
-        if effect.kind == "started" and effect.key is not None:
-            self.forecasts.started(effect)
-            for future in service.starting.pop(effect.key, ()):
-                if not future.done():
-                    future.set_result(Outcome(name=service.core.id_of(effect.key), state="R"))
-        listeners = list(service.live_actor_connections())
-        if not listeners:
-            return
+    def _tell(self, core: Core, effect: Happening) -> None:
         key = effect.key
-        job = service.core.find(key) if key is not None else None
-        record = brief_record(service.core, job) if job is not None else None
-        name = service.core.id_of(key) if key is not None else ""
+        if effect.kind == "started" and key is not None:
+            self._forecasts.started(effect)
+            self._waiters.started(key, Outcome(name=core.id_of(key), state="R"))
+        subscribers = list(self._subscribers())
+        if not subscribers:
+            return
+        job = core.find(key) if key is not None else None
+        record = brief_record(core, job) if job is not None else None
+        name = core.id_of(key) if key is not None else ""
         words = effect.text.split(" ", 1)
         event = EventRecord(
             number=effect.number,
@@ -138,16 +137,15 @@ class Effects:
             text=effect.text,
         )
         frame = _encode(_EventFrame(event))
-        for connection in listeners:
-            connection.send(frame)
+        for subscriber in subscribers:
+            subscriber.send(frame)
 
-    def _append(self, effect: Append) -> None:
+    def _append(self, core: Core, effect: Append) -> None:
         """Append a line to a job's files; never through a link, and only to a file that is there."""
-        service = self.service
-        job = service.core.find(effect.key)
+        job = core.find(effect.key)
         if job is None or self.executor is None or job.uid != os.getuid():
             return
-        attempt = attempts.attempt_of(service.core, job, {})
+        attempt = attempts.attempt_of(core, job, {})
         for letter, path in (("O", attempt.output), ("E", attempt.error)):
             if letter in effect.files and path != "/dev/null":
                 try:
@@ -160,8 +158,7 @@ class Effects:
                 except OSError as error:
                     log.warning("message for %s: %s: %s", output_path(job, "out"), path, error.strerror)
 
-    def _mail(self, effect: Mail) -> None:
-        command = self.service.settings.mail_command
+    def _mail(self, command: tuple[str, ...], effect: Mail) -> None:
         users = [user for user in effect.users.split(",") if user and not user.startswith("-")]
 
         async def send() -> None:
@@ -187,28 +184,10 @@ class Effects:
         self._mails.add(task)
         task.add_done_callback(self._mails.discard)
 
-    def after_rebuild(self) -> None:
+    def after_rebuild(self, core: Core) -> None:
         """The core was made again from disk: what the executor has said since is asked for again."""
-        core = self.service.core
         if self.executor is not None:
             for pool in core.pools:
                 for job in pool.running.values():
                     # Launching twice does no harm: one that runs is left alone, one that has ended is reported again.
                     self.executor.launch(attempts.attempt_of(core, job, self.surroundings))
-
-    async def forecast(self) -> dict[JobKey, Expected]:
-        """Return the expected start and end of every waiting job."""
-        return await self.forecasts.all()
-
-    def forecast_error(self) -> dict[str, float]:
-        """Return how far forecasts were off."""
-        return self.forecasts.error()
-
-    def short_reason(self, job: BatchJob) -> str:
-        """Return why a job waits, as a comment."""
-        return self.forecasts.short_reason(job)
-
-    def with_estimate(self, record: JobRecord) -> JobRecord:
-        """Return a record with the forecast of its start."""
-        expected = self.forecasts.last.get(parse_id(record.id))
-        return record if expected is None else msgspec.structs.replace(record, estimated_start=expected.start)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 
+from qbatch.daemon.clock import Clock
 from qbatch.daemon.core.explain import reason_for
-from qbatch.daemon.core.state import Happening
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.state import Core, Happening, PoolState
 from qbatch.daemon.forecast import BUDGET, Expected, forecast
+from qbatch.daemon.pass_times import PassTimes
 from qbatch.planning.kernels.live import serve_compiled
-from qbatch.wire.identifiers import JobKey
-
-if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import PoolState
-    from qbatch.daemon.service import Service
+from qbatch.wire.identifiers import JobKey, parse_id
+from qbatch.wire.records import JobRecord
 
 log = logging.getLogger("qbatch")
 
@@ -38,10 +37,18 @@ _decode = msgspec.msgpack.Decoder(list[tuple[int, int, int, int]]).decode
 
 
 class Forecasts:
-    """Asks for forecasts and tracks their error."""
+    """Asks for forecasts and tracks their error.
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    Args:
+        core: returns the present state; another may take its place.
+        clock: tells the instant from which a forecast goes on.
+        passes: how many were made: after each, other jobs may wait.
+    """
+
+    def __init__(self, core: Callable[[], Core], clock: Clock, passes: PassTimes) -> None:
+        self._core = core
+        self._clock = clock
+        self._passes = passes
         self.last: dict[JobKey, Expected] = {}
         self._made_of: tuple[int, int] = (-1, -1)
         self._made_at = -1e9
@@ -55,10 +62,10 @@ class Forecasts:
 
     async def all(self) -> dict[JobKey, Expected]:
         """Return the expected start and end of every job that waits at the engine."""
-        service = self.service
-        state = (service.core.events_made, service.core.now if service.clock.mode != "real" else 0)
+        core = self._core()
+        state = (core.events_made, core.now if self._clock.mode != "real" else 0)
         age = asyncio.get_running_loop().time() - self._made_at
-        waiting = sum(len(pool.engine.view().queue) for pool in service.core.pools)
+        waiting = sum(len(pool.engine.view().queue) for pool in core.pools)
         if (state == self._made_of and age < 60) or (age < KEPT and waiting > MOST_MADE_ANEW):
             return self.last
         if self._running is not None:
@@ -73,7 +80,7 @@ class Forecasts:
         self._running = None
 
     async def _make(self, state: tuple[int, int]) -> dict[JobKey, Expected]:
-        core = self.service.core
+        core = self._core()
         loop = asyncio.get_running_loop()
         if not any(len(pool.engine.view().queue) for pool in core.pools):
             rows: list[tuple[int, int, int, int]] = []
@@ -100,7 +107,8 @@ class Forecasts:
 
     def _fork(self) -> tuple[int, int]:
         """Let a child go on from the state of this instant, on its own copy of it; return where it will answer."""
-        core, now = self.service.core, max(self.service.core.now, self.service.clock.now())
+        core = self._core()
+        now = max(core.now, self._clock.now())
         reader, writer = os.pipe()
         child = os.fork()
         if child:
@@ -142,9 +150,14 @@ class Forecasts:
         """A job has ended; if it never started, its forecast is held against nothing."""
         self._first.pop(key, None)
 
+    def with_estimate(self, record: JobRecord) -> JobRecord:
+        """Return a record with the forecast of its start, if the last forecast has one."""
+        expected = self.last.get(parse_id(record.id))
+        return record if expected is None else msgspec.structs.replace(record, estimated_start=expected.start)
+
     def short_reason(self, job: BatchJob) -> str:
         """Return the comment of a waiting job, as ``qstat -s`` shows it: in full where the queue is short."""
-        core = self.service.core
+        core = self._core()
         pool = core.pool_of(job)
         if job.letter in "HW":
             return f"Not Running: {reason_for(core, job).text}"
@@ -158,7 +171,7 @@ class Forecasts:
 
     def _facts(self, pool: PoolState) -> tuple[int, int]:
         """Return how many wait in a pool and how many processors are free there; looked up once a state."""
-        state = (self.service.core.events_made, self.service.effects.passes)
+        state = (self._core().events_made, self._passes.count)
         if state != self._facts_of:
             self._facts_of, self._known = state, {}
         if pool.settings.name not in self._known:

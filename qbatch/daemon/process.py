@@ -26,10 +26,10 @@ from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import image
 from qbatch.daemon.core.resettle import resettle
 from qbatch.daemon.core.state import Account, Core
-from qbatch.daemon.executors.attempt import LOST, Ended
+from qbatch.daemon.executors.attempt import LOST, Ended, Executor
 from qbatch.daemon.feed import Feed
 from qbatch.daemon.restoring import RESTORED
-from qbatch.daemon.service import Service
+from qbatch.daemon.service import Instance, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import Occupied, StorageError, Store
@@ -181,18 +181,9 @@ async def _serve(options: Options, store: Store) -> int:
         _check_log(options, core)
         clock.start_at(core.now)
     clock.is_paused = options.is_paused
-
-    async def rebuild() -> Core:
-        again, _, _ = await recover(store, settings)
-        again.settings = service.settings
-        if options.feed is not None:
-            options.feed.attach(again)
-        return again
-
-    service = Service(settings, core, store, clock, rebuild, options.feed)
     if options.feed is not None:
         options.feed.attach(core)
-    daemon = _Daemon(options, service, warming)
+    daemon = _Daemon(options, core, store, clock, warming)
     return await daemon.run(records, must_write=is_other)
 
 
@@ -224,22 +215,25 @@ def _origin(options: Options, core: Core) -> int | None:
 class _Daemon:
     """What surrounds a service: sockets, signals, the executor, snapshots."""
 
-    def __init__(self, options: Options, service: Service, warming: Warming) -> None:
+    def __init__(self, options: Options, core: Core, store: Store, clock: Clock, warming: Warming) -> None:
         self.options = options
         self.warming = warming
-        self.service = service
-        self.store = service.store
-        self.snapshots = Snapshots(service)
+        self.store = store
+        instance = Instance(
+            started=time.time_ns() // 1000,
+            socket=options.socket_path,
+            config=options.config_name,
+            is_compiled=warming.is_over,
+            reload=self.reload,
+        )
+        self.service = Service(core.settings, core, store, clock, self._rebuild, instance, options.feed)
+        self.snapshots = Snapshots(self.service)
         self.notify = notify.Notifier()
         self.server: asyncio.Server | None = None
         self.is_activated = False
 
     async def run(self, records: list[Account], *, must_write: bool) -> int:
         service, store = self.service, self.store
-        service.tools = {
-            "started": time.time_ns() // 1000, "socket": self.options.socket_path, "config": self.options.config_name,
-            "reload": self.reload, "stop": self.stop, "is_compiled": self.warming.is_over,
-        }  # fmt: skip
         service.effects.accounting = AccountingFiles(store.directory / "accounting")
         service.effects.accounting.write_missing(records)
         if must_write:
@@ -279,12 +273,21 @@ class _Daemon:
                 await executor.close()
             await store.close()
 
+    async def _rebuild(self) -> Core:
+        """Return the state as it is on disk, under the settings in force."""
+        settings = self.service.settings
+        core, _, _ = await recover(self.store, settings)
+        core.settings = settings
+        if self.options.feed is not None:
+            self.options.feed.attach(core)
+        return core
+
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         """What works in the background never fails in silence."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self.service.fail(error)
 
-    async def _executor(self) -> Any:
+    async def _executor(self) -> Executor | None:
         service = self.service
         if service.settings.executor != "process":
             return None
@@ -347,8 +350,8 @@ class _Daemon:
             return
         server, self.server = self.server, None
         server.close()
-        for connection in list(self.service.connections):
-            connection.close()
+        for caller in list(self.service.callers):
+            caller.close()
         if not self.is_activated:
             try:
                 os.unlink(self.options.socket_path)
@@ -358,12 +361,8 @@ class _Daemon:
     def _signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop, f"on {signal.Signals(number).name}")
+            loop.add_signal_handler(number, self.service.stop, f"on {signal.Signals(number).name}")
         loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(self._reload_on_signal()))
-
-    def stop(self, reason: str) -> None:
-        """Stop taking commands, commit what was taken, and end."""
-        self.service.stop(reason)
 
     async def _reload_on_signal(self) -> None:
         self.notify.reloading()

@@ -12,25 +12,26 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Protocol
 
-from qbatch.daemon import effects, entry
+from qbatch.daemon import entry
 from qbatch.daemon.clock import FOREVER, Clock
-from qbatch.daemon.connection import MOST_WAITING, Connection
 from qbatch.daemon.core import passes, reports
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
+from qbatch.daemon.effects import Effects
 from qbatch.daemon.executors.attempt import Ended, Report
-from qbatch.daemon.handlers import asking, verbs
-from qbatch.daemon.handlers.authority import permit, permit_executor
+from qbatch.daemon.feed import Feed
+from qbatch.daemon.forecasts import Forecasts
+from qbatch.daemon.handlers import verbs
+from qbatch.daemon.pass_times import PassTimes
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.store import StorageError, StorageFull, Store
+from qbatch.daemon.waiters import Waiters
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
-from qbatch.wire.records import JobRecord, Outcome
+from qbatch.wire.records import JobRecord
 from qbatch.wire.requests import Request
-
-if TYPE_CHECKING:
-    from qbatch.daemon.feed import Feed
 
 log = logging.getLogger("qbatch")
 
@@ -42,6 +43,9 @@ AGAIN = 1.0
 
 MOST_CONNECTIONS = 12_000
 
+MOST_WAITING = 20_000
+"""Commands that may wait for a commit; beyond it the answer is ``busy``."""
+
 MOST_ARRIVALS = 1000
 """Jobs that may wait for the pass that takes them in; with so many it is made at once."""
 
@@ -52,6 +56,56 @@ LONGEST_PAUSE = 0.25
 """Seconds for which passes rest at most after a long one, so that commands get their turn."""
 
 
+class Caller(Protocol):
+    """Who asks: what is known of one connected client, and the ways to answer it.
+
+    ``waits``: its questions that have no answer yet; they end with it.  ``is_subscribed``: it gets events.
+    """
+
+    waits: set[asyncio.Task[None]]
+    is_subscribed: bool
+
+    @property
+    def actor(self) -> Actor:
+        """Who it is, under the settings in force."""
+        ...
+
+    def reply(self, number: int, result: object) -> None:
+        """Send a result; ``number``: that of the request."""
+        ...
+
+    def fail(self, number: int, error: Refusal) -> None:
+        """Send a refusal."""
+        ...
+
+    def refuse(self, request: Request, error: Refusal) -> None:
+        """Refuse a request."""
+        ...
+
+    def send(self, body: bytes) -> None:
+        """Send a frame."""
+        ...
+
+    def close(self) -> None:
+        """Close after what was sent."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """The process in which a service runs, as far as the service is asked about it.
+
+    ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether compiled kernels serve.
+    ``reload``: reads the configuration again and tells what has changed.
+    """
+
+    started: int
+    socket: str
+    config: str
+    is_compiled: Callable[[], bool]
+    reload: Callable[[], Awaitable[str]]
+
+
 class Group:
     """What one commit holds, and what follows it."""
 
@@ -59,7 +113,7 @@ class Group:
         self.entries: list[bytes] = []
         self.endings: list[tuple[JobKey, JobRecord]] = []
         self.effects: list[Effect] = []
-        self.replies: list[tuple[Connection, int, object]] = []
+        self.replies: list[tuple[Caller, int, object]] = []
 
     @property
     def is_empty(self) -> bool:
@@ -76,24 +130,26 @@ class Service:
         store: open.
         clock: set to the instant from which to go on.
         rebuild: makes a core from the store again, after a commit that failed for want of space.
+        instance: the process around it.
         feed: the workload log that arrives by itself, if there is one.
     """
 
     def __init__(self, settings: Settings, core: Core, store: Store, clock: Clock,
-                 rebuild: Callable[[], Any], feed: Feed | None = None) -> None:  # fmt: skip
+                 rebuild: Callable[[], Awaitable[Core]], instance: Instance, feed: Feed | None = None) -> None:  # fmt: skip
         self.settings = settings
         self.core = core
         self.store = store
         self.clock = clock
         self.feed = feed
-        self.effects = effects.Effects(self)
-        self.connections: set[Connection] = set()
-        self.waiting: dict[JobKey, list[asyncio.Future[Outcome]]] = {}
-        self.starting: dict[JobKey, list[asyncio.Future[Outcome]]] = {}
+        self.instance = instance
+        self.callers: set[Caller] = set()
+        self.waiters = Waiters()
+        self.pass_times = PassTimes()
+        self.forecasts = Forecasts(lambda: self.core, clock, self.pass_times)
+        self.effects = Effects(self.waiters, self.forecasts, self.subscribers)
         self.stop_reason = ""
         self.is_full = False
         self.breakpoint: Callable[[], str] | None = None
-        self.tools: dict[str, Any] = {}
         self.commits = 0
         self.failure: BaseException | None = None
         self._rebuild = rebuild
@@ -107,36 +163,26 @@ class Service:
 
     # Commands
 
-    def take(self, connection: Connection) -> bool:
-        """Take a connection, if there is room for it."""
-        if len(self.connections) >= MOST_CONNECTIONS:
+    def take(self, caller: Caller) -> bool:
+        """Take a caller, if there is room for it."""
+        if len(self.callers) >= MOST_CONNECTIONS:
             return False
-        self.connections.add(connection)
+        self.callers.add(caller)
         return True
 
-    def leave(self, connection: Connection) -> None:
-        """A connection has ended."""
-        self.connections.discard(connection)
+    def leave(self, caller: Caller) -> None:
+        """A caller has gone."""
+        self.callers.discard(caller)
 
-    def receive(self, connection: Connection, request: Request, body: bytes) -> None:
-        """Handle one request; its reply comes when its effect is committed."""
-        actor = connection.actor
-        try:
-            permit(actor, request)
-            mutate = verbs.MUTATORS.get(type(request))
-            if mutate is None:
-                asking.ask(self, connection, request)
-                return
-            permit_executor(actor, request, self.settings.executor)
-            self._refuse_if_busy()
-            result = self.change(actor, request, body)
-        except Refusal as error:
-            connection.refuse(request, error)
-            return
-        except Exception as error:
-            self.fail(error)
-            return
-        self._group.replies.append((connection, request.id, result))
+    def receive(self, caller: Caller, request: Request, body: bytes) -> None:
+        """Take a permitted request that changes the core; its reply comes when its effect is committed.
+
+        Raises:
+            Refusal: nothing has changed.
+        """
+        self._refuse_if_busy()
+        result = self.change(caller.actor, request, body)
+        self._group.replies.append((caller, request.id, result))
 
     def change(self, actor: Actor, request: Request, body: bytes) -> object:
         """Apply a request that changes the core, and journal it; the effect counts when it is committed.
@@ -255,7 +301,7 @@ class Service:
         took = self._loop.time() - began
         if not self.clock.is_stepped:
             self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
-        self.effects.count_pass(took)
+        self.pass_times.add(took)
         if self.breakpoint is not None:
             text = self.breakpoint()
             if text:
@@ -393,9 +439,9 @@ class Service:
                 self.fail(error)
                 raise
             self.commits += 1
-        for connection, number, result in group.replies:
-            connection.reply(number, result)
-        self.effects.carry_out(group.effects)
+        for caller, number, result in group.replies:
+            caller.reply(number, result)
+        self.effects.carry_out(self.core, group.effects)
 
     async def _out_of_space(self, group: Group) -> None:
         """Nothing was written: refuse who asked, go back to what is on disk, and try again until there is space."""
@@ -405,8 +451,8 @@ class Service:
         self.store.free_reserve()
         lost, self._group = [group, self._group], Group()
         for each in lost:
-            for connection, number, _ in each.replies:
-                connection.fail(
+            for caller, number, _ in each.replies:
+                caller.fail(
                     number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
                 )
         self._rest_until = self._loop.time() + AGAIN
@@ -423,14 +469,14 @@ class Service:
             self.is_full = False
         else:
             self._loop.call_later(AGAIN, self._try_space)
-        self.effects.after_rebuild()
+        self.effects.after_rebuild(self.core)
         self._schedule()
 
     # Ends
 
-    def live_actor_connections(self) -> Iterator[Connection]:
-        """Return the connections that get events."""
-        return (connection for connection in self.connections if connection.is_subscribed)
+    def subscribers(self) -> Iterator[Caller]:
+        """Return the callers that get events."""
+        return (caller for caller in self.callers if caller.is_subscribed)
 
     def stop(self, reason: str) -> None:
         """Commit what was taken and stop; jobs run on."""

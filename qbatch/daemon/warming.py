@@ -8,8 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from qbatch.daemon.warm import is_warm, warm
 from qbatch.planning.kernels.live import serve_compiled, serve_uncompiled
-from qbatch.planning.kernels.warm import is_warm, warm
 
 log = logging.getLogger("qbatch")
 
@@ -64,7 +64,7 @@ class Warming:
 
     async def _compile(self) -> bool:
         log.info("kernels for %s are being compiled; their plain form serves until then", ", ".join(self.policies))
-        command = (sys.executable, "-m", "qbatch.planning.kernels.warm", *self.policies)
+        command = (sys.executable, "-m", "qbatch.daemon.warm", *self.policies)
         child = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,

@@ -4,5 +4,6 @@ What lives here: the states of a job, the mutable cluster (private), admission, 
 audit, the explanations.  What must never come in: a clock, a socket, a file, ``await``, randomness, and any
 policy: the engine receives one and hands it views.
 
-Its face: ``qbatch.engine.engine.Engine``, ``qbatch.engine.round.Round``, ``qbatch.engine.states.State``.
+Its face: ``qbatch.engine.engine.Engine``, ``qbatch.engine.round.Round``, ``qbatch.engine.states.State``; and
+``qbatch.engine.snapshot``, which keeps an engine as bytes.
 """

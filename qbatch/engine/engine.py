@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from qbatch.engine import audit, checks, snapshot
+from qbatch.engine import audit, checks
 from qbatch.engine.admission import Admission
 from qbatch.engine.cluster import Cluster
 from qbatch.engine.round import Round
@@ -135,25 +135,6 @@ class Engine:
     def view(self) -> View:
         """Return the state as it is now, as a policy would see it if nothing happened."""
         return self._view((), (), ())
-
-    def dump(self) -> bytes:
-        """Return everything that the engine knows, as bytes from which :meth:`load` makes an equal engine.
-
-        Raises:
-            InputError: if the policy keeps something in its memory that cannot be written down.
-        """
-        return snapshot.dump(self)
-
-    @classmethod
-    def load(cls, machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = False) -> Engine:
-        """Return the engine that was dumped: from here on it does to the bit what the other one would have done.
-
-        Raises:
-            InputError: if the bytes are damaged, or of another machine, policy or version.
-        """
-        engine = cls(machine, policy, is_audited=is_audited)
-        snapshot.restore(engine, data)
-        return engine
 
     def state_of(self, row: int) -> State:
         """Return the state of a job."""

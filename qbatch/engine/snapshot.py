@@ -8,13 +8,15 @@ whole ones can make no class but qbatch's and the policy's own.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from qbatch.engine import plain
 from qbatch.engine.admission import Admission
+from qbatch.engine.cluster import Cluster
+from qbatch.engine.engine import Engine
 from qbatch.engine.rows import States
 from qbatch.engine.waiting import Waiting
 from qbatch.model.actions import Chunk
@@ -23,10 +25,6 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.policy import Policy, name_of
 from qbatch.planning.view import Run
-
-if TYPE_CHECKING:
-    from qbatch.engine.cluster import Cluster
-    from qbatch.engine.engine import Engine
 
 FORMAT = 1
 """The version of the body; another one is refused."""
@@ -83,10 +81,10 @@ class _Body(msgspec.Struct):
 
 
 def dump(engine: Engine) -> bytes:
-    """Return an engine as bytes.
+    """Return everything that an engine knows, as bytes from which :func:`load` makes an equal engine.
 
     Raises:
-        InputError: if the policy's memory cannot be written down.
+        InputError: if the policy keeps something in its memory that cannot be written down.
     """
     cluster, rows = engine._cluster, engine._cluster.rows
     jobs = [job for job in rows.jobs if job is not None]
@@ -119,18 +117,20 @@ def dump(engine: Engine) -> bytes:
     return b"".join((_MARK, hashlib.sha256(data).digest(), data))
 
 
-def restore(engine: Engine, data: bytes) -> None:
-    """Give a new engine everything that a dump holds.
+def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = False) -> Engine:
+    """Return the engine that was dumped: from here on it does to the bit what the other one would have done.
 
     Raises:
         InputError: if the bytes are damaged, or of another machine, policy or version.
     """
+    engine = Engine(machine, policy, is_audited=is_audited)
     body = _body(data)
-    _check_origin(body, engine.machine, engine.policy)
+    _check_origin(body, machine, policy)
     try:
         _restore(engine, body)
     except (IndexError, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"the snapshot does not hold together: {error}") from error
+    return engine
 
 
 def _restore(engine: Engine, body: _Body) -> None:

@@ -7,12 +7,12 @@ hosts, and a job lives inside one of them; a PBS cluster is many hosts, and a jo
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import Any
 
 import msgspec
 
-from qbatch.model.errors import InputError, suggestion
+from qbatch.model.errors import suggestion
+from qbatch.model.toml_text import TomlText
 
 SCHEMA = 1
 """The version of the machine file that this program reads."""
@@ -144,18 +144,15 @@ def parse_machine(text: str, source: str) -> Machine:
     Raises:
         InputError: with the key, the line where it stands, the reason and the way out.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source}: not valid TOML: {error}") from error
     reader = _Reader(text, source)
+    document = reader.document
     reader.known_keys(document, _TOP_KEYS, "")
     if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
         raise reader.error("schema", f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top')
     single_host = document.get("single_host", False)
     if not isinstance(single_host, bool):
         raise reader.error("single_host", "must be true or false")
-    hosts = tuple(host for entry in reader.tables(document, "host") for host in reader.hosts(entry))
+    hosts = tuple(host for entry in reader.tables("host") for host in reader.hosts(entry))
     if not hosts:
         raise reader.error("host", "there is no host; add a [[host]] table with name and cpus")
     seen: set[str] = set()
@@ -167,37 +164,18 @@ def parse_machine(text: str, source: str) -> Machine:
         raise reader.error(
             "memory", "counts only where a job stays inside one host; write single_host = true or leave memory out"
         )
-    classes = tuple(reader.job_class(entry, seen) for entry in reader.tables(document, "class"))
+    classes = tuple(reader.job_class(entry, seen) for entry in reader.tables("class"))
     return Machine(hosts, single_host, classes, str(document.get("name", "")))
 
 
-class _Reader:
-    """Takes a decoded machine file apart and says where in the text something is wrong."""
-
-    def __init__(self, text: str, source: str) -> None:
-        self.lines = text.splitlines()
-        self.source = source
-
-    def error(self, key: str, reason: str, value: Any = None) -> InputError:
-        """Return the error for a key, with the first line where the key (and the value) stands."""
-        wanted = re.compile(rf"^\s*(\[\[?)?\s*{re.escape(key)}\b")
-        numbers = [number for number, line in enumerate(self.lines, 1) if wanted.search(line)]
-        exact = [number for number in numbers if value is not None and str(value) in self.lines[number - 1]]
-        place = f"line {(exact or numbers)[0]}, " if numbers else ""
-        return InputError(f"{self.source}: {place}key {key!r}: {reason}")
+class _Reader(TomlText):
+    """Takes a machine file apart."""
 
     def known_keys(self, table: dict[str, Any], known: tuple[str, ...], where: str) -> None:
         """Refuse a key that is not known, with the nearest one that is."""
         for key in table:
             if key not in known:
                 raise self.error(key, f"is not known{where}{suggestion(key, known)} (known: {', '.join(known)})")
-
-    def tables(self, document: dict[str, Any], key: str) -> list[dict[str, Any]]:
-        """Return the tables of an array of tables."""
-        tables = document.get(key, [])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise self.error(key, f"must be an array of tables: [[{key}]]")
-        return tables
 
     def whole(self, table: dict[str, Any], key: str, least: int) -> int | None:
         """Return a whole number of at least ``least``, or None where the key is absent."""

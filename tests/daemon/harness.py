@@ -17,6 +17,24 @@ from qbatch.wire.requests import JobStatus, ServerStatus, Spec, Submit
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def emulated(hosts: str = "n[1-4]", top: str = "", queues: str = "") -> str:
+    """Return a configuration of emulated hosts with 4 processors each and the queue ``batch``.
+
+    ``top``: more lines before the tables; ``queues``: more queues after it.
+    """
+    return f"""
+executor = "emulated"
+{top}
+[[pool]]
+hosts = "{hosts}"
+cpus = 4
+[[queue]]
+name = "batch"
+default_walltime = "10:00"
+{queues}
+"""
+
+
 class Daemon:
     """One daemon in a directory; starts again in the same one after ``kill``."""
 
@@ -42,10 +60,14 @@ class Daemon:
             "PYTHONPATH": str(ROOT),
         }
 
+    def command(self, state: Path | None = None) -> list[str]:
+        """Return the command that serves its socket, from its directory or from another."""
+        where = ["--state", str(state or self.state), "--socket", self.socket]
+        return [sys.executable, "-m", "qbatch", "up", "--foreground", *where]
+
     def start(self, *more: str, wait: bool = True, wrap: tuple[str, ...] = ()) -> Daemon:
         """Start it and wait until it answers."""
-        command = [*wrap, sys.executable, "-m", "qbatch", "up", "--foreground", "--state", str(self.state)]
-        command += ["--socket", self.socket, *self.arguments, *more]
+        command = [*wrap, *self.command(), *self.arguments, *more]
         with open(self.directory / "log", "ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, cwd=self.directory

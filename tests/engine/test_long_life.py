@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
 from qbatch.engine.states import State
 from qbatch.engine.waiting import Waiting
@@ -87,4 +88,6 @@ def test_a_hundred_thousand_arrivals_are_one_round() -> None:
     for row in (50_000, 2, 99_999):
         engine.handle(1, [Withdrawn(row)])
     assert len(engine.view().queue) == 100_000 - 6
-    assert Engine.load(one_host(4), load_policy("easy"), engine.dump()).dump() == engine.dump()
+    assert snapshot.dump(snapshot.load(one_host(4), load_policy("easy"), snapshot.dump(engine))) == snapshot.dump(
+        engine
+    )

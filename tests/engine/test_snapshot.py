@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from qbatch.engine import plain
+from qbatch.engine import plain, snapshot
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import InputError
 from qbatch.model.machine import Machine, one_host
@@ -32,9 +32,9 @@ def test_a_loaded_engine_goes_on_as_the_other_one(name: str, machine: Machine) -
         split = life.rng.randint(0, 40)
         for step in range(60):
             if step == split:
-                data = engine.dump()
-                twin = Engine.load(machine, policy_of(name), data, is_audited=True)
-                assert twin.dump() == data
+                data = snapshot.dump(engine)
+                twin = snapshot.load(machine, policy_of(name), data, is_audited=True)
+                assert snapshot.dump(twin) == data
             drawn = life.next(engine)
             assert drawn is not None
             done = engine.handle(*drawn)
@@ -43,7 +43,7 @@ def test_a_loaded_engine_goes_on_as_the_other_one(name: str, machine: Machine) -
                 assert twin.next_timer() == engine.next_timer()
             life.account(engine, done)
         assert twin is not None
-        assert twin.dump() == engine.dump(), seed
+        assert snapshot.dump(twin) == snapshot.dump(engine), seed
 
 
 @pytest.mark.parametrize("name", ["fcfs", "conservative"])
@@ -54,19 +54,19 @@ def test_damaged_bytes_are_refused(name: str) -> None:
         drawn = life.next(engine)
         assert drawn is not None
         life.account(engine, engine.handle(*drawn))
-    data = engine.dump()
+    data = snapshot.dump(engine)
     for length in [*range(0, len(data), 37), len(data) - 1]:
         with pytest.raises(InputError):
-            Engine.load(machine, load_policy(name), data[:length])
+            snapshot.load(machine, load_policy(name), data[:length])
     for place in range(0, len(data), 23):
         wrong = bytearray(data)
         wrong[place] ^= 0x41
         with pytest.raises(InputError):
-            Engine.load(machine, load_policy(name), bytes(wrong))
+            snapshot.load(machine, load_policy(name), bytes(wrong))
     with pytest.raises(InputError, match="another machine"):
-        Engine.load(one_host(9), load_policy(name), data)
+        snapshot.load(one_host(9), load_policy(name), data)
     with pytest.raises(InputError, match="of the policy"):
-        Engine.load(machine, load_policy("easy"), data)
+        snapshot.load(machine, load_policy("easy"), data)
 
 
 class Colour(enum.Enum):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
 from qbatch.planning.kernels import chunks, live, order, plan, profile
 from qbatch.policies import load_policy
@@ -30,7 +31,7 @@ def fingerprint() -> str:
                 life.account(engine, engine.handle(*drawn))
                 for row in engine.view().queue[:2].tolist():
                     digest.update(engine.explain(row).text.encode())
-            digest.update(engine.dump())
+            digest.update(snapshot.dump(engine))
     return digest.hexdigest()
 
 
@@ -81,7 +82,7 @@ def test_the_doors_of_this_process_can_be_switched_in_the_middle_of_a_life() -> 
                     life.account(engine, engine.handle(*drawn))
             finally:
                 live.serve_compiled()
-            dumps.append(engine.dump())
+            dumps.append(snapshot.dump(engine))
         assert dumps[0] == dumps[1]
     assert live.serves_compiled()
 
@@ -108,6 +109,7 @@ def test_a_twin_calls_twins_only() -> None:
 
 COUNT_MISSES = """
 import sys
+from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life
@@ -118,7 +120,7 @@ for machine in MACHINES.values():
             life.account(engine, engine.handle(*life.next(engine)))
             for row in engine.view().queue.tolist():
                 engine.explain(row)
-        engine = Engine.load(machine, load_policy("easy"), engine.dump())
+        engine = snapshot.load(machine, load_policy("easy"), snapshot.dump(engine))
         for _ in range(10):
             life.account(engine, engine.handle(*life.next(engine)))
 print([
@@ -140,12 +142,12 @@ def test_a_child_process_warms_the_cache_and_leaves_a_stamp(tmp_path: Path) -> N
             [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
         )
 
-    look = ("-c", "from qbatch.planning.kernels.warm import is_warm; print(is_warm(['fcfs']), is_warm(['easy']))")
+    look = ("-c", "from qbatch.daemon.warm import is_warm; print(is_warm(['fcfs']), is_warm(['easy']))")
     assert run(*look).stdout.split() == ["False", "False"]
-    done = run("-m", "qbatch.planning.kernels.warm", "easy")
+    done = run("-m", "qbatch.daemon.warm", "easy")
     assert (done.returncode, done.stderr) == (0, "")
     assert run(*look).stdout.split() == ["False", "True"]
     assert run("-c", COUNT_MISSES).stdout.split() == ["[]"]
-    done = run("-m", "qbatch.planning.kernels.warm", "no-such-policy")
+    done = run("-m", "qbatch.daemon.warm", "no-such-policy")
     assert done.returncode == 2
     assert "no policy" in done.stderr

@@ -22,8 +22,8 @@ from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import expand_id, is_job_id
 from qbatch.wire.paths import socket_path
-from qbatch.wire.records import Outcome, Outcomes, Queues
-from qbatch.wire.requests import QueueStatus, Request
+from qbatch.wire.records import Outcome, Outcomes
+from qbatch.wire.requests import Request
 
 VERSION = "23.06.06"
 """The version of PBS that the commands say they speak."""
@@ -235,18 +235,6 @@ def operands_of(call: Call, least: int = 1) -> list[str]:
     if len(operands) < least:
         raise UsageFault("an operand is missing" if operands else "")
     return operands
-
-
-def control_queues(call: Call, make: Callable[[tuple[str, ...]], Request]) -> int:
-    """Send one request about the queues that the operands name, and report what became of each."""
-    names = tuple(queue_of(operand) for operand in operands_of(call))
-    if "" in names:  # @server: all its queues
-        names = tuple(queue.name for queue in call.ask(QueueStatus(), Queues).queues)
-    for outcome in call.ask(make(names), Outcomes).outcomes:
-        if outcome.error is not None:
-            message = MESSAGES.get(outcome.error.pbs, outcome.error.message)
-            call.complain(f"{message} {outcome.name}".rstrip(), code_of(outcome.error.pbs))
-    return call.code
 
 
 def worded(refusal: Refusal) -> str:

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from qbatch.cli.pbs.queues import queue_command
 
-from qbatch.cli.pbs.command import Call, Command, Surroundings, control_queues
-from qbatch.wire.requests import QueueControl
+COMMAND = queue_command("qdisable", enabled=False)
 
-
-def _act(call: Call) -> int:
-    return control_queues(call, lambda names: QueueControl(queues=names, enabled=False))
-
-
-COMMAND = Command("qdisable", "", "qdisable destination ...", _act)
-
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``qdisable`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``qdisable`` as a program."""
-    COMMAND.main()
+run = COMMAND.run
+main = COMMAND.main

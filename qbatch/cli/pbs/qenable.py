@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from qbatch.cli.pbs.queues import queue_command
 
-from qbatch.cli.pbs.command import Call, Command, Surroundings, control_queues
-from qbatch.wire.requests import QueueControl
+COMMAND = queue_command("qenable", enabled=True)
 
-
-def _act(call: Call) -> int:
-    return control_queues(call, lambda names: QueueControl(queues=names, enabled=True))
-
-
-COMMAND = Command("qenable", "", "qenable destination ...", _act)
-
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``qenable`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``qenable`` as a program."""
-    COMMAND.main()
+run = COMMAND.run
+main = COMMAND.main

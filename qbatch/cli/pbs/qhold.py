@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from qbatch.cli.pbs.command import Call, Command, Surroundings, UsageFault, operands_of
+from qbatch.cli.pbs.holds import hold_command
 from qbatch.wire.requests import Hold
 
+COMMAND = hold_command("qhold", Hold)
 
-def _act(call: Call) -> int:
-    kinds = call.given.last("h", "u").strip()
-    if not kinds or set(kinds) - set("uospn") or ("n" in kinds and len(kinds) > 1):
-        raise UsageFault("illegal -h value")
-    jobs = operands_of(call)
-    # PBS writes p for the hold of a bad password: here nobody places one; n is none.
-    letters = kinds.replace("p", "").replace("n", "")
-    return call.act(lambda ids: Hold(jobs=ids, kinds=letters), jobs) if letters else call.code
-
-
-COMMAND = Command("qhold", "h:t:", "qhold [-h hold_list] job_identifier ...", _act)
-
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``qhold`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``qhold`` as a program."""
-    COMMAND.main()
+run = COMMAND.run
+main = COMMAND.main

@@ -2,22 +2,24 @@
 
 A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the named jobs wait for this
 one; ``on:COUNT`` waits for so many ``before*`` of others.  What can never be met any more deletes the job.
+
+Here it is only told what follows: who is met, who can never run, who is to be held.  :mod:`.flow` does it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.state import Actor, Core
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 
-if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Actor, Core
-
 AFTER = ("after", "afterok", "afternotok", "afterany")
 BEFORE = {"before": "after", "beforeok": "afterok", "beforenotok": "afternotok", "beforeany": "afterany"}
+Dependency = tuple[str, JobKey]
+"""Its type and the other job; of ``on`` the count as a sequence number."""
+
 Doomed = tuple[JobKey, str]
 """A job that can never run, and why."""
 
@@ -25,13 +27,13 @@ MOST = 1000
 """Dependencies of one job."""
 
 
-def parse(core: Core, actor: Actor, text: str) -> list[tuple[str, JobKey]]:
+def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
     """Return (type, key of the other job) for each dependency; ``on`` has the count as its sequence number.
 
     Raises:
         Refusal: a type is not known, a job that it names does not exist, or is somebody else's and would be held.
     """
-    found: list[tuple[str, JobKey]] = []
+    found: list[Dependency] = []
     for part in text.split(","):
         kind, colon, rest = part.strip().partition(":")
         kind = kind.lower().replace("array", "") if kind.lower() != "on" else "on"
@@ -64,21 +66,28 @@ def parse(core: Core, actor: Actor, text: str) -> list[tuple[str, JobKey]]:
     return found
 
 
-def register(core: Core, job: BatchJob, found: list[tuple[str, JobKey]]) -> bool:
-    """Enter the dependencies of a new job; tell whether it can still run (False: one can never be met)."""
+def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, list[BatchJob]]:
+    """Enter the dependencies of a new job.
+
+    Returns:
+        Whether it can still run (False: one can never be met), and the jobs that are to be held for it.
+    """
+    held: list[BatchJob] = []
     for kind, key in found:
         if kind == "on":
             job.unmet += key.sequence
         elif kind in BEFORE:
-            _wait_for(core, key, BEFORE[kind], job.key)
+            other = _hold_for(core, key, BEFORE[kind], job.key)
+            if other is not None:
+                held.append(other)
         else:
             verdict = _already(core, kind, key)
             if verdict is False:
-                return False
+                return False, held
             if verdict is None:
                 job.unmet += 1
                 core.children.setdefault(key, []).append((kind, job.key))
-    return True
+    return True, held
 
 
 def forget(core: Core, job: BatchJob) -> None:
@@ -91,7 +100,7 @@ def forget(core: Core, job: BatchJob) -> None:
             del core.children[key]
 
 
-def refuse_cycle(core: Core, job: BatchJob | None, found: list[tuple[str, JobKey]]) -> None:
+def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> None:
     """Refuse dependencies by which a job would wait for itself, through any number of others; nothing changes.
 
     ``job``: the job that gets them in place of those that it has; None for one that is being submitted.
@@ -110,7 +119,7 @@ def refuse_cycle(core: Core, job: BatchJob | None, found: list[tuple[str, JobKey
             raise Refusal("bad-dependency", f"depend={kind}:{name}: the jobs would wait for each other for ever")
 
 
-def refuse_never(core: Core, found: list[tuple[str, JobKey]]) -> None:
+def refuse_never(core: Core, found: list[Dependency]) -> None:
     """Refuse dependencies of which one can never be met.
 
     Raises:
@@ -168,69 +177,34 @@ def _is_met(kind: str, status: int) -> bool:
     return kind in ("after", "afterany") or (status == 0) == (kind == "afterok")
 
 
-def _wait_for(core: Core, key: JobKey, kind: str, parent: JobKey) -> None:
+def _hold_for(core: Core, key: JobKey, kind: str, parent: JobKey) -> BatchJob | None:
+    """Enter that a job waits for another; return it if that is one more for which it waits."""
     child = core.find(key)
     if child is None or child.letter in "FX" or child.holds_hosts:
-        return
+        return None
     core.children.setdefault(parent, []).append((kind, child.key))
     if child.spec.depend and "on:" in child.spec.depend and child.unmet > 0:
-        return
-    from qbatch.daemon.core import flow
-
+        return None
     child.unmet += 1
-    for each in core.members(child):
-        if not each.holds_hosts:
-            flow.withdraw(core, each)
-            flow.settle(core, each)
+    return child
 
 
-def started(core: Core, key: JobKey) -> None:
-    """A job has begun: ``after`` is met."""
+def started(core: Core, key: JobKey) -> list[JobKey]:
+    """A job has begun: return those whose ``after`` is met by it."""
     waiting = core.children.get(key)
     if not waiting:
-        return
+        return []
     core.children[key] = [each for each in waiting if each[0] != "after"]
-    for kind, child in waiting:
-        if kind == "after":
-            _met(core, child)
+    return [child for kind, child in waiting if kind == "after"]
 
 
-def ended(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None = None) -> None:
-    """A job has ended: each dependency on it is met now, or never will be.
-
-    ``doomed``: where to note who can never run, if the caller sees to them; a chain of thousands must not recurse.
-    """
-    never: list[Doomed] = [] if doomed is None else doomed
+def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doomed]]:
+    """A job has ended: return whose dependency on it is met by that, and whose never will be."""
+    met: list[JobKey] = []
+    doomed: list[Doomed] = []
     for kind, child in core.children.pop(key, ()):
         if kind != "after" and _is_met(kind, status):
-            _met(core, child)
+            met.append(child)
         else:
-            never.append((child, f"dependency {kind}:{core.id_of(key)} can never be met: it ended with {status}"))
-    if doomed is None:
-        for child, why in never:  # grows while it is gone through
-            _never(core, child, why, never)
-
-
-def _met(core: Core, key: JobKey) -> None:
-    from qbatch.daemon.core import flow
-
-    job = core.find(key)
-    if job is None or job.letter in "FX" or job.unmet == 0:
-        return
-    job.unmet -= 1
-    if job.is_array:
-        for each in core.members(job):
-            if each.letter == "H":
-                flow.settle(core, each)
-    elif job.letter == "H":
-        flow.settle(core, job)
-
-
-def _never(core: Core, key: JobKey, why: str, doomed: list[Doomed]) -> None:
-    from qbatch.daemon.core import flow
-
-    job = core.find(key)
-    if job is None or job.letter in "FX":
-        return
-    end = flow.delete_array if job.is_array else flow.delete
-    end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=doomed)
+            doomed.append((child, f"dependency {kind}:{core.id_of(key)} can never be met: it ended with {status}"))
+    return met, doomed

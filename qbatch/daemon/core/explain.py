@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qbatch.daemon.core import flow
+from qbatch.daemon.core import gates
 from qbatch.daemon.core.job import hold_text
 from qbatch.model.reasons import Reason
 
@@ -45,7 +45,7 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
 
 def _at_gate(core: Core, job: BatchJob) -> Reason:
     kind, _, rest = job.gate.partition(" ")
-    limit = flow.limit_of(core, job.gate)
+    limit = gates.limit_of(core, job.gate)
     gate = core.gates.get(job.gate)
     numbers = {"limit": limit, "used": gate.used if gate is not None else 0}
     if kind == "array":

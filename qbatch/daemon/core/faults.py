@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from qbatch.daemon.executors.attempt import LOST
-
-if TYPE_CHECKING:
-    from qbatch.daemon.core.state import Core
 
 KINDS = ("submit-refused", "status-slow", "status-failed", "job-exit", "job-lost")
 """What can be made to go wrong; hosts that die are ``host-control`` requests."""
@@ -27,9 +24,9 @@ class FaultState(msgspec.Struct):
     message: str
 
 
-def take_fault(core: Core, kind: str, name: str = "") -> FaultState | None:
+def take_fault(faults: Iterable[FaultState], kind: str, name: str = "") -> FaultState | None:
     """Return the fault that strikes now, and count it."""
-    for fault in core.faults:
+    for fault in faults:
         if fault.kind == kind and fault.count != 0 and re.search(fault.pattern, name):
             if fault.count > 0:
                 fault.count -= 1
@@ -37,11 +34,11 @@ def take_fault(core: Core, kind: str, name: str = "") -> FaultState | None:
     return None
 
 
-def status_of(core: Core, name: str, status: int) -> int:
+def status_of(faults: list[FaultState], name: str, status: int) -> int:
     """Return the status with which a job that ended by itself is said to have ended: its own, unless a fault strikes."""
-    if not core.faults:
+    if not faults:
         return status
-    if take_fault(core, "job-lost", name) is not None:
+    if take_fault(faults, "job-lost", name) is not None:
         return LOST
-    fault = take_fault(core, "job-exit", name)
+    fault = take_fault(faults, "job-exit", name)
     return status if fault is None else fault.status

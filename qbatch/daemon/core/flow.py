@@ -1,34 +1,25 @@
-"""How a job moves: into a queue, past the limits, to the engine and back, held and released, started and ended."""
+"""How a job moves: held and released, past the gates, started and ended, and what that means for those who depend on it."""
 
 from __future__ import annotations
 
-import heapq
 import signal
 
-from qbatch.daemon.core import accounting, dependencies
+from qbatch.daemon.core import accounting, dependencies, gates
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.emulation import run_of
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.records import full_record
-from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Gate, Launch, Mail, QueueState, Send, Stop
+from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Launch, Mail, Send, Stop
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.model.actions import Allocation
-from qbatch.model.events import Finished, Withdrawn
-from qbatch.model.job import Job
-from qbatch.wire.errors import Refusal
+from qbatch.model.events import Finished
 from qbatch.wire.identifiers import JobKey
 
 DELETED = 271
 """Exit status of a job that was deleted while it ran: 256 + SIGTERM."""
 
-MOST_EXCHANGED = 5000
-"""Waiting jobs up to which two of them may exchange their places."""
-
 OVER_WALLTIME = -29
 """Exit status of a job that was killed at its walltime."""
-
-MOST_STALE = 64
-"""Entries at a gate of jobs that do not wait there any more, beyond as many as jobs wait."""
 
 PAUSE = 1_000_000
 """How long a job waits that was lost at the very instant of its start: it would be lost there again and again."""
@@ -55,34 +46,6 @@ def set_letter(core: Core, job: BatchJob, letter: str) -> None:
             parent.letter = array_letter(core, parent)
 
 
-def gates_of(core: Core, job: BatchJob) -> list[str]:
-    """Return the names of the gates that a job has to pass."""
-    names = []
-    if job.is_subjob:
-        parent = core.jobs[job.sequence]
-        if parent.slot_limit is not None:
-            names.append(f"array {job.sequence}")
-    queue = core.queues[job.queue]
-    if queue.settings.max_running is not None or not queue.started:
-        names.append(f"queue {job.queue}")
-    if queue.settings.max_running_per_user is not None:
-        names.append(f"user {job.queue} {job.user}")
-    return names
-
-
-def limit_of(core: Core, gate: str) -> int:
-    """Return how many jobs a gate lets through at once."""
-    kind, _, rest = gate.partition(" ")
-    if kind == "array":
-        parent = core.jobs.get(int(rest))
-        return 1 << 60 if parent is None or parent.slot_limit is None else parent.slot_limit
-    queue = core.queues[rest.partition(" ")[0]]
-    if kind == "queue" and not queue.started:
-        return 0
-    limit = queue.settings.max_running if kind == "queue" else queue.settings.max_running_per_user
-    return 1 << 60 if limit is None else limit
-
-
 def settle(core: Core, job: BatchJob) -> None:
     """Give a job that is not with the engine the state that its holds, its time and its dependencies ask for."""
     if job.hold or job.unmet or (job.is_subjob and core.jobs[job.sequence].unmet):
@@ -93,95 +56,53 @@ def settle(core: Core, job: BatchJob) -> None:
     else:
         set_letter(core, job, "Q")
         job.eligible = core.now
-        enter(core, job)
+        gates.enter(core, job)
 
 
-def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
-    """Hand an eligible job to the engine of its pool, or let it wait at the first gate that is full.
+def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> bool:
+    """Enter the dependencies of a job, and hold those that wait for it now; tell whether it can still run."""
+    can_run, held = dependencies.register(core, job, found)
+    for other in held:
+        for each in core.members(other):
+            if not each.holds_hosts:
+                gates.withdraw(core, each)
+                settle(core, each)
+    return can_run
 
-    ``submit``: the instant of arrival by which the engine ranks it; now if none is given.
+
+def _tell_of_start(core: Core, key: JobKey) -> None:
+    """A job has begun: who waited for that waits for one less."""
+    for child in dependencies.started(core, key):
+        _met(core, child)
+
+
+def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None) -> None:
+    """A job has ended: who depends on it waits for one less, or can never run and is deleted.
+
+    ``doomed``: where to note who can never run, if the caller sees to them; a chain of thousands must not recurse.
     """
-    names = gates_of(core, job)
-    for name in names:
-        gate = core.gates.get(name)
-        if (gate.used if gate is not None else 0) >= limit_of(core, name):
-            job.gate = name
-            gate = core.gates.setdefault(name, Gate())
-            heapq.heappush(gate.waiting, (job.eligible, job.sequence, job.member))
-            # All who wait at one gate are of one queue: more entries than that are stale.
-            if len(gate.waiting) > 2 * core.queues[job.queue].counts.get("Q", 0) + MOST_STALE:
-                _sweep(core, name)
-            return
-    for name in names:
-        core.gates.setdefault(name, Gate()).used += 1
-    job.gate = ""
-    job.waits_for = "\n".join(names)
-    job.is_pending = True
-    request = job.prepared.request
-    core.pool_of(job).pending[job.key] = Job(
-        number=job.sequence,
-        submit=core.now if submit < 0 else submit,
-        procs=request.procs,
-        estimate=job.prepared.walltime,
-        memory=request.memory,
-        chunks=request.chunks,
-        placing=request.placing,
-        is_exclusive=request.is_exclusive,
-        user=core.number_of(job.user),
-        group=core.number_of(job.group),
-        queue=core.queues[job.queue].place,
-    )
-    core.is_dirty = True
-
-
-def withdraw(core: Core, job: BatchJob) -> None:
-    """Take a waiting job back from the engine or from the gate at which it waits; a promise to it is over."""
-    for name in _take_out(core, job):
-        open_gate(core, name)
-
-
-def _take_out(core: Core, job: BatchJob) -> list[str]:
-    """Withdraw a waiting job; return the gates whose places it gave back, which are still to be opened for others."""
-    job.promised = -1
-    job.gate = ""
-    pool = core.pool_of(job)
-    if job.is_pending:
-        del pool.pending[job.key]
-        job.is_pending = False
-    elif job.row >= 0:
-        pool.events.append(Withdrawn(job.row))
-        pool.by_row[job.row] = None
-        job.row = -1
-        core.is_dirty = True
-    return _leave_gates(core, job)
-
-
-def _leave_gates(core: Core, job: BatchJob) -> list[str]:
-    names, job.waits_for = job.waits_for.split("\n") if job.waits_for else [], ""
-    for name in names:
-        core.gates[name].used -= 1
-    return names
-
-
-def pass_gates_back(core: Core, job: BatchJob) -> None:
-    """Give a job's places at the gates to those who wait there."""
-    for name in _leave_gates(core, job):
-        open_gate(core, name)
-
-
-def open_gate(core: Core, name: str) -> None:
-    """Let through a gate who waits there, in order, while it has room."""
-    gate = core.gates.get(name)
-    if gate is None:
+    met, never = dependencies.ended(core, key, status)
+    for child in met:
+        _met(core, child)
+    if doomed is not None:
+        doomed += never
         return
-    while gate.waiting and gate.used < limit_of(core, name):
-        eligible, sequence, member = heapq.heappop(gate.waiting)
-        job = core.find(JobKey(sequence, member))
-        if job is not None and job.gate == name and job.eligible == eligible:
-            job.gate = ""
-            enter(core, job)
-    if not gate.used and not gate.waiting:
-        del core.gates[name]
+    for child, why in never:  # grows while it is gone through
+        job = core.find(child)
+        if job is not None and job.letter not in "FX":
+            end = delete_array if job.is_array else delete
+            end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never)
+
+
+def _met(core: Core, key: JobKey) -> None:
+    """One dependency of a job is met: it is held no more if that was the last."""
+    job = core.find(key)
+    if job is None or job.letter in "FX" or job.unmet == 0:
+        return
+    job.unmet -= 1
+    for each in core.members(job):
+        if each.letter == "H":
+            settle(core, each)
 
 
 def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
@@ -201,7 +122,7 @@ def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
             parent.started = parent.modified = core.now
             core.happened("started", parent.key)
             _mail(core, parent, "b", "began")
-            dependencies.started(core, parent.key)
+            _tell_of_start(core, parent.key)
     if core.settings.executor == "emulated":
         job.due = core.now + run_of(core, job)
         core.at(job.due, "end", job.key, job.attempt)
@@ -210,7 +131,7 @@ def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
     core.happened("started", job.key)
     core.effects.append(Account(core.now, "S", core.id_of(job.key), accounting.started(core, job)))
     _mail(core, job, "b", "began")
-    dependencies.started(core, job.key)
+    _tell_of_start(core, job.key)
 
 
 def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
@@ -229,7 +150,7 @@ def leave_hosts(core: Core, job: BatchJob) -> None:
     pool.by_row[job.row] = None
     job.row = -1
     core.is_dirty = True
-    pass_gates_back(core, job)
+    gates.pass_gates_back(core, job)
 
 
 def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
@@ -259,7 +180,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
 
 
 def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None = None) -> None:
-    """A job is over for good: history, dependencies, its array (``doomed``: see :func:`.dependencies.ended`)."""
+    """A job is over for good: history, dependencies, its array (``doomed``: see :func:`_tell_of_end`)."""
     was_running = job.started >= 0 and bool(job.allocation)
     has_begun = job.started >= 0 if job.is_array else was_running
     set_letter(core, job, "X" if job.is_subjob else "F")
@@ -286,7 +207,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
     if not job.is_subjob:
         del core.jobs[job.sequence]
         core.arrays.pop(job.sequence, None)
-    dependencies.ended(core, key, status, doomed)
+    _tell_of_end(core, key, status, doomed)
     if job.is_subjob:
         array = core.arrays.get(job.sequence)
         if array is None:
@@ -311,7 +232,7 @@ def delete(
     if message:
         job.comment = message
     if not job.holds_hosts:
-        withdraw(core, job)
+        gates.withdraw(core, job)
         job.ending = "deleted"
         core.effects.append(told)
         finish(core, job, DELETED, doomed)
@@ -384,7 +305,7 @@ def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
     if job.holds_hosts:
         job.prepared = prepared
         return
-    withdraw(core, job)
+    gates.withdraw(core, job)
     if queue != job.queue:
         for name, sign in ((job.queue, -1), (queue, 1)):
             of_queue = core.queues[name]
@@ -396,88 +317,3 @@ def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
     job.queue = queue
     job.queued = job.modified = core.now
     settle(core, job)
-
-
-def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
-    """Exchange the places of two waiting jobs.
-
-    The engine ranks by arrival: all that wait in the pool leave it and arrive again, in their order but for the two.
-
-    Raises:
-        Refusal: too many jobs wait for that.
-    """
-    pool = core.pool_of(first)
-    waiting = [job for job in pool.by_row if job is not None and job.letter == "Q"]
-    waiting += [job for job in (core.find(key) for key in pool.pending) if job is not None]
-    if len(waiting) > MOST_EXCHANGED:
-        raise Refusal("bad-state", f"{len(waiting)} jobs wait; places are exchanged where at most {MOST_EXCHANGED} do")
-    order = {job.key: place for place, job in enumerate(waiting)}
-    order[first.key], order[second.key] = order.get(second.key, len(order)), order.get(first.key, len(order))
-    left: dict[str, None] = {}
-    for job in waiting:
-        left.update(dict.fromkeys(_take_out(core, job)))
-    begin = core.now - len(order)
-    for job in sorted({job.key: job for job in [*waiting, first, second]}.values(), key=lambda job: order[job.key]):
-        enter(core, job, max(begin + order[job.key], 0))
-    for name in left:
-        open_gate(core, name)
-
-
-def set_started(core: Core, queue: QueueState, started: bool) -> None:
-    """Start or stop a queue: jobs of a stopped one wait at its gate."""
-    queue.started = started
-    regate(core, [queue.settings.name])
-
-
-def set_slot_limit(core: Core, parent: BatchJob, limit: int) -> None:
-    """Change how many jobs of an array may run at once; those that run count."""
-    parent.slot_limit = limit
-    _regate(core, core.members(parent))
-
-
-def regate(core: Core, queue_names: list[str]) -> None:
-    """Make the jobs of these queues hold the gates that :func:`gates_of` names now.
-
-    Running jobs count even above a limit; waiting ones leave the engine and come again, in the order in which they
-    became eligible.
-    """
-    found = []
-    for job in core.jobs.values():
-        if job.queue in queue_names:
-            found += [each for each in core.members(job) if not each.is_array]
-    _regate(core, found)
-
-
-def _regate(core: Core, jobs: list[BatchJob]) -> None:
-    waiting = [job for job in jobs if job.letter == "Q"]
-    running = [job for job in jobs if job.holds_hosts]
-    left: dict[str, None] = {}
-    for job in waiting:
-        left.update(dict.fromkeys(_take_out(core, job)))
-    for job in running:
-        left.update(dict.fromkeys(_leave_gates(core, job)))
-    for name in list(core.gates):
-        _sweep(core, name)
-    for job in running:
-        names = gates_of(core, job)
-        job.waits_for = "\n".join(names)
-        for name in names:
-            core.gates.setdefault(name, Gate()).used += 1
-    waiting.sort(key=lambda job: (job.eligible, job.sequence, job.member))
-    for place, job in enumerate(waiting):
-        enter(core, job, max(core.now - len(waiting) + place, 0))
-    for name in left:
-        open_gate(core, name)
-
-
-def _sweep(core: Core, name: str) -> None:
-    """Forget at a gate who does not wait there any more, and the gate if nobody uses it."""
-    gate = core.gates[name]
-    kept = []
-    for eligible, sequence, member in gate.waiting:
-        job = core.find(JobKey(sequence, member))
-        if job is not None and job.gate == name and job.eligible == eligible:
-            kept.append((eligible, sequence, member))
-    gate.waiting = sorted(dict.fromkeys(kept))
-    if not gate.used and not gate.waiting:
-        del core.gates[name]

@@ -15,7 +15,7 @@ from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import ArrayState, Core, Gate, PoolState
 from qbatch.daemon.settings import Settings
-from qbatch.engine.engine import Engine
+from qbatch.engine import snapshot
 from qbatch.model.errors import InputError
 from qbatch.model.events import Event
 from qbatch.model.job import Job
@@ -90,7 +90,7 @@ def dump(core: Core) -> bytes:
 
     def place_of(shared: Any) -> int:
         if not isinstance(shared, Prepared):
-            raise NotImplementedError(f"{type(shared).__name__} cannot be written")
+            raise TypeError(f"{type(shared).__name__} cannot be written")
         place = places.get(id(shared))
         if place is None:
             place = places[id(shared)] = len(prepared)
@@ -114,7 +114,7 @@ def dump(core: Core) -> bytes:
         {name: (q.enabled, q.started, q.counts, q.users) for name, q in core.queues.items()},
         {
             pool.settings.name: PoolImage(
-                pool.engine.dump(), len(pool.by_row), list(pool.running), list(pool.pending.items()), pool.events,
+                snapshot.dump(pool.engine), len(pool.by_row), list(pool.running), list(pool.pending.items()), pool.events,
                 pool.host_comments, sorted(pool.shut), sorted(pool.down),
             )
             for pool in core.pools
@@ -150,7 +150,7 @@ def load(
         said = image.pools.get(pool.settings.name)
         if said is None or (keep_engines is not None and pool.settings.name not in keep_engines):
             continue
-        pool.engine = Engine.load(pool.machine, pool.policy, said.engine)
+        pool.engine = snapshot.load(pool.machine, pool.policy, said.engine)
         pool.by_row = [None] * said.rows
         pool.pending = dict(said.pending)
         pool.events = list(said.events)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 
-from qbatch.daemon.core import flow
+from qbatch.daemon.core import flow, gates
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
 from qbatch.daemon.core.job import BatchJob
@@ -67,7 +67,7 @@ def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
         ran = core.now - job.started
         status = fate_of(core, job)
         if status >= 0:
-            status = status_of(core, job.name, status)
+            status = status_of(core.faults, job.name, status)
         used = {"cput": ran * job.prepared.demand.procs / 1e6, "walltime": ran / 1e6}
         flow.ended(core, job, status, _WORDS.get(status, ""), used)
     elif what == "release" and job.letter == "W":
@@ -124,5 +124,5 @@ def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, text: str) ->
     job.row = -1
     job.comment = text
     job.ending = "refused"
-    flow.pass_gates_back(core, job)
+    gates.pass_gates_back(core, job)
     flow.finish(core, job, -1)

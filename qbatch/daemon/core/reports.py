@@ -30,7 +30,7 @@ def reported(core: Core, report: Report) -> None:
     core.effects.append(Forget(report.key))
     status, why = report.status, report.why
     if status >= 0 and not job.ending:
-        status = faults.status_of(core, job.name, status)
+        status = faults.status_of(core.faults, job.name, status)
         why = "a fault on demand" if status == LOST else why
     if status == LOST and not job.ending:
         job.comment = f"LOST: {why or 'the supervisor of the job was lost'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from qbatch.daemon.core import flow, image
+from qbatch.daemon.core import gates, image
 from qbatch.daemon.core.state import Core, machine_of
 from qbatch.daemon.settings import Pool, Settings
 from qbatch.engine.admission import refusal
@@ -34,15 +34,15 @@ def resettle(core: Core, settings: Settings, policy_of: Callable[[str], Policy])
             now_in = next((each for each in settings.queues if each.name == one.queue), None)
             is_elsewhere = now_in is not None and settings.pool_of(now_in).name != pool.settings.name
             if one.letter == "Q" and not one.is_array and (pool.settings.name not in same or is_elsewhere or one.gate):
-                flow.withdraw(old, one)
+                gates.withdraw(old, one)
                 waiting.append((one.eligible, *one.key))
     new = image.load(image.dump(old), settings, policy_of, keep_engines=same)
     _close_again(old, new, same)
     for _, sequence, member in sorted(waiting):
         found = new.find(JobKey(sequence, member))
         if found is not None:
-            flow.enter(new, found)
-    flow.regate(new, _other_limits(core, settings))
+            gates.enter(new, found)
+    gates.regate(new, _other_limits(core, settings))
     return new
 
 

@@ -68,7 +68,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
     count = max(len(prepared.indices), 1)
     queue.users[actor.user] = queue.users.get(actor.user, 0) + count
     core.user_jobs[actor.user] = core.user_jobs.get(actor.user, 0) + count
-    can_run = dependencies.register(core, job, found) if found else True
+    can_run = flow.depend(core, job, found) if found else True
     if prepared.indices:
         _expand(core, job, queue)
     else:

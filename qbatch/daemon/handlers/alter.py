@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon.core import dependencies, flow, submission
+from qbatch.daemon.core import dependencies, flow, gates, submission
 from qbatch.daemon.core.job import USER_HOLD, BatchJob
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import RANKS, each, owned
@@ -88,7 +88,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
     ones = [*core.members(job), job] if job.is_array else [job]
     if changes.slot_limit is not None:
-        flow.set_slot_limit(core, job, changes.slot_limit)
+        gates.set_slot_limit(core, job, changes.slot_limit)
     is_other_request = prepared.request != job.prepared.request
     for one in ones:
         one.name = spec.name
@@ -101,7 +101,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
     if found is not None:
         dependencies.forget(core, job)
         job.unmet = 0
-        dependencies.register(core, job, found)
+        flow.depend(core, job, found)
     if is_other_request or bits is not None or found is not None or changes.not_before is not None:
         for one in ones:
             flow.change(core, one, prepared, one.queue)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import grp
-import os
-import pwd
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 
 import msgspec
 
@@ -56,20 +52,6 @@ WHO: dict[type[requests.Request], str] = {
 """Who may send each request: ``owner`` is the owner of each job that it names, or an operator."""
 
 
-@lru_cache(maxsize=1024)
-def names_of(uid: int, gid: int) -> tuple[str, str]:
-    """Return the names of a user and a group; the number where there is no name."""
-    try:
-        user = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        user = str(uid)
-    try:
-        group = grp.getgrgid(gid).gr_name
-    except KeyError:
-        group = str(gid)
-    return user, group
-
-
 def permit(actor: Actor, request: requests.Request) -> None:
     """Refuse a request that the asker's role does not allow.
 
@@ -83,23 +65,6 @@ def permit(actor: Actor, request: requests.Request) -> None:
         verb = type(request).__name__
         raise Refusal(
             "not-permitted", f"Unauthorized Request: {verb} needs the role {who}; {actor.user} is {actor.role}"
-        )
-
-
-def permit_executor(actor: Actor, request: requests.Request, executor: str) -> None:
-    """Refuse a real job of another user: the process executor cannot become somebody else.
-
-    Asked when the request comes, not when the journal is replayed: what was taken stays taken.
-
-    Raises:
-        Refusal: the executor is ``process`` and the asker is not the daemon's own user.
-    """
-    if executor == "process" and isinstance(request, requests.Submit) and actor.uid != os.getuid():
-        own = names_of(os.getuid(), os.getgid())[0]
-        raise Refusal(
-            "unsupported",
-            f"executor process runs jobs of {own} only, the user of this daemon, not of {actor.user}; start a daemon of "
-            'your own with: qbatch up (or set executor = "emulated")',
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import flow
+from qbatch.daemon.core import flow, gates
 from qbatch.daemon.core.job import hold_bits
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import RANKS, each, owned
@@ -38,7 +38,7 @@ def handle(core: Core, actor: Actor, request: Hold) -> Outcomes:
             one.hold |= bits
             one.modified = core.now
             if not one.is_array and not one.holds_hosts:
-                flow.withdraw(core, one)
+                gates.withdraw(core, one)
                 flow.set_letter(core, one, "H")
         core.happened("held", job.key)
 

@@ -14,7 +14,7 @@ from qbatch.wire.resources import format_duration
 def handle(core: Core, actor: Actor, request: Submit) -> Submitted:
     """Queue a job, or say what would become of it."""
     if core.faults:
-        fault = take_fault(core, "submit-refused", request.spec.name)
+        fault = take_fault(core.faults, "submit-refused", request.spec.name)
         if fault is not None:
             raise Refusal("refused-by-fault", fault.message or "submissions are refused (a fault on demand)")
     if request.is_dry_run:

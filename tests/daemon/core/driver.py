@@ -17,6 +17,7 @@ from qbatch.policies.registry import load_policy
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord
 from qbatch.wire.requests import Request, Spec, Submit
+from tests.daemon.harness import emulated
 
 SECOND = 1_000_000
 ALICE = Actor(1001, "alice", "users", "user")
@@ -24,19 +25,14 @@ BOB = Actor(1002, "bob", "users", "user")
 ROOT = Actor(0, "root", "root", "manager")
 _encode = msgspec.json.Encoder().encode
 
-EMULATED = """
-executor = "emulated"
-[[pool]]
-hosts = "n[1-4]"
-cpus = 4
-[[queue]]
-name = "batch"
-default_walltime = "10:00"
+EMULATED = emulated(
+    queues="""
 [[queue]]
 name = "narrow"
 max_running = 2
 max_running_per_user = 1
 """
+)
 
 
 class Bench:

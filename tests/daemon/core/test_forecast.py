@@ -7,7 +7,7 @@ import random
 import pytest
 
 from qbatch.daemon.forecast import forecast
-from qbatch.engine.engine import Engine
+from qbatch.engine import snapshot
 from qbatch.wire import requests
 from tests.daemon.core.driver import EMULATED, ROOT, SECOND, Bench
 
@@ -33,7 +33,7 @@ def test_what_is_forecast_happens(policy: str, kind: str) -> None:
         pool = bench.core.pools[0]
         keys = {job.row: job.key for job in pool.by_row if job is not None and job.letter == "Q"}
         assert keys
-        copy = Engine.load(pool.machine, pool.policy, pool.engine.dump())
+        copy = snapshot.load(pool.machine, pool.policy, snapshot.dump(pool.engine))
         found = {
             bench.core.id_of(keys[row]): (start, end) for row, start, end in forecast(copy, pool.policy, bench.now)
         }

@@ -24,19 +24,16 @@ from qbatch.wire.requests import (
     Time,
     Wait,
 )
+from tests.daemon.harness import emulated
 
-CONFIG = """
-executor = "emulated"
-[[pool]]
-hosts = "n[1-2]"
-cpus = 4
-[[queue]]
-name = "batch"
-default_walltime = "10:00"
+CONFIG = emulated(
+    "n[1-2]",
+    queues="""
 [[queue]]
 name = "narrow"
 max_running = 1
-"""
+""",
+)
 
 
 def _submit(name: str, **fields: Any) -> Submit:

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -153,17 +152,7 @@ def test_a_second_daemon_on_the_directory_ends_with_75_and_harms_nobody(tmp_path
     with Daemon(tmp_path, config=EMULATED).start() as daemon:
         job = daemon.submit("sleep 600\n")
         inode = os.stat(daemon.socket).st_ino
-        command = [
-            sys.executable,
-            "-m",
-            "qbatch",
-            "up",
-            "--foreground",
-            "--state",
-            str(daemon.state),
-            "--socket",
-            daemon.socket,
-        ]
+        command = daemon.command()
         many = [
             subprocess.Popen(
                 [*command, *daemon.arguments], stderr=subprocess.PIPE, env=daemon.environment, cwd=tmp_path
@@ -188,17 +177,7 @@ def test_a_second_daemon_on_the_directory_ends_with_75_and_harms_nobody(tmp_path
 def test_a_daemon_of_another_directory_does_not_steal_a_live_socket(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=EMULATED).start() as daemon:
         inode = os.stat(daemon.socket).st_ino
-        command = [
-            sys.executable,
-            "-m",
-            "qbatch",
-            "up",
-            "--foreground",
-            "--state",
-            str(tmp_path / "other"),
-            "--socket",
-            daemon.socket,
-        ]
+        command = daemon.command(tmp_path / "other")
         done = subprocess.run(
             command, capture_output=True, env=daemon.environment, cwd=tmp_path, timeout=60, check=False
         )

@@ -126,10 +126,16 @@ loose = st.one_of(
 @given(loose | requests())
 @settings(max_examples=size(500, 20_000))
 def test_the_decoder_reads_a_request_or_says_why_not(body: bytes) -> None:
+    request, reason = None, ""
     try:
-        DECODER.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        request = DECODER.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error)
+    if request is None:
+        assert reason
         return
+    assert type(request) in AnyRequest.__args__
+    assert DECODER.decode(msgspec.json.encode(request)) == request
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=6), st.integers(1, 9))

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from qbatch.client import Session
-from qbatch.daemon.handlers import wait
+from qbatch.daemon.questions import wait
+from qbatch.daemon.waiters import Waiters
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, Submitted
 from qbatch.wire.requests import Spec, Submit, Wait
@@ -88,7 +89,8 @@ def test_real_jobs_leave_nothing_behind(tmp_path: Path) -> None:
 def test_waits_that_are_given_up_are_forgotten(until_what: str) -> None:
     bench = Bench()
     name = bench.submit(hold="u")
-    service: Any = SimpleNamespace(core=bench.core, waiting={}, starting={}, store=None)
+    waiters = Waiters()
+    service: Any = SimpleNamespace(core=bench.core, waiters=waiters, store=None)
 
     async def go() -> None:
         stays = asyncio.ensure_future(wait.handle(service, None, Wait(jobs=(name,), until=until_what)))  # type: ignore[arg-type]
@@ -100,10 +102,9 @@ def test_waits_that_are_given_up_are_forgotten(until_what: str) -> None:
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait([gone])
-        (table,) = (each for each in (service.waiting, service.starting) if each)
-        assert [len(futures) for futures in table.values()] == [1]  # the one who still waits
+        assert len(waiters) == 1  # the one who still waits
         stays.cancel()
         await asyncio.wait([stays])
 
     asyncio.run(go())
-    assert (service.waiting, service.starting) == ({}, {})
+    assert not any(waiters._tables.values())  # no job that nobody waits for is kept in mind

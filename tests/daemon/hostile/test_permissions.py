@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from qbatch.daemon.handlers.authority import WHO
-from tests.daemon.harness import Daemon
+from tests.daemon.harness import Daemon, emulated
 from tests.daemon.hostile.tools import REAL, all_jobs, needs_root
 
 pytestmark = needs_root
@@ -25,14 +25,12 @@ OWNER, OTHER, OPERATOR, MANAGER, NOBODY = 30001, 30002, 1, 2, 65534
 PEOPLE = {"owner": OWNER, "other": OTHER, "root": 0, "operator": OPERATOR, "manager": MANAGER, "nobody": NOBODY}
 """User 1 is called daemon and user 2 bin, everywhere."""
 
-CONFIG = """
-executor = "emulated"
+CONFIG = emulated(
+    top="""
 operators = ["daemon"]
 managers = ["bin"]
-[[pool]]
-hosts = "n[1-4]"
-cpus = 4
 """
+)
 
 EVERYONE = {"owner", "other", "root", "operator", "manager", "nobody"}
 OWN = {"owner", "root", "operator", "manager"}

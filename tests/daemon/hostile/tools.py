@@ -20,19 +20,11 @@ from qbatch.client import Session
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord, Submitted, Text
 from qbatch.wire.requests import Check, JobStatus, Spec, Submit
-from tests.daemon.harness import Daemon
+from tests.daemon.harness import Daemon, emulated
 
 NIGHTLY = bool(os.environ.get("QBATCH_NIGHTLY"))
 
-EMULATED = """
-executor = "emulated"
-[[pool]]
-hosts = "n[1-4]"
-cpus = 4
-[[queue]]
-name = "batch"
-default_walltime = "10:00"
-"""
+EMULATED = emulated()
 
 REAL = """
 executor = "process"

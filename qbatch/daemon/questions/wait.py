@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.errors import Refusal
-from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import Outcome, Outcomes
 from qbatch.wire.requests import Wait
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-async def handle(service: Service, connection: Connection, request: Wait) -> Outcomes:
+async def handle(service: Service, caller: Caller, request: Wait) -> Outcomes:
     """Answer when all the jobs have ended (or started)."""
     if request.until not in ("end", "start"):
         raise Refusal("bad-value", f"until={request.until[:20]!r} is neither end nor start")
-    table = service.waiting if request.until == "end" else service.starting
     found: list[Outcome | asyncio.Future[Outcome]] = []
     try:
         for name in request.jobs:
@@ -32,18 +26,8 @@ async def handle(service: Service, connection: Connection, request: Wait) -> Out
                 f"{len(open_ones)} of {len(found)} jobs have not come to their {request.until} in {request.timeout:g} s",
             )
     finally:
-        _forget(table, {each for each in found if isinstance(each, asyncio.Future)})
+        service.waiters.forget(request.until, [each for each in found if isinstance(each, asyncio.Future)])
     return Outcomes(outcomes=tuple(each.result() if isinstance(each, asyncio.Future) else each for each in found))
-
-
-def _forget(table: dict[JobKey, list[asyncio.Future[Outcome]]], gone: set[asyncio.Future[Outcome]]) -> None:
-    """Nobody waits for these any more (who waited has been answered, has given up, or has left)."""
-    for key in [key for key, futures in table.items() if not gone.isdisjoint(futures)] if gone else ():
-        left = [each for each in table[key] if each not in gone]
-        if left:
-            table[key] = left
-        else:
-            del table[key]
 
 
 async def _one(service: Service, name: str, until: str) -> Outcome | asyncio.Future[Outcome]:
@@ -53,10 +37,7 @@ async def _one(service: Service, name: str, until: str) -> Outcome | asyncio.Fut
     if job is not None and job.letter not in "FX":
         if until == "start" and job.started >= 0:
             return Outcome(name=core.id_of(key), state=job.letter)
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        table = service.waiting if until == "end" else service.starting
-        table.setdefault(key, []).append(future)
-        return future
+        return service.waiters.enter(key, until)
     record = core.recent.get(key) or (await service.store.finished([key])).get(key)
     if record is None:
         core.live(name)  # says precisely what is wrong with it

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.records import Done
 from qbatch.wire.requests import Delete, Shutdown
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
 PATIENCE = 5.0
 """Seconds beyond the kill delay in which jobs that are ended must be gone."""
@@ -20,11 +16,11 @@ PATIENCE = 5.0
 _encode = msgspec.json.Encoder().encode
 
 
-async def handle(service: Service, connection: Connection, request: Shutdown) -> Done:
+async def handle(service: Service, caller: Caller, request: Shutdown) -> Done:
     """Commit what was taken, snapshot, stop; jobs run on unless they are to end too."""
     text = ""
     if request.is_with_jobs:
-        ended = await _end_all(service, connection)
+        ended = await _end_all(service, caller)
         text = f"{ended} running jobs were ended; "
     running = _running(service)
     waiting = sum(queue.counts.get(letter, 0) for queue in service.core.queues.values() for letter in "QHW")
@@ -36,7 +32,7 @@ async def handle(service: Service, connection: Connection, request: Shutdown) ->
         text += f"{running} jobs run on; "
     if waiting:
         text += f"{waiting} waiting ones stay queued; "
-    service.tools["stop"](f"at request of {connection.actor.user}")
+    service.stop(f"at request of {caller.actor.user}")
     return Done(text=f"stopping; {text or 'no jobs are left; '}".removesuffix("; "))
 
 
@@ -44,13 +40,13 @@ def _running(service: Service) -> int:
     return sum(len(pool.running) for pool in service.core.pools)
 
 
-async def _end_all(service: Service, connection: Connection) -> int:
+async def _end_all(service: Service, caller: Caller) -> int:
     """Delete every job that runs, through the journal, and wait until they have ended; return how many there were."""
     core = service.core
     names = tuple(core.id_of(job.key) for pool in core.pools for job in pool.running.values())
     if names:
-        request = Delete(jobs=names, message=f"ended by qbatch down --jobs of {connection.actor.user}")
-        service.change(connection.actor, request, _encode(request))
+        request = Delete(jobs=names, message=f"ended by qbatch down --jobs of {caller.actor.user}")
+        service.change(caller.actor, request, _encode(request))
     deadline = asyncio.get_running_loop().time() + core.settings.kill_delay / 1e6 + PATIENCE
     while _running(service) and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.02)

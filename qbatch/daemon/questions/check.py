@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from qbatch.daemon.core.invariants import breaches
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Text
 from qbatch.wire.requests import Check
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-async def handle(service: Service, connection: Connection, request: Check) -> Text:
+async def handle(service: Service, caller: Caller, request: Check) -> Text:
     """Return what was looked at, or refuse with what is wrong."""
     found = breaches(service.core)
     if found:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from qbatch import __version__
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.records import ServerRecord
 from qbatch.wire.requests import ServerStatus
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-def handle(service: Service, connection: Connection, request: ServerStatus) -> ServerRecord:
+def handle(service: Service, caller: Caller, request: ServerStatus) -> ServerRecord:
     """Return all that is known of the server."""
     core, settings = service.core, service.settings
     counts: dict[str, int] = {}
@@ -30,7 +26,7 @@ def handle(service: Service, connection: Connection, request: ServerStatus) -> S
     problems = []
     if service.is_full:
         problems.append(f"the disk of {service.store.directory} is full: submissions are refused")
-    facts = service.tools
+    instance = service.instance
     return ServerRecord(
         name=settings.name,
         version=__version__,
@@ -42,14 +38,14 @@ def handle(service: Service, connection: Connection, request: ServerStatus) -> S
         counts=counts,
         total=sum(counts.values()),
         clock=clock,
-        started=facts.get("started", 0),
-        socket=facts.get("socket", ""),
+        started=instance.started,
+        socket=instance.socket,
         store=str(service.store.directory),
-        config=facts.get("config", ""),
-        is_compiled=facts.get("is_compiled", lambda: True)(),
+        config=instance.config,
+        is_compiled=instance.is_compiled(),
         operators=settings.operators,
         managers=settings.managers,
         problems=tuple(problems),
         is_history_kept=settings.is_history_shown,
-        forecast_error=service.effects.forecast_error(),
+        forecast_error=service.forecasts.error(),
     )

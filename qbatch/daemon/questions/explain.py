@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from qbatch.daemon.core.explain import reason_for
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Explanation
 from qbatch.wire.requests import Explain
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-async def handle(service: Service, connection: Connection, request: Explain) -> Explanation:
+async def handle(service: Service, caller: Caller, request: Explain) -> Explanation:
     """Explain one job: the reason now, the promise if it has one, the forecast if there is one."""
     core = service.core
     key = core.key_of(request.job)
@@ -25,7 +20,7 @@ async def handle(service: Service, connection: Connection, request: Explain) -> 
     estimate = None
     first = next((each for each in core.members(job) if each.letter == "Q"), None)
     if first is not None:
-        estimate = (await service.effects.forecast()).get(first.key)
+        estimate = (await service.forecasts.all()).get(first.key)
     pool = core.pool_of(job)
     ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
     return Explanation(

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from qbatch import __version__
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.records import Welcome
 from qbatch.wire.requests import PROTOCOL, Hello
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-def handle(service: Service, connection: Connection, request: Hello) -> Welcome:
+def handle(service: Service, caller: Caller, request: Hello) -> Welcome:
     """Greet, and tell the client whom it is taken for."""
-    actor = connection.actor
+    actor = caller.actor
     return Welcome(
         server=service.settings.name, version=__version__, protocol=PROTOCOL, user=actor.user, role=actor.role
     )

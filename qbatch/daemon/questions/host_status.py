@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from qbatch.daemon.core.records import host_records
+from qbatch.daemon.service import Caller, Service
 from qbatch.model.errors import suggestion
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Hosts
 from qbatch.wire.requests import HostStatus
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-def handle(service: Service, connection: Connection, request: HostStatus) -> Hosts:
+def handle(service: Service, caller: Caller, request: HostStatus) -> Hosts:
     """Return the hosts that are named, or all."""
     core = service.core
     records = {record.name: record for record in host_records(core)}

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.records import ForecastRecord, Forecasts
 from qbatch.wire.requests import Forecast
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-async def handle(service: Service, connection: Connection, request: Forecast) -> Forecasts:
+async def handle(service: Service, caller: Caller, request: Forecast) -> Forecasts:
     """Run the policy forward from the present state, off the event loop, and return every waiting job's start."""
     made = max(service.core.now, service.clock.now())
-    found = await service.effects.forecast()
+    found = await service.forecasts.all()
     core = service.core
     records = [ForecastRecord(job=core.id_of(key), start=each.start, end=each.end) for key, each in found.items()]
     records.sort(key=lambda record: record.start)
-    error = service.effects.forecast_error()
+    error = service.forecasts.error()
     return Forecasts(
         made=made,
         jobs=tuple(records[:100_000]),

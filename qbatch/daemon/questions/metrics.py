@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.records import Text
 from qbatch.wire.requests import Metrics
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-def handle(service: Service, connection: Connection, request: Metrics) -> Text:
+def handle(service: Service, caller: Caller, request: Metrics) -> Text:
     """Return counters and gauges."""
-    core, effects = service.core, service.effects
+    core, passes = service.core, service.pass_times
     lines: list[str] = []
 
     def add(name: str, kind: str, text: str, values: list[tuple[str, float]]) -> None:
@@ -28,10 +23,10 @@ def handle(service: Service, connection: Connection, request: Metrics) -> Text:
     add("jobs_ended_total", "counter", "Jobs that have ended.", [("", core.ended_count)])
     add("jobs_submitted_total", "counter", "Sequence numbers given out.", [("", core.next_sequence - 1)])
     add("commits_total", "counter", "Commits of the journal.", [("", service.commits)])
-    add("passes_total", "counter", "Scheduling passes.", [("", effects.passes)])
-    add("pass_seconds_total", "counter", "Seconds spent in passes.", [("", effects.pass_seconds)])
-    add("pass_seconds_max", "gauge", "The longest pass.", [("", effects.longest_pass)])
-    add("connections", "gauge", "Connected clients.", [("", len(service.connections))])
+    add("passes_total", "counter", "Scheduling passes.", [("", passes.count)])
+    add("pass_seconds_total", "counter", "Seconds spent in passes.", [("", passes.seconds)])
+    add("pass_seconds_max", "gauge", "The longest pass.", [("", passes.longest)])
+    add("connections", "gauge", "Connected clients.", [("", len(service.callers))])
     hosts = [(f'{{pool="{pool.settings.name}"}}', float(sum(pool.engine.view().free))) for pool in core.pools]
     add("free_processors", "gauge", "Free processors of open hosts, by pool.", hosts)
     return Text(text="\n".join(lines) + "\n")

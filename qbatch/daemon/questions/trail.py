@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from qbatch.daemon.core.records import full_record
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord, TrailEntry, Trails
 from qbatch.wire.requests import Trail
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-async def handle(service: Service, connection: Connection, request: Trail) -> Trails:
+async def handle(service: Service, caller: Caller, request: Trail) -> Trails:
     """Return what the server, the scheduler and the accounting say of a job, in order."""
     core = service.core
     key = core.key_of(request.job)

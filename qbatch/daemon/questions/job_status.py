@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Iterator
 
 import msgspec
 
@@ -12,16 +11,11 @@ from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import brief_record, full_record
 from qbatch.daemon.handlers.authority import may_see
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import ARRAY, JobKey, parse_id
 from qbatch.wire.records import JobRecord, Jobs
 from qbatch.wire.requests import JobStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
 MOST = 1000
 """Jobs in one page."""
@@ -30,37 +24,37 @@ HIDDEN = {"variables": {}, "submit_arguments": ""}
 """What only the owner and operators see of a job."""
 
 
-def handle(service: Service, connection: Connection, request: JobStatus) -> Jobs | Awaitable[Jobs]:
+def handle(service: Service, caller: Caller, request: JobStatus) -> Jobs | Awaitable[Jobs]:
     """Answer at once where only live jobs are asked for."""
     core = service.core
     if core.faults:
-        failed, slow = take_fault(core, "status-failed"), take_fault(core, "status-slow")
+        failed, slow = take_fault(core.faults, "status-failed"), take_fault(core.faults, "status-slow")
         if failed is not None:
             raise Refusal("refused-by-fault", failed.message or "the status is not available (a fault on demand)")
         if slow is not None:
-            return _slowly(service, connection, request, slow.seconds)
-    return _answer(service, connection, request)
+            return _slowly(service, caller, request, slow.seconds)
+    return _answer(service, caller, request)
 
 
-async def _slowly(service: Service, connection: Connection, request: JobStatus, seconds: float) -> Jobs:
+async def _slowly(service: Service, caller: Caller, request: JobStatus, seconds: float) -> Jobs:
     await asyncio.sleep(seconds)
-    answer = _answer(service, connection, request)
+    answer = _answer(service, caller, request)
     return answer if isinstance(answer, Jobs) else await answer
 
 
-def _answer(service: Service, connection: Connection, request: JobStatus) -> Jobs | Awaitable[Jobs]:
-    page = _Page(service, connection, request)
+def _answer(service: Service, caller: Caller, request: JobStatus) -> Jobs | Awaitable[Jobs]:
+    page = _Page(service, caller, request)
     return page.with_estimates() if request.with_estimates else page.chosen()
 
 
 class _Page:
     """One page of an answer."""
 
-    def __init__(self, service: Service, connection: Connection, request: JobStatus) -> None:
+    def __init__(self, service: Service, caller: Caller, request: JobStatus) -> None:
         self.service = service
         self.core = service.core
         self.request = request
-        self.actor = connection.actor
+        self.actor = caller.actor
         self.limit = min(max(request.limit, 1), MOST)
         self.jobs: list[JobRecord] = []
         self.errors: list[ErrorRecord] = []
@@ -76,7 +70,7 @@ class _Page:
 
     async def with_estimates(self) -> Jobs:
         """Return the page after a forecast."""
-        await self.service.effects.forecast()
+        await self.service.forecasts.all()
         page = self.chosen()
         return page if isinstance(page, Jobs) else await page
 
@@ -84,7 +78,7 @@ class _Page:
         core = self.core
         records = tuple(self.jobs)
         if self.request.with_estimates:
-            records = tuple(self.service.effects.with_estimate(record) for record in records)
+            records = tuple(self.service.forecasts.with_estimate(record) for record in records)
         return Jobs(
             jobs=records, errors=tuple(self.errors), next=self.next, now=max(core.now, self.service.clock.now()),
             server=core.settings.name, has_history=core.settings.is_history_shown,
@@ -98,7 +92,7 @@ class _Page:
         finally:
             core.now = was
         if not self.request.is_brief and not record.comment and job.letter in "QHW" and not job.is_array:
-            record = msgspec.structs.replace(record, comment=self.service.effects.short_reason(job))
+            record = msgspec.structs.replace(record, comment=self.service.forecasts.short_reason(job))
         return self._shown(record, job.uid)
 
     def _shown(self, record: JobRecord, uid: int | None) -> JobRecord:

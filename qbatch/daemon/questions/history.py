@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from qbatch.daemon.handlers.authority import may_see
-from qbatch.daemon.handlers.job_status import HIDDEN
+from qbatch.daemon.questions.job_status import HIDDEN
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import parse_id
 from qbatch.wire.records import Jobs
 from qbatch.wire.requests import History
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
-
 _LONGEST_PATTERN = 1000
 
 
-async def handle(service: Service, connection: Connection, request: History) -> Jobs:
+async def handle(service: Service, caller: Caller, request: History) -> Jobs:
     """Return one page, the latest first."""
     where: list[tuple[str, object]] = []
     for column, values in (("user", request.users), ("queue", request.queues)):
@@ -58,7 +53,7 @@ async def handle(service: Service, connection: Connection, request: History) -> 
     limit = min(max(request.limit, 1), 1000)
     records = await service.store.search(where, limit + 1, is_newest_first=True)
     has_more = len(records) > limit
-    actor = connection.actor
+    actor = caller.actor
     shown = tuple(
         each if each.user == actor.user or may_see(actor, -1) else msgspec.structs.replace(each, **HIDDEN)
         for each in records[:limit]

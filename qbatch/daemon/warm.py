@@ -1,28 +1,26 @@
-"""Compile ahead what a live engine will call: ``python -m qbatch.planning.kernels.warm POLICY...``.
+"""Compile ahead what a live engine will call: ``python -m qbatch.daemon.warm POLICY...``.
 
 Made for a child process of a daemon, which serves with plain Python meanwhile.  It leads a small life of a daemon
 under each policy on each kind of machine: what is compiled depends on the arrays that are handed in, and
 nobody knows them better than the engine.  A stamp beside the cache says that a policy is warm; it goes
 with the cache when a kernel changes.
-
-The engine and the policies are rooms above this one, so that they are loaded by name, and only when asked.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError
 from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels import jit
+from qbatch.policies.registry import load_policy
 
 _SECOND = 1_000_000
 _MACHINES = (
@@ -62,8 +60,7 @@ def _stamp(policy: str) -> Path | None:
 
 def _live(name: str, machine: Machine) -> None:
     """Let one of everything happen: arrivals, early and late ends, jobs taken back, hosts closed and opened."""
-    policy = importlib.import_module("qbatch.policies.registry").load_policy(name)
-    engine: Any = importlib.import_module("qbatch.engine.engine").Engine(machine, policy)
+    engine = Engine(machine, load_policy(name))
     widths = (2, 2, 2, 1, 1, 2, 1, 2)
     first: list[Event] = [Submitted(_job(number, procs, machine)) for number, procs in enumerate(widths)]
     engine.handle(0, first)

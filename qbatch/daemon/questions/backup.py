@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import image
 from qbatch.daemon.restoring import add_snapshot
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Done
 from qbatch.wire.requests import Backup
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-async def handle(service: Service, connection: Connection, request: Backup) -> Done:
+async def handle(service: Service, caller: Caller, request: Backup) -> Done:
     """Copy the database, with the snapshot in it, to a file that does not exist yet."""
     path = Path(request.path)
     if not path.is_absolute() or "\0" in request.path:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from qbatch.daemon.clock import FOREVER
+from qbatch.daemon.service import Caller, Service
 from qbatch.model.errors import suggestion
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
 from qbatch.wire.requests import Time
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
-
 ACTIONS = ("show", "pause", "play", "step", "speed", "until", "until-start", "until-end", "until-count")
 
 
-def handle(service: Service, connection: Connection, request: Time) -> ClockRecord:
+def handle(service: Service, caller: Caller, request: Time) -> ClockRecord:
     """Do what is asked and return the clock."""
     clock = service.clock
     if request.action not in ACTIONS:

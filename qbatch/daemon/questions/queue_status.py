@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from qbatch.daemon.core.records import queue_record
+from qbatch.daemon.service import Caller, Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Queues
 from qbatch.wire.requests import QueueStatus
 
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
-
-def handle(service: Service, connection: Connection, request: QueueStatus) -> Queues:
+def handle(service: Service, caller: Caller, request: QueueStatus) -> Queues:
     """Return the queues that are named, or all."""
     core = service.core
     found, errors = [], []

@@ -1,13 +1,13 @@
-"""Requests that only ask, or that are about the daemon itself: functions of (service, connection, request)."""
+"""Requests that only ask, or that are about the daemon itself: functions of (service, caller, request)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from qbatch.daemon.handlers import (
+from qbatch.daemon.questions import (
     backup,
     check,
     config_show,
@@ -27,13 +27,10 @@ from qbatch.daemon.handlers import (
     trail,
     wait,
 )
+from qbatch.daemon.service import Caller, Service
 from qbatch.model.errors import QbatchError
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import Connection
-    from qbatch.daemon.service import Service
 
 log = logging.getLogger("qbatch")
 
@@ -65,37 +62,37 @@ ASKERS: dict[type[requests.Request], Callable[..., Any]] = {
 """What each of them answers; one that has to wait returns a coroutine."""
 
 
-def ask(service: Service, connection: Connection, request: requests.Request) -> None:
+def ask(service: Service, caller: Caller, request: requests.Request) -> None:
     """Answer at once, or when the answer is there.
 
     Raises:
         Refusal: it is refused.
     """
-    if len(connection.waits) >= MOST_WAITS:
+    if len(caller.waits) >= MOST_WAITS:
         raise Refusal(
             "busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them"
         )
-    answer = ASKERS[type(request)](service, connection, request)
+    answer = ASKERS[type(request)](service, caller, request)
     if not asyncio.iscoroutine(answer):
-        connection.reply(request.id, answer)
+        caller.reply(request.id, answer)
         return
-    task = asyncio.get_running_loop().create_task(_later(service, connection, request, answer))
-    connection.waits.add(task)
-    task.add_done_callback(connection.waits.discard)
+    task = asyncio.get_running_loop().create_task(_later(service, caller, request, answer))
+    caller.waits.add(task)
+    task.add_done_callback(caller.waits.discard)
 
 
-async def _later(service: Service, connection: Connection, request: requests.Request, answer: Awaitable[Any]) -> None:
+async def _later(service: Service, caller: Caller, request: requests.Request, answer: Awaitable[Any]) -> None:
     try:
-        connection.reply(request.id, await answer)
+        caller.reply(request.id, await answer)
     except Refusal as error:
-        connection.refuse(request, error)
+        caller.refuse(request, error)
     except QbatchError as error:
-        connection.refuse(request, Refusal({74: "storage", 3: "unusable"}.get(error.exit_code, "failed"), str(error)))
+        caller.refuse(request, Refusal({74: "storage", 3: "unusable"}.get(error.exit_code, "failed"), str(error)))
     except asyncio.CancelledError:
         raise
     except Exception as error:
         if isinstance(request, _CHANGING):
             service.fail(error)
         else:  # nothing has changed: only this question has no answer
-            log.exception("%s of %s", type(request).__name__, connection.actor.user)
-            connection.refuse(request, Refusal("failed", f"{type(error).__name__}: {error}"))
+            log.exception("%s of %s", type(request).__name__, caller.actor.user)
+            caller.refuse(request, Refusal("failed", f"{type(error).__name__}: {error}"))

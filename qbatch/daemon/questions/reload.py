@@ -1,0 +1,12 @@
+"""Read the configuration again (SIGHUP, qbatch reload)."""
+
+from __future__ import annotations
+
+from qbatch.daemon.service import Caller, Service
+from qbatch.wire.records import Text
+from qbatch.wire.requests import Reload
+
+
+async def handle(service: Service, caller: Caller, request: Reload) -> Text:
+    """Take the new configuration as a whole, or keep the old one and say what is wrong."""
+    return Text(text=await service.instance.reload())
