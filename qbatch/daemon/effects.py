@@ -5,40 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
-from typing import Protocol
-
-import msgspec
 
 from qbatch.daemon import attempts
 from qbatch.daemon.accounting_files import AccountingFiles
-from qbatch.daemon.core.records import brief_record, output_path
+from qbatch.daemon.announcer import Announcer
+from qbatch.daemon.core.records import output_path
 from qbatch.daemon.core.state import Account, Append, Core, Effect, Ending, Forget, Happening, Launch, Mail, Send, Stop
 from qbatch.daemon.executors.attempt import Executor
 from qbatch.daemon.forecasts import Forecasts
 from qbatch.daemon.waiters import Waiters
-from qbatch.wire.records import EventRecord, Outcome
+from qbatch.wire.records import Outcome
 
 log = logging.getLogger("qbatch")
-_encode = msgspec.json.Encoder().encode
 
 
 MOST_MAILS = 8
 """Mail commands that run at once."""
-
-
-class _EventFrame(msgspec.Struct):
-    """An event as it is pushed to subscribers."""
-
-    event: EventRecord
-
-
-class Subscriber(Protocol):
-    """Who gets events."""
-
-    def send(self, body: bytes) -> None:
-        """Send a frame."""
-        ...
 
 
 class Effects:
@@ -49,16 +31,16 @@ class Effects:
     Args:
         waiters: are answered when jobs start and end.
         forecasts: are held against what happens.
-        subscribers: returns who gets events now.
+        announcer: tells who subscribed.
     """
 
-    def __init__(self, waiters: Waiters, forecasts: Forecasts, subscribers: Callable[[], Iterable[Subscriber]]) -> None:
+    def __init__(self, waiters: Waiters, forecasts: Forecasts, announcer: Announcer) -> None:
         self.executor: Executor | None = None
         self.accounting: AccountingFiles | None = None
         self.surroundings: dict[str, str] = {}
         self._waiters = waiters
         self._forecasts = forecasts
-        self._subscribers = subscribers
+        self._announcer = announcer
         self._mails: set[asyncio.Task[None]] = set()
         self._mailing = asyncio.Semaphore(MOST_MAILS)
 
@@ -119,26 +101,7 @@ class Effects:
         if effect.kind == "started" and key is not None:
             self._forecasts.started(effect)
             self._waiters.started(key, Outcome(name=core.id_of(key), state="R"))
-        subscribers = list(self._subscribers())
-        if not subscribers:
-            return
-        job = core.find(key) if key is not None else None
-        record = brief_record(core, job) if job is not None else None
-        name = core.id_of(key) if key is not None else ""
-        words = effect.text.split(" ", 1)
-        event = EventRecord(
-            number=effect.number,
-            at=effect.at,
-            kind=effect.kind,
-            job=name,
-            record=record,
-            host=words[0] if effect.kind == "host" else "",
-            queue=words[0] if effect.kind == "queue" else "",
-            text=effect.text,
-        )
-        frame = _encode(_EventFrame(event))
-        for subscriber in subscribers:
-            subscriber.send(frame)
+        self._announcer.happened(core, effect)
 
     def _append(self, core: Core, effect: Append) -> None:
         """Append a line to a job's files; never through a link, and only to a file that is there."""

@@ -13,9 +13,12 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+
+from msgspec import structs
 
 from qbatch.daemon import entry
+from qbatch.daemon.announcer import Announcer
+from qbatch.daemon.caller import Caller
 from qbatch.daemon.clock import FOREVER, Clock
 from qbatch.daemon.core import passes, reports
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
@@ -30,7 +33,7 @@ from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.waiters import Waiters
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
-from qbatch.wire.records import JobRecord
+from qbatch.wire.records import ClockRecord, JobRecord
 from qbatch.wire.requests import Request
 
 log = logging.getLogger("qbatch")
@@ -54,41 +57,6 @@ SHORTEST_PAUSE = 0.01
 
 LONGEST_PAUSE = 0.25
 """Seconds for which passes rest at most after a long one, so that commands get their turn."""
-
-
-class Caller(Protocol):
-    """Who asks: what is known of one connected client, and the ways to answer it.
-
-    ``waits``: its questions that have no answer yet; they end with it.  ``is_subscribed``: it gets events.
-    """
-
-    waits: set[asyncio.Task[None]]
-    is_subscribed: bool
-
-    @property
-    def actor(self) -> Actor:
-        """Who it is, under the settings in force."""
-        ...
-
-    def reply(self, number: int, result: object) -> None:
-        """Send a result; ``number``: that of the request."""
-        ...
-
-    def fail(self, number: int, error: Refusal) -> None:
-        """Send a refusal."""
-        ...
-
-    def refuse(self, request: Request, error: Refusal) -> None:
-        """Refuse a request."""
-        ...
-
-    def send(self, body: bytes) -> None:
-        """Send a frame."""
-        ...
-
-    def close(self) -> None:
-        """Close after what was sent."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +114,8 @@ class Service:
         self.waiters = Waiters()
         self.pass_times = PassTimes()
         self.forecasts = Forecasts(lambda: self.core, clock, self.pass_times)
-        self.effects = Effects(self.waiters, self.forecasts, self.subscribers)
+        self.announcer = Announcer(self.subscribers)
+        self.effects = Effects(self.waiters, self.forecasts, self.announcer)
         self.stop_reason = ""
         self.is_full = False
         self.breakpoint: Callable[[], str] | None = None
@@ -261,6 +230,7 @@ class Service:
             self.fail(error)
             return
         self._stop_where_asked()
+        self.announcer.clock(self.core, self.clock_record)
         self._schedule()
 
     def _stop_where_asked(self) -> None:
@@ -348,6 +318,13 @@ class Service:
             self._timer = self._loop.call_later(0, self.move_on)
         else:
             self._timer = self._loop.call_later(min(delay, 3600.0), self.move_on)
+
+    def clock_record(self) -> ClockRecord:
+        """Return the clock with the progress of the log."""
+        record = self.clock.record()
+        if self.feed is not None:
+            record = structs.replace(record, log_arrived=self.core.log_arrived, log_jobs=self.feed.size)
+        return record
 
     # Commits
 

@@ -51,8 +51,8 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
     CSS_PATH = "monitor.tcss"
     TITLE = "qbatch"
     ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as the base class has it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(number), f"panel('{name}')", f"Panel: {name}", show=False) for number, name in enumerate(PANELS, 1)),
@@ -158,10 +158,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
     def _draw(self, name: str, panel: Widget) -> None:
         board = self.board
         match panel:
-            case Timeline():
-                panel.forecasts = self.asking.forecasts
-                panel.show()
-            case Hosts() | Charts():
+            case Timeline() | Hosts() | Charts():
                 panel.show()
             case JobTable() if name == "waiting":
                 panel.show(list(board.waiting.values()), board.waiting_total)
@@ -318,8 +315,8 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
 
 _SHOWN_BY: dict[str, set[str]] = {
     "hosts": {"hosts", "jobs"},
-    "timeline": {"jobs", "clock"},
-    "waiting": {"jobs", "clock", "queues"},
+    "timeline": {"jobs", "clock", "forecasts"},
+    "waiting": {"jobs", "clock", "queues", "forecasts"},
     "running": {"jobs", "clock"},
     "charts": {"hosts", "queues", "clock", "events"},
     "events": {"events"},

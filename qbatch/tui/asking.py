@@ -66,7 +66,6 @@ class Asking:
     def __init__(self, board: Board, source: Source) -> None:
         self.board = board
         self.source = source
-        self.forecasts: Forecasts | None = None
         self.history: list[JobRecord] = []
         self.shadow_rows: list[ShadowRecord] = []
         self.shadow_note = ""
@@ -87,7 +86,8 @@ class Asking:
             self._paces["shadows"].is_due = True
         questions = {"timeline": self._ask_forecasts, "history": self._ask_history, "shadows": self._ask_shadows}
         for name, question in questions.items():
-            if name in visible and (self.source.is_live or name == "history"):
+            is_seen = name in visible or (name == "timeline" and "waiting" in visible)
+            if is_seen and (self.source.is_live or name == "history"):
                 self._paces[name].ask(lambda question=question: question(told))  # type: ignore[misc]
         self._paces["waiting"].ask(lambda: self._ask_waiting(told))
 
@@ -111,8 +111,7 @@ class Asking:
             pace.ask(lambda: self._ask_history(told, self._more))
 
     async def _ask_forecasts(self, told: Told) -> None:
-        self.forecasts = await self.source.ask(Forecast(limit=MOST_TO_COME), Forecasts)
-        told("timeline")
+        self.board.take_forecasts(await self.source.ask(Forecast(limit=MOST_TO_COME), Forecasts))
 
     async def _ask_history(self, told: Told, after: str = "") -> None:
         query = self._query

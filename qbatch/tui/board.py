@@ -14,7 +14,7 @@ import msgspec
 
 from qbatch.tui.grid import Grid
 from qbatch.tui.series import Series
-from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord, QueueRecord, ServerRecord
+from qbatch.wire.records import ClockRecord, EventRecord, Forecasts, HostRecord, JobRecord, QueueRecord, ServerRecord
 
 WINDOW = 500
 """Waiting jobs that are on the board."""
@@ -23,7 +23,7 @@ MOST_EVENTS = 2000
 """Events that the board remembers."""
 
 WAITING = "QHWM"
-RUNNING = "RSEB"
+ON_HOSTS = "RSE"
 
 
 class Board:
@@ -44,6 +44,7 @@ class Board:
         self.grid = Grid()
         self.events: deque[EventRecord] = deque(maxlen=MOST_EVENTS)
         self.series = Series()
+        self.forecasts: Forecasts | None = None
         self.number = 0
         self.ended = 0
         self.is_stale = False
@@ -106,6 +107,17 @@ class Board:
         self.queues = {queue.name: queue for queue in queues}
         self.changed |= {"queues", "jobs"}
 
+    def take_forecasts(self, forecasts: Forecasts) -> None:
+        """Take when what waits is expected to start, and what it was promised."""
+        self.forecasts = forecasts
+        for each in forecasts.jobs:
+            job = self.waiting.get(each.job)
+            if job is not None and (job.estimated_start, job.promised) != (each.start, each.promised):
+                self.waiting[each.job] = msgspec.structs.replace(
+                    job, estimated_start=each.start, promised=each.promised
+                )
+        self.changed.add("forecasts")
+
     def more_waiting(self, jobs: Iterable[JobRecord]) -> None:
         """Take a further page of waiting jobs."""
         for job in jobs:
@@ -151,7 +163,7 @@ class Board:
         self.changed.add("jobs")
         if event.kind == "ended" or record.state in "FX":
             self._gone(record.id)
-        elif record.state in RUNNING:
+        elif record.state in ON_HOSTS:
             self.waiting.pop(record.id, None)
             if record.id not in self.running:
                 self.grid.start(record)

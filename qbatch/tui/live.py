@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from qbatch.client import ConnectionLost, NoDaemon
-from qbatch.tui.board import RUNNING, WAITING, WINDOW, Board
+from qbatch.tui.board import ON_HOSTS, WAITING, WINDOW, Board
 from qbatch.wire.errors import ErrorRecord, Refusal, refusal_of
 from qbatch.wire.frames import LONGEST_REPLY, FrameError, Splitter, encode
 from qbatch.wire.paths import socket_path
@@ -55,6 +55,7 @@ class Live:
         self._answers: dict[int, asyncio.Future[_Frame]] = {}
         self._number = 0
         self._is_filling = False
+        self._has_loaded = False
         self._board: Board | None = None
         self._filter: JobStatus = JobStatus(states=WAITING, limit=WINDOW)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,24 +76,23 @@ class Live:
             NoDaemon: nobody listens at the very first attempt.
         """
         self._board = board
-        pause, has_been = 0.0, False
+        pause = 0.0
         while True:
             try:
-                await self._follow(board, has_been)
+                await self._follow(board)
             except (NoDaemon, ConnectionLost) as error:
-                if not has_been and isinstance(error, NoDaemon):
+                if not self._has_loaded and isinstance(error, NoDaemon):
                     raise
                 if not self.trouble:
                     board.say("the daemon has gone; waiting for it to come back")
                 self.trouble = "no daemon: reconnecting"
                 board.is_stale = True
                 board.changed |= {"clock", "server"}
-            has_been = has_been or self._writer is not None
+                pause = min(pause + 0.2, LONGEST_PAUSE) if isinstance(error, NoDaemon) else 0.2
             self._lose()
             await asyncio.sleep(pause)
-            pause = min(pause + 0.2, LONGEST_PAUSE) if self.trouble else 0.0
 
-    async def _follow(self, board: Board, is_again: bool) -> None:
+    async def _follow(self, board: Board) -> None:
         try:
             reader, self._writer = await asyncio.open_unix_connection(self.path, limit=_PIECE)
         except OSError as error:
@@ -101,8 +101,8 @@ class Live:
         try:
             await self.load(board)
             if self.trouble:
-                board.say("the daemon is back" + ("" if not is_again else ", reconnected"))
-            self.trouble = ""
+                board.say("the daemon is back")
+            self.trouble, self._has_loaded = "", True
             board.changed.add("server")
             await reading
         finally:
@@ -116,7 +116,7 @@ class Live:
         server = await self.ask(ServerStatus(), ServerRecord)
         hosts = await self.ask(HostStatus(), Hosts)
         queues = await self.ask(QueueStatus(), Queues)
-        running = await self._pages(JobStatus(states=RUNNING, subjobs=True))
+        running = await self._pages(JobStatus(states=ON_HOSTS, subjobs=True))
         waiting = (await self.ask(self._waiting_request(), Jobs)).jobs
         board.load(server, hosts.hosts, queues.queues, running, waiting)
         if self._recorder is not None:

@@ -230,11 +230,12 @@ class Explanation(Record, frozen=True):
 
 
 class ForecastRecord(Record, frozen=True):
-    """When one waiting job is expected to start and end if nothing else is submitted."""
+    """When one waiting job is expected to start and end if nothing else is submitted, and what it was promised."""
 
     job: str
     start: int
     end: int
+    promised: int | None = None
 
 
 class Forecasts(Record, frozen=True):

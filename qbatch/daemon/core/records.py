@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from qbatch.daemon.core.job import SUBSTATES, hold_text
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
@@ -107,6 +109,21 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
         exit_status=job.status,
         exec_host=exec_texts(core, job)[0] if job.allocation else "",
         comment=job.comment,
+    )
+
+
+def event_record(core: Core, key: JobKey) -> JobRecord | None:
+    """Return what an event tells of a job: what the tables show, where it runs, when it came and what it was promised."""
+    job = core.find(key)
+    if job is None or job.letter in "FX":
+        return core.recent.get(key)
+    return structs.replace(
+        brief_record(core, job),
+        hold=hold_text(job.hold | (8 if job.unmet else 0)),
+        submitted=job.submitted,
+        eligible=_instant(job.eligible),
+        promised=_instant(job.promised),
+        exec_vnode=exec_texts(core, job)[1] if job.prepared.demand.memory else "",
     )
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from qbatch.daemon.caller import Caller
 from qbatch.daemon.questions import (
     backup,
     check,
@@ -27,7 +28,7 @@ from qbatch.daemon.questions import (
     trail,
     wait,
 )
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.service import Service
 from qbatch.model.errors import QbatchError
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal

@@ -6,9 +6,10 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
+from qbatch.daemon.caller import Caller
 from qbatch.daemon.core import image
 from qbatch.daemon.restoring import add_snapshot
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Done
 from qbatch.wire.requests import Backup

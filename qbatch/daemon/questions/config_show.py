@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from qbatch.daemon.caller import Caller
 from qbatch.daemon.config import as_toml
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.service import Service
 from qbatch.wire.records import Text
 from qbatch.wire.requests import ConfigShow
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.caller import Caller
+from qbatch.daemon.core.state import Core
+from qbatch.daemon.service import Service
+from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import ForecastRecord, Forecasts
 from qbatch.wire.requests import Forecast
+
+MOST = 100_000
+"""Jobs in one answer."""
 
 
 async def handle(service: Service, caller: Caller, request: Forecast) -> Forecasts:
@@ -12,13 +18,21 @@ async def handle(service: Service, caller: Caller, request: Forecast) -> Forecas
     made = max(service.core.now, service.clock.now())
     found = await service.forecasts.all()
     core = service.core
-    records = [ForecastRecord(job=core.id_of(key), start=each.start, end=each.end) for key, each in found.items()]
-    records.sort(key=lambda record: record.start)
+    first = sorted(found.items(), key=lambda item: item[1].start)[: request.limit or MOST]
+    records = [
+        ForecastRecord(job=core.id_of(key), start=each.start, end=each.end, promised=_promised(core, key))
+        for key, each in first
+    ]
     error = service.forecasts.error()
     return Forecasts(
         made=made,
-        jobs=tuple(records[:100_000]),
+        jobs=tuple(records),
         error_mean=error.get("mean_s"),
         error_count=int(error.get("count", 0)),
         server=core.settings.name,
     )
+
+
+def _promised(core: Core, key: JobKey) -> int | None:
+    job = core.find(key)
+    return job.promised if job is not None and job.promised >= 0 else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from qbatch import __version__
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.caller import Caller
+from qbatch.daemon.service import Service
 from qbatch.wire.records import Welcome
 from qbatch.wire.requests import PROTOCOL, Hello
 

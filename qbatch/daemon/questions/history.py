@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from qbatch.daemon.caller import Caller
 from qbatch.daemon.handlers.authority import may_see
 from qbatch.daemon.questions.job_status import HIDDEN
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import parse_id
 from qbatch.wire.records import Jobs

@@ -7,15 +7,18 @@ from collections.abc import Awaitable, Iterator
 
 import msgspec
 
+from qbatch.daemon.caller import Caller
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import brief_record, full_record
 from qbatch.daemon.handlers.authority import may_see
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import ARRAY, JobKey, parse_id
 from qbatch.wire.records import JobRecord, Jobs
 from qbatch.wire.requests import JobStatus
+
+_ON_HOSTS = frozenset("RSE")
 
 MOST = 1000
 """Jobs in one page."""
@@ -125,6 +128,9 @@ class _Page:
             raise Refusal("bad-value", str(error)) from None
 
     def _live(self, after: JobKey) -> Iterator[BatchJob]:
+        if self.request.states and set(self.request.states) <= _ON_HOSTS:
+            yield from self._on_hosts(after)
+            return
         first = after.sequence - 1 if after.member != -1 and self.request.subjobs else after.sequence
         for job in self.core.live_jobs(max(first, 0)):
             if self._is_wanted(job.user, job.queue, job.letter, job.is_array) and (
@@ -137,6 +143,15 @@ class _Page:
                         continue
                     if self._is_wanted(each.user, each.queue, each.letter, False):
                         yield each
+
+    def _on_hosts(self, after: JobKey) -> Iterator[BatchJob]:
+        """The jobs that hold hosts, without a look at those that wait."""
+        running = {key: job for pool in self.core.pools for key, job in pool.running.items()}
+        for key in sorted(running):
+            job = running[key]
+            is_asked = self.request.subjobs or not job.is_subjob
+            if key > after and is_asked and self._is_wanted(job.user, job.queue, job.letter, job.is_array):
+                yield job
 
     async def named(self) -> Jobs:
         missing: list[tuple[JobKey, str]] = []

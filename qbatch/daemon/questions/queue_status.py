@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from qbatch.daemon.caller import Caller
 from qbatch.daemon.core.records import queue_record
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Queues
 from qbatch.wire.requests import QueueStatus

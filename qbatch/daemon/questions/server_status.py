@@ -7,7 +7,8 @@ import os
 import msgspec
 
 from qbatch import __version__
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.caller import Caller
+from qbatch.daemon.service import Service
 from qbatch.wire.records import ServerRecord
 from qbatch.wire.requests import ServerStatus
 

@@ -6,7 +6,8 @@ import asyncio
 
 import msgspec
 
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.caller import Caller
+from qbatch.daemon.service import Service
 from qbatch.wire.records import Done
 from qbatch.wire.requests import Delete, Shutdown
 

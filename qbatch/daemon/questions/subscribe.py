@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.caller import Caller
+from qbatch.daemon.service import Service
 from qbatch.wire.records import Done
 from qbatch.wire.requests import Subscribe
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from qbatch.daemon.caller import Caller
 from qbatch.daemon.clock import FOREVER
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.service import Service
 from qbatch.model.errors import suggestion
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
@@ -22,7 +21,7 @@ def handle(service: Service, caller: Caller, request: Time) -> ClockRecord:
             "bad-value", f"{request.action[:20]!r} is nothing to do with time{suggestion(request.action[:20], ACTIONS)}"
         )
     if request.action == "show":
-        return shown(service)
+        return service.clock_record()
     if clock.mode == "real":
         raise Refusal("bad-state", "real time cannot be driven; start the daemon with --time x60 or --time virtual")
     if request.action == "pause":
@@ -39,19 +38,14 @@ def handle(service: Service, caller: Caller, request: Time) -> ClockRecord:
         if request.action == "speed" and speed is None:
             raise Refusal("bad-value", "say which speed")
         service.breakpoint = None
+        is_still = request.action == "speed" and clock.is_paused
         clock.play(speed)
+        if is_still:
+            clock.pause()
     else:
         _until(service, request)
     service.move_on()
-    return shown(service)
-
-
-def shown(service: Service) -> ClockRecord:
-    """Return the clock with the progress of the log."""
-    record = service.clock.record()
-    if service.feed is not None:
-        record = msgspec.structs.replace(record, log_arrived=service.core.log_arrived, log_jobs=service.feed.size)
-    return record
+    return service.clock_record()
 
 
 def _until(service: Service, request: Time) -> None:

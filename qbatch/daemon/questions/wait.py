@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from qbatch.daemon.service import Caller, Service
+from qbatch.daemon.caller import Caller
+from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcome, Outcomes
 from qbatch.wire.requests import Wait

@@ -104,6 +104,8 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
         Column("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
         Column("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
         Column("waited", "waited", 7, lambda job: short_span(since(job)), since, is_right=True),
+        Column("expected", "expected", 11, lambda job: close_moment(job.estimated_start, board.now()),
+               lambda job: job.estimated_start or 1 << 62),
         Column("promised", "promised", 11, lambda job: close_moment(job.promised, board.now()),
                lambda job: job.promised or 1 << 62),
         Column("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),

@@ -15,9 +15,8 @@ from qbatch.tui.board import Board
 from qbatch.tui.colours import job_style
 from qbatch.tui.panels.drawn import Drawn, fitted, scheme_of
 from qbatch.tui.panels.jobs import procs_of, short_id, walltime_of
-from qbatch.wire.records import Forecasts
 
-_LABEL = 20
+_LABEL = 22
 _BEHIND = 0.12
 """The part of the width that lies before now."""
 
@@ -66,7 +65,6 @@ class Timeline(Drawn):
     def __init__(self, board: Board, **given: Any) -> None:
         super().__init__(**given)
         self.board = board
-        self.forecasts: Forecasts | None = None
         self.cursor = 0
         self._bars: list[Bar] = []
         self._span: int | None = None
@@ -99,7 +97,8 @@ class Timeline(Drawn):
 
     def _to_come(self, now: int) -> list[Bar]:
         """What waits and is expected or promised to start, the first first."""
-        expected = {each.job: each for each in self.forecasts.jobs} if self.forecasts is not None else {}
+        forecasts = self.board.forecasts
+        expected = {each.job: each for each in forecasts.jobs} if forecasts is not None else {}
         bars = []
         for job in self.board.waiting.values():
             forecast = expected.get(job.id)
