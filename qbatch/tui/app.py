@@ -185,8 +185,8 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         if panel.has_class("bottom"):
             for other in self.query(".bottom"):
                 other.set_class(other is panel, "-bottom")
-        names = "  ".join(
-            f"[b reverse] {number} {each} [/]" if each == name else f"{number} {each}"
+        names = " ".join(
+            f"[b reverse]{number}{each}[/]" if each == name else f"[dim]{number}[/]{each}"
             for number, each in enumerate(PANELS, 1)
         )
         self.query_one("#names", Static).update(names)

@@ -46,11 +46,12 @@ class RowTable(ScrollView, can_focus=True):
     }  # fmt: skip
 
     DEFAULT_CSS = """
-    RowTable { background: $surface; color: $foreground; overflow-x: auto; overflow-y: auto; scrollbar-size: 1 1; }
+    RowTable { background: $surface; color: $foreground; overflow-x: auto; overflow-y: auto;
+        scrollbar-size: 0 1; }
     RowTable > .row-table--heading { background: $panel; color: $text; text-style: bold; }
     RowTable > .row-table--cursor { background: $block-cursor-blurred-background; color: $block-cursor-blurred-foreground; }
     RowTable:focus > .row-table--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
-    RowTable > .row-table--muted { color: $text-muted; }
+    RowTable > .row-table--muted { color: $foreground-muted; }
     RowTable > .row-table--good { color: $text-success; }
     RowTable > .row-table--warning { color: $text-warning; }
     RowTable > .row-table--bad { color: $text-error; }
@@ -62,6 +63,8 @@ class RowTable(ScrollView, can_focus=True):
         Binding("down,j", "move(1)", "Down", show=False),
         Binding("pageup", "page(-1)", "Page up", show=False),
         Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("left", "slide(-12)", "Left", show=False),
+        Binding("right", "slide(12)", "Right", show=False),
         Binding("home", "edge(0)", "First", show=False),
         Binding("end", "edge(1)", "Last", show=False),
         Binding("enter", "open", "Details"),
@@ -151,6 +154,10 @@ class RowTable(ScrollView, can_focus=True):
     def action_page(self, by: int) -> None:
         """Move the cursor by screens."""
         self._go(self.cursor + by * max(self.scrollable_content_region.height - 2, 1))
+
+    def action_slide(self, by: int) -> None:
+        """Show what lies to the left or to the right."""
+        self.scroll_to(x=self.scroll_offset.x + by, animate=False, force=True)
 
     def action_edge(self, which: int) -> None:
         """Move the cursor to the first or the last row."""

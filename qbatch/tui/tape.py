@@ -72,7 +72,7 @@ class _Event(msgspec.Struct):
 class _Line(msgspec.Struct):
     schema: str = ""
     event: _Event | None = None
-    picture: msgspec.Raw | None = None
+    picture: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _EventLine(msgspec.Struct):
@@ -146,7 +146,7 @@ class FileTape:
                     f"{path}: no recording of this version (schema {line.schema or 'missing'!r}, not {SCHEMA}); "
                     "qbatch top --record FILE makes one"
                 )
-            if line.picture is not None:
+            if bytes(line.picture):
                 self._pictures[len(self.at)] = (place, end)
             elif line.event is not None:
                 latest = max(latest, line.event.at)
@@ -239,6 +239,7 @@ class RowsTape:
             started=int(rows.start[job]) + offset if has_begun else None,
             ended=int(rows.end[job]) + offset if kind == "ended" else None,
             promised=promise + offset if promise >= 0 else None,
+            estimated_start=int(rows.start[job]) + offset,
             resources={"ncpus": str(procs), "walltime": format_duration(int(rows.estimate[job]))},
             exec_host=f"machine/0*{procs}" if has_begun else "",
             exit_status=0 if kind == "ended" else None,

@@ -30,7 +30,7 @@ class Drawn(ScrollView, can_focus=True):
 
     DEFAULT_CSS = """
     Drawn { background: $surface; color: $foreground; scrollbar-size: 1 1; overflow-x: hidden; }
-    Drawn > .drawn--muted { color: $text-muted; }
+    Drawn > .drawn--muted { color: $foreground-muted; }
     Drawn > .drawn--good { color: $text-success; }
     Drawn > .drawn--warning { color: $text-warning; }
     Drawn > .drawn--bad { color: $text-error; }

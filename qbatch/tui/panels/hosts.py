@@ -25,7 +25,10 @@ from qbatch.wire.resources import format_size
 
 _GAUGE = " ▁▂▃▄▅▆▇█"
 _NAME = 8
-_TAIL = 4
+_MOST_PITCH = 3
+"""Columns of a cell where there is room."""
+
+_TAIL = 5
 """Cells of the memory gauge: a space, the block, its percents."""
 
 
@@ -59,6 +62,7 @@ class Hosts(Drawn):
         self._cells = 16
         self._folds = 1
         self._across = 1
+        self._pitch = 1
 
     @property
     def current(self) -> str:
@@ -92,11 +96,14 @@ class Hosts(Drawn):
             pools.setdefault(place.record.pool, []).append(place)
         self._folds = 1
         if len(places) == 1:
-            self._cells = max(width - 1, 1)
-            space = max(self.lines - 2, 1)
-            self._folds = min(-(-most // self._cells), space)
+            space = max(self.lines - 1, 1)
+            self._pitch = max(min(_MOST_PITCH, space * (width - 1) // max(most, 1)), 1)
+            self._cells = max((width - 1) // self._pitch, 1)
+            self._folds = max(min(-(-most // self._cells), space), 1)
+            self._cells = min(self._cells, -(-most // self._folds))
             self._across = 1
         else:
+            self._pitch = 1
             self._cells = max(min(most, width - _NAME - tail - 1), 1)
             labels = len(pools) if len(pools) > 1 else 0
             # As few hosts in a line as there is room for; cells are shared before hosts are out of sight.
@@ -106,6 +113,8 @@ class Hosts(Drawn):
                 across = min(wanted, max(width // (_NAME + tail + 3), 1))
                 self._cells = max(width // across - _NAME - tail - 1, 1)
             self._across = min(across, max(wanted, 1))
+            room = width // self._across - _NAME - tail - 1
+            self._pitch = max(min(_MOST_PITCH, room // self._cells), 1)
         self._rows = []
         for name, hosts in pools.items():
             if len(pools) > 1 or len(places) == 1:
@@ -122,13 +131,21 @@ class Hosts(Drawn):
             return []
         name, hosts = self._rows[number]
         if not hosts:
-            return [Segment(f" {clean(name)} ", self.style_of("accent"))]
+            return self._label(name)
         segments: list[Segment] = []
         if self._folds > 1 or len(self.board.grid.places) == 1:
             return self._folded(hosts[0], number - 1)
         for place in hosts:
             segments += self._host(place)
         return segments
+
+    def _label(self, pool: str) -> list[Segment]:
+        """A pool's name, how much of it is in use, and what the gauge at the right of its hosts is."""
+        places = [place for place in self.board.grid.places.values() if place.record.pool == pool]
+        busy, cpus = sum(place.busy for place in places), sum(place.record.cpus for place in places)
+        text = f" {busy:,} of {cpus:,} processors" if self.columns > 50 else ""
+        gauge = "; at the right: memory" if text and any(place.record.memory for place in places) else ""
+        return [Segment(f"{clean(pool)} ", self.style_of("accent")), Segment(text + gauge, self.style_of("muted"))]
 
     def _folded(self, place: Place, fold: int) -> list[Segment]:
         """One line of a machine of many processors."""
@@ -146,11 +163,13 @@ class Hosts(Drawn):
         count = min(record.cpus, self._cells)
         segments = [Segment(fitted(clean(record.name), _NAME - 1), style), Segment(" ", self.rich_style)]
         segments += self._painted(self._cell_jobs(place, count), place)
-        segments.append(Segment(" " * (self._cells - count), self.rich_style))
+        segments.append(Segment(" " * (self._cells - count) * self._pitch, self.rich_style))
         if record.memory:
             share = place.memory_used / record.memory
             tone = "bad" if share > 0.98 else "muted"
-            segments.append(Segment(f" {_GAUGE[round(min(share, 1) * 8)]}{round(share * 99):2d}", self.style_of(tone)))
+            segments.append(
+                Segment(f" {_GAUGE[round(min(share, 1) * 8)]}{min(round(share * 100), 99):2d}%", self.style_of(tone))
+            )
         elif any(each.record.memory for each in self.board.grid.places.values()):
             segments.append(Segment(" " * _TAIL, self.rich_style))
         segments.append(Segment(" ", self.rich_style))
@@ -183,16 +202,16 @@ class Hosts(Drawn):
             until = at
             while until < len(cells) and cells[until] == cells[at]:
                 until += 1
-            job, count = cells[at], until - at
+            job, count, gap = cells[at], until - at, " " * (self._pitch - 1)
             if not job:
-                segments.append(Segment(free * count, idle))
+                segments.append(Segment((free + gap) * count, idle))
             elif scheme == "none":
-                segments.append(Segment(job_letter(job) * count, self.rich_style))
+                segments.append(Segment((job_letter(job) + gap) * count, self.rich_style))
             else:
                 running = self.board.running.get(job)
                 is_stopped = running is not None and running.state == "S"
                 style = Style.combine([self.rich_style, job_style(job, scheme)])
-                segments.append(Segment(("▒" if is_stopped else "■") * count, style))
+                segments.append(Segment((("▒" if is_stopped else "■") + gap) * count, style))
             at = until
         return segments
 
@@ -223,7 +242,9 @@ class Hosts(Drawn):
             return
         number = at.y + int(self.scroll_offset.y)
         hosts = self._rows[number][1] if number < len(self._rows) else []
-        across = at.x // (_NAME + self._cells + 1 + (_TAIL if any(each.record.memory for each in hosts) else 0))
+        across = at.x // (
+            _NAME + self._cells * self._pitch + 1 + (_TAIL if any(each.record.memory for each in hosts) else 0)
+        )
         if across < len(hosts):
             was = self.current
             self.cursor = list(self.board.grid.places.values()).index(hosts[across])

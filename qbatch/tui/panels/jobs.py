@@ -85,10 +85,10 @@ class JobTable(RowTable):
 
 def _common() -> list[Column]:
     return [
-        Column("id", "job", 9, lambda job: short_id(job.id), number_of),
-        Column("name", "name", 14, lambda job: clean(job.name), lambda job: job.name),
+        Column("id", "job", 8, lambda job: short_id(job.id), number_of),
+        Column("name", "name", 12, lambda job: clean(job.name), lambda job: job.name),
         Column("user", "user", 9, lambda job: clean(job.user), lambda job: job.user),
-        Column("procs", "procs", 6, lambda job: str(procs_of(job)), procs_of, is_right=True),
+        Column("procs", "procs", 5, lambda job: str(procs_of(job)), procs_of, is_right=True),
     ]
 
 
@@ -101,13 +101,13 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
     return JobTable(board, [
         *_common(),
         Column("walltime", "walltime", 8, lambda job: short_span(walltime_of(job) or None), walltime_of, is_right=True),
-        Column("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
         Column("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
         Column("waited", "waited", 7, lambda job: short_span(since(job)), since, is_right=True),
         Column("expected", "expected", 11, lambda job: close_moment(job.estimated_start, board.now()),
                lambda job: job.estimated_start or 1 << 62),
         Column("promised", "promised", 11, lambda job: close_moment(job.promised, board.now()),
                lambda job: job.promised or 1 << 62),
+        Column("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
         Column("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
         Column("priority", "prio", 5, lambda job: str(job.priority), lambda job: job.priority, is_right=True),
         Column("comment", "comment", 50, lambda job: clean(job.comment), lambda job: job.comment),

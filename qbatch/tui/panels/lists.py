@@ -6,7 +6,7 @@ from typing import Any
 
 from qbatch.reports.shown import clean, close_moment, short_span
 from qbatch.tui.board import Board
-from qbatch.tui.panels.jobs import short_id
+from qbatch.tui.panels.jobs import hosts_text, short_id
 from qbatch.tui.row_table import Column, RowTable
 from qbatch.wire.records import EventRecord, QueueRecord, ShadowRecord
 
@@ -82,7 +82,7 @@ def event_text(event: EventRecord) -> str:
     if event.kind == "ended" and record.exit_status is not None:
         words.append(f"exit {record.exit_status}")
     if event.kind == "started" and record.exec_host:
-        words.append(f"on {record.exec_host[:40]}")
+        words.append(f"on {clean(hosts_text(record))[:60]}")
     if event.text:
         words.append(clean(event.text))
     return ", ".join(words)

@@ -54,7 +54,7 @@ class Status(Widget):
             if (number := sum(counts.get(letter, 0) for letter in letters)) or word in ("running", "queued")
         ]
         text.append(", ".join(shown))
-        text.append(f", {board.ended:,} ended since the monitor was opened")
+        text.append(f", {board.ended:,} ended here")
         text.append(self._progress())
         return text
 

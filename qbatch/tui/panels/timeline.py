@@ -102,7 +102,8 @@ class Timeline(Drawn):
         bars = []
         for job in self.board.waiting.values():
             forecast = expected.get(job.id)
-            start = forecast.start if forecast is not None else job.promised
+            start = forecast.start if forecast is not None else job.estimated_start
+            start = job.promised if start is None else start
             if start is None:
                 continue
             end = forecast.end if forecast is not None else start + walltime_of(job)

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Footer, Static
 
 from qbatch.reports.shown import clean
 from qbatch.tui.board import Board
@@ -49,6 +49,7 @@ class HostScreen(ModalScreen[None]):
             box.border_title = f"host {clean(self.host)}"
             yield Static(id="host-text")
             yield running_table(self.board)
+            yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Show it."""

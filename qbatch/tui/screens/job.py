@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static, TabbedContent, TabPane
+from textual.widgets import Footer, Static, TabbedContent, TabPane
 
 from qbatch.model.errors import QbatchError
 from qbatch.reports.shown import clean, moment, short_span, span, waited
@@ -76,6 +76,7 @@ class JobScreen(ModalScreen[None]):
                     yield Static(id="trail-text")
                 with TabPane("Output", id="output"):
                     yield Follow("", id="follow")
+            yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Ask for everything once; again when something happened to the job."""
