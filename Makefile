@@ -49,11 +49,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || (echo "make: python3 -m venv failed; on Debian: apt install python3-venv" >&2; exit 1)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[report]'
+	$(PIP) --editable '.[report,tui]'
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(PIP) --editable '.[report,test,lint]'
+	$(PIP) --editable '.[report,tui,test,lint]'
 	touch $@
 
 clients: $(CLIENT_ENVIRONMENTS)

@@ -1,11 +1,15 @@
-"""``qbatch demo``: from nothing to a comparison with pictures, in one command and without a download."""
+"""``qbatch demo``: from nothing to a moving picture, or to a comparison, in one command and without a download."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,46 +20,97 @@ from qbatch.model.errors import OutputError, QbatchError
 
 _POLICIES = ("fcfs", "easy", "conservative")
 
+_PROCS = 128
+
 
 def demo(
     out: Annotated[
-        str, typer.Option(metavar="DIR", help="Where the log, the result and the pictures go.")
-    ] = "qbatch-demo",
+        str | None,
+        typer.Option(metavar="DIR", help="Keep the log, the result and pictures there; else nothing is left behind."),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=10, max=1_000_000, help="Jobs of the generated log.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated log.")] = 1,
+    speed: Annotated[float, typer.Option(min=1, max=1e6, help="Seconds of the log a second, in the monitor.")] = 5000,
+    monitor: Annotated[
+        bool | None,
+        typer.Option("--monitor/--no-monitor", help="Open the monitor; by default where there is a terminal."),
+    ] = None,
 ) -> None:
-    """Make a small log, replay it under three policies, draw the result; then run real jobs through a private daemon."""
-    from qbatch.cli.replay import replay
+    """Watch a private batch system work through a generated log; then compare three policies on it."""
     from qbatch.reports.output import whole_file
     from qbatch.workloads import generate_log, write_log
 
+    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    with _folder(out) as folder:
+        path = folder / "demo.swf"
+        log = generate_log(jobs=jobs, procs=_PROCS, load=0.9, seed=seed)
+        with whole_file(path) as file:
+            write_log(file, log.header, log.columns)
+        if monitor if monitor is not None else has_terminal and find_spec("textual") is not None:
+            _watch(path, speed)
+        _compare(folder, path, jobs, is_kept=out is not None)
+    here = sys.argv[0] if os.path.basename(sys.argv[0]) == "qbatch" else "qbatch"
+    log_name = f"{out}/demo.swf" if out is not None else "LOG.swf"
+    talk(f"next: {here} up; {here} top; {here} replay {log_name} -p easy --explain 900; {here} policies; {here} --help")
+
+
+@contextlib.contextmanager
+def _folder(out: str | None) -> Iterator[Path]:
+    """The folder in which the demonstration works: one that is kept, or one that is gone afterwards."""
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="qbatch-demo-") as name:
+            yield Path(name)
+        return
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made ({error.strerror})") from error
-    log = generate_log(jobs=jobs, procs=128, load=0.9, seed=seed)
-    with whole_file(folder / "demo.swf") as file:
-        write_log(file, log.header, log.columns)
-    talk(f"1. a log of {jobs} jobs on 128 processors: {folder / 'demo.swf'}")
-    talk("2. replayed under three policies (qbatch replay):")
+    yield folder
+
+
+def _watch(path: Path, speed: float) -> None:
+    """Let the log arrive at a daemon that is there for this only, and open the monitor on it."""
+    from qbatch.cli.private_server import PrivateServer
+    from qbatch.cli.top import load_monitor
+    from qbatch.tui.live import Live
+
+    watch = load_monitor()
+    talk("starting a private daemon on a generated log; q leaves the monitor, ? shows its keys")
+    with PrivateServer("--trace", str(path.resolve()), "--time", f"x{speed:g}") as server:
+        watch(Live(server.socket), "textual-dark")
+
+
+def _compare(folder: Path, path: Path, jobs: int, *, is_kept: bool) -> None:
+    from qbatch.cli.replay import replay
+
+    talk(
+        f"a log of {jobs} jobs on {_PROCS} processors{f': {path}' if is_kept else ''}, under three policies (qbatch replay):"
+    )
     sys.stdout.flush()
     result = folder / "result"
     if result.is_dir():
         shutil.rmtree(result)
-    has_pictures = _can_draw()
+    has_pictures = is_kept and all(find_spec(name) is not None for name in ("matplotlib", "pyarrow"))
     replay(
-        str(folder / "demo.swf"), policy=list(_POLICIES), out=str(result) if has_pictures else None,
+        str(path), policy=list(_POLICIES), out=str(result) if has_pictures else None,
         jobs=str(folder / "jobs.csv"), quiet=False,
     )  # fmt: skip
     sys.stdout.flush()
-    if not has_pictures:
-        talk("3. no pictures: they need the extra, pip install 'qbatch[report]'")
-    else:
+    if has_pictures:
         _pictures(folder, result)
-    _live(folder)
-    here = sys.argv[0] if os.path.basename(sys.argv[0]) == "qbatch" else "qbatch"
-    talk(f"next: {here} replay {folder / 'demo.swf'} -p easy --explain 900; {here} policies; {here} --help")
+    elif is_kept:
+        talk("no pictures: they need the extra, pip install 'qbatch[report]'")
+    _real_jobs(folder)
+
+
+def _pictures(folder: Path, result: Path) -> None:
+    from qbatch.cli.plot import Kind, plot
+
+    talk("pictures (qbatch plot):")
+    for kind in (Kind.gantt, Kind.wait_hist, Kind.queue, Kind.utilisation):
+        only = ["easy"] if kind is Kind.gantt else None
+        plot(str(result), kind=kind, out=str(folder / f"{kind.value}.png"), policy=only)
 
 
 _JOBS = """
@@ -68,26 +123,11 @@ qstat -x
 """
 
 
-def _pictures(folder: Path, result: Path) -> None:
-    from qbatch.cli.plot import Kind, plot
-
-    talk("3. pictures (qbatch plot):")
-    for kind in (Kind.gantt, Kind.wait_hist, Kind.queue, Kind.utilisation):
-        only = ["easy"] if kind is Kind.gantt else None
-        plot(str(result), kind=kind, out=str(folder / f"{kind.value}.png"), policy=only)
-
-
-def _live(folder: Path) -> None:
+def _real_jobs(folder: Path) -> None:
     """Run real jobs through a daemon that is there for this only."""
-    talk("4. a batch system of one's own: five real jobs on four emulated hosts (qbatch run -- COMMAND):")
+    talk("a batch system of one's own: five real jobs on four emulated hosts (qbatch run -- COMMAND):")
     sys.stdout.flush()
     command = [sys.executable, "-m", "qbatch", "run", "--", "sh", "-c", _JOBS]
     done = subprocess.run(command, cwd=folder, check=False)
     if done.returncode != 0:
         raise QbatchError(f"the private daemon's jobs ended with {done.returncode}")
-
-
-def _can_draw() -> bool:
-    from importlib.util import find_spec
-
-    return all(find_spec(name) is not None for name in ("matplotlib", "pyarrow"))

@@ -52,7 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "policies": ("qbatch.cli.policies:policies", "List the policies, their sources and parameters."),
     "metrics": ("qbatch.cli.metrics:metrics", "List the metrics with their formulas and sources."),
     "states": ("qbatch.cli.states:states", "Draw the states of a job and their transitions."),
-    "demo": ("qbatch.cli.demo:demo", "Make a small log, replay it, and draw the result."),
+    "demo": ("qbatch.cli.demo:demo", "Watch a private batch system at work, and compare three policies."),
 }
 """Every subcommand: where it is, and its one-line help, so that the overview loads none of them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
@@ -29,16 +29,12 @@ def top(
         raise UsageError(
             "qbatch top draws on a terminal, and this is none; for scripts: qbatch jobs --json, qbatch status --json"
         )
-    try:
-        from textual.theme import BUILTIN_THEMES
+    watch = load_monitor()
+    from textual.theme import BUILTIN_THEMES
 
-        from qbatch.tui.app import watch
-    except ModuleNotFoundError as error:
-        raise QbatchError(f"the monitor needs {error.name}; install the extra: pip install 'qbatch[tui]'") from None
     if theme and theme not in BUILTIN_THEMES:
-        raise UsageError(
-            f"there is no theme {theme!r}{suggestion(theme, BUILTIN_THEMES)}; known: {', '.join(BUILTIN_THEMES)}"
-        )
+        known = ", ".join(BUILTIN_THEMES)
+        raise UsageError(f"there is no theme {theme!r}{suggestion(theme, BUILTIN_THEMES)}; known: {known}")
     source: Any
     if recording is not None:
         from qbatch.tui.playback import Playback
@@ -52,6 +48,19 @@ def top(
 
     with _recorder(record) as recorder:
         watch(Live(socket, recorder), theme or "textual-dark")
+
+
+def load_monitor() -> Callable[[Any, str], None]:
+    """Load the monitor and return what shows it.
+
+    Raises:
+        QbatchError: the library that it draws with is not installed.
+    """
+    try:
+        from qbatch.tui.app import watch
+    except ModuleNotFoundError as error:
+        raise QbatchError(f"the monitor needs {error.name}; install the extra: pip install 'qbatch[tui]'") from None
+    return watch
 
 
 @contextlib.contextmanager

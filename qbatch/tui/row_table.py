@@ -13,10 +13,11 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Click
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+from qbatch.tui.styled import Styled
 
 
 class Column(NamedTuple):
@@ -31,7 +32,7 @@ class Column(NamedTuple):
     tone: Callable[[Any], str | None] | None = None
 
 
-class RowTable(ScrollView, can_focus=True):
+class RowTable(Styled, can_focus=True):
     """Rows of records under fixed headings.
 
     Args:
@@ -137,9 +138,7 @@ class RowTable(ScrollView, can_focus=True):
 
     def _measure(self) -> None:
         width = sum(column.width + 1 for column in self.visible_columns)
-        size = Size(width, len(self.rows) + 1)
-        if size != self.virtual_size:
-            self.virtual_size = size
+        self.measure(width, len(self.rows) + 1)
 
     def on_resize(self) -> None:
         """Widths are fixed, the height is not."""
@@ -222,30 +221,30 @@ class RowTable(ScrollView, can_focus=True):
         """Draw one line of what is on the screen."""
         x, top = int(self.scroll_offset.x), int(self.scroll_offset.y)
         width = self.scrollable_content_region.width
-        base = self.rich_style
+        base = self.plain_style
         if y == 0:
             return self._heading(x, width)
         place = y - 1 + top
         if place >= len(self.rows):
             text = self.empty if not self.rows and y == 1 else ""
-            style = base + self.get_component_rich_style("row-table--muted", partial=True)
+            style = self.style_of("row-table--muted")
             return Strip([Segment(set_cell_size(f" {text}" if text else "", width), style if text else base)])
         row = self.rows[place]
         is_cursor = place == self.cursor
         if is_cursor:
-            base = base + self.get_component_rich_style("row-table--cursor")
+            base = self.style_of("row-table--cursor", is_whole=True)
         segments = []
         for column in self.visible_columns:
             style = base
             if column.tone is not None and not is_cursor:
                 tone = column.tone(row)
                 if tone:
-                    style = base + self.get_component_rich_style(f"row-table--{tone}", partial=True)
+                    style = self.style_of(f"row-table--{tone}")
             segments.append(Segment(_cell(column.text(row), column), style))
         return self._cut(segments, x, width, base)
 
     def _heading(self, x: int, width: int) -> Strip:
-        style = self.rich_style + self.get_component_rich_style("row-table--heading")
+        style = self.style_of("row-table--heading", is_whole=True)
         segments = []
         for column in self.visible_columns:
             mark = ("▼" if self.is_reversed else "▲") if column.key == self.sort_key else ""

@@ -7,7 +7,6 @@ from typing import Any
 
 from rich.segment import Segment
 from textual.containers import Horizontal
-from textual.geometry import Size
 
 from qbatch.reports.shown import short_span
 from qbatch.tui.board import Board
@@ -41,18 +40,15 @@ class Chart(Drawn, can_focus=False):
         self.border_subtitle = text
         self._top = max(top, 1e-9)
         self._points = _resampled(values, self.columns)
-        size = Size(self.columns, self.lines)
-        if size != self.virtual_size:
-            self.virtual_size = size
+        self.measure(self.columns, self.lines)
         self.refresh()
 
     def line(self, number: int) -> list[Segment]:
         """Return one line of the bars."""
-        below = self.lines - 1 - number
-        text = "".join(
-            _BLOCKS[max(min(round(point / self._top * self.lines * 8) - below * 8, 8), 0)] for point in self._points
-        )
-        return [Segment(text, self.style_of(self._tone))]
+        lines = self.lines
+        below, scale = (lines - 1 - number) * 8, lines * 8 / self._top
+        text = "".join(_BLOCKS[max(min(round(point * scale) - below, 8), 0)] for point in self._points)
+        return [Segment(text, self.tone(self._tone))]
 
 
 class Charts(Horizontal):

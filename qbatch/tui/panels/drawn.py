@@ -8,8 +8,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+from qbatch.tui.styled import Styled
 
 
 def scheme_of(app: App[object]) -> str:
@@ -21,7 +22,7 @@ def scheme_of(app: App[object]) -> str:
     return "dark" if app.current_theme.dark else "light"
 
 
-class Drawn(ScrollView, can_focus=True):
+class Drawn(Styled, can_focus=True):
     """A panel that draws its lines itself.  A subclass gives ``line(number)`` and sets ``virtual_size``."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -50,9 +51,9 @@ class Drawn(ScrollView, can_focus=True):
         """The height that can be drawn in."""
         return max(self.scrollable_content_region.height, 1)
 
-    def style_of(self, name: str) -> Style:
+    def tone(self, name: str) -> Style:
         """Return a style by its name: muted, good, warning, bad, accent, strong, cursor."""
-        return self.rich_style + self.get_component_rich_style(f"drawn--{name}", partial=name != "cursor")
+        return self.style_of(f"drawn--{name}", is_whole=name == "cursor")
 
     def line(self, number: int) -> list[Segment]:
         """Return one line of the whole, from 0."""
@@ -61,7 +62,7 @@ class Drawn(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw one line of what is on the screen."""
         width = self.columns
-        return Strip(self.line(y + int(self.scroll_offset.y))).adjust_cell_length(width, self.rich_style)
+        return Strip(self.line(y + int(self.scroll_offset.y))).adjust_cell_length(width, self.plain_style)
 
 
 def fitted(text: str, width: int) -> str:

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Click
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
 
 from qbatch.reports.shown import clean
@@ -121,9 +121,7 @@ class Hosts(Drawn):
                 self._rows.append((name, []))
             for first in range(0, len(hosts), self._across):
                 self._rows += [("", hosts[first : first + self._across])] * self._folds
-        size = Size(width, len(self._rows))
-        if size != self.virtual_size:
-            self.virtual_size = size
+        self.measure(width, len(self._rows))
 
     def line(self, number: int) -> list[Segment]:
         """Return one line: a pool's name, or hosts."""
@@ -145,7 +143,7 @@ class Hosts(Drawn):
         busy, cpus = sum(place.busy for place in places), sum(place.record.cpus for place in places)
         text = f" {busy:,} of {cpus:,} processors" if self.columns > 50 else ""
         gauge = "; at the right: memory" if text and any(place.record.memory for place in places) else ""
-        return [Segment(f"{clean(pool)} ", self.style_of("accent")), Segment(text + gauge, self.style_of("muted"))]
+        return [Segment(f"{clean(pool)} ", self.tone("accent")), Segment(text + gauge, self.tone("muted"))]
 
     def _folded(self, place: Place, fold: int) -> list[Segment]:
         """One line of a machine of many processors."""
@@ -155,24 +153,24 @@ class Hosts(Drawn):
     def _host(self, place: Place) -> list[Segment]:
         record = place.record
         is_current = record.name == self.current
-        style = self.style_of("cursor") if is_current else self.rich_style
+        style = self.tone("cursor") if is_current else self.plain_style
         if record.state == "down":
-            style = self.style_of("bad") if not is_current else style
+            style = self.tone("bad") if not is_current else style
         elif record.state == "offline":
-            style = self.style_of("warning") if not is_current else style
+            style = self.tone("warning") if not is_current else style
         count = min(record.cpus, self._cells)
-        segments = [Segment(fitted(clean(record.name), _NAME - 1), style), Segment(" ", self.rich_style)]
+        segments = [Segment(fitted(clean(record.name), _NAME - 1), style), Segment(" ", self.plain_style)]
         segments += self._painted(self._cell_jobs(place, count), place)
-        segments.append(Segment(" " * (self._cells - count) * self._pitch, self.rich_style))
+        segments.append(Segment(" " * (self._cells - count) * self._pitch, self.plain_style))
         if record.memory:
             share = place.memory_used / record.memory
             tone = "bad" if share > 0.98 else "muted"
             segments.append(
-                Segment(f" {_GAUGE[round(min(share, 1) * 8)]}{min(round(share * 100), 99):2d}%", self.style_of(tone))
+                Segment(f" {_GAUGE[round(min(share, 1) * 8)]}{min(round(share * 100), 99):2d}%", self.tone(tone))
             )
         elif any(each.record.memory for each in self.board.grid.places.values()):
-            segments.append(Segment(" " * _TAIL, self.rich_style))
-        segments.append(Segment(" ", self.rich_style))
+            segments.append(Segment(" " * _TAIL, self.plain_style))
+        segments.append(Segment(" ", self.plain_style))
         return segments
 
     def _cell_jobs(self, place: Place, count: int) -> list[str]:
@@ -194,7 +192,7 @@ class Hosts(Drawn):
         """Turn cells into segments, neighbours of one job into one."""
         scheme = scheme_of(self.app)
         state = place.record.state
-        idle = self.style_of({"down": "bad", "offline": "warning"}.get(state, "muted"))
+        idle = self.tone({"down": "bad", "offline": "warning"}.get(state, "muted"))
         free = {"down": "✕", "offline": "/"}.get(state, "·")
         segments: list[Segment] = []
         at = 0
@@ -206,11 +204,11 @@ class Hosts(Drawn):
             if not job:
                 segments.append(Segment((free + gap) * count, idle))
             elif scheme == "none":
-                segments.append(Segment((job_letter(job) + gap) * count, self.rich_style))
+                segments.append(Segment((job_letter(job) + gap) * count, self.plain_style))
             else:
                 running = self.board.running.get(job)
                 is_stopped = running is not None and running.state == "S"
-                style = Style.combine([self.rich_style, job_style(job, scheme)])
+                style = Style.combine([self.plain_style, job_style(job, scheme)])
                 segments.append(Segment((("▒" if is_stopped else "■") + gap) * count, style))
             at = until
         return segments

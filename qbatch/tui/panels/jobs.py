@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from qbatch.reports.shown import clean, close_moment, short_span, waited
@@ -39,7 +40,11 @@ def procs_of(job: JobRecord) -> int:
 
 def walltime_of(job: JobRecord) -> int:
     """Return what a job may run, in microseconds; 0 if it is not known."""
-    text = job.resources.get("walltime", "")
+    return _duration(job.resources.get("walltime", ""))
+
+
+@lru_cache(maxsize=4096)
+def _duration(text: str) -> int:
     try:
         return parse_duration(text) if text else 0
     except ValueError:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, NamedTuple
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
 from textual.message import Message
 
 from qbatch.reports.shown import clean, close_moment, short_span
@@ -31,7 +30,8 @@ class Bar(NamedTuple):
     """A job on the axis: ``promised`` is None where nothing was promised; ``is_running``: else it is to come."""
 
     job: str
-    label: str
+    user: str
+    procs: int
     start: int
     end: int
     promised: int | None
@@ -80,7 +80,7 @@ class Timeline(Drawn):
         now = self.board.now()
         job = self.current
         bars = [
-            Bar(each.id, _label(each.id, each.user, procs_of(each)), each.started, each.started + walltime_of(each),
+            Bar(each.id, each.user, procs_of(each), each.started, each.started + walltime_of(each),
                 None, True, each.state == "S")
             for each in self.board.running.values() if each.started is not None
         ]  # fmt: skip
@@ -89,9 +89,7 @@ class Timeline(Drawn):
         self.cursor = next((place for place, bar in enumerate(self._bars) if bar.job == job), self.cursor)
         self.cursor = max(min(self.cursor, len(self._bars) - 1), 0)
         self._shown_span = self._span or self._fitting(now)
-        size = Size(self.columns, len(self._bars) + 1)
-        if size != self.virtual_size:
-            self.virtual_size = size
+        self.measure(self.columns, len(self._bars) + 1)
         self.border_subtitle = f"the next {short_span(round(self._shown_span * (1 - _BEHIND)))}"
         self.refresh()
 
@@ -108,9 +106,7 @@ class Timeline(Drawn):
                 continue
             end = forecast.end if forecast is not None else start + walltime_of(job)
             begin = max(start, now)
-            bars.append(
-                Bar(job.id, _label(job.id, job.user, procs_of(job)), begin, end + begin - start, job.promised, False)
-            )
+            bars.append(Bar(job.id, job.user, procs_of(job), begin, end + begin - start, job.promised, False))
         bars.sort(key=lambda bar: (bar.start, bar.job))
         return bars[:MOST_SHOWN]
 
@@ -129,9 +125,9 @@ class Timeline(Drawn):
         if place >= len(self._bars):
             return []
         bar = self._bars[place]
-        style = self.style_of("cursor") if place == self.cursor and self.has_focus else self.rich_style
-        label = style if bar.is_running else style + self.get_component_rich_style("drawn--muted", partial=True)
-        return [Segment(fitted(bar.label, _LABEL - 1), label), Segment(" ", self.rich_style), *self._drawn(bar)]
+        style = self.tone("cursor") if place == self.cursor and self.has_focus else self.plain_style
+        label = style if bar.is_running else self.tone("muted")
+        return [Segment(fitted(_label(bar), _LABEL - 1), label), Segment(" ", self.plain_style), *self._drawn(bar)]
 
     def _column(self, at: int) -> int:
         """Return the column of an instant, which may lie outside."""
@@ -143,7 +139,7 @@ class Timeline(Drawn):
         """The bar itself: solid until now, thinner to the walltime; what is to come dashed; a promise as a diamond."""
         width = max(self.columns - _LABEL, 1)
         scheme = scheme_of(self.app)
-        colour = self.rich_style + (job_style(bar.job, scheme) if scheme != "none" else Style())
+        colour = self.plain_style + (job_style(bar.job, scheme) if scheme != "none" else Style())
         now = self._column(self.board.now())
         first, last = self._column(bar.start), max(self._column(bar.end), self._column(bar.start) + 1)
         promise = self._column(bar.promised) if bar.promised is not None else -1
@@ -151,30 +147,28 @@ class Timeline(Drawn):
         for at in range(width):
             is_bar = first <= at < last
             if at == promise:
-                cells.append(("◆", self.style_of("accent")))
+                cells.append(("◆", self.tone("accent")))
             elif is_bar and bar.is_running:
                 cells.append(("▒" if bar.is_stopped else "█" if at < now else "▬", colour))
             elif is_bar:
                 cells.append(("╌", colour))
             elif at == now:
-                cells.append(("│", self.style_of("muted")))
+                cells.append(("│", self.tone("muted")))
             else:
-                cells.append((" ", self.rich_style))
+                cells.append((" ", self.plain_style))
         return _joined(cells)
 
     def _axis(self) -> list[Segment]:
         width = max(self.columns - _LABEL, 1)
         now = self.board.now()
         marks = [" "] * width
-        for step in (0.25, 0.5, 0.75):
-            text = f"+{short_span(round(self._shown_span * step))}"
-            at = self._column(now + round(self._shown_span * step))
-            if at + len(text) <= width:
+        texts = [(0.0, f"now {close_moment(now, now)}")]
+        texts += [(step, f"+{short_span(round(self._shown_span * step))}") for step in (0.25, 0.5, 0.75)]
+        for step, text in texts:
+            at = max(self._column(now + round(self._shown_span * step)), 0)
+            if at + len(text) <= width and set(marks[max(at - 1, 0) : at + len(text)]) == {" "}:
                 marks[at : at + len(text)] = text
-        text = f"now {close_moment(now, now)}"
-        at = max(self._column(now), 0)
-        marks[at : at + len(text)] = text
-        style = self.style_of("muted")
+        style = self.tone("muted")
         return [Segment(fitted("job user procs", _LABEL), style), Segment("".join(marks)[:width], style)]
 
     def action_move(self, by: int) -> None:
@@ -202,8 +196,8 @@ class Timeline(Drawn):
             self.post_message(self.Opened(self.current))
 
 
-def _label(job: str, user: str, procs: int) -> str:
-    return f"{short_id(job):<7} {clean(user)[:7]:<7} {procs:>4}"
+def _label(bar: Bar) -> str:
+    return f"{short_id(bar.job):<7} {clean(bar.user)[:7]:<7} {bar.procs:>4}"
 
 
 def _joined(cells: list[tuple[str, Style]]) -> list[Segment]:
