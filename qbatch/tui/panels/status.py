@@ -63,7 +63,7 @@ class Status(Widget):
         if clock.mode == "real":
             return "real time"
         speed = "as fast as it can" if not clock.speed else f"x{clock.speed:,.15g}"
-        sign = "⏸ paused," if clock.is_paused else "▶"
+        sign = "paused," if clock.is_paused else "▶"
         until = f" until {clean(clock.until)}" if clock.until else ""
         return f"{sign} {clock.mode if self.source.is_live else 'recording'} {speed}{until}"
 

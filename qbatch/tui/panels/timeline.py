@@ -23,7 +23,10 @@ MOST_SHOWN = 200
 """Bars of jobs to come."""
 
 _MINUTE = 60_000_000
-_SPANS = [minutes * _MINUTE for minutes in (1, 2, 5, 10, 30, 60, 120, 360, 720, 1440, 2880, 7200, 14400, 43200, 144000)]
+_SPANS = [
+    minutes * _MINUTE
+    for minutes in (1, 2, 5, 10, 30, 60, 120, 180, 240, 360, 720, 1440, 2880, 7200, 14400, 43200, 144000)
+]
 
 
 class Bar(NamedTuple):

@@ -1,0 +1,158 @@
+"""The board against a plain retelling of the events, the grid against overlaps, the series against sums."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbatch.tui.board import Board
+from qbatch.tui.grid import chunks_of
+from qbatch.tui.series import CAPACITY, Series
+from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord
+from tests.tui.scene import HOSTS, NOW, QUEUES, RUNNING, SERVER, WAITING, job
+
+KINDS = ("submitted", "started", "suspended", "resumed", "requeued", "held", "released", "ended")
+STATE = {"submitted": "Q", "started": "R", "suspended": "S", "resumed": "R", "requeued": "Q", "held": "H", "released": "Q",
+         "ended": "F"}  # fmt: skip
+
+
+def events(choices: list[tuple[int, int, int]]) -> list[EventRecord]:
+    """Return events of a few jobs, each in a state that its event leads to."""
+    found = []
+    for number, (which, kind, host) in enumerate(choices, 1):
+        name = KINDS[kind]
+        letter = STATE[name]
+        hosts = (("n1",), ("n2", "n3"))[host] if letter in "RS" else ()
+        found.append(
+            EventRecord(
+                number=number,
+                at=NOW + number,
+                kind=name,
+                job=f"{which}.qbatch",
+                record=job(which, letter, procs=4, hosts=hosts),
+                counts={"Q": which},
+            )
+        )
+    return found
+
+
+def empty_board() -> Board:
+    board = Board(wall=lambda: 0.0)
+    board.load(SERVER, HOSTS, QUEUES, (), ())
+    return board
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, len(KINDS) - 1), st.integers(0, 1)), max_size=60))
+def test_the_board_is_what_the_last_event_of_each_job_says(choices: list[tuple[int, int, int]]) -> None:
+    board = empty_board()
+    last: dict[str, EventRecord] = {}
+    ended = 0
+    for event in events(choices):
+        board.apply(event)
+        last[event.job] = event
+        ended += event.kind == "ended"
+    letters = {name: event.record.state for name, event in last.items() if event.record is not None}
+    assert set(board.running) == {name for name, letter in letters.items() if letter in "RS"}
+    assert set(board.waiting) == {name for name, letter in letters.items() if letter in "QH"}
+    assert board.ended == ended
+    # The grid: every running job has its processors, none overlap, none are lost.
+    for place in board.grid.places.values():
+        owned = sorted(run for runs in place.runs.values() for run in runs)
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(owned))
+        assert place.busy + place.free.count == place.record.cpus
+    wanted = sum(procs for each in board.running.values() for _, procs, _ in chunks_of(each))
+    if wanted <= 16:  # more than a host has cannot be dealt out
+        assert board.grid.busy == wanted
+    assert board.grid.busy == sum(place.busy for place in board.grid.places.values())
+
+
+def test_a_keyframe_goes_on_by_itself() -> None:
+    board = Board(wall=lambda: 0.0)
+    board.load(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
+    twin = board.keyframe()
+    for event in events([(1, 7, 0), (20, 0, 0), (20, 1, 1)]):
+        board.apply(event)
+    assert set(twin.running) == {each.id for each in RUNNING}
+    assert twin.grid.busy == sum(procs for each in RUNNING for _, procs, _ in chunks_of(each))
+    again = twin.keyframe()
+    for event in events([(1, 7, 0), (20, 0, 0), (20, 1, 1)]):
+        again.apply(event)
+    board.become(again)
+    assert set(board.running) == set(again.running) == {f"{n}.qbatch" for n in (2, 3, 4, 5, 20)}
+
+
+def test_the_window_holds_so_many_and_counts_tell_the_rest() -> None:
+    board = empty_board()
+    board.window = 3
+    for number in range(1, 8):
+        board.apply(EventRecord(number=number, at=NOW, kind="submitted", record=job(number), counts={"Q": number}))
+    assert (len(board.waiting), board.waiting_total, board.is_window) == (3, 7, True)
+    board.more_waiting([job(6), job(7), job(1, "R", hosts=("n1",))])
+    assert set(board.waiting) == {f"{n}.qbatch" for n in (1, 2, 3, 6, 7)}
+
+
+def test_the_clock_goes_on_as_the_server_says() -> None:
+    wall = [100.0]
+    board = Board(wall=lambda: wall[0])
+    board.set_clock(ClockRecord(mode="scaled", now=NOW, speed=60.0))
+    wall[0] += 2
+    assert board.now() == NOW + 120 * 10**6
+    board.set_clock(msgspec.structs.replace(board.clock, now=NOW, is_paused=True))
+    wall[0] += 2
+    assert board.now() == NOW
+    board.set_clock(ClockRecord(mode="virtual", now=NOW, speed=0.0))
+    wall[0] += 2
+    assert board.now() == NOW
+    board.apply(EventRecord(number=1, at=NOW + 5, kind="host", host="n1"))
+    assert board.now() == NOW + 5  # in virtual time events move it
+    board.apply(EventRecord(number=1, at=NOW, kind="clock", clock=ClockRecord(mode="real", now=NOW + 9)))
+    wall[0] += 1
+    assert board.now() == NOW + 9 + 10**6
+    board.is_stale = True
+    assert board.now() == NOW + 9
+
+
+def test_hosts_and_arrays() -> None:
+    board = empty_board()
+    board.set_hosts([HostRecord(name="n1", pool="cluster", state="down", cpus=16)])
+    assert board.grid.places["n1"].record.state == "down"
+    parent = JobRecord(id="9[].qbatch", name="a", user="u", queue="batch", state="B", is_array=True)
+    board.apply(EventRecord(number=1, at=NOW, kind="started", record=parent, counts={"B": 1}))
+    assert board.running == {}
+    board.apply(
+        EventRecord(number=2, at=NOW, kind="ended", job="9[].qbatch", record=msgspec.structs.replace(parent, state="F"))
+    )
+    assert board.ended == 0
+
+
+def test_chunks_are_read_from_both_texts() -> None:
+    assert chunks_of(job(1, "R", procs=8, hosts=("n1", "n2"))) == [("n1", 4, 4 << 30), ("n2", 4, 4 << 30)]
+    assert chunks_of(job(1, "R", exec_host="n1/0*4+n2/1", exec_vnode="")) == [("n1", 4, 0), ("n2", 1, 0)]
+    assert chunks_of(job(1)) == []
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=60
+    ),
+    st.integers(1, 3),
+)
+def test_the_series_keeps_every_sum_whatever_it_merges(steps: list[tuple[int, int, int, int]], power: int) -> None:
+    series = Series(width=10)
+    at, areas, levels, ended = 1000, [0, 0], (0, 0), 0
+    for passed, busy, waiting, ends in steps:
+        passed *= 10**power
+        areas = [area + level * passed for area, level in zip(areas, levels, strict=True)]
+        at += passed
+        levels, ended = (busy, waiting), ended + ends
+        series.note(at, busy, waiting, ends)
+    assert sum(series.busy) == areas[0]
+    assert sum(series.waiting) == areas[1]
+    assert sum(series.ended) == ended
+    assert len(series.busy) == len(series.ended) <= CAPACITY
+    means = series.means()[0]
+    assert all(0 <= mean <= 9 for mean in means)

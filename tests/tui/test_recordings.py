@@ -1,0 +1,219 @@
+"""Recordings: what was written is what is played; any jump shows what playing up to there shows."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbatch.model.errors import InputError
+from qbatch.reports.job_rows import JobRows
+from qbatch.tui import playback
+from qbatch.tui.board import Board
+from qbatch.tui.playback import Playback
+from qbatch.tui.tape import FileTape, Recorder, RowsTape, open_tape
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import EventRecord, Explanation, Jobs
+from qbatch.wire.requests import Explain, History, JobStatus
+from tests.tui.scene import HOSTS, NOW, QUEUES, RUNNING, SERVER, WAITING, job
+from tests.tui.test_board import events
+
+CHOICES = [(1, 1, 0), (2, 0, 0), (2, 1, 1), (1, 7, 0), (3, 0, 0), (3, 4, 0), (2, 2, 1), (2, 3, 1), (2, 7, 1), (4, 0, 0)]
+
+
+def recording(path: Path, made: list[EventRecord]) -> str:
+    with path.open("wb") as file:
+        recorder = Recorder(file, "1")
+        recorder.picture(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
+        for event in made:
+            recorder.event(event)
+    return str(path)
+
+
+def seen(board: Board) -> tuple[Any, ...]:
+    """Return what a board shows, for comparing."""
+    return (
+        dict(board.running), dict(board.waiting), board.grid.busy, board.ended, list(board.events),
+        {name: place.runs for name, place in board.grid.places.items()}, dict(board.queues), sum(board.series.ended),
+    )  # fmt: skip
+
+
+async def shown(tape: Any, jumps: list[int]) -> Board:
+    board = Board(wall=lambda: 0.0)
+    source = Playback(tape, wall=lambda: 0.0)
+    task = asyncio.create_task(source.run(board))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    for at in jumps:
+        await source.drive("jump", at=at)
+    task.cancel()
+    return board
+
+
+def test_a_recording_plays_what_was_written(tmp_path: Path) -> None:
+    made = events(CHOICES)
+    tape = FileTape(recording(tmp_path / "r.jsonl", made))
+    assert [tape.event(place) for place in range(len(tape.at))] == made
+    board = asyncio.run(shown(tape, [NOW + 100]))
+    plain = Board(wall=lambda: 0.0)
+    plain.window = 1 << 60
+    plain.load(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
+    for event in made:
+        plain.apply(event)
+    assert seen(board) == seen(plain)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
+def test_any_jumps_end_where_playing_ends(tmp_path_factory: pytest.TempPathFactory, jumps: list[int]) -> None:
+    tape = FileTape(recording(tmp_path_factory.mktemp("r") / "r.jsonl", events(CHOICES)))
+    playback.EVERY, was = 3, playback.EVERY  # keyframes close together, so that they are used
+    try:
+        jumped = asyncio.run(shown(tape, [NOW + each for each in jumps]))
+        straight = asyncio.run(shown(tape, [NOW + jumps[-1]]))
+    finally:
+        playback.EVERY = was
+    assert seen(jumped) == seen(straight)
+
+
+def test_a_cut_recording_plays_to_its_last_whole_line(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    recording(path, events(CHOICES))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    assert len(FileTape(str(path)).at) == len(CHOICES) - 1
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "first picture"),
+        (b"{}\n", "schema 'missing'"),
+        (b'{"schema": "qbatch.recording/9"}\n', "recording/9"),
+        (b'{"schema": "qbatch.recording/1"}\n', "first picture"),
+        (b'{"schema": "qbatch.recording/1"}\n\xff\xfe\n', "line 2"),
+        (b'{"schema": "qbatch.recording/1"}\n{"event": 3}\n', "line 2"),
+        (b"\x00" * 100, "first picture"),
+    ],
+)
+def test_what_is_no_recording_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        FileTape(str(path))
+    with pytest.raises(InputError, match="No such file"):
+        open_tape(str(tmp_path / "none"))
+
+
+def rows(count: int = 200, seed: int = 3) -> JobRows:
+    """Return job rows of a machine of 64 processors, first come first served, some of no length."""
+    random = np.random.default_rng(seed)
+    submit = np.sort(random.integers(0, 5_000_000_000, count))
+    run = random.integers(0, 400_000_000, count) * (random.random(count) > 0.1)
+    start, free = submit.copy(), 0
+    for each in range(count):  # one at a time: no two overlap
+        start[each] = free = max(int(submit[each]), free)
+        free += int(run[each])
+    absent = np.full(count, -1)
+    return JobRows(
+        policy="fcfs", job_id=np.arange(1, count + 1), submit=submit, start=start, end=start + run,
+        procs=random.integers(1, 65, count),
+        estimate=run + 1, run=run, kind=np.zeros(count, np.int8), promise=absent, first_promise=absent, user=absent, group=absent,
+        queue=absent, sequence=np.arange(count), counted=np.ones(count, bool),
+    )  # fmt: skip
+
+
+def test_job_rows_play_as_they_ran() -> None:
+    table = rows()
+    tape = RowsTape(table, 64, NOW, "rows")
+    at = list(tape.at)
+    assert at == sorted(at)
+    assert len(at) == 3 * len(table)
+
+    async def run() -> None:
+        board = Board(wall=lambda: 0.0)
+        source = Playback(tape, wall=lambda: 0.0)
+        task = asyncio.create_task(source.run(board))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for instant in sorted(np.random.default_rng(1).integers(0, 9_000_000_000, 25).tolist()):
+            await source.drive("jump", at=NOW + instant)
+            now = min(instant, int(table.end.max()))
+            running = {str(each) for each in table.job_id[(table.start <= now) & (table.end > now)]}
+            waiting = {str(each) for each in table.job_id[(table.submit <= now) & (table.start > now)]}
+            assert (set(board.running), set(board.waiting)) == (running, waiting)
+            assert board.waiting_total == len(waiting)
+            assert board.ended == int(((table.end <= now) & (table.submit <= now)).sum())
+        history = await source.ask(History(limit=5), Jobs)
+        assert len(history.jobs) == 5
+        more = await source.ask(History(limit=5, after=history.next), Jobs)
+        assert not {each.id for each in history.jobs} & {each.id for each in more.jobs}
+        assert (await source.ask(JobStatus(jobs=(history.jobs[0].id,)), Jobs)).jobs[0].ended is not None
+        with pytest.raises(Refusal, match="recording"):
+            await source.ask(Explain(job="1"), Explanation)
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def test_playing_stops_where_it_was_told() -> None:
+    tape = RowsTape(rows(), 64, NOW, "rows")
+    wall = [0.0]
+
+    async def run() -> None:
+        board = Board(wall=lambda: wall[0])
+        source = Playback(tape, wall=lambda: wall[0])
+        source.speed = 1e6
+        task = asyncio.create_task(source.run(board))
+
+        async def until_paused() -> None:
+            for _ in range(100):
+                wall[0] += 0.5
+                await asyncio.sleep(playback.TICK * 1.2)
+                if source.is_paused:
+                    return
+
+        await asyncio.sleep(0.01)
+        await source.drive("until-start", job="7")
+        await until_paused()
+        assert "7" in board.running
+        ended = board.ended
+        await source.drive("until-count", count=3)
+        await until_paused()
+        assert board.ended == ended + 3
+        goal = board.now() + 10**8
+        await source.drive("until", at=goal)
+        await until_paused()
+        assert board.now() == goal
+        await source.drive("step")
+        assert board.now() == min(each for each in tape.at if each > goal)
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_result_of_several_policies_asks_which(tmp_path: Path) -> None:
+    from qbatch.cli.main import run
+
+    out = tmp_path / "result"
+    assert run(["replay", "traces/tiny.txt", "-p", "fcfs", "-p", "easy", "--out", str(out), "--quiet"]) == 0
+    with pytest.raises(InputError, match="name one"):
+        open_tape(str(out))
+    tape = open_tape(f"{out}:easy")
+    assert set(tape.kinds) == {"submitted", "started", "ended"}
+    assert tape.picture(0) is not None
+
+
+def test_an_interrupted_writer_leaves_whole_lines() -> None:
+    file = io.BytesIO()
+    recorder = Recorder(file, "1")
+    recorder.picture(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
+    recorder.event(EventRecord(number=1, at=NOW, kind="submitted", record=job(7)))
+    assert file.getvalue().endswith(b"}\n")
+    assert file.getvalue().count(b"\n") == 3
