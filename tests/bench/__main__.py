@@ -20,7 +20,7 @@ from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.workloads import generate_log, read_log, write_log
-from tests.bench import live
+from tests.bench import live, monitor
 from tests.bench.plain import plain_easy
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
@@ -152,9 +152,23 @@ def live_figures(*, is_short: bool) -> None:
         (Path(__file__).parent / "LIVE.md").write_text("\n".join(report.lines) + "\n", encoding="utf-8")
 
 
+def monitor_figures(*, is_short: bool) -> None:
+    """Measure the monitor and keep the figures in ``tests/bench/MONITOR.md``."""
+    report = Report()
+    report.say(f"# The monitor of qbatch {__version__}\n\nOn {machine_text()}; `python -m tests.bench --monitor`.\n")
+    report.say("| what | measured |\n|---|---|")
+    monitor.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), 5.0 if is_short else 30.0)
+    if not is_short:
+        (Path(__file__).parent / "MONITOR.md").write_text("\n".join(report.lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
-    """Run all benchmarks; ``--live`` only those of the daemon, ``--replay`` only the others, ``--short`` small ones."""
+    """Run all benchmarks; ``--live``, ``--monitor``, ``--replay`` only those; ``--short`` small ones."""
     is_short = "--short" in sys.argv
+    if not {"--replay", "--live"} & set(sys.argv):
+        monitor_figures(is_short=is_short)
+    if "--monitor" in sys.argv:
+        return
     if "--replay" not in sys.argv:
         live_figures(is_short=is_short)
     if "--live" in sys.argv:
