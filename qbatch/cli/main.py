@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "restore": ("qbatch.cli.store:restore", "Put a backup in place of the store."),
     "check": ("qbatch.cli.server:check", "Check the store and the running state."),
     "export": ("qbatch.cli.store:export", "Turn what really ran into a workload log."),
+    "import": ("qbatch.cli.import_log:import_log", "Make a workload log of the accounting of PBS or Slurm."),
     "replay": ("qbatch.cli.replay:replay", "Replay a workload log under one or more policies."),
     "plot": ("qbatch.cli.plot:plot", "Draw a picture of a result."),
     "verify": ("qbatch.cli.verify:verify", "Check a finished schedule against what a policy owes."),
