@@ -81,11 +81,17 @@ def assemble(records: Iterable[Record], tally: Tally) -> list[AccountedJob]:
     for record in records:
         groups.setdefault((record.job, record.part), []).append(record)
     jobs: list[AccountedJob] = []
-    for group in groups.values():
+    for key in list(groups):
+        group = groups.pop(key)  # what is walked is no more needed: a million records weigh
         if len(group) > 1:
-            group.sort(key=lambda record: record.at)
+            group.sort(key=_moment)
         _walk(group, jobs, tally)
     return _with_whole_heterogeneous(jobs, tally)
+
+
+def _moment(record: Record) -> tuple[int, int]:
+    """Return the place of a record in its job's life: of one second, queued first and the end last, else as they came."""
+    return record.at, {QUEUED: 0, ENDED: 2}.get(record.kind, 1)
 
 
 def _walk(group: list[Record], jobs: list[AccountedJob], tally: Tally) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from qbatch.workloads.accounting.record import (
     ABSENT,
@@ -37,11 +38,12 @@ _KINDS = {
 _LETTERS = frozenset("QSERDAzrabcefghijklmnopqstuvwxyCTLMUYBFKkPHGIJNOVWXZ")
 _JOB = re.compile(r"(\d{1,18})(?:\[(\d{0,18})\]|-(\d{1,18}))?(?:\.(\S*))?\Z", re.ASCII)
 _RANGE = re.compile(r"\d+\[[\d,:-]*\](\.\S*)?\Z", re.ASCII)
-_TOKENS = re.compile(r'(?:"[^"]*"|[^\s"])+|"')
+_TOKENS = re.compile(r'(?:[^\s"]++|"[^"]*+")++|"')
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*\Z", re.ASCII)
 _SIZE = re.compile(r"(\d{1,18})([kmgtp]?)(b|w)?\Z", re.ASCII)
 _SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _NCPUS = re.compile(r"(?<![\w.])ncpus=(\d{1,9})", re.ASCII)
+_REMEMBERED = 4096
 _BY_SERVER = frozenset((256 + 9, 256 + 15, 128 + 9, 128 + 15))
 
 _KNOWN = frozenset((
@@ -116,7 +118,7 @@ def _fields(text: str) -> dict[str, str]:
     last = ""
     for token in _TOKENS.findall(text) if '"' in text else text.split():
         key, equals, value = token.partition("=")
-        if equals and _NAME.match(key):
+        if equals and _is_name(key):
             last = key
             fields[key] = value.strip('"') if '"' in value else value
         elif last:
@@ -124,11 +126,21 @@ def _fields(text: str) -> dict[str, str]:
     return fields
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def _is_name(text: str) -> bool:
+    return _NAME.match(text) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _is_known(name: str) -> bool:
+    return name in _KNOWN or name.startswith(_KNOWN_FAMILIES)
+
+
 def _fill(record: Record, fields: dict[str, str], tally: Tally, words: dict[str, str]) -> None:
     """Put what the fields say into the record."""
-    unknown = fields.keys() - _KNOWN
+    unknown = {name for name in fields if not _is_known(name)}
     if unknown:
-        tally.met_fields({name for name in unknown if not name.startswith(_KNOWN_FAMILIES)})
+        tally.met_fields(unknown)
     get = fields.get
 
     def word(name: str) -> str:
@@ -182,6 +194,7 @@ def _asked(record: Record, fields: dict[str, str]) -> None:
         record.memory_asked = each * cores if each >= 0 else ABSENT
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _chunks(text: str) -> tuple[int, int]:
     """Return the chunks and the processors of ``2:ncpus=4+1`` (select) or ``2:ppn=4+n7`` (nodes)."""
     nodes = cores = 0
@@ -221,6 +234,7 @@ def _allocated(record: Record, fields: dict[str, str], tally: Tally) -> None:
     record.nodes = len(hosts) or ABSENT
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _slots(text: str) -> int:
     """Return how many processors ``0`` (one), ``0*8`` (PBS Pro), ``0-3,5`` (Torque) are."""
     if text.isdigit():
@@ -236,6 +250,7 @@ def _slots(text: str) -> int:
     return count
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _kilobytes(text: str | None) -> int:
     """Return KB for ``100mb``, ``512kb``, ``1234b``, ``12gw`` (words of eight bytes); ``ABSENT`` for anything else."""
     found = _SIZE.match(text.lower()) if text else None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import chain, islice
 
 from qbatch.model.errors import InputError
 from qbatch.workloads.accounting.record import (
@@ -61,6 +63,7 @@ _TRES = re.compile(r"(?:\A|,)(cpu|node|mem)=(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)",
 _RANGES = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?\Z", re.ASCII)
 _NOTHING = frozenset(("", "Unknown", "None", "N/A", "NONE"))
 _HOSTS_MAX = 1_000_000
+_LISTED_MAX = 100_000
 
 Row = dict[str, str]
 
@@ -263,6 +266,7 @@ def _first_count(row: Row, *names: str) -> int:
     return ABSENT
 
 
+@lru_cache(maxsize=4096)
 def _tres(text: str) -> dict[str, float]:
     """Return cpu, node and mem (KB; a bare number is MB) of ``cpu=4,mem=16G,node=1,gres/gpu=1``."""
     return {
@@ -319,25 +323,21 @@ def _hosts(record: Record, text: str, tally: Tally, known: dict[str, tuple[str, 
 
 def host_names(text: str) -> list[str]:
     """Return the names of ``n[01-03,7],login1``, at most 100,000; a name that is not understood stands for itself."""
-    names: list[str] = []
-    for part in re.findall(r"[^,\[]*(?:\[[^\]]*\][^,\[]*)*", text):
-        whole = [part] if part else []
-        while whole and "[" in whole[0] and len(whole) < 100_000:
-            whole = [f"{head}{one}{tail}" for each in whole for head, one, tail in _expanded(each)]
-        names += whole
-    return names[:100_000]
+    parts = re.findall(r"[^,\[]*(?:\[[^\]]*\][^,\[]*)*", text)
+    return list(islice(chain.from_iterable(_expanded(part) for part in parts if part), _LISTED_MAX))
 
 
-def _expanded(name: str) -> list[tuple[str, str, str]]:
-    """Return the name with its first bracket replaced by each of what it lists."""
-    head, _, rest = name.partition("[")
+def _expanded(name: str) -> Iterator[str]:
+    """Yield the names of one part: its first bracket replaced by each of what it lists, and so on for those after."""
+    head, bracket, rest = name.partition("[")
+    if not bracket:
+        yield name
+        return
     inside, _, tail = rest.partition("]")
-    found: list[tuple[str, str, str]] = []
     for part in inside.split(","):
         ends = _RANGES.match(part)
-        if ends is None:
-            found.append((head, part.replace("[", ""), tail))
-            continue
-        low, high = int(ends[1]), int(ends[2] or ends[1])
-        found += [(head, str(one).zfill(len(ends[1])), tail) for one in range(low, min(high, low + 100_000) + 1)]
-    return found
+        low, high = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
+        for one in range(low, high + 1):
+            text = str(one).zfill(len(ends[1])) if ends else part.replace("[", "")
+            for more in _expanded(tail):
+                yield head + text + more

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -19,6 +20,7 @@ from qbatch.workloads.accounting.record import ABSENT, TIME_MAX
 SPAN_MAX = 100 * 366 * 86_400
 """The longest span that is believed, in seconds."""
 
+_REMEMBERED = 4096
 _STAMP = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)\Z", re.ASCII)
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?\Z", re.ASCII
@@ -130,12 +132,14 @@ def machine_zone() -> tuple[ZoneInfo, str]:
     return ZoneInfo("UTC"), "nothing says otherwise"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def slurm_span(text: str) -> float:
     """Return seconds for ``[D-]HH:MM:SS[.part]``, ``MM:SS``; ``ABSENT`` for anything else (``UNLIMITED``, say)."""
     found = _SPAN.match(text)
     return _seconds(found, 86_400, is_days_first=True) if found else ABSENT
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def pbs_span(text: str) -> float:
     """Return seconds for ``SS``, ``MM:SS``, ``HH:MM:SS``, ``D:HH:MM:SS``; ``ABSENT`` for anything else."""
     found = _PBS_SPAN.match(text)
