@@ -42,7 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "backup": ("qbatch.cli.store:backup", "Write a copy of the store."),
     "restore": ("qbatch.cli.store:restore", "Put a backup in place of the store."),
     "check": ("qbatch.cli.server:check", "Check the store and the running state."),
-    "export": ("qbatch.cli.store:export", "Turn what really ran into a workload log."),
+    "export": ("qbatch.cli.export:export", "Write a schedule, or what really ran, for other programs."),
     "import": ("qbatch.cli.import_log:import_log", "Make a workload log of the accounting of PBS or Slurm."),
     "replay": ("qbatch.cli.replay:replay", "Replay a workload log under one or more policies."),
     "plot": ("qbatch.cli.plot:plot", "Draw a picture of a result."),
