@@ -41,3 +41,18 @@ def test_the_accounting_files_of_a_daemon_become_the_log_of_what_ran(tmp_path: P
     assert int((~ran).sum()) == 1
     assert ours["status"][~ran].tolist() == [5]
     assert sorted(theirs["run"].tolist()) == sorted(ours["run"][ran].tolist())
+
+
+def test_a_rerun_on_a_daemon_is_two_attempts_in_the_log(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "86400", "--executor", "emulated") as daemon:
+        job = daemon.submit("sleep 100\n", resources={"select": "1:ncpus=4", "walltime": "200"})
+        daemon.run("qbatch", "time", "until", "86450")
+        daemon.run("qrerun", job)
+        daemon.run("qbatch", "time", "until", "90000")
+        assert daemon.until(job, "F").exit_status == 0
+        log = tmp_path / "own.swf"
+        daemon.run("qbatch", "import", "pbs", str(daemon.state / "accounting"), "-o", str(log))
+    read = read_log(str(log))
+    assert read["run"].tolist() == [50, 100]
+    assert read["status"].tolist() == [0, 1]
+    assert read["preceding_job"].tolist() == [-1, 1]

@@ -186,8 +186,14 @@ def _asked(record: Record, fields: dict[str, str]) -> None:
     else:
         if "Resource_List.procs" in fields:
             cores = whole_number(fields["Resource_List.procs"])
-    record.cores_asked = cores
-    record.nodes_asked = whole_number(get("Resource_List.nodect")) if "Resource_List.nodect" in fields else nodes
+    if "Resource_List.nodect" in fields:
+        nodes = whole_number(get("Resource_List.nodect"))
+    width = whole_number(get("Resource_List.mppwidth"))
+    if width > 0:  # of a Cray: the host in the record is only where the job was launched
+        cores = min(width * max(whole_number(get("Resource_List.mppdepth")), 1), COUNT_MAX)
+        nodes = -(-width // max(whole_number(get("Resource_List.mppnppn")), 1))
+        record.cores, record.nodes = cores, nodes
+    record.cores_asked, record.nodes_asked = cores, nodes
     record.memory_asked = _kilobytes(get("Resource_List.mem"))
     if record.memory_asked < 0 < cores and "Resource_List.pmem" in fields:
         each = _kilobytes(fields["Resource_List.pmem"])
@@ -215,6 +221,8 @@ def _chunks(text: str) -> tuple[int, int]:
 
 def _allocated(record: Record, fields: dict[str, str], tally: Tally) -> None:
     """Read the processors and hosts that the job had, from ``exec_vnode``, else from ``exec_host``."""
+    if record.cores > 0:
+        return
     hosts: set[str] = set()
     cores = 0
     for part in fields.get("exec_host", "").split("+"):

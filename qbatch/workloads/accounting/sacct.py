@@ -63,6 +63,7 @@ _TRES = re.compile(r"(?:\A|,)(cpu|node|mem)=(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)",
 _RANGES = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?\Z", re.ASCII)
 _NOTHING = frozenset(("", "Unknown", "None", "N/A", "NONE"))
 _HOSTS_MAX = 1_000_000
+_FREE_TEXTS = ("jobname", "submitline", "comment", "admincomment", "systemcomment", "workdir", "reason", "extra")
 _LISTED_MAX = 100_000
 
 Row = dict[str, str]
@@ -126,20 +127,35 @@ def _header(text: str, line: Line) -> list[str] | None:
 
 
 def _row(text: str, line: Line, columns: list[str], tally: Tally) -> Row | None:
-    """Return the fields of a line by column; bars inside a job's name are taken for part of it."""
+    """Return the fields of a line by column; bars inside a job's name or another free text are taken for part of it."""
     if not line.is_whole:
         tally.lose("the line is cut short (no end of line, or longer than 16 MiB)", line.file, line.number)
         return None
     values = text.split("|")
     more = len(values) - len(columns)
-    if more > 0 and "jobname" in columns:
-        place = columns.index("jobname")
-        values[place : place + more + 1] = ["|".join(values[place : place + more + 1])]
-        tally.adjust("bars inside a job's name: taken for part of it", line.file, line.number)
-    elif more:
-        tally.lose("not as many fields as the header has columns", line.file, line.number)
-        return None
-    return dict(zip(columns, values, strict=True))
+    if not more:
+        return dict(zip(columns, values, strict=True))
+    for name in _FREE_TEXTS if more > 0 else ():
+        if name in columns:
+            place = columns.index(name)
+            joined = [*values[:place], "|".join(values[place : place + more + 1]), *values[place + more + 1 :]]
+            row = dict(zip(columns, joined, strict=True))
+            if _looks_right(row):
+                tally.adjust("bars inside a job's name or another free text: part of it", line.file, line.number)
+                return row
+    tally.lose("not as many fields as the header has columns", line.file, line.number)
+    return None
+
+
+def _looks_right(row: Row) -> bool:
+    """Tell whether the fields stand in their columns, by those that have a form of their own."""
+    times = [row[name].strip() for name in ("submit", "start", "end")]
+    has_times = all(text in _NOTHING or text[:4].isdigit() for text in times)
+    return has_times and _state(row) is not None and _JOB.match(row["jobid"].strip().partition(".")[0]) is not None
+
+
+def _state(row: Row) -> tuple[int, int] | None:
+    return _STATES.get(row["state"].strip().partition(" ")[0].rstrip("+"))
 
 
 def _job(row: Row, line: Line, clock: WallClock, tally: Tally, words: dict[str, str]) -> Record | None:
@@ -148,7 +164,7 @@ def _job(row: Row, line: Line, clock: WallClock, tally: Tally, words: dict[str, 
     if found is None:
         tally.lose("the job identifier is not one of Slurm", file, number)
         return None
-    state = _STATES.get(row["state"].strip().partition(" ")[0].rstrip("+"))
+    state = _state(row)
     if state is None:
         tally.lose("the state is not one of Slurm", file, number)
         return None

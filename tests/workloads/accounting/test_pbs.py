@@ -52,6 +52,16 @@ def rows(done: Imported, *names: str) -> list[tuple[float, ...]]:
         ({"exec_host": "n1/0+n2/0", "exec_vnode": "(n1:ncpus=8:mem=4gb+n1b:ncpus=2)+(n2:ncpus=6)"}, 16, 2),
         ({"exec_vnode": "(n1[0]:ncpus=8)+(n2[0]:ngpus=1:ncpus=6)", "exec_host": ""}, 14, 2),
         ({"exec_host": "n1"}, 1, 1),
+        (
+            {
+                "exec_host": "nid7/17",
+                "exec_vnode": "(login:ncpus=1)",
+                "Resource_List__mppwidth": 64,
+                "Resource_List__mppnppn": 2,
+            },
+            64,
+            32,
+        ),
         ({"exec_host": "", "Resource_List__nodes": "2:ppn=4+n7:ppn=2"}, 10, 3),
         ({"exec_host": "", "Resource_List__select": "2:ncpus=4:mem=1gb+ncpus=3", "Resource_List__ncpus": 11}, 11, 3),
         ({"exec_host": "", "Resource_List__ncpus": 5}, 5, -1),

@@ -176,6 +176,15 @@ def test_parsable_with_a_bar_at_the_end_and_bars_in_names(tmp_path: Path) -> Non
     assert (reasons(done), sum(reasons(done, "adjusted").values())) == ({}, 1)
 
 
+def test_bars_in_a_free_text_at_the_end(tmp_path: Path) -> None:
+    columns = [*COLUMNS, "SubmitLine"]
+    lines = [line(columns, JobID=str(n), SubmitLine=said) for n, said in ((1, "sbatch a"), (2, "sbatch --wrap=a|b|c"))]
+    done = imported(tmp_path, "slurm", text(*lines, line(columns, JobID="3", JobName="x|y"), columns=columns))
+    assert (column(done, "run"), reasons(done)) == ([90, 90, 90], {})
+    assert done.document["jobs"]["names"]["executable"] == 2
+    assert reasons(done, "adjusted") == {"bars inside a job's name or another free text: part of it": 2}
+
+
 def test_files_with_headers_of_their_own_and_a_header_in_the_middle(tmp_path: Path) -> None:
     other = ["State", "JobID", "End", "Start", "Submit", "NCPUS", "Comment"]
     done = imported(
