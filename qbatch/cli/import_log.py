@@ -89,6 +89,8 @@ def _check_output(out: str, files: list[str], key: Text) -> None:
     if len(real) != len(set(real)):
         raise UsageError("the accounting files, --key and -o must be different files, each named once")
     folder = os.path.dirname(os.path.abspath(out))
+    if any(os.path.isdir(path) and os.path.realpath(path) == os.path.realpath(folder) for path in files):
+        raise UsageError(f"-o {out}: lies among the accounting files that are read; name a place outside of {folder}")
     if out != "-" and not os.path.isdir(folder):
         raise OutputError(f"{out}: the folder {folder} does not exist; create it first")
 
@@ -165,6 +167,8 @@ def _tell(document: dict[str, Any], out: str) -> None:
          f"{document['records']:,} records on {document['lines']:,} lines of {len(document['files']):,} files")  # fmt: skip
     how = "the most in use at once: tell the true size with --machine-procs" if machine["is_inferred"] else "as told"
     talk(f"machine: {machine['procs']:,} processors ({how}); {machine['hosts_seen']:,} hosts seen")
+    if machine["wider_jobs"]:
+        talk(f"{machine['wider_jobs']:,} jobs ask for more processors than that: a replay skips them")
     where = "" if time["zone_from"] == "--timezone" else f" ({time['zone_from']}; --timezone names another)"
     talk(
         f"local times: {time['zone']}{where}; {time['gaps']:,} in a gap, {time['folds']:,} in a fold of daylight saving"

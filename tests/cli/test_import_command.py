@@ -85,6 +85,19 @@ def test_json_is_the_same_record_as_the_table(pbs: Path, tmp_path: Path, capfd: 
     assert command(capfd, "import", "pbs", pbs, "-o", tmp_path / "log", "-q", "--timezone", "UTC")[1:] == ("", "")
 
 
+def test_jobs_that_a_told_machine_cannot_hold_are_told(
+    pbs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("import", "pbs", pbs, "-o", tmp_path / "log", "--machine-procs", 4, "--timezone", "UTC", "--json")
+    _, out, err = command(capfd, *arguments)
+    wide = sum(job.hosts * job.cores > 4 for job in JOBS)
+    assert json.loads(out)["machine"]["wider_jobs"] == wide > 0
+    assert f"{wide} jobs ask for more processors than that" in err
+    assert (
+        json.loads(command(capfd, "trace", "info", tmp_path / "log", "--json")[1])["jobs"]["wider_than_machine"] == wide
+    )
+
+
 def test_the_zone_of_the_machine_is_said(
     sacct: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +145,7 @@ def test_anonymous_numbers_are_the_same_in_a_later_import(
         (("slurm", "FILE", "-o", "FILE"), 2, "must be different files"),
         (("slurm", "FILE", "-o", "absent/x"), 4, "does not exist; create it first"),
         (("slurm", "absent", "-o", "x"), 3, "absent"),
+        (("pbs", ".", "-o", "x"), 2, "lies among the accounting files that are read"),
         (("slurm", "FILE", "-o", "x", "--unit", "gpus"), 2, "--unit 'gpus': use one of cores, nodes"),
         (("slurm", "FILE", "-o", "x", "--key", "k"), 2, "go with --anonymize"),
         (("slurm", "FILE", "-o", "-", "--json"), 2, "both want standard output"),

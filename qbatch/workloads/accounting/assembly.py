@@ -172,10 +172,12 @@ def _job(life: _Life, record: Record, submit: int, start: int, ended: int) -> Ac
     others = [each for each in (life.opened, life.queued) if each is not None]
 
     def number(name: str) -> int:
-        return next((value for each in (record, *others) if (value := getattr(each, name)) >= 0), ABSENT)
+        own: int = getattr(record, name)
+        return own if own >= 0 or not others else max(getattr(each, name) for each in others)
 
     def word(name: str) -> str:
-        return next((value for each in (record, *others) if (value := getattr(each, name))), "")
+        own: str = getattr(record, name)
+        return own or next((value for each in others if (value := getattr(each, name))), "")
 
     run = ended - start - (record.suspended + life.suspended) if start >= 0 else ABSENT
     status = record.status

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from qbatch.model.errors import InputError, UsageError
 from qbatch.workloads.accounting.assembly import AccountedJob, assemble
 from qbatch.workloads.accounting.files import accounting_files, lines_of
@@ -184,7 +186,10 @@ def _document(
         "adjusted": _told(tally.adjusted),
         "unknown_fields": {readable(name): count for name, count in sorted(tally.fields.items())},
         "time": {"zone": clock.zone.key, "zone_from": zone_from, "gaps": clock.gaps, "folds": clock.folds},
-        "machine": {"procs": log.procs, "is_inferred": not log.is_procs_told, "hosts_seen": len(tally.hosts)},
+        "machine": {
+            "procs": log.procs, "is_inferred": not log.is_procs_told, "hosts_seen": len(tally.hosts),
+            "wider_jobs": int((np.maximum(log.columns["procs_requested"], log.columns["procs_allocated"]) > log.procs).sum()),
+        },
     }  # fmt: skip
 
 
