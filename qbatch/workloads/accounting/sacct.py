@@ -227,8 +227,6 @@ def _settle(record: Record, choices: dict[str, tuple[int, ...]], elapsed: float,
     submits = choices["submit"] or (ABSENT,)
     if elapsed >= 0 and len(pairs) > 1:
         pairs.sort(key=lambda pair: abs(pair[1] - pair[0] - span))
-        best = abs(pairs[0][1] - pairs[0][0] - span)
-        pairs = [pair for pair in pairs if abs(pair[1] - pair[0] - span) == best]
     fitting = [pair for pair in pairs if submits[0] <= pair[0] <= pair[1]]
     record.start, record.end = (fitting or pairs)[0]
     if record.start >= 0 and elapsed >= 0 and abs(record.end - record.start - span) > 1 and record.end >= 0:

@@ -112,3 +112,9 @@ def test_the_log_is_valid_and_says_where_it_comes_from(system: str, tmp_path: Pa
     assert machine_procs(header) == peak(jobs)
     assert "by hand" in header.notes
     assert {"user 1 is u1", "user 2 is u2", "user 3 is u0", "group 1 is staff"} <= set(header.notes)
+
+
+def test_a_job_that_starts_when_another_ends_takes_its_processors(tmp_path: Path) -> None:
+    jobs = [Sample(n, BASE, 10 * n, 10, 1, 4, 60, True, "u", "q") for n in (1, 2, 3)]
+    done = imported(tmp_path, "pbs", "".join(pbs_pro(job)[0] + "\n" for job in jobs))
+    assert done.log.procs == 4
