@@ -27,7 +27,7 @@ def export(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SOURCE]", help="Result directory, or job rows (.csv, .parquet); else the daemon's history."
+            metavar="SOURCE", help="Result directory, or job rows (.csv, .parquet); else the daemon's history."
         ),
     ] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="The file (stdout if none is given).")] = None,
