@@ -6,8 +6,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 JOBS ?= auto
-# Real clients of PBS, each in an environment of its own, made once; one that cannot be installed says so in its test.
-CLIENTS := dask ipyparallel parsl psij qtoolkit reframe snakemake
+# Real clients of PBS, and evalys (it reads an export), each in an environment of its own, made once; one that cannot be
+# installed says so in its test.
+CLIENTS := dask evalys ipyparallel parsl psij qtoolkit reframe snakemake
 CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
 .PHONY: demo test lint bench coverage coverage-engine coverage-policies clean clients

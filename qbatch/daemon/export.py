@@ -1,66 +1,153 @@
-"""What really ran, as a log in the Standard Workload Format."""
+"""What really ran, as a result that can be exported: job rows, bars on hosts, a workload log.
+
+Times of rows and bars count from the first submission, cut to a whole second, which the clock (``UnixStartTime``) says.
+Jobs of arrays are jobs like others, numbered in order of eligibility.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO
 
+import numpy as np
+
+from qbatch.model.record import Clock, Int64Array
+from qbatch.reports.exports import Bar, Exportable
+from qbatch.reports.job_rows import ABSENT, JobRows
+from qbatch.reports.result import Result
 from qbatch.wire.identifiers import parse_id
 from qbatch.wire.records import HostRecord, JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
+from qbatch.workloads.header import Header
+from qbatch.workloads.log import Column
+from qbatch.workloads.swf_writer import write_log
+
+POLICY = "live"
+"""The name under which the jobs of a live server stand."""
 
 _SECOND = 1_000_000
+_DELETED = (265, 271)
 
 
-def swf_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str) -> tuple[str, int]:
-    """Return the log as a text, and how many jobs never ran and are left out.
-
-    Times count from the first submission; ``UnixStartTime`` says when that was.  Jobs of arrays follow one another with
-    numbers of their own.  Status: 1 for exit status 0, 5 for deleted, 0 for failed.
-    """
+def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str) -> tuple[Exportable, int]:
+    """Return what ran, and how many jobs never did and are left out."""
     ran = [job for job in jobs if job.started is not None and job.ended is not None and job.exec_host]
-    ran.sort(key=lambda job: (job.eligible or job.submitted or 0, parse_id(job.id)))
+    ran.sort(key=lambda job: (_submitted(job), parse_id(job.id)))
     first = min((job.submitted or 0 for job in ran), default=0) // _SECOND * _SECOND
-    users = _numbers(job.user for job in ran)
-    groups = _numbers(job.group for job in ran)
-    queues = _numbers(job.queue for job in ran)
-    procs = sum(host.cpus for host in hosts)
-    lines = [
-        "; Version: 2.2", f"; Computer: qbatch server {server}", f"; MaxJobs: {len(ran)}", f"; MaxRecords: {len(ran)}",
-        f"; UnixStartTime: {first // _SECOND}", f"; MaxNodes: {len(hosts)}", f"; MaxProcs: {procs}",
-        *(f"; Queue: {number} {name}" for name, number in queues.items()),
-        *(f"; Note: user {number} is {name}" for name, number in users.items()),
-    ]  # fmt: skip
-    for number, job in enumerate(ran, 1):
-        lines.append(_line(number, job, first, users, groups, queues))
-    return "\n".join(lines) + "\n", len(jobs) - len(ran)
+    rows = _rows(ran, first)
+    order = np.argsort(rows.start, kind="stable")
+    bars = [bar for row, place in enumerate(order.tolist()) for bar in _bars(row, ran[place], first)]
+    total = max(sum(host.cpus for host in hosts), 1)
+    result = Result(f"server {server}", (rows.taken(order),), total, Clock(first // _SECOND))
+
+    def write_swf(out: BinaryIO) -> None:
+        write_log(out, Header(lines=tuple(_header(ran, hosts, server, first))), _columns(ran, rows))
+
+    return Exportable(result, {POLICY: bars}, write_swf), len(jobs) - len(ran)
 
 
-def _numbers(names: object) -> dict[str, int]:
+def _submitted(job: JobRecord) -> int:
+    return job.eligible if job.eligible is not None else job.submitted or 0
+
+
+def _numbers(names: Iterable[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for name in names:  # type: ignore[attr-defined]
+    for name in names:
         found.setdefault(name or "-", len(found) + 1)
     return found
 
 
-def _line(
-    number: int, job: JobRecord, first: int, users: dict[str, int], groups: dict[str, int], queues: dict[str, int]
-) -> str:
-    submitted = job.eligible if job.eligible is not None else job.submitted or 0
-    started, ended = job.started or 0, job.ended or 0
-    count = int(job.resources.get("ncpus", "1"))
-    requested = parse_duration(job.resources["walltime"]) if "walltime" in job.resources else 0
-    used = parse_size(job.used.get("mem", "0kb")) // 1024 // count if job.used else -1
-    asked = parse_size(job.resources["mem"]) // 1024 // count if "mem" in job.resources else -1
-    cput = parse_duration(job.used["cput"]) / _SECOND / count if "cput" in job.used else -1
-    status = 1 if job.exit_status == 0 else 5 if job.exit_status in (265, 271) else 0
-    fields: list[object] = [
-        number, _seconds(submitted - first), _seconds(started - submitted), _seconds(ended - started), count,
-        f"{cput:.2f}" if cput >= 0 else -1, used, count, _seconds(requested), asked, status, users[job.user or "-"],
-        groups[job.group or "-"], -1, queues[job.queue or "-"], -1, -1, -1,
+def _rows(ran: Sequence[JobRecord], first: int) -> JobRows:
+    """Return the job rows, in order of eligibility; the kind of start and promises are not kept by the server."""
+
+    def numbers(values: Iterable[int]) -> Int64Array:
+        return np.fromiter(values, np.int64, len(ran))
+
+    def named(names: Sequence[str]) -> Int64Array:
+        table = _numbers(names)
+        return numbers(table[name or "-"] for name in names)
+
+    # A clock that was set back must not make a job start before it was submitted.
+    submit = numbers(max(_submitted(job) - first, 0) for job in ran)
+    start = np.maximum(numbers((job.started or 0) - first for job in ran), submit)
+    end = np.maximum(numbers((job.ended or 0) - first for job in ran), start)
+    nothing = np.full(len(ran), ABSENT, np.int64)
+    return JobRows(
+        policy=POLICY,
+        job_id=np.arange(1, len(ran) + 1),
+        submit=submit,
+        start=start,
+        end=end,
+        procs=numbers(_cpus(job) for job in ran),
+        estimate=numbers(_walltime(job) for job in ran),
+        run=end - start,
+        kind=nothing.astype(np.int8),
+        promise=nothing,
+        first_promise=nothing,
+        user=named([job.user for job in ran]),
+        group=named([job.group for job in ran]),
+        queue=named([job.queue for job in ran]),
+        sequence=np.arange(len(ran)),
+        counted=np.ones(len(ran), np.bool_),
+    )
+
+
+def _cpus(job: JobRecord) -> int:
+    return int(job.resources.get("ncpus", "1"))
+
+
+def _walltime(job: JobRecord) -> int:
+    return parse_duration(job.resources["walltime"]) if "walltime" in job.resources else 0
+
+
+def _bars(row: int, job: JobRecord, first: int) -> list[Bar]:
+    """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars; one host may be named more than once."""
+    held: dict[str, int] = {}
+    for part in job.exec_host.split("+"):
+        host, _, slots = part.partition("/")
+        times = slots.partition("*")[2]
+        held[host] = held.get(host, 0) + (int(times) if times.isdigit() else 1)
+    begin = (job.started or 0) - first
+    end = max((job.ended or 0) - first, begin)
+    return [Bar(row, host, begin, end, procs) for host, procs in held.items()]
+
+
+def _header(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, first: int) -> list[str]:
+    users, queues = _numbers(job.user for job in ran), _numbers(job.queue for job in ran)
+    return [
+        "; Version: 2.2", f"; Computer: qbatch server {server}", f"; MaxJobs: {len(ran)}", f"; MaxRecords: {len(ran)}",
+        f"; UnixStartTime: {first // _SECOND}", f"; MaxNodes: {len(hosts)}", f"; MaxProcs: {sum(host.cpus for host in hosts)}",
+        *(f"; Queue: {number} {name}" for name, number in queues.items()),
+        *(f"; Note: user {number} is {name}" for name, number in users.items()),
     ]  # fmt: skip
-    return " ".join(str(field) for field in fields)
 
 
-def _seconds(microseconds: int) -> str:
-    whole, rest = divmod(max(microseconds, 0), _SECOND)
-    return f"{whole}.{rest:06d}".rstrip("0") if rest else str(whole)
+def _columns(ran: Sequence[JobRecord], rows: JobRows) -> dict[str, Column]:
+    """Return the columns of the log: what the rows say, and memory, processor time and status from the records."""
+    memory, asked, processor_time, status = [], [], [], []
+    for job in ran:
+        cpus = _cpus(job)
+        memory.append(parse_size(job.used.get("mem", "0kb")) // 1024 // cpus if job.used else -1)
+        asked.append(parse_size(job.resources["mem"]) // 1024 // cpus if "mem" in job.resources else -1)
+        processor_time.append(round(parse_duration(job.used["cput"]) / _SECOND / cpus, 2) if "cput" in job.used else -1)
+        status.append(1 if job.exit_status == 0 else 5 if job.exit_status in _DELETED else 0)
+    return {
+        "job": rows.job_id,
+        "submit": _seconds(rows.submit),
+        "wait": _seconds(rows.wait),
+        "run": _seconds(rows.run),
+        "procs_allocated": rows.procs,
+        "cpu_time": np.array(processor_time, np.float64),
+        "memory_used": np.array(memory, np.int64),
+        "procs_requested": rows.procs,
+        "time_requested": _seconds(rows.estimate),
+        "memory_requested": np.array(asked, np.int64),
+        "status": np.array(status, np.int64),
+        "user": rows.user,
+        "group": rows.group,
+        "queue": rows.queue,
+    }
+
+
+def _seconds(microseconds: Int64Array) -> Column:
+    return microseconds // _SECOND if not (microseconds % _SECOND).any() else microseconds / _SECOND

@@ -35,7 +35,7 @@ ABSENT = -1
 
 _TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise")
 _RATIOS = ("slowdown", "bounded_slowdown")
-_MAY_LACK = ("promise", "first_promise", "user", "group", "queue")
+_MAY_LACK = ("promise", "first_promise", "user", "group", "queue", "sequence")
 
 Chunk = dict[str, NDArray[Any]]
 
@@ -122,18 +122,34 @@ def _columns(schedule: Schedule, rows: Int64Array) -> Chunk:
     }
 
 
-def _chunks(schedules: Iterable[Schedule]) -> Iterator[tuple[str, Chunk]]:
+def _chunks(schedules: Iterable[Schedule | JobRows]) -> Iterator[tuple[str, Chunk]]:
     for schedule in schedules:
+        if isinstance(schedule, JobRows):
+            for first in range(0, len(schedule), BLOCK_ROWS):
+                yield (
+                    schedule.policy,
+                    _chunk_of(schedule.taken(np.arange(first, min(first + BLOCK_ROWS, len(schedule))))),
+                )
+            continue
         rows = schedule.in_order_of_start()
         for first in range(0, len(rows), BLOCK_ROWS):
             yield schedule.policy, _columns(schedule, rows[first : first + BLOCK_ROWS])
 
 
+def _chunk_of(rows: JobRows) -> Chunk:
+    """Return rows that were read as columns to be written."""
+    response = rows.end - rows.submit
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slowdown = np.where(rows.run > 0, response / rows.run, np.nan)
+    ratios = {"wait": rows.wait, "slowdown": slowdown, "bounded_slowdown": rows.bounded_slowdown}
+    return {name: getattr(rows, name) for name in ROW_FIELDS} | ratios
+
+
 # ------------------------------------------------------------------------------------------------ writing
 
 
-def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule], suffix: str = ".csv") -> None:
-    """Write the job rows of one or more schedules, one after another, as ``.csv`` or ``.parquet``.
+def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule | JobRows], suffix: str = ".csv") -> None:
+    """Write the job rows of one or more schedules, or rows that were read, one after another, as ``.csv`` or ``.parquet``.
 
     Raises:
         UsageError: if the suffix is neither, or pyarrow is needed and missing.
@@ -146,7 +162,7 @@ def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule], suffix: str = "
         raise UsageError(f"job rows are written as {' or '.join(SUFFIXES)}, not as {suffix or 'a file without suffix'}")
 
 
-def _write_csv(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
+def _write_csv(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> None:
     out.write(",".join(COLUMNS).encode() + b"\n")
     for policy, chunk in _chunks(schedules):
         texts = [_texts(name, policy, chunk) for name in COLUMNS]
@@ -159,7 +175,7 @@ def _texts(name: str, policy: str, chunk: Chunk) -> Sequence[str]:
         return [_quoted(policy)] * len(chunk["job_id"])
     values = chunk[name]
     if name == "kind":
-        return [KINDS[kind] for kind in values.tolist()]
+        return [KINDS[kind] if kind >= 0 else "" for kind in values.tolist()]
     if name in _RATIOS:
         return ["" if ratio != ratio else f"{ratio:.6f}".rstrip("0").rstrip(".") for ratio in values.tolist()]
     if name == "counted":
@@ -186,7 +202,7 @@ def _quoted(word: str) -> str:
     return word
 
 
-def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
+def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> None:
     pa = arrow("writing Parquet")
     import pyarrow.parquet as pq
 
@@ -201,8 +217,8 @@ def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
             writer.write_batch(pa.record_batch(cells, schema=schema))
 
 
-def _is_whole(schedule: Schedule) -> bool:
-    work = schedule.workload
+def _is_whole(schedule: Schedule | JobRows) -> bool:
+    work = schedule if isinstance(schedule, JobRows) else schedule.workload
     columns = (work.submit, work.estimate, work.run, schedule.start, schedule.end)
     promises = (schedule.promise, schedule.first_promise)
     return not any((times % MICROSECONDS).any() for times in columns) and not any(
@@ -215,7 +231,8 @@ def _cells(pa: Any, name: str, policy: str, chunk: Chunk, kind: Any) -> Any:
         return pa.DictionaryArray.from_arrays(np.zeros(len(chunk["job_id"]), np.int32), [policy])
     values = chunk[name]
     if name == "kind":
-        return pa.DictionaryArray.from_arrays(values.astype(np.int32), list(KINDS))
+        places = pa.array(values.astype(np.int32), type=pa.int32(), mask=values < 0)
+        return pa.DictionaryArray.from_arrays(places, list(KINDS))
     lacks = values < 0 if name in _MAY_LACK else np.isnan(values) if name in _RATIOS else None
     if name in _TIMES:
         values = values / MICROSECONDS if pa.types.is_floating(kind) else values // MICROSECONDS

@@ -1,8 +1,8 @@
 """Where jobs come from: logs, and the models that generate them.
 
 What lives here: reading and writing of the Standard Workload Format and of the five-column text
-format, the header of a log, a small generator.  What must never come in: scheduling, policies,
-clocks.  A log is data: this room reads it, orders it and says what is odd about it; which of its
+format, the header of a log, accounting files (``accounting/``), a small generator.  What must never come in:
+scheduling, policies, clocks.  A log is data: this room reads it, orders it and says what is odd about it; which of its
 rows become jobs of a machine is decided by who replays it.
 
 The walk: ``source`` (bytes) -> ``swf`` (rows, by the kernel in ``kernels/swf_parse.py``) -> ``log``

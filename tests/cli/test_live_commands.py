@@ -204,7 +204,7 @@ def test_up_and_down_in_the_background(tmp_path: Path) -> None:
         (("up", "--foreground", "--socket", "/tmp/" + "x" * 110), 3, "the kernel takes 107"),
         (("config", "check", "--config", "absent.toml"), 3, "absent.toml"),
         (("delete",), 2, "name at least one job"),
-        (("export", "csv"), 2, "only swf is known"),
+        (("export", "pdf"), 2, "use one of parquet, csv, swf, chrome, batsim"),
         (("restore", "absent.db"), 3, "there is no such file"),
     ],
 )

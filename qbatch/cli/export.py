@@ -1,0 +1,113 @@
+"""``qbatch export``: a result, job rows, or what really ran on the live server, for other programs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qbatch.cli.console import talk
+from qbatch.cli.daemon_answers import ask
+from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
+from qbatch.wire import records, requests
+
+if TYPE_CHECKING:
+    from qbatch.reports.exports import Exportable
+
+FORMS = ("parquet", "csv", "swf", "chrome", "batsim")
+
+
+def export(
+    form: Annotated[
+        str, typer.Argument(metavar="FORM", help="What to write: parquet, csv, swf, chrome (for Perfetto) or batsim.")
+    ],
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SOURCE", help="Result directory, or job rows (.csv, .parquet); else the daemon's history."
+        ),
+    ] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="The file (stdout if none is given).")] = None,
+    policy: Annotated[list[str] | None, typer.Option("--policy", help="Only this policy; may be repeated.")] = None,
+    procs: Annotated[
+        int | None, typer.Option("--procs", min=1, help="Processors of the machine of bare job rows.")
+    ] = None,
+    socket: Annotated[str | None, typer.Option("--socket", help="The daemon's socket.")] = None,
+) -> None:
+    """Write a schedule for other programs: job rows, a workload log, a Perfetto trace, Batsim's jobs.csv."""
+    if form not in FORMS:
+        raise UsageError(f"export {form}: use one of {', '.join(FORMS)}{suggestion(form, FORMS)}")
+    target = None if output in (None, "-") else output
+    if source is not None and socket is not None:
+        raise UsageError(f"--socket names a daemon and {source!r} a result: leave one out")
+    if source is None and (policy or procs):
+        raise UsageError("--policy and --procs are for a result or job rows; name one, or leave them out")
+    _check_output(form, source, target)
+    if source is None:
+        exported, told = _live(socket)
+    else:
+        exported, told = _finished(source, policy or [], procs)
+    _write(form, exported, target)
+    talk(f"{target or 'standard output'}: {told}")
+
+
+def _check_output(form: str, source: str | None, target: str | None) -> None:
+    """Refuse, before any work, an output that could not be written after it."""
+    from importlib.util import find_spec
+
+    if form == "parquet" and find_spec("pyarrow") is None:
+        raise UsageError("Parquet needs pyarrow: install the extra, pip install 'qbatch[report]' (or '.[report]')")
+    if target is None:
+        if form == "parquet" and sys.stdout.isatty():
+            raise UsageError("Parquet is not for a terminal; name a file with -o")
+        return
+    if source is not None and os.path.realpath(source) == os.path.realpath(target):
+        raise UsageError(f"-o {target}: is what is exported; name another file")
+    folder = os.path.dirname(os.path.abspath(target))
+    if not os.path.isdir(folder):
+        raise OutputError(f"{target}: the folder {folder} does not exist; create it first")
+
+
+def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Exportable, str]:
+    from qbatch.reports.exports import Exportable
+    from qbatch.reports.result import read_result
+
+    result = read_result(Path(source), procs=procs).only(policies)
+    jobs = sum(map(len, result.rows))
+    return Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
+
+
+def _live(socket: str | None) -> tuple[Exportable, str]:
+    """Ask the daemon for its history, page by page."""
+    jobs: list[records.JobRecord] = []
+    after = ""
+    while True:
+        page = ask(requests.JobStatus(finished="only", subjobs=True, after=after), records.Jobs, socket)
+        jobs += [job for job in page.jobs if not job.is_array]
+        after = page.next
+        if not after:
+            break
+    hosts = ask(requests.HostStatus(), records.Hosts, socket).hosts
+    from qbatch.daemon.export import exportable_of
+
+    exported, left_out = exportable_of(jobs, hosts, page.server)
+    count = len(jobs) - left_out
+    if not count:
+        raise InputError("no job has run yet: there is nothing to export")
+    return exported, f"{count:,} jobs; {left_out:,} that never ran are left out"
+
+
+def _write(form: str, exported: Exportable, target: str | None) -> None:
+    from qbatch.reports.exports import FORMS as FORMS_OF_EXPORT
+    from qbatch.reports.output import whole_file
+
+    write = FORMS_OF_EXPORT[form].write
+    if target is None:
+        write(sys.stdout.buffer, exported)
+        sys.stdout.buffer.flush()
+        return
+    with whole_file(target) as file:
+        write(file, exported)

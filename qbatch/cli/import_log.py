@@ -1,0 +1,195 @@
+"""``qbatch import``: accounting files of a real batch system become a workload log."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
+
+import typer
+
+from qbatch.cli.console import talk
+from qbatch.model.errors import OutputError, UsageError, suggestion
+
+if TYPE_CHECKING:
+    from qbatch.workloads.accounting import Imported
+
+FORMATS = ("pbs", "slurm")
+UNITS = ("cores", "nodes")
+SUBMISSIONS = ("submitted", "eligible")
+
+Text = str | None
+
+
+def import_log(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="pbs (accounting files) or slurm (sacct --parsable2).")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Files, also .gz or .xz; directories; - is stdin.")
+    ],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="LOG", help="SWF file (.gz compresses); - is stdout.")],
+    timezone: Annotated[Text, typer.Option(metavar="Area/City", help="Zone of local times [this machine's].")] = None,
+    unit: Annotated[str, typer.Option(help="What a processor of the log is: cores or nodes.")] = "cores",
+    submit: Annotated[
+        str, typer.Option(help="When a job begins to wait: submitted, or eligible (not held, dependent or timed).")
+    ] = "submitted",
+    queue: Annotated[
+        list[str] | None, typer.Option("--queue", "--partition", help="Only this queue; may be repeated.")
+    ] = None,
+    user: Annotated[list[str] | None, typer.Option("--user", help="Only this user; may be repeated.")] = None,
+    since: Annotated[Text, typer.Option("--from", metavar="T", help="First submission: ISO time or seconds.")] = None,
+    before: Annotated[Text, typer.Option("--to", metavar="T", help="Submissions before this instant only.")] = None,
+    machine_procs: Annotated[
+        int | None, typer.Option(min=1, help="Processors of the machine [the peak in use].")
+    ] = None,
+    computer: Annotated[Text, typer.Option(help="What the header says under Computer.")] = None,
+    installation: Annotated[Text, typer.Option(help="What the header says under Installation.")] = None,
+    anonymize: Annotated[
+        bool, typer.Option("--anonymize", help="Write no names of users, groups and accounts.")
+    ] = False,
+    anonymize_queues: Annotated[bool, typer.Option("--anonymize-queues", help="Nor those of queues.")] = False,
+    key: Annotated[
+        Text, typer.Option("--key", metavar="FILE", help="Keyed numbers, the same in every import; made if missing.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+) -> None:
+    """Make a workload log of the accounting of a real cluster, to replay it under other policies."""
+    from qbatch.workloads.accounting import ImportOptions, import_files
+
+    for option, value, known in (("FORMAT", form, FORMATS), ("--unit", unit, UNITS), ("--submit", submit, SUBMISSIONS)):
+        if value not in known:
+            raise UsageError(f"{option} {value!r}: use one of {', '.join(known)}{suggestion(value, known)}")
+    if (anonymize_queues or key is not None) and not anonymize:
+        raise UsageError("--key and --anonymize-queues go with --anonymize; give it too")
+    if out == "-" and as_json:
+        raise UsageError("--json and -o - both want standard output; name a file with -o")
+    _check_output(out, files, key)
+    options = ImportOptions(
+        timezone=timezone, is_eligible_submit=submit == "eligible", queues=tuple(queue or ()), users=tuple(user or ()),
+        since=since, before=before, unit=unit, is_anonymous=anonymize, has_anonymous_queues=anonymize_queues,
+        key=_key(key) if key is not None else None, machine_procs=machine_procs, computer=computer,
+        installation=installation, notes=(_note(is_anonymous=anonymize),),
+    )  # fmt: skip
+    with _progress(is_quiet=quiet) as progress:
+        done = import_files(form, files, options, progress)
+    _write(done, out)
+    if not quiet:
+        _tell(done.document, out)
+    if as_json:
+        typer.echo(json.dumps(done.document, indent=2))
+
+
+def _check_output(out: str, files: list[str], key: Text) -> None:
+    """Refuse, before any work, an output that could not be written after it, or that would destroy an input."""
+    real = [os.path.realpath(path) for path in (out, key, *files) if path is not None and path != "-"]
+    if len(real) != len(set(real)):
+        raise UsageError("the accounting files, --key and -o must be different files, each named once")
+    folder = os.path.dirname(os.path.abspath(out))
+    if any(os.path.isdir(path) and os.path.realpath(path) == os.path.realpath(folder) for path in files):
+        raise UsageError(f"-o {out}: lies among the accounting files that are read; name a place outside of {folder}")
+    if out != "-" and not os.path.isdir(folder):
+        raise OutputError(f"{out}: the folder {folder} does not exist; create it first")
+
+
+def _key(path: str) -> bytes:
+    from qbatch.workloads.accounting.names import read_or_make_key
+
+    key, is_new, is_open = read_or_make_key(path)
+    if is_new:
+        talk(f"note: {path}: a new key; keep it, and keep it secret: later imports with it give the same numbers")
+    if is_open:
+        talk(f"warning: {path}: others may read this key, and try names against the log; chmod 600 {path}")
+    return key
+
+
+def _note(*, is_anonymous: bool) -> str:
+    """Return the command for the header; of an anonymous log without what could name anybody."""
+    from shlex import join
+
+    from qbatch import __version__
+
+    command = "qbatch import ... --anonymize" if is_anonymous else join(["qbatch", *sys.argv[1:]])
+    return f"made by qbatch {__version__}: {command}"
+
+
+@contextmanager
+def _progress(*, is_quiet: bool) -> Iterator[Any]:
+    """Show on stderr, if it is a terminal, what is read."""
+    if is_quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=Console(stderr=True), transient=True
+    ) as bars:
+        task = bars.add_task("reading", total=None)
+
+        def move(path: str, count: int) -> None:
+            total = os.path.getsize(path) if os.path.isfile(path) else None
+            bars.update(task, description=os.path.basename(path), completed=count, total=total)
+
+        yield move
+
+
+def _write(done: Imported, out: str) -> None:
+    from qbatch.reports.output import whole_file
+
+    if out == "-":
+        _rows(done, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    with whole_file(out) as file:
+        if out.endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                _rows(done, cast(BinaryIO, packed))
+        else:
+            _rows(done, file)
+
+
+def _rows(done: Imported, file: BinaryIO) -> None:
+    from qbatch.workloads.header import Header
+    from qbatch.workloads.swf_writer import write_log
+
+    write_log(file, Header(lines=tuple(done.log.lines)), done.log.columns)
+
+
+def _tell(document: dict[str, Any], out: str) -> None:
+    """Say on stderr what was made, and of what nothing could be made."""
+    jobs, time, machine = document["jobs"], document["time"], document["machine"]
+    name = "standard output" if out == "-" else out
+    talk(f"{name}: {jobs['ran']:,} jobs that ran, {jobs['never_ran']:,} cancelled before they ran; from "
+         f"{document['records']:,} records on {document['lines']:,} lines of {len(document['files']):,} files")  # fmt: skip
+    how = "the most in use at once: tell the true size with --machine-procs" if machine["is_inferred"] else "as told"
+    talk(f"machine: {machine['procs']:,} processors ({how}); {machine['hosts_seen']:,} hosts seen")
+    if machine["wider_jobs"]:
+        talk(f"{machine['wider_jobs']:,} jobs ask for more processors than that: a replay skips them")
+    where = "" if time["zone_from"] == "--timezone" else f" ({time['zone_from']}; --timezone names another)"
+    talk(
+        f"local times: {time['zone']}{where}; {time['gaps']:,} in a gap, {time['folds']:,} in a fold of daylight saving"
+    )
+    if jobs["eligible_later_than_submitted"]:
+        talk(f"{jobs['eligible_later_than_submitted']:,} jobs were eligible later than submitted (held, dependent, timed): "
+             "--submit eligible counts their waits from then")  # fmt: skip
+    rows = [
+        [kind, f"{each['count']:,}", each["reason"], each["first"]]
+        for kind, part in (("UNUSABLE", "unusable"), ("adjusted", "adjusted"), ("left out", "ignored"))
+        for each in document[part]
+    ]
+    if rows:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for kind, count, reason, first in rows:
+            place = f"first: {first}" if first else ""
+            talk(f"  {kind:<8}  {count:>{widths[1]}}  {reason:<{widths[2]}}  {place}".rstrip())
+    unknown = document["unknown_fields"]
+    if unknown:
+        most = sorted(unknown.items(), key=lambda item: -item[1])[:5]
+        listed = ", ".join(f"{name} ({count:,})" for name, count in most)
+        talk(
+            f"  {len(unknown):,} fields that are not known here, passed over: {listed}{', ...' if len(unknown) > 5 else ''}"
+        )

@@ -1,0 +1,57 @@
+"""What is exported: a result, where its jobs ran if that is known, and its log form if there is a better one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, NamedTuple
+
+from qbatch.model.errors import UsageError
+from qbatch.reports.job_rows import JobRows
+from qbatch.reports.result import Result
+
+
+class Bar(NamedTuple):
+    """A piece of a job on one host: ``row`` is the job's place in the rows, times in microseconds.
+
+    A job on several hosts, or one that was suspended in between, is several bars.
+    """
+
+    row: int
+    host: str
+    begin: int
+    end: int
+    procs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exportable:
+    """A result to be exported.  ``bars``, by policy: where the jobs ran; without, all hosts are taken for one machine.
+
+    ``write_swf`` writes the log where more is known of the jobs than job rows hold.
+    """
+
+    result: Result
+    bars: Mapping[str, Sequence[Bar]] = field(default_factory=dict)
+    write_swf: Callable[[BinaryIO], None] | None = None
+
+    def bars_of(self, rows: JobRows) -> Sequence[Bar]:
+        """Return the bars of one policy's jobs; of jobs whose hosts are not known, one each on ``machine``.
+
+        Job rows say how long a job was suspended (``end - start - run``), not when: such a job is one bar.
+        """
+        if rows.policy in self.bars:
+            return self.bars[rows.policy]
+        columns = zip(rows.start.tolist(), rows.end.tolist(), rows.procs.tolist(), strict=True)
+        return [Bar(row, "machine", start, end, procs) for row, (start, end, procs) in enumerate(columns)]
+
+    def one_policy(self, form: str) -> JobRows:
+        """Return the rows of the only policy.
+
+        Raises:
+            UsageError: if there are several, and ``form`` holds one schedule.
+        """
+        if len(self.result.rows) != 1:
+            known = ", ".join(self.result.policies)
+            raise UsageError(f"{form} holds one schedule, {self.result.name} has several: name one --policy ({known})")
+        return self.result.rows[0]

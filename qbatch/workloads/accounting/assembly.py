@@ -1,0 +1,261 @@
+"""From records to jobs: one job for each attempt that ran, and one for each that was cancelled before it ran.
+
+The records of one job identifier are walked in order of time.  An attempt is closed by its end record, or by the record
+that put the job back into the queue; the attempt after that is a job of its own, submitted when the one before it ended,
+which it names as its predecessor.  Another time of creation under the same identifier is another job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from qbatch.workloads.accounting.record import (
+    ABSENT,
+    CANCELLED,
+    COMPLETED,
+    ENDED,
+    FAILED,
+    KILLED,
+    QUEUED,
+    REQUEUED,
+    RESUMED,
+    STARTED,
+    SUSPENDED,
+    UNFINISHED,
+    Record,
+    Tally,
+)
+
+
+class AccountedJob(msgspec.Struct, gc=False):
+    """One attempt of a job, or a job that never ran (``start`` is ``ABSENT``); instants in seconds since 1970.
+
+    ``ended`` is when it ended or was cancelled; ``run`` is how long it ran, without the time it was suspended.
+    Counts, memory (KB) and ``cpu`` (seconds) are of the whole job.  ``after`` is the attempt before this one.
+    """
+
+    job: str
+    part: int
+    submit: int
+    eligible: int
+    start: int
+    ended: int
+    run: int
+    limit: int
+    cores: int
+    cores_asked: int
+    nodes: int
+    nodes_asked: int
+    cpu: float
+    memory_used: int
+    memory_asked: int
+    status: int
+    user: str
+    group: str
+    name: str
+    queue: str
+    file: str
+    line: int
+    after: AccountedJob | None = None
+
+
+class _Life(msgspec.Struct):
+    """What is known of one job while its records are walked."""
+
+    created: int = ABSENT
+    queued: Record | None = None
+    opened: Record | None = None
+    cancelled: Record | None = None
+    is_over: bool = False
+    is_requeued: bool = False
+    suspended_at: int = ABSENT
+    suspended: int = 0
+    last: AccountedJob | None = None
+
+
+def assemble(records: Iterable[Record], tally: Tally) -> list[AccountedJob]:
+    """Return the jobs that the records make, in no particular order; what makes no job is counted in the tally."""
+    groups: dict[tuple[str, int], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.job, record.part), []).append(record)
+    jobs: list[AccountedJob] = []
+    for key in list(groups):
+        group = groups.pop(key)  # what is walked is no more needed: a million records weigh
+        if len(group) > 1:
+            group.sort(key=_moment)
+        _walk(group, jobs, tally)
+    return _with_whole_heterogeneous(jobs, tally)
+
+
+def _moment(record: Record) -> tuple[int, int]:
+    """Return the place of a record in its job's life: of one second, queued first and the end last, else as they came."""
+    return record.at, {QUEUED: 0, ENDED: 2}.get(record.kind, 1)
+
+
+def _walk(group: list[Record], jobs: list[AccountedJob], tally: Tally) -> None:
+    life = _Life()
+    for record in group:
+        kind = record.kind
+        is_other = record.submit >= 0 and life.created >= 0 and record.submit != life.created
+        if is_other or (kind == QUEUED and life.is_over):
+            _close(life, jobs, tally)
+            life = _Life(last=life.last if life.is_requeued else None, is_requeued=life.is_requeued)
+        if record.submit >= 0:
+            life.created = record.submit
+        if kind == UNFINISHED:
+            tally.lose("not over when the records were written (running or waiting)", record.file, record.line)
+            life.is_over = True
+        elif kind == QUEUED:
+            life.queued = life.queued or record
+        elif kind == STARTED:
+            life.opened, life.is_over = record, False
+        elif kind == SUSPENDED:
+            life.suspended_at = record.at
+        elif kind == RESUMED:
+            _resume(life, record.at)
+        elif kind == CANCELLED:
+            if not life.is_over:
+                life.cancelled = record
+        elif kind in (ENDED, REQUEUED):
+            _end(life, record, jobs, tally)
+    _close(life, jobs, tally)
+
+
+def _resume(life: _Life, at: int) -> None:
+    if life.suspended_at >= 0:
+        life.suspended += max(at - life.suspended_at, 0)
+    life.suspended_at = ABSENT
+
+
+def _end(life: _Life, record: Record, jobs: list[AccountedJob], tally: Tally) -> None:
+    """Close an attempt with the record of its end or of its way back into the queue."""
+    opened, is_requeue = life.opened, record.kind == REQUEUED
+    start = record.start if record.start >= 0 else _instant(opened)
+    if start < 0:
+        if not is_requeue:
+            life.cancelled = record
+        return
+    ended = record.end if record.end >= 0 else record.at
+    _resume(life, ended)
+    last = life.last
+    if last is not None and (last.start, last.ended) == (start, ended):
+        tally.skip("the same record again", record.file, record.line)
+        return
+    submit = _submitted(life)
+    if last is not None and life.is_requeued:
+        submit = max(submit, last.ended)
+    job = _job(life, record, submit, start, ended)
+    life.opened, life.suspended, life.is_requeued, life.is_over = None, 0, is_requeue, not is_requeue
+    if not is_requeue:
+        life.cancelled = None
+    if _is_sound(job, tally):
+        life.last = job
+        jobs.append(job)
+
+
+def _instant(opened: Record | None) -> int:
+    if opened is None:
+        return ABSENT
+    return opened.start if opened.start >= 0 else opened.at
+
+
+def _submitted(life: _Life) -> int:
+    if life.created >= 0 or life.queued is None:
+        return life.created
+    return life.queued.at
+
+
+def _job(life: _Life, record: Record, submit: int, start: int, ended: int) -> AccountedJob:
+    """Return the job of a closing record, with what only the records before it say."""
+    others = [each for each in (life.opened, life.queued) if each is not None]
+
+    def number(name: str) -> int:
+        own: int = getattr(record, name)
+        return own if own >= 0 or not others else max(getattr(each, name) for each in others)
+
+    def word(name: str) -> str:
+        own: str = getattr(record, name)
+        return own or next((value for each in others if (value := getattr(each, name))), "")
+
+    run = ended - start - (record.suspended + life.suspended) if start >= 0 else ABSENT
+    status = record.status
+    if record.kind == REQUEUED:
+        status = FAILED
+    elif record.kind == CANCELLED or start < 0 or (life.cancelled is not None and status != COMPLETED):
+        status = KILLED
+    limit = number("limit")
+    if status == KILLED and 0 < limit <= run:
+        status = FAILED
+    group = word("group") or word("account")
+    return AccountedJob(
+        record.job, record.part, submit, number("eligible"), start, ended, run, limit, number("cores"),
+        number("cores_asked"), number("nodes"), number("nodes_asked"), record.cpu, record.memory_used,
+        number("memory_asked"), status, word("user"), group, word("name"), word("queue"), record.file, record.line,
+        life.last if life.is_requeued else None,
+    )  # fmt: skip
+
+
+def _is_sound(job: AccountedJob, tally: Tally) -> bool:
+    """Count a job that cannot be used as lost; mend what can be mended."""
+    if job.ended < job.start:
+        tally.lose("ends before it starts", job.file, job.line)
+        return False
+    if job.submit < 0:
+        tally.lose("without a time of submission", job.file, job.line)
+        return False
+    if job.cores <= 0 and job.cores_asked <= 0:
+        tally.lose("without processors, neither allocated nor requested", job.file, job.line)
+        return False
+    if job.run < 0:
+        tally.adjust("suspended for longer than it was there: taken to have run for 0 s", job.file, job.line)
+        job.run = 0
+    if job.start < job.submit:
+        tally.adjust("starts before it is submitted: the start is taken for both", job.file, job.line)
+        job.submit = job.start
+    return True
+
+
+def _close(life: _Life, jobs: list[AccountedJob], tally: Tally) -> None:
+    """Settle what is left of a job when its records are at an end."""
+    if life.is_over:
+        return
+    last = life.cancelled or life.opened or life.queued
+    if last is None:
+        return
+    if life.cancelled is None or life.opened is not None:
+        what = (
+            "started, but its end is not in the records"
+            if life.opened
+            else "queued, but what came of it is not in the records"
+        )
+        tally.lose(what, last.file, last.line)
+        return
+    submit = _submitted(life)
+    if submit < 0 or last.at < submit:
+        tally.lose("deleted, but its submission is not in the records", last.file, last.line)
+        return
+    jobs.append(_job(life, last, submit, ABSENT, last.at))
+
+
+def _with_whole_heterogeneous(jobs: list[AccountedJob], tally: Tally) -> list[AccountedJob]:
+    """Put the components of each heterogeneous job together: they start at once and are one job."""
+    whole: dict[tuple[str, int, bool], AccountedJob] = {}
+    others: list[AccountedJob] = []
+    for job in sorted((job for job in jobs if job.part >= 0), key=lambda job: job.part):
+        key = (job.job, job.submit, job.start >= 0)
+        first = whole.get(key)
+        if first is None:
+            whole[key] = job
+            continue
+        tally.adjust("components of heterogeneous jobs: put together", job.file, job.line)
+        for name in ("cores", "cores_asked", "nodes", "nodes_asked", "cpu", "memory_used", "memory_asked"):
+            mine, other = getattr(first, name), getattr(job, name)
+            setattr(first, name, mine + other if mine >= 0 and other >= 0 else max(mine, other))
+        first.start, first.ended = min(first.start, job.start), max(first.ended, job.ended)
+        first.run = max(first.run, job.run)
+    if not whole:
+        return jobs
+    others = [job for job in jobs if job.part < 0]
+    return others + list(whole.values())

@@ -1,0 +1,198 @@
+"""The whole way from accounting files to a log, and what is told about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from qbatch.model.errors import InputError, UsageError
+from qbatch.workloads.accounting.assembly import AccountedJob, assemble
+from qbatch.workloads.accounting.files import accounting_files, lines_of
+from qbatch.workloads.accounting.pbs import read_pbs
+from qbatch.workloads.accounting.record import Count, Record, Tally
+from qbatch.workloads.accounting.sacct import read_sacct
+from qbatch.workloads.accounting.swf_log import ImportedLog, LogShape, make_log
+from qbatch.workloads.accounting.times import WallClock, machine_zone, zone_named
+from qbatch.workloads.header import readable
+
+SCHEMA = "qbatch.import/1"
+"""The schema of the record that ``--json`` prints."""
+
+FORMATS = {"pbs": read_pbs, "slurm": read_sacct}
+"""The readers by the name of what they read."""
+
+_NUMBERS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What of the records becomes a log, and how.  ``since`` and ``before`` bound submissions: seconds or ISO times."""
+
+    timezone: str | None = None
+    is_eligible_submit: bool = False
+    queues: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    since: str | None = None
+    before: str | None = None
+    unit: str = "cores"
+    is_anonymous: bool = False
+    has_anonymous_queues: bool = False
+    key: bytes | None = None
+    machine_procs: int | None = None
+    computer: str | None = None
+    installation: str | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A log made of accounting, and the record of how it was made (schema ``qbatch.import/1``)."""
+
+    log: ImportedLog
+    document: dict[str, Any]
+
+
+def import_files(
+    form: str, paths: Sequence[str], options: ImportOptions, progress: Callable[[str, int], None] | None = None
+) -> Imported:
+    """Read accounting files of one format and make a log of them; ``progress`` is told file and bytes read.
+
+    Raises:
+        UsageError: for a zone or a bound that is none.
+        InputError: if a file cannot be read, or no job can be made of the records.
+    """
+    zone, zone_from = _zone(options)
+    clock = WallClock(zone)
+    since, before = _bound(options.since, clock, "--from"), _bound(options.before, clock, "--to")
+    clock.gaps = clock.folds = 0
+    tally = Tally()
+    files = accounting_files(paths)
+
+    def records() -> Iterator[Record]:
+        for path in files:
+            moved = None if progress is None else lambda count, path=path: progress(path, count)
+            yield from FORMATS[form](lines_of(path, moved), clock, tally)
+
+    jobs = assemble(records(), tally)
+    held = sum(1 for job in jobs if job.eligible > job.submit and job.after is None)
+    if options.is_eligible_submit:
+        _submit_when_eligible(jobs)
+    jobs = _chosen(jobs, options, since, before, tally)
+    if not any(job.start >= 0 for job in jobs):
+        raise InputError(
+            f"{', '.join(map(readable, files[:3]))}: no job that ran can be made of these records{_why(tally)}"
+        )
+    jobs.sort(key=_order)
+    if options.unit == "nodes":
+        jobs = [job for job in jobs if _has_nodes(job, tally)]
+        if not any(job.start >= 0 for job in jobs):
+            raise InputError("--unit nodes: no record says how many hosts its job had; leave it out")
+    log = make_log(jobs, _shape(form, options, tally, zone), len(tally.hosts))
+    return Imported(log, _document(form, files, jobs, tally, log, clock, held, zone_from))
+
+
+def _zone(options: ImportOptions) -> tuple[ZoneInfo, str]:
+    if options.timezone is not None:
+        return zone_named(options.timezone), "--timezone"
+    return machine_zone()
+
+
+def _bound(text: str | None, clock: WallClock, option: str) -> int | None:
+    if text is None:
+        return None
+    found = clock.of_iso(text if len(text) != 10 or "-" not in text else f"{text}T00:00:00")
+    if not found:
+        raise UsageError(f"{option} {text!r}: should be seconds since 1970 or an ISO time like 2024-05-01T08:00:00")
+    return found[0]
+
+
+def _submit_when_eligible(jobs: list[AccountedJob]) -> None:
+    """Count waits from when a job could have started: not from when it was held, dependent or asked for later."""
+    for job in jobs:
+        last = job.start if job.start >= 0 else job.ended
+        job.submit = min(max(job.submit, job.eligible), last)
+
+
+def _chosen(
+    jobs: list[AccountedJob], options: ImportOptions, since: int | None, before: int | None, tally: Tally
+) -> list[AccountedJob]:
+    """Leave out what the filters leave out, counted by filter."""
+    chosen = []
+    for job in jobs:
+        if options.queues and job.queue not in options.queues:
+            tally.skip("left out by --queue", job.file, job.line)
+        elif options.users and job.user not in options.users:
+            tally.skip("left out by --user", job.file, job.line)
+        elif (since is not None and job.submit < since) or (before is not None and job.submit >= before):
+            tally.skip("left out by --from or --to", job.file, job.line)
+        else:
+            chosen.append(job)
+    return chosen
+
+
+def _has_nodes(job: AccountedJob, tally: Tally) -> bool:
+    if job.start >= 0 and job.nodes <= 0 and job.nodes_asked <= 0:
+        tally.lose("without hosts, which --unit nodes counts", job.file, job.line)
+        return False
+    return True
+
+
+def _order(job: AccountedJob) -> tuple[int, list[int], int]:
+    return job.submit, [int(number) for number in _NUMBERS.findall(job.job)], job.start
+
+
+def _why(tally: Tally) -> str:
+    """Return the most frequent reasons, for the message of an import that brought nothing."""
+    both = [*tally.unusable.items(), *tally.ignored.items()]
+    worst = sorted(both, key=lambda item: -item[1].count)[:2]
+    told = "; ".join(f"{count.count:,} x {reason} (first: {readable(count.first)})" for reason, count in worst)
+    return f": {told}" if told else ": they hold no record"
+
+
+def _shape(form: str, options: ImportOptions, tally: Tally, zone: ZoneInfo) -> LogShape:
+    system = {"pbs": "PBS", "slurm": "Slurm"}[form]
+    server = next(iter(sorted(tally.servers)), "")
+    computer = options.computer or (f"{system} server {server}" if server and not options.is_anonymous else system)
+    return LogShape(
+        unit=options.unit, is_anonymous=options.is_anonymous, has_anonymous_queues=options.has_anonymous_queues,
+        key=options.key, machine_procs=options.machine_procs, computer=computer,
+        installation=options.installation or "not stated", zone=zone, notes=options.notes,
+    )  # fmt: skip
+
+
+def _document(
+    form: str, files: list[str], jobs: list[AccountedJob], tally: Tally, log: ImportedLog, clock: WallClock, held: int,
+    zone_from: str,
+) -> dict[str, Any]:  # fmt: skip
+    ran = sum(1 for job in jobs if job.start >= 0)
+    return {
+        "schema": SCHEMA,
+        "format": form,
+        "files": [readable(path) for path in files],
+        "lines": tally.lines,
+        "records": tally.records,
+        "jobs": {
+            "written": len(jobs), "ran": ran, "never_ran": len(jobs) - ran,
+            "attempts_after_a_requeue": sum(1 for job in jobs if job.after is not None),
+            "eligible_later_than_submitted": held, "names": log.names,
+        },
+        "unusable": _told(tally.unusable),
+        "ignored": _told(tally.ignored),
+        "adjusted": _told(tally.adjusted),
+        "unknown_fields": {readable(name): count for name, count in sorted(tally.fields.items())},
+        "time": {"zone": clock.zone.key, "zone_from": zone_from, "gaps": clock.gaps, "folds": clock.folds},
+        "machine": {
+            "procs": log.procs, "is_inferred": not log.is_procs_told, "hosts_seen": len(tally.hosts),
+            "wider_jobs": int((np.maximum(log.columns["procs_requested"], log.columns["procs_allocated"]) > log.procs).sum()),
+        },
+    }  # fmt: skip
+
+
+def _told(counts: dict[str, Count]) -> list[dict[str, Any]]:
+    worst_first = sorted(counts.items(), key=lambda item: -item[1].count)
+    return [{"reason": reason, "count": each.count, "first": readable(each.first)} for reason, each in worst_first]

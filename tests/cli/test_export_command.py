@@ -1,0 +1,122 @@
+"""``qbatch export`` as a user types it: a result, job rows, and what really ran on a live daemon."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from qbatch.cli.main import run
+from qbatch.reports.job_rows import read_job_rows
+from qbatch.workloads import read_log
+from tests.daemon.harness import Daemon
+from tests.harness import OWN_TRACES
+
+TINY = str(OWN_TRACES / "tiny.txt")
+DEMO = str(OWN_TRACES / "demo-128.swf")
+
+
+def command(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run([str(argument) for argument in arguments])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def result(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Path:
+    path = tmp_path / "result"
+    assert command(capfd, "replay", DEMO, "-p", "easy", "-p", "fcfs", "--first", 300, "--out", path, "-q")[0] == 0
+    return path
+
+
+def test_every_form_of_a_result(result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for form in ("parquet", "csv", "chrome", "swf", "batsim"):
+        one = ["--policy", "easy"] if form in ("swf", "batsim") else []
+        code, out, err = command(capfd, "export", form, result, "-o", tmp_path / form, *one)
+        assert (code, out) == (0, ""), err
+        assert f"under {'easy' if one else 'easy, fcfs'}" in err
+    assert [rows.policy for rows in read_job_rows(tmp_path / "csv")] == ["easy", "fcfs"]
+    assert len(json.loads((tmp_path / "chrome").read_text(encoding="utf-8"))["traceEvents"]) > 1200
+    assert len(read_log(str(tmp_path / "swf"))) == 300
+    assert len((tmp_path / "batsim").read_text(encoding="utf-8").splitlines()) == 301
+
+
+def test_the_exported_log_keeps_what_its_policy_owes(
+    result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "easy.swf"
+    assert command(capfd, "export", "swf", result, "-o", log, "--policy", "easy")[0] == 0
+    assert command(capfd, "verify", log, "-p", "easy")[0] == 0
+    assert command(capfd, "verify", log, "-p", "fcfs")[0] == 1
+
+
+def test_bare_job_rows_and_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "rows.csv"
+    assert command(capfd, "replay", TINY, "-p", "easy", "--jobs", rows, "-q")[0] == 0
+    code, out, _ = command(capfd, "export", "csv", rows)
+    assert (code, out) == (0, rows.read_text(encoding="utf-8"))
+    code, out, _ = command(capfd, "export", "chrome", rows, "--procs", 99)
+    assert (code, json.loads(out)["otherData"]["processors"]) == (0, 99)
+    code, out, _ = command(capfd, "export", "batsim", rows, "-o", "-")
+    assert len(list(csv.DictReader(out.splitlines()))) == len(rows.read_text(encoding="utf-8").splitlines()) - 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("xlsx", "RESULT"), 2, "export xlsx: use one of parquet, csv, swf, chrome, batsim"),
+        (("crome", "RESULT"), 2, "did you mean 'chrome'?"),
+        (("swf", "RESULT"), 2, "name one --policy (easy, fcfs)"),
+        (("csv", "RESULT", "--policy", "esay"), 2, "did you mean 'easy'?"),
+        (("csv", "absent"), 3, "absent"),
+        (("csv", DEMO), 3, "is a log, not a result"),
+        (("csv", "RESULT", "-o", "absent/x"), 4, "does not exist; create it first"),
+        (("csv", "RESULT", "-o", "RESULT"), 2, "is what is exported; name another file"),
+        (("csv", "RESULT", "--socket", "/x"), 2, "leave one out"),
+        (("csv", "--policy", "easy"), 2, "are for a result or job rows"),
+        (("csv", "--socket", "/nowhere/at/all"), 5, "/nowhere/at/all"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    arguments: tuple[str, ...], code: int, text: str, result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    said = command(capfd, "export", *(str(result) if each == "RESULT" else each for each in arguments))
+    assert (said[0], said[1]) == (code, "")
+    assert text in said[2]
+    assert len(said[2].splitlines()) == 1
+
+
+def test_what_really_ran_in_every_form(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--executor", "emulated") as daemon:
+        refused = daemon.run("qbatch", "export", "csv", code=3)
+        assert "no job has run yet" in refused.stderr
+        jobs = [
+            daemon.submit(f"sleep {n}0\n", resources={"select": f"{n}:ncpus=9", "walltime": "99"}) for n in (1, 2, 3)
+        ]
+        for job in jobs:
+            daemon.until(job, "F")
+        records = daemon.jobs(*jobs)
+        for form in ("parquet", "csv", "chrome", "swf", "batsim"):
+            daemon.run("qbatch", "export", form, "-o", form)
+    [rows] = read_job_rows(tmp_path / "csv")
+    assert (rows.policy, rows.run.tolist()) == ("live", [10_000_000, 20_000_000, 30_000_000])
+    log = read_log(str(tmp_path / "swf"))
+    assert (log["run"].tolist(), log["procs_allocated"].tolist(), log["status"].tolist()) == (
+        [10, 20, 30],
+        [9, 18, 27],
+        [1] * 3,
+    )
+    events = json.loads((tmp_path / "chrome").read_text(encoding="utf-8"))["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    shown = {(names[event["pid"]].split()[-1], event["args"]["job"]) for event in events if event["ph"] == "B"}
+    told = {
+        (part.partition("/")[0], place)
+        for place, job in enumerate(jobs, 1)
+        for part in records[job].exec_host.split("+")
+    }
+    assert shown == told
+    assert len(told) == 6

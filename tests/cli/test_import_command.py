@@ -1,0 +1,166 @@
+"""``qbatch import`` as a user types it: from accounting files to a replay and a picture; mistakes in one line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from qbatch.cli.main import run
+from qbatch.workloads import read_log
+from tests.workloads.accounting.samples import BASE, SACCT_HEADER, Sample, pbs_pro, slurm, torque
+
+JOBS = [
+    Sample(n, BASE + 60 * n, 30 * (n % 5), 600 + 40 * (n % 7), 1 + n % 2, 4, 3600, n % 6 != 0, f"u{n % 4}", f"q{n % 2}")
+    for n in range(1, 60)
+]  # fmt: skip
+
+
+def command(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run([str(argument) for argument in arguments])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def pbs(tmp_path: Path) -> Path:
+    folder = tmp_path / "accounting"
+    folder.mkdir()
+    (folder / "20231115").write_text("".join(pbs_pro(job)[0] + "\n" for job in JOBS[30:]), encoding="utf-8")
+    with gzip.open(folder / "20231114.gz", "wt", encoding="utf-8") as file:
+        file.write("".join("\n".join(torque(job)) + "\n" for job in JOBS[:30]))
+    return folder
+
+
+@pytest.fixture
+def sacct(tmp_path: Path) -> Path:
+    path = tmp_path / "sacct.txt"
+    path.write_text(SACCT_HEADER + "\n" + "".join("\n".join(slurm(job)) + "\n" for job in JOBS), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", ["pbs", "slurm"])
+def test_from_accounting_to_a_comparison_and_a_picture(
+    form: str, pbs: Path, sacct: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log, result, picture = tmp_path / "log.swf.gz", tmp_path / "result", tmp_path / "gantt.svg"
+    source = pbs if form == "pbs" else sacct
+    code, out, err = command(capfd, "import", form, source, "-o", log, "--timezone", "UTC", "--machine-procs", 32)
+    assert (code, out) == (0, "")
+    assert "59 jobs that ran, 0 cancelled before they ran" in err
+    assert "machine: 32 processors (as told)" in err
+    assert command(capfd, "trace", "validate", log)[0] == 0
+    assert command(capfd, "replay", log, "-p", "fcfs", "-p", "easy", "--out", result, "-q")[0] == 0
+    assert json.loads((result / "result.json").read_text(encoding="utf-8"))["machine"]["procs"] == 32
+    assert command(capfd, "plot", result, "--kind", "gantt", "-o", picture)[0] == 0
+    assert picture.stat().st_size > 1000
+
+
+def test_both_systems_tell_the_same_jobs(
+    pbs: Path, sacct: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logs = []
+    for form, source in (("pbs", pbs), ("slurm", sacct)):
+        assert command(capfd, "import", form, source, "-o", tmp_path / form, "--timezone", "UTC")[0] == 0
+        logs.append(read_log(str(tmp_path / form)))
+    for name in ("submit", "wait", "run", "procs_allocated", "time_requested", "status", "user", "queue", "executable"):
+        assert logs[0][name].tolist() == logs[1][name].tolist(), name
+    assert logs[0].header.max_procs == logs[1].header.max_procs
+
+
+def test_json_is_the_same_record_as_the_table(pbs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with open(pbs / "20231116", "wb") as file:
+        file.write(b"junk\n\x00\x00\n")
+    code, out, err = command(capfd, "import", "pbs", pbs, "-o", tmp_path / "log", "--json", "--timezone", "Asia/Tokyo")
+    document = json.loads(out)
+    assert (code, document["schema"], document["time"]["zone"]) == (0, "qbatch.import/1", "Asia/Tokyo")
+    [lost] = document["unusable"]
+    assert (lost["count"], lost["first"]) == (2, f"{pbs}/20231116:1")
+    assert lost["reason"] in err
+    assert lost["first"] in err
+    assert command(capfd, "import", "pbs", pbs, "-o", tmp_path / "log", "-q", "--timezone", "UTC")[1:] == ("", "")
+
+
+def test_jobs_that_a_told_machine_cannot_hold_are_told(
+    pbs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("import", "pbs", pbs, "-o", tmp_path / "log", "--machine-procs", 4, "--timezone", "UTC", "--json")
+    _, out, err = command(capfd, *arguments)
+    wide = sum(job.hosts * job.cores > 4 for job in JOBS)
+    assert json.loads(out)["machine"]["wider_jobs"] == wide > 0
+    assert f"{wide} jobs ask for more processors than that" in err
+    assert (
+        json.loads(command(capfd, "trace", "info", tmp_path / "log", "--json")[1])["jobs"]["wider_than_machine"] == wide
+    )
+
+
+def test_the_zone_of_the_machine_is_said(
+    sacct: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    _, _, err = command(capfd, "import", "slurm", sacct, "-o", tmp_path / "log")
+    assert "local times: America/New_York (TZ; --timezone names another)" in err
+    assert "; TimeZoneString: America/New_York" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def test_standard_input_and_output(
+    sacct: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(sacct.read_bytes())))
+    code, out, err = command(capfd, "import", "slurm", "-", "-o", "-", "--timezone", "UTC")
+    assert (code, out.splitlines()[0]) == (0, "; Version: 2.2")
+    assert sum(not line.startswith(";") for line in out.splitlines()) == 59
+    assert "standard output: 59 jobs" in err
+
+
+def test_anonymous_numbers_are_the_same_in_a_later_import(
+    pbs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    key = tmp_path / "key"
+    users = []
+    for source in (pbs, pbs / "20231115"):
+        log = tmp_path / "log"
+        code, _, err = command(
+            capfd, "import", "pbs", source, "-o", log, "--anonymize", "--key", key, "--user", "u1", "--timezone", "UTC"
+        )
+        assert code == 0
+        assert ("a new key" in err) == (source == pbs)
+        text = log.read_text(encoding="utf-8")
+        assert not any(name in text for name in ("u1", "staff", str(source)))
+        users.append(set(read_log(str(log))["user"].tolist()))
+    assert users[0] == users[1]
+    assert len(users[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("lsf", "FILE", "-o", "x"), 2, "FORMAT 'lsf': use one of pbs, slurm"),
+        (("slrum", "FILE", "-o", "x"), 2, "did you mean 'slurm'?"),
+        (("slurm", "FILE"), 2, "-o"),
+        (("slurm", "FILE", "-o", "FILE"), 2, "must be different files"),
+        (("slurm", "FILE", "-o", "absent/x"), 4, "does not exist; create it first"),
+        (("slurm", "absent", "-o", "x"), 3, "absent"),
+        (("pbs", ".", "-o", "x"), 2, "lies among the accounting files that are read"),
+        (("slurm", "FILE", "-o", "x", "--unit", "gpus"), 2, "--unit 'gpus': use one of cores, nodes"),
+        (("slurm", "FILE", "-o", "x", "--key", "k"), 2, "go with --anonymize"),
+        (("slurm", "FILE", "-o", "-", "--json"), 2, "both want standard output"),
+        (("slurm", "FILE", "-o", "x", "--timezone", "Mars/Base"), 2, "--timezone 'Mars/Base': is no known time zone"),
+        (("slurm", "FILE", "-o", "x", "--user", "nobody"), 3, "59 x left out by --user (first: "),
+        (("pbs", "FILE", "-o", "x"), 3, "x no accounting record"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    arguments: tuple[str, ...], code: int, text: str, sacct: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    said = command(capfd, "import", *(str(sacct) if each == "FILE" else each for each in arguments))
+    assert (said[0], said[1]) == (code, "")
+    assert text in said[2]
+    assert len(said[2].splitlines()) == 1
+    assert not (tmp_path / "x").exists()

@@ -1,0 +1,58 @@
+"""What a live daemon wrote down about its jobs, imported as anybody's PBS accounting would be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from qbatch.workloads import read_log
+from tests.daemon.harness import Daemon
+
+
+def test_the_accounting_files_of_a_daemon_become_the_log_of_what_ran(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--executor", "emulated") as daemon:
+        wide = daemon.submit("sleep 100\n", resources={"select": "4:ncpus=16", "walltime": "200"}, name="wide")
+        small = daemon.submit("sleep 30\n", resources={"select": "1:ncpus=2:mem=1gb", "walltime": "60"}, name="small")
+        array = daemon.submit("sleep 10\n", resources={"select": "1:ncpus=4", "walltime": "20"}, array="1-3")
+        never = daemon.submit("sleep 10\n", resources={"select": "4:ncpus=16"}, hold="u")
+        for job in (wide, small, array):
+            daemon.until(job, "FX")
+        daemon.run("qdel", never)
+        daemon.until(never, "F")
+        kept = [
+            *daemon.jobs(wide, small).values(),
+            *daemon.jobs(*(array.replace("[]", f"[{n}]") for n in (1, 2, 3))).values(),
+        ]
+        log = tmp_path / "own.swf"
+        done = daemon.run("qbatch", "import", "pbs", str(daemon.state / "accounting"), "-o", str(log), "--json")
+        assert json.loads(done.stdout)["unusable"] == []
+        exported = tmp_path / "exported.swf"
+        daemon.run("qbatch", "export", "swf", "-o", str(exported))
+        daemon.run("qbatch", "trace", "validate", str(log))
+        assert "easy" in daemon.run("qbatch", "replay", str(log), "-p", "easy", "-p", "fcfs", "-q").stdout
+    ours, theirs = read_log(str(log)), read_log(str(exported))
+    ran = ours["run"] >= 0
+    expected = sorted(
+        (job.submitted // 10**6, (job.ended - job.started) // 10**6, int(job.resources["ncpus"])) for job in kept
+    )
+    base = ours.header.unix_start_time
+    columns = (ours["submit"][ran] + base, ours["run"][ran], ours["procs_allocated"][ran])
+    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == expected
+    assert int((~ran).sum()) == 1
+    assert ours["status"][~ran].tolist() == [5]
+    assert sorted(theirs["run"].tolist()) == sorted(ours["run"][ran].tolist())
+
+
+def test_a_rerun_on_a_daemon_is_two_attempts_in_the_log(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "86400", "--executor", "emulated") as daemon:
+        job = daemon.submit("sleep 100\n", resources={"select": "1:ncpus=4", "walltime": "200"})
+        daemon.run("qbatch", "time", "until", "86450")
+        daemon.run("qrerun", job)
+        daemon.run("qbatch", "time", "until", "90000")
+        assert daemon.until(job, "F").exit_status == 0
+        log = tmp_path / "own.swf"
+        daemon.run("qbatch", "import", "pbs", str(daemon.state / "accounting"), "-o", str(log))
+    read = read_log(str(log))
+    assert read["run"].tolist() == [50, 100]
+    assert read["status"].tolist() == [0, 1]
+    assert read["preceding_job"].tolist() == [-1, 1]

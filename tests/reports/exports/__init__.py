@@ -1,0 +1,1 @@
+"""Exports: what other programs read is what the result says."""

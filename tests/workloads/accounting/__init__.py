@@ -1,0 +1,1 @@
+"""Accounting files of PBS and Slurm, written as their manuals show them."""

@@ -1,0 +1,236 @@
+"""PBS records as real servers write them: lives with turns, dialects, values of every shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qbatch.workloads.accounting import Imported
+
+from .samples import BASE, column, imported, reasons, stamp
+
+
+def record(at: int, letter: str, job: str = "7.head", **fields: object) -> str:
+    text = " ".join(f"{name.replace('__', '.')}={value}" for name, value in fields.items())
+    return f"{stamp(BASE + at)};{letter};{job};{text}\n"
+
+
+def life(**more: object) -> dict[str, object]:
+    times = {"ctime": BASE, "qtime": BASE, "etime": BASE, "start": BASE + 10}
+    return {
+        "user": "ann",
+        "group": "g",
+        "queue": "q",
+        **times,
+        "exec_host": "n1/0*4",
+        "Resource_List__ncpus": 4,
+        **more,
+    }
+
+
+def ended(at: int = 100, job: str = "7.head", **more: object) -> str:
+    return record(at, "E", job, **life(**{"end": BASE + at, "Exit_status": 0, **more}))
+
+
+def procs(done: Imported) -> float:
+    """Return the processors that the first job had, else those that it asked for."""
+    allocated = column(done, "procs_allocated")[0]
+    return allocated if allocated > 0 else column(done, "procs_requested")[0]
+
+
+def rows(done: Imported, *names: str) -> list[tuple[float, ...]]:
+    return list(zip(*(column(done, name) for name in names), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("fields", "cores", "nodes"),
+    [
+        ({"exec_host": "n1/0+n1/1+n2/0"}, 3, 2),
+        ({"exec_host": "n1/0-3,7+n2/0-1"}, 7, 2),
+        ({"exec_host": "n1/0*8+n2/0*8"}, 16, 2),
+        ({"exec_host": "n1/0+n2/0", "exec_vnode": "(n1:ncpus=8:mem=4gb+n1b:ncpus=2)+(n2:ncpus=6)"}, 16, 2),
+        ({"exec_vnode": "(n1[0]:ncpus=8)+(n2[0]:ngpus=1:ncpus=6)", "exec_host": ""}, 14, 2),
+        ({"exec_host": "n1"}, 1, 1),
+        (
+            {
+                "exec_host": "nid7/17",
+                "exec_vnode": "(login:ncpus=1)",
+                "Resource_List__mppwidth": 64,
+                "Resource_List__mppnppn": 2,
+            },
+            64,
+            32,
+        ),
+        ({"exec_host": "", "Resource_List__nodes": "2:ppn=4+n7:ppn=2"}, 10, 3),
+        ({"exec_host": "", "Resource_List__select": "2:ncpus=4:mem=1gb+ncpus=3", "Resource_List__ncpus": 11}, 11, 3),
+        ({"exec_host": "", "Resource_List__ncpus": 5}, 5, -1),
+    ],
+)
+def test_processors_and_hosts(tmp_path: Path, fields: dict[str, object], cores: int, nodes: int) -> None:
+    done = imported(tmp_path, "pbs", ended(**fields))
+    assert procs(done) == cores
+    if nodes > 0:
+        by_nodes = imported(tmp_path, "pbs", ended(**fields), unit="nodes")
+        assert procs(by_nodes) == nodes
+
+
+@pytest.mark.parametrize(
+    ("walltime", "seconds"),
+    [("00:16:40", 1000), ("16:40", 1000), ("1000", 1000), ("1:00:00:00", 86400), ("UNLIMITED", -1), ("9" * 30, -1)],
+)
+def test_the_requested_time(tmp_path: Path, walltime: str, seconds: int) -> None:
+    done = imported(tmp_path, "pbs", ended(Resource_List__walltime=walltime))
+    assert column(done, "time_requested") == [seconds]
+
+
+@pytest.mark.parametrize(
+    ("fields", "used", "asked"),
+    [
+        ({"resources_used__mem": "8192kb", "Resource_List__mem": "16mb"}, 2048, 4096),
+        ({"resources_used__mem": "8388608b", "Resource_List__pmem": "1gb"}, 2048, 2**20),
+        ({"resources_used__mem": "1048576", "Resource_List__mem": "lots"}, 256, -1),
+    ],
+)
+def test_memory_is_kilobytes_of_a_processor(tmp_path: Path, fields: dict[str, object], used: int, asked: int) -> None:
+    done = imported(tmp_path, "pbs", ended(**fields))
+    assert rows(done, "memory_used", "memory_requested") == [(used, asked)]
+
+
+@pytest.mark.parametrize(
+    ("status", "limit", "expected"),
+    [
+        (0, "1:00:00", 1),
+        (1, "1:00:00", 0),
+        (271, "1:00:00", 5),
+        (271, "00:01:30", 0),
+        (265, "1:00:00", 5),
+        (-11, "1:00:00", 0),
+    ],
+)
+def test_how_a_job_ended(tmp_path: Path, status: int, limit: str, expected: int) -> None:
+    done = imported(tmp_path, "pbs", ended(Exit_status=status, Resource_List__walltime=limit))
+    assert column(done, "status") == [expected]
+
+
+def test_a_requeued_job_is_a_row_for_each_attempt_that_names_the_one_before(tmp_path: Path) -> None:
+    text = (
+        record(0, "Q", queue="q")
+        + record(10, "S", **life())
+        + record(50, "R")  # Torque says nothing in it
+        + record(60, "S", **life(start=BASE + 60))
+        + ended(start=BASE + 60)
+    )
+    done = imported(tmp_path, "pbs", text)
+    names = ("submit", "wait", "run", "status", "preceding_job", "think_time")
+    assert rows(done, *names) == [(0, 10, 40, 0, -1, -1), (50, 10, 40, 1, 1, 0)]
+    assert done.document["jobs"]["attempts_after_a_requeue"] == 1
+
+
+def test_openpbs_says_all_in_the_record_of_a_requeue(tmp_path: Path) -> None:
+    text = record(50, "R", **life(end=BASE + 50, Exit_status=-11, run_count=1)) + ended(start=BASE + 60, run_count=2)
+    assert rows(imported(tmp_path, "pbs", text), "submit", "wait", "run") == [(0, 10, 40), (50, 10, 40)]
+
+
+def test_deleted_while_queued_and_while_running(tmp_path: Path) -> None:
+    text = (
+        record(0, "Q", "1.head", queue="q")
+        + record(30, "D", "1.head", requestor="ann@head")
+        + record(0, "Q", "2.head", queue="q")
+        + record(10, "S", "2.head", **life())
+        + record(30, "D", "2.head", requestor="ann@head")
+        + ended(31, "2.head", Exit_status=143)
+        + record(40, "D", "3.head", requestor="root")
+        + record(5, "Q", "4.head", queue="q")
+        + record(50, "A", "4.head")
+    )
+    done = imported(tmp_path, "pbs", text)
+    assert rows(done, "wait", "run", "procs_allocated", "status") == [(30, -1, -1, 5), (10, 21, 4, 5), (45, -1, -1, 5)]
+    assert reasons(done) == {"deleted, but its submission is not in the records": 1}
+
+
+def test_what_is_not_over_is_counted(tmp_path: Path) -> None:
+    text = (
+        ended()
+        + record(0, "Q", "8.head", queue="q")
+        + record(0, "Q", "9.head", queue="q")
+        + record(9, "S", "9.head", **life())
+    )
+    assert reasons(imported(tmp_path, "pbs", text)) == {
+        "queued, but what came of it is not in the records": 1,
+        "started, but its end is not in the records": 1,
+    }
+
+
+def test_suspended_time_is_not_run_time(tmp_path: Path) -> None:
+    text = record(10, "S", **life()) + record(20, "z") + record(50, "r") + ended()
+    assert column(imported(tmp_path, "pbs", text), "run") == [60]
+
+
+def test_jobs_of_arrays_are_jobs_and_arrays_are_none(tmp_path: Path) -> None:
+    text = (
+        record(0, "Q", "12[].head", queue="q")
+        + "".join(ended(100, f"12[{n}].head") for n in (10, 2))
+        + ended(100, "12-3.head")
+    )
+    done = imported(tmp_path, "pbs", text + record(100, "E", "12[].head", **life(end=BASE + 100)))
+    assert len(column(done, "job")) == 3
+    assert reasons(done, "ignored") == {"records of arrays as a whole; their jobs have records of their own": 2}
+
+
+def test_an_identifier_that_is_used_again_is_another_job(tmp_path: Path) -> None:
+    again = {"ctime": BASE + 500, "qtime": BASE + 500, "etime": BASE + 500, "start": BASE + 510, "end": BASE + 600}
+    done = imported(tmp_path, "pbs", ended() + record(600, "E", **life(Exit_status=0, **again)))
+    assert rows(done, "submit", "wait", "preceding_job") == [(0, 10, -1), (500, 10, -1)]
+
+
+def test_the_same_record_in_two_files_counts_once(tmp_path: Path) -> None:
+    done = imported(tmp_path, "pbs", ended(), ended())
+    assert len(column(done, "job")) == 1
+    assert reasons(done, "ignored") == {"the same record again": 1}
+
+
+def test_values_with_blanks_and_quotes(tmp_path: Path) -> None:
+    text = ended(jobname='"my job=x 5"', account='"a b"', group="", depend="afterok:1 2 3", user="ann")
+    done = imported(tmp_path, "pbs", text, text.replace("7.head", "8.head").replace('"my job=x 5"', "my job"))
+    assert done.document["jobs"]["names"] == {"user": 1, "group": 1, "executable": 2, "queue": 1}
+    assert "; Note: group 1 is a b" in done.log.lines
+    assert done.document["unknown_fields"] == {}
+
+
+def test_unknown_fields_and_record_types_are_counted(tmp_path: Path) -> None:
+    done = imported(
+        tmp_path, "pbs", ended(shoe_size=46) + record(0, "L", "license", x=1) + record(0, "B", "R5.head", x=1)
+    )
+    assert done.document["unknown_fields"] == {"shoe_size": 1}
+    assert sum(reasons(done, "ignored").values()) == 2
+    assert reasons(done) == {}
+
+
+def test_a_job_may_be_eligible_later_than_submitted(tmp_path: Path) -> None:
+    text = ended(etime=BASE + 8)
+    done = imported(tmp_path, "pbs", text)
+    assert (rows(done, "wait"), done.document["jobs"]["eligible_later_than_submitted"]) == ([(10,)], 1)
+    assert rows(imported(tmp_path, "pbs", text, is_eligible_submit=True), "wait") == [(2,)]
+
+
+def test_filters(tmp_path: Path) -> None:
+    text = ended() + ended(200, "8.head", user="bob", queue="other", ctime=BASE + 50, start=BASE + 60)
+    for options, kept in (
+        ({"users": ("bob",)}, [2]), ({"queues": ("q",)}, [1]), ({"since": str(BASE + 1)}, [2]), ({"before": str(BASE + 50)}, [1]),
+        ({"since": "2023-11-14T22:13:20", "before": "2023-11-14T22:14:10"}, [1]),
+    ):  # fmt: skip
+        done = imported(tmp_path, "pbs", text, **options)
+        assert [1 if run == 90 else 2 for run in column(done, "run")] == kept, options
+
+
+def test_deletions_in_the_hour_that_comes_twice_follow_the_order_of_the_file(tmp_path: Path) -> None:
+    # 2023-10-29, Berlin: 02:59:59 is followed by 02:00:00.
+    lines = [
+        "10/29/2023 02:10:00;Q;1.head;queue=q", "10/29/2023 02:50:00;D;1.head;requestor=a",
+        "10/29/2023 02:40:00;Q;2.head;queue=q", "10/29/2023 02:45:00;D;2.head;requestor=a",
+    ]  # fmt: skip
+    text = "".join(f"{line}\n" for line in lines) + ended()
+    done = imported(tmp_path, "pbs", text, timezone="Europe/Berlin")
+    assert rows(done, "submit", "wait")[:2] == [(0, 40 * 60), (90 * 60, 5 * 60)]
+    assert done.document["time"]["folds"] == 4
