@@ -80,7 +80,7 @@ def _rows(ran: Sequence[JobRecord], first: int) -> JobRows:
         end=end,
         procs=numbers(_cpus(job) for job in ran),
         estimate=numbers(_walltime(job) for job in ran),
-        run=end - start,
+        run=end - start - numbers(_paused(job) for job in ran),
         kind=nothing.astype(np.int8),
         promise=nothing,
         first_promise=nothing,
@@ -92,6 +92,10 @@ def _rows(ran: Sequence[JobRecord], first: int) -> JobRows:
     )
 
 
+def _paused(job: JobRecord) -> int:
+    return sum(until - since for since, until in job.pauses if until is not None)
+
+
 def _cpus(job: JobRecord) -> int:
     return int(job.resources.get("ncpus", "1"))
 
@@ -101,15 +105,16 @@ def _walltime(job: JobRecord) -> int:
 
 
 def _bars(row: int, job: JobRecord, first: int) -> list[Bar]:
-    """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars; one host may be named more than once."""
+    """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars (one host may be named more than once), a pause two more."""
     held: dict[str, int] = {}
     for part in job.exec_host.split("+"):
         host, _, slots = part.partition("/")
         times = slots.partition("*")[2]
         held[host] = held.get(host, 0) + (int(times) if times.isdigit() else 1)
-    begin = (job.started or 0) - first
-    end = max((job.ended or 0) - first, begin)
-    return [Bar(row, host, begin, end, procs) for host, procs in held.items()]
+    edges = [job.started or 0, *(edge for pause in job.pauses for edge in pause if edge is not None), job.ended or 0]
+    pieces = [(begin - first, end - first) for begin, end in zip(edges[::2], edges[1::2], strict=False) if end > begin]
+    pieces = pieces or [(edges[0] - first, edges[0] - first)]
+    return [Bar(row, host, begin, end, procs) for host, procs in held.items() for begin, end in pieces]
 
 
 def _header(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, first: int) -> list[str]:

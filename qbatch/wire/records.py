@@ -21,7 +21,8 @@ class JobRecord(Record, frozen=True):
     ``state``: one letter (spec/pbs.md section 5: B E F H M Q R S T U W X).  ``resources``: Resource_List.  ``used``:
     resources_used (cput and walltime as HH:MM:SS, mem and vmem as sizes, cpupercent and ncpus as numbers).  A brief
     record has id, name, user, queue, state, ``used["cput"]`` and what the alternate table shows (session, hosts
-    ``nodect`` and ncpus, mem and walltime in ``resources``, started).
+    ``nodect`` and ncpus, mem and walltime in ``resources``, started).  ``pauses``: from when until when it was
+    suspended, None for an end that has not come.
     """
 
     id: str
@@ -80,6 +81,7 @@ class JobRecord(Record, frozen=True):
     estimated_start: int | None = None
     reason: str = ""
     attempt: int = 0
+    pauses: tuple[tuple[int, int | None], ...] = ()
     extra: dict[str, str] = {}
 
 

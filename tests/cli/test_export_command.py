@@ -120,3 +120,30 @@ def test_what_really_ran_in_every_form(tmp_path: Path) -> None:
     }
     assert shown == told
     assert len(told) == 6
+
+
+def test_a_suspended_job_shows_as_a_gap_in_the_trace(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", "--executor", "emulated") as daemon:
+        job = daemon.submit("sleep 100\n", resources={"select": "1:ncpus=2", "walltime": "500"})
+        daemon.run("qbatch", "time", "until", "10")
+        daemon.run("qsig", "-s", "suspend", job)
+        daemon.run("qbatch", "time", "until", "40")
+        daemon.run("qsig", "-s", "resume", job)
+        daemon.run("qbatch", "time", "until", "60")
+        daemon.run("qsig", "-s", "suspend", job)
+        daemon.kill()  # what is known of pauses is known after a crash too
+        daemon.start("--time", "virtual", "--paused")
+        daemon.run("qbatch", "time", "until", "65")
+        daemon.run("qsig", "-s", "resume", job)
+        daemon.run("qbatch", "time", "play")
+        record = daemon.until(job, "F")
+        assert record.used["walltime"] == "00:01:40"
+        assert record.pauses == ((10_000_000, 40_000_000), (60_000_000, 65_000_000))
+        assert daemon.run("tracejob", job).stdout.count("Job suspended") == 2
+        daemon.run("qbatch", "export", "chrome", "-o", "chrome")
+        daemon.run("qbatch", "export", "csv", "-o", "rows.csv")
+    events = json.loads((tmp_path / "chrome").read_text(encoding="utf-8"))["traceEvents"]
+    bars = [(event["ph"], event["ts"] / 1e6) for event in events if event["ph"] in "BE"]
+    assert bars == [("B", 0.0), ("E", 10.0), ("B", 40.0), ("E", 60.0), ("B", 65.0), ("E", 135.0)]
+    [rows] = read_job_rows(tmp_path / "rows.csv")
+    assert rows.run.tolist() == [100_000_000]

@@ -32,7 +32,7 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
         return Reason("not-before", "server", text, {"not_before": job.not_before})
     if job.letter in "RSE":
         hosts = ", ".join(core.pool_of(job).machine.hosts[chunk.host].name for chunk in job.allocation[:8])
-        ran, most = (core.now - job.started) / 1e6, job.prepared.walltime / 1e6
+        ran, most = job.ran(core.now) / 1e6, job.prepared.walltime / 1e6
         return Reason("not-waiting", "server", f"runs since {ran:.0f} s on {hosts}, at most {most:.0f} s in all")
     if job.letter != "Q":
         return Reason("not-waiting", "server", f"is not waiting: its state is {job.letter}")

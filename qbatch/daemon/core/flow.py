@@ -115,6 +115,7 @@ def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
     job.left = -1
     job.comment = ""
     job.used = None
+    job.pauses = ()
     if job.is_subjob:
         parent = core.jobs[job.sequence]
         if parent.started < 0:
@@ -155,7 +156,8 @@ def leave_hosts(core: Core, job: BatchJob) -> None:
 
 def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
     """A running job ended, by itself or by force; it is queued again if that is why it was stopped."""
-    job.used = used if used is not None else {"cput": 0.0, "walltime": (core.now - job.started) / 1e6}
+    close_pause(core, job)
+    job.used = used if used is not None else {"cput": 0.0, "walltime": job.ran(core.now) / 1e6}
     if why:
         job.comment = why
     is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
@@ -170,6 +172,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
         if status == LOST and job.started == core.now:
             job.not_before = core.now + PAUSE
         job.started = job.promised = job.due = -1
+        job.pauses = ()
         settle(core, job)
         return
     if job.ending == "deleted" and status >= 0:
@@ -255,12 +258,20 @@ def suspend(core: Core, job: BatchJob) -> None:
         job.due = -1
     else:
         core.effects.append(Send(job.file_key, signal.SIGSTOP))
+    job.pauses += ((core.now, -1),)
     set_letter(core, job, "S")
     core.happened("suspended", job.key)
 
 
+def close_pause(core: Core, job: BatchJob) -> None:
+    """A pause that began and has no end yet ends now."""
+    if job.pauses and job.pauses[-1][1] < 0:
+        job.pauses = (*job.pauses[:-1], (job.pauses[-1][0], core.now))
+
+
 def resume(core: Core, job: BatchJob) -> None:
     """Let a suspended job go on."""
+    close_pause(core, job)
     set_letter(core, job, "R")
     if core.settings.executor == "emulated":
         job.due = core.now + job.left

@@ -52,6 +52,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     ``letter``: its state as PBS writes it.  ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1
     while the engine does not know it.  ``due``: when an emulated run ends.  ``status``: exit status, None before the
     end.  ``ending``: why it is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``).
+    ``pauses``: from when until when its present attempt was suspended, -1 for an end that has not come.
     """
 
     sequence: int
@@ -88,6 +89,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     promised: int = -1
     slot_limit: int | None = None
     waits_for: str = ""
+    pauses: tuple[tuple[int, int], ...] = ()
 
     @property
     def key(self) -> JobKey:
@@ -118,6 +120,11 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     def holds_hosts(self) -> bool:
         """Whether it runs: it has hosts."""
         return self.letter in "RSE"
+
+    def ran(self, now: int) -> int:
+        """Return how long its present attempt has run: microseconds from its start to ``now`` without its pauses."""
+        paused = sum((now if until < 0 else until) - since for since, until in self.pauses)
+        return max(now - self.started - paused, 0)
 
     @property
     def file_key(self) -> str:

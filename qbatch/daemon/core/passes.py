@@ -64,7 +64,7 @@ def _take_due(core: Core) -> None:
 
 def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
     if what == "end" and job.letter == "R" and job.attempt == attempt and job.due == due:
-        ran = core.now - job.started
+        ran = job.ran(core.now)
         status = fate_of(core, job)
         if status >= 0:
             status = status_of(core.faults, job.name, status)

@@ -124,14 +124,20 @@ def event_record(core: Core, key: JobKey) -> JobRecord | None:
         eligible=_instant(job.eligible),
         promised=_instant(job.promised),
         exec_vnode=exec_texts(core, job)[1] if job.prepared.demand.memory else "",
+        pauses=_pauses(job),
     )
+
+
+def _pauses(job: BatchJob) -> tuple[tuple[int, int | None], ...]:
+    return tuple((since, None if until < 0 else until) for since, until in job.pauses)
 
 
 def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
     if job.used is None and job.holds_hosts:
         # An emulated job uses its processors fully; a real one is measured when it ends.
-        cput = core.now - job.started if core.settings.executor == "emulated" else 0
-        walltime = format_duration(core.now - job.started)
+        ran = job.ran(core.now)
+        cput = ran if core.settings.executor == "emulated" else 0
+        walltime = format_duration(ran)
         return {"cput": format_duration(cput * job.prepared.demand.procs), "walltime": walltime, "mem": "0kb",
                 "cpupercent": "0", "ncpus": str(job.prepared.demand.procs), "vmem": "0kb"}  # fmt: skip
     return used_of(job)
@@ -192,6 +198,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         is_array=job.is_array,
         promised=_instant(job.promised),
         attempt=job.attempt,
+        pauses=_pauses(job),
         extra=spec.extra,
         **array,
     )

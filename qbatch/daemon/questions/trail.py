@@ -48,6 +48,9 @@ def _entries(record: JobRecord) -> list[TrailEntry]:
                 f"user={record.user} jobname={record.name} queue={record.queue} exec_host={record.exec_host}",
             )
         )
+    for since, until in record.pauses:
+        entries.append((since, "S", "Job suspended"))
+        entries.append((until, "S", "Job resumed" if until != record.ended else "Job ended while suspended"))
     if record.ended is not None:
         used = " ".join(f"resources_used.{name}={value}" for name, value in record.used.items())
         if record.comment:

@@ -123,7 +123,10 @@ def running_table(board: Board, **given: Any) -> JobTable:
     """Return the table of the jobs that run."""
 
     def run(job: JobRecord) -> int:
-        return max(board.now() - job.started, 0) if job.started is not None else 0
+        if job.started is None:
+            return 0
+        now = board.now()
+        return max(now - job.started - sum((now if until is None else until) - since for since, until in job.pauses), 0)
 
     def share(job: JobRecord) -> float:
         walltime = walltime_of(job)
