@@ -56,7 +56,7 @@ def _relative(record: dict[str, Any]) -> str:
     relative = record.get("relative")
     if relative is None or record["unit"] == "share":
         return ""
-    return f", {relative * 100:+.1f} %"
+    return f", {relative * 100:+,.0f} %" if abs(relative) >= 1 else f", {relative * 100:+.1f} %"
 
 
 def _range(record: dict[str, Any], unit: str, confidence: float) -> str:
