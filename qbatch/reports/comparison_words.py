@@ -46,9 +46,9 @@ def amount(value: float | None, unit: str) -> str:
 
 def signed(value: float, unit: str) -> str:
     """Return a difference with its sign; of shares in percentage points."""
-    sign = "+" if value > 0 else "-" if value < 0 else ""
     if unit == "share":
-        return f"{sign}{abs(value) * 100:.2f} points"
+        return f"{round(value * 100, 2) + 0.0:+.2f} points" if round(value * 100, 2) else "0.00 points"
+    sign = "+" if value > 0 else "-" if value < 0 else ""
     return sign + amount(abs(value), unit)
 
 

@@ -203,6 +203,7 @@ class Controls {
       const span = drawing.end - drawing.begin;
       this.show(jobs.start[job] - span / 2, jobs.start[job] + span / 2);
     }
+    clearTimeout(this.telling);
     drawing.job = job;
     drawing.draw();
     const piece = jobs.firstPiece[job];

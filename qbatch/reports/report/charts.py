@@ -213,13 +213,13 @@ def _over_months(
 def _by_line(study: Study, parts: Sequence[Part], metric: str, scale: float, words: str, name: str, title: str) -> str:
     from matplotlib.ticker import MaxNLocator
 
-    with _canvas(max(SIZE[1], 0.9 + 0.24 * len(parts))) as (figure, axes):
+    with _canvas(max(SIZE[1], 0.9 + max(0.24, 0.1 * len(study.policies)) * len(parts))) as (figure, axes):
         lines = np.arange(len(parts))[::-1]
         policies = len(study.policies)
         for place in range(policies):
             offset = (policies - 1) / 2 - place
             values = _values(parts, metric, place, scale)
-            axes.plot(values, lines + offset * 0.55 / policies, linestyle="", marker=MARKERS[place % len(MARKERS)],
+            axes.plot(values, lines + offset * 0.7 / policies, linestyle="", marker=MARKERS[place % len(MARKERS)],
                       markersize=4, color=SERIES[place % len(SERIES)])  # fmt: skip
         for line in lines[:-1]:
             axes.axhline(line - 0.5, color=GRID, linewidth=0.6)
@@ -287,7 +287,7 @@ def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int])
     from matplotlib.ticker import MaxNLocator
 
     labels = ["all jobs", *dict.fromkeys(r["label"] for one in documents for r in one["parts"].get("class", []))]
-    with _canvas(0.9 + 0.3 * len(labels)) as (figure, axes):
+    with _canvas(0.9 + max(0.3, 0.13 * len(documents)) * len(labels)) as (figure, axes):
         lines = {label: len(labels) - 1 - at for at, label in enumerate(labels)}
         axes.axvline(0, color=INK, linewidth=0.8)
         told, rows = [], []

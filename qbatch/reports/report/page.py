@@ -20,6 +20,7 @@ from qbatch.metrics import METRICS
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.record import MICROSECONDS
 from qbatch.reports.comparison import Settings, Side, compare
+from qbatch.reports.comparison_words import signed
 from qbatch.reports.gantt import gantt
 from qbatch.reports.plot_style import styled
 from qbatch.reports.plots import instant_text, view_of
@@ -46,6 +47,7 @@ _PART_WORDS = {
     "month": "By month of submission",
 }
 _PICTURE_POLICIES = 6
+_NAMED_POLICIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def render(study: Study, wishes: Wishes | None = None) -> str:
 def _environment() -> Any:
     try:
         import jinja2
+        from markupsafe import Markup
     except ImportError as error:
         raise UsageError("a report needs jinja2: pip install 'qbatch[report]'") from error
     folder = files("qbatch.reports") / "templates"
@@ -104,22 +107,24 @@ def _environment() -> Any:
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["tight"] = _tight
+    environment.filters["broken"] = lambda name: Markup("<wbr>").join(re.split(r"(?<=[:,=])", name))
     return environment
 
 
 def _tight(text: str) -> str:
-    """Return a sentence in which no line ends between a number and its unit."""
-    return re.sub(r"(?<=\d) (?=(?:%|s|min|h|d|points)\b|%)", "\N{NO-BREAK SPACE}", text)
+    """Return a sentence in which no line ends between a number and its unit, and minus signs are as wide as plus signs."""
+    text = re.sub(r"(?<=\d) (?=(?:s|min|h|d|points)\b|%)", "\N{NO-BREAK SPACE}", text)
+    return re.sub(r"(?<![\w-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
 def _context(study: Study, asked: Wishes) -> dict[str, Any]:
     result = study.first.result
-    names = _listed(study.policies)
+    names = _listed(study.policies) if len(study.policies) <= _NAMED_POLICIES else f"{len(study.policies)} policies"
     counted = [promises(rows) for rows in result.rows]
     charts_of_parts, folds_of_parts = _parts(study)
     against, documents, chart = _differences(study, asked)
     return {
-        "title": asked.title or f"{short_name(result.name)} under {names}",
+        "title": asked.title or f"{_bare_name(result.name)} under {names}",
         "lead": _lead(study),
         "notes": study.notes,
         "policies": study.policies,
@@ -134,6 +139,7 @@ def _context(study: Study, asked: Wishes) -> dict[str, Any]:
         "against": against,
         "baseline": study.policies[0],
         "difference_chart": chart,
+        "effects": _effects(documents) if documents else None,
         "method": documents[0]["method"] if documents else "",
         "correction": documents[0]["correction"] if documents else "",
         "promise_chart": promise_chart(counted) if any(one.promised for one in counted) else None,
@@ -143,6 +149,11 @@ def _context(study: Study, asked: Wishes) -> dict[str, Any]:
         "replicas": _replica_table(study) if study.has_replicas else None,
         "version": __version__,
     }
+
+
+def _bare_name(name: str) -> str:
+    """Return the name of a log as a title has it: without folders and without what says its form."""
+    return re.sub(r"\.(swf|txt)(\.gz|\.xz)?$", "", short_name(name)) or name
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -213,6 +224,28 @@ def _differences(study: Study, asked: Wishes) -> tuple[list[Against], list[dict[
         told.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), tuple(document["notes"])))
     has_chart = any(one["a"] and one["low"] is not None for document in documents for one in document["metrics"][:1])
     return told, documents, difference_chart(documents, places) if has_chart else None
+
+
+def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
+    """Return the table of how many jobs gain and lose, and of the sizes of effects."""
+    headings = (
+        "Policy", "Of each job", "Better", "Worse", "Equal", "Rank-biserial", "Cliff\N{RIGHT SINGLE QUOTATION MARK}s delta",
+        "Median difference",
+    )  # fmt: skip
+    rows = []
+    for document in documents:
+        for record in document["metrics"]:
+            effect = record.get("effect")
+            if effect is None:
+                continue
+            shares = (f"{effect[key]:.1%}" for key in ("jobs_better", "jobs_worse", "jobs_equal"))
+            sizes = (f"{effect[key]:+.3f}" for key in ("rank_biserial", "cliff_delta"))
+            words = record["words"].removeprefix("Mean ")
+            rows.append(
+                (document["b"]["label"], words, *shares, *sizes, signed(record["median"]["difference"], record["unit"]))
+            )
+    return Fold("How many jobs gain and lose, and effect sizes (from \N{MINUS SIGN}1, worse for all, to 1, better for all)",
+                headings, tuple(rows))  # fmt: skip
 
 
 def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:

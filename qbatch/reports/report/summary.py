@@ -118,7 +118,8 @@ def _cell(metric: Metric, values: list[float | int | None], known: Any, confiden
     text = _amount(found.mean, metric.unit)
     if low is None or high is None:
         return Cell(text, "", found.mean)
-    return Cell(text, f"{_amount(low, metric.unit)} to {_amount(high, metric.unit)}", found.mean)
+    bounds = _amount(low, metric.unit), _amount(high, metric.unit)
+    return Cell(text, "" if bounds == (text, text) else f"{bounds[0]} to {bounds[1]}", found.mean)
 
 
 def _amount(value: float | None, unit: str) -> str:

@@ -127,7 +127,7 @@ def test_nothing_is_asked_for_and_nothing_goes_wrong(browser, pages) -> None:
     for name in ("small", "single"):
         with Open(browser, pages / f"{name}.html", offline=True) as opened:
             opened.page.evaluate("scrollTo(0, document.body.scrollHeight)")
-            opened.page.wait_for_timeout(100)
+            assert opened.shown
             assert opened.errors == []
             assert [url for url in opened.asked if not url.startswith(("file:", "data:"))] == []
 
@@ -169,8 +169,7 @@ def test_buttons_and_keys_zoom_and_move(browser, pages) -> None:
         for _ in range(40):
             opened.page.click("[data-do=in]")
         assert opened.span == pytest.approx(30), "there is an end to it"
-        opened.page.wait_for_timeout(400)
-        assert opened.page.inner_text("#gantt-status").startswith("Shown: fcfs, 1996-")
+        opened.page.wait_for_selector("#gantt-status:has-text('Shown: fcfs, 1996-')")
 
 
 def test_the_wheel_zooms_where_it_points_once_the_chart_is_chosen(browser, pages) -> None:
@@ -181,16 +180,15 @@ def test_the_wheel_zooms_where_it_points_once_the_chart_is_chosen(browser, pages
         opened.page.mouse.move(x, y)
         before = opened.page.evaluate("scrollY")
         opened.page.mouse.wheel(0, 120)
-        opened.page.wait_for_timeout(200)
+        opened.page.wait_for_function("before => scrollY !== before", arg=before)
         assert opened.span == whole, "a chart that is not chosen lets the page scroll"
-        assert opened.page.evaluate("scrollY") != before
         opened.to_chart()
         opened.page.focus(CANVAS)
         x, y = opened.at(whole / 4, 8)
         opened.page.mouse.move(x, y)
         before = opened.page.evaluate("scrollY")
         opened.page.mouse.wheel(0, -300)
-        opened.page.wait_for_timeout(200)
+        opened.page.wait_for_function(f"Number(document.querySelector('{CANVAS}').dataset.end) < {0.9 * whole}")
         assert opened.span < 0.7 * whole
         assert opened.at(whole / 4, 8)[0] == pytest.approx(x, abs=1.5), "what is under the pointer stays there"
         assert opened.page.evaluate("scrollY") == before
@@ -302,7 +300,7 @@ def test_the_dark_is_dark_and_the_light_light(browser, pages) -> None:
             assert (brightness(opened) < 60) == (scheme == "dark")
             drawn[scheme] = opened.page.eval_on_selector(CANVAS, PIXELS)
             opened.page.emulate_media(color_scheme="light" if scheme == "dark" else "dark")
-            opened.page.wait_for_timeout(200)
+            assert opened.shown
             assert opened.page.eval_on_selector(CANVAS, PIXELS) != drawn[scheme], "the chart follows a change"
     assert drawn["light"] != drawn["dark"]
 

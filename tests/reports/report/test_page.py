@@ -87,7 +87,7 @@ def test_what_was_run_is_told(text) -> None:
         "load 1.0",
     ):
         assert fact in text, fact
-    assert "sample-1.swf under fcfs, easy and conservative" in text
+    assert "sample-1 under fcfs, easy and conservative" in text
     assert "200 jobs on 16 processors, 1996-09-23 to" in text
 
 
