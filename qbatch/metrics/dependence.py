@@ -21,8 +21,10 @@ from qbatch.metrics.interval import check_confidence, t_quantile, t_two_sided
 
 Floats = NDArray[np.float64]
 
-RESAMPLES = 1_000
-"""How many resamples the interval of a median is taken from."""
+RESAMPLES = (200, 1_000)
+"""How many resamples the interval of a median is taken from: the fewest, of very many values, and the most."""
+
+_RESAMPLED_VALUES = 30_000_000
 
 FEWEST = 8
 """With fewer values there is no interval."""
@@ -88,8 +90,9 @@ def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0) 
         return Estimate(middle, None, None, None, n, 0.0)
     block = block_length(values)
     draw = np.random.default_rng(seed)
-    found = np.empty(RESAMPLES)
-    for place in range(RESAMPLES):
+    resamples = min(max(_RESAMPLED_VALUES // n, RESAMPLES[0]), RESAMPLES[1])
+    found = np.empty(resamples)
+    for place in range(resamples):
         below = np.cumsum(times_drawn(n, block, draw)[order])
         found[place] = ordered[int(np.searchsorted(below, -(-n // 2)))]
     tail = _expanded_tail(confidence, max(int(n / block), 2))

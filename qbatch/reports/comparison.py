@@ -31,7 +31,7 @@ SCHEMA = "qbatch.compare/1"
 METHOD = (
     "paired by job number, in order of submission; of a mean: the variance of the stationary bootstrap in closed form "
     "(Politis and Romano 1994), block length by Politis and White 2004, Student's t on the number of blocks; of a median: "
-    "percentiles of 1,000 resamples"
+    "percentiles of 200 to 1,000 resamples"
 )
 METHOD_REPLICAS = "Student's t over the replicas, each a pair"
 CORRECTION = "Holm 1979, over the parts of a table and its quantities"

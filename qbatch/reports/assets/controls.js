@@ -1,6 +1,7 @@
 // What the reader does: choose, zoom, move, point at a job, go from job to job, find one.
 
 const SHORTEST = 30;  // seconds that the chart shows at least
+const SLACK = 4;  // pixels that a finger may stray before it drags
 
 class Controls {
   constructor(data) {
@@ -111,27 +112,30 @@ class Controls {
 
   down(event) {
     this.canvas.setPointerCapture(event.pointerId);
-    this.pointers.set(event.pointerId, event.offsetX);
-    if (event.pointerType === "touch") this.point(event);
+    this.pointers.set(event.pointerId, { x: event.offsetX, isDragging: event.pointerType === "mouse" });
+    if (event.pointerType !== "mouse") this.point(event);
   }
 
   move(event) {
-    const before = this.pointers.get(event.pointerId);
-    if (before === undefined) {
+    const pointer = this.pointers.get(event.pointerId);
+    if (!pointer) {
       this.point(event);
       return;
     }
+    const now = event.offsetX, by = pointer.x - now;
+    if (!by || (!pointer.isDragging && this.pointers.size === 1 && Math.abs(by) < SLACK)) return;
     const { begin, end, left, right } = this.drawing;
     if (this.pointers.size === 1) {
-      const by = ((before - event.offsetX) / (right - left)) * (end - begin);
-      if (event.offsetX !== before) this.show(begin + by, end + by);
+      const time = (by / (right - left)) * (end - begin);
+      this.show(begin + time, end + time);
     } else {
-      const [other] = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, x]) => x);
-      const apart = Math.max(Math.abs(before - other), 10), now = Math.max(Math.abs(event.offsetX - other), 10);
-      this.zoom(apart / now, this.drawing.time((event.offsetX + other) / 2));
+      const [other] = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, one]) => one.x);
+      const apart = (x) => Math.max(Math.abs(x - other), 10);
+      this.zoom(apart(pointer.x) / apart(now), this.drawing.time((now + other) / 2));
     }
-    this.pointers.set(event.pointerId, event.offsetX);
+    Object.assign(pointer, { x: now, isDragging: true });
     this.tip.hidden = true;
+    this.tell();
   }
 
   // ---- jobs

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.reports.comparison_words import amount, signed
-from qbatch.reports.plot_style import duration_text, styled
+from qbatch.reports.plot_style import duration_text, plain_text, styled
 from qbatch.reports.report.promises import Promises
 from qbatch.reports.report.study import Study
 from qbatch.reports.report.summary import Part, quantities
@@ -263,7 +263,7 @@ def promise_chart(found: Sequence[Promises]) -> Chart:
             share = np.array([getattr(one, key) / one.promised * 100 for one in shown])
             axes.barh(lines, share, 0.55, left=left, color=SERIES[place], edgecolor=PAPER, linewidth=0.8)
             left += share
-        axes.set_yticks(lines, [one.policy for one in shown])
+        axes.set_yticks(lines, [plain_text(one.policy) for one in shown])
         axes.set_ylim(-0.6, len(shown) - 0.4)
         axes.set_xlim(0, 100)
         axes.grid(visible=False)
@@ -311,7 +311,7 @@ def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int])
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_locator(MaxNLocator(4))
         _plain_numbers(axes.xaxis)
-        axes.set_xlabel(f"Mean wait against {documents[0]['a']['label']} (%)", color=FAINT)
+        axes.set_xlabel(plain_text(f"Mean wait against {documents[0]['a']['label']} (%)"), color=FAINT)
         svg = inline_svg(figure, "chart-difference", "Relative difference of the mean wait", "; ".join(told))
     headings = ("Policy", "Jobs of", "Number", "Baseline", "Policy's", "Difference", "Interval", "Finding")
     return Chart(

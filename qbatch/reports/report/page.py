@@ -35,7 +35,7 @@ from qbatch.reports.report.charts import (
 from qbatch.reports.report.embedded import embedded, script_json
 from qbatch.reports.report.promises import promises
 from qbatch.reports.report.study import Replica, Study, short_name
-from qbatch.reports.report.summary import PART_KEYS, parts, summary
+from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, summary
 
 SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
 """The parts of the page's script, in order."""
@@ -129,7 +129,7 @@ def _context(study: Study, asked: Wishes) -> dict[str, Any]:
         "notes": study.notes,
         "policies": study.policies,
         "summary": summary(study, asked.confidence),
-        "every_metric": summary(study, asked.confidence, tuple(metric.name for metric in METRICS)),
+        "every_metric": every_metric(study),
         "interval_note": _interval_note(study, asked.confidence),
         "data": script_json(embedded(study)),
         "picture": _picture(study),
@@ -165,7 +165,7 @@ def _lead(study: Study) -> str:
     jobs = max(map(len, result.rows))
     begin = min(int(rows.submit.min()) for rows in result.rows)
     end = max(int(rows.end.max()) for rows in result.rows)
-    text = f"{jobs:,} jobs on {result.procs_total:,} processors, "
+    text = f"{jobs:,} job{'s' * (jobs != 1)} on {result.procs_total:,} processor{'s' * (result.procs_total != 1)}, "
     text += f"{instant_text(begin, result.clock)} to {instant_text(end, result.clock)}"
     if study.has_replicas:
         text += f"; {len(study.replicas)} replicas"

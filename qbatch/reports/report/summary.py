@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from qbatch.metrics import METRICS, Metric, breakdown, interval, measure
 from qbatch.metrics.dependence import mean_estimate, median_estimate
 from qbatch.model.record import MICROSECONDS
@@ -92,8 +90,17 @@ def all_metrics(study: Study) -> list[dict[str, list[float | int | None]]]:
     return found
 
 
-def summary(study: Study, confidence: float, names: tuple[str, ...] = SHOWN) -> list[Row]:
-    """Return the rows of the summary, in order; a metric that no policy has is left out."""
+def every_metric(study: Study) -> list[Row]:
+    """Return a row for every metric that a policy has, without intervals."""
+    return _rows(study, None, tuple(metric.name for metric in METRICS))
+
+
+def summary(study: Study, confidence: float) -> list[Row]:
+    """Return the rows of the summary, in order, with intervals; a metric that no policy has is left out."""
+    return _rows(study, confidence, SHOWN)
+
+
+def _rows(study: Study, confidence: float | None, names: tuple[str, ...]) -> list[Row]:
     values = all_metrics(study)
     by_name = {metric.name: metric for metric in METRICS}
     bounds = [_bounds(study, policy, confidence) for policy in study.policies]
@@ -109,14 +116,14 @@ def summary(study: Study, confidence: float, names: tuple[str, ...] = SHOWN) -> 
     return rows
 
 
-def _cell(metric: Metric, values: list[float | int | None], known: Any, confidence: float) -> Cell:
+def _cell(metric: Metric, values: list[float | int | None], known: Any, confidence: float | None) -> Cell:
     numbers = [float(value) for value in values if value is not None]
     if not numbers:
         return Cell("\N{EN DASH}", "", None)
-    found = interval(numbers, confidence)
+    found = interval(numbers, confidence or 0.95)
     low, high = (found.low, found.high) if len(numbers) > 1 else known or (None, None)
     text = _amount(found.mean, metric.unit)
-    if low is None or high is None:
+    if low is None or high is None or confidence is None:
         return Cell(text, "", found.mean)
     bounds = _amount(low, metric.unit), _amount(high, metric.unit)
     return Cell(text, "" if bounds == (text, text) else f"{bounds[0]} to {bounds[1]}", found.mean)
@@ -129,15 +136,15 @@ def _amount(value: float | None, unit: str) -> str:
     return amount(value, unit)
 
 
-def _bounds(study: Study, policy: str, confidence: float) -> dict[str, tuple[float | None, float | None]]:
+def _bounds(study: Study, policy: str, confidence: float | None) -> dict[str, tuple[float | None, float | None]]:
     """Return the intervals within one run, of the means and medians of what every job has."""
     rows = study.first.rows(policy)
-    if study.has_replicas or rows is None:
+    if study.has_replicas or rows is None or confidence is None:
         return {}
     ordered = in_order_of_submission(rows.taken(rows.counted))
     found = {}
     for name, values in quantities(ordered).items():
-        suffix = "_s" if name in ("wait", "response") else ""
+        suffix = "_s" if name == "wait" else ""
         mean, median = mean_estimate(values, confidence), median_estimate(values, confidence)
         found[f"{name}_mean{suffix}"] = (mean.low, mean.high)
         found[f"{name}_median{suffix}"] = (median.low, median.high)
@@ -146,15 +153,11 @@ def _bounds(study: Study, policy: str, confidence: float) -> dict[str, tuple[flo
 
 def quantities(rows: JobRows) -> dict[str, Any]:
     """Return what every job has, as floats: seconds and ratios; the slowdown of those only that ran for a time."""
-    response = (rows.end - rows.submit) / MICROSECONDS
     ran = rows.run > 0
-    bounded = rows.bounded_slowdown
     return {
         "wait": rows.wait / MICROSECONDS,
-        "response": response,
-        "slowdown": response[ran] / (rows.run[ran] / MICROSECONDS),
-        "bounded_slowdown": bounded,
-        "bounded_slowdown_clipped": np.maximum(bounded, 1.0),
+        "slowdown": (rows.end - rows.submit)[ran] / rows.run[ran],
+        "bounded_slowdown": rows.bounded_slowdown,
     }
 
 

@@ -208,6 +208,34 @@ def test_dragging_moves_the_time_with_the_pointer(browser, pages) -> None:
         assert opened.at(time, 8)[0] == pytest.approx(x - 120, abs=1.5)
 
 
+def test_a_finger_points_and_drags_and_two_pinch(browser, pages) -> None:
+    with Open(browser, pages / "small.html", has_touch=True) as opened:
+        opened.to_chart()
+        whole = opened.span
+        rows, job, seconds, proc = next(shown_jobs("fcfs"))
+        x, y = opened.at(seconds, proc)
+        opened.page.touchscreen.tap(x, y)
+        assert opened.page.inner_text("#gantt-tip").startswith(f"Job {rows.job_id[job]}")
+        raw = opened.context.new_cdp_session(opened.page)
+
+        def touch(kind: str, *places: float) -> None:
+            points = [{"x": at, "y": y, "id": number} for number, at in enumerate(places)]
+            raw.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        middle = opened.at(whole / 2, 8)[0]
+        touch("touchStart", middle - 50, middle + 50)
+        for apart in (80, 110, 150, 200):
+            touch("touchMove", middle - apart, middle + apart)
+        touch("touchEnd")
+        assert opened.span == pytest.approx(whole / 4, rel=0.15)
+        begin = opened.shown["begin"]
+        touch("touchStart", middle)
+        for by in (20, 60, 100):
+            touch("touchMove", middle - by)
+        touch("touchEnd")
+        assert opened.shown["begin"] > begin
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "conservative"])
 def test_the_pointer_shows_the_job_that_lies_there(browser, pages, policy) -> None:
     with Open(browser, pages / "small.html", width=1500) as opened:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from qbatch.cli.main import run
@@ -11,7 +12,9 @@ from qbatch.reports.report import page as module
 from qbatch.reports.report.page import Wishes, render
 from qbatch.reports.report.study import gather
 from qbatch.reports.report.vector import SERIES, inline_svg
+from qbatch.reports.result import write_result
 from tests.reports.report.results import EVIL, unpromised, write_evil, write_small
+from tests.reports.samples import by_hand, workload
 
 
 class Outline(HTMLParser):
@@ -96,6 +99,29 @@ def test_hostile_names_are_inert(tmp_path) -> None:
     assert "<img src=x" not in text
     assert text.count("</script>") == 2
     assert "&lt;/script&gt;&lt;img" in text
+
+
+@pytest.mark.parametrize(
+    ("run_time", "rows", "counted"), [(5, 1, True), (0, 1, True), (0, 12, True), (7, 12, False), (5, 12, True)]
+)
+def test_the_smallest_results_make_a_page(tmp_path, run_time, rows, counted) -> None:
+    second = 1_000_000
+    times = np.full(rows, run_time * second)
+    work = workload(np.arange(rows) * second, np.ones(rows), times, times, counted=np.full(rows, counted))
+    later = by_hand(work, work.submit + second, "$a$b\\frac{$")
+    write_result(tmp_path / "a", {}, [by_hand(work, work.submit, "at once", promise=work.submit), later])
+    text = render(gather([str(tmp_path / "a")]))
+    assert "at once" in text
+    assert ("1 job on 16 processors" if rows == 1 else "12 jobs on 16 processors") in text
+    assert ("no counted job in common" in text) != counted
+
+
+def test_bare_job_rows_make_a_page(tmp_path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("job_id,submit,start,end,procs\n4000000000,0,5.5,10,2\n2,1,5.5,20,1\n")
+    text = render(gather([str(path)]))
+    assert "2 jobs on 3 processors" in text
+    assert "Loss of capacity" not in text, "the result does not tell it"
 
 
 def test_a_single_policy_without_promises_says_so(tmp_path) -> None:
