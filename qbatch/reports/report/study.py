@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.reports.finished import in_order_of_submission
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.result import Result, read_result
 
@@ -101,15 +105,24 @@ def _only(replica: Replica, policies: tuple[str, ...]) -> Replica:
 
 
 def _workload(path: str, result: Result) -> str:
-    """Return what tells one workload from another: the log's hash and name, the seed and the options."""
+    """Return what tells one workload from another: the log's hash or name, the seed and the options; else its jobs."""
     document = result.document
     if not document:
-        return str(Path(path).resolve())
+        return _jobs_digest(result)
     log = document.get("log")
     told = log.get("sha256") or log.get("name") if isinstance(log, dict) else None
     return json.dumps(
         [told or str(Path(path).resolve()), document.get("seed"), document.get("options")], sort_keys=True
     )
+
+
+def _jobs_digest(result: Result) -> str:
+    """Return a hash of which jobs ran, the same under every policy: their numbers, submissions and sizes."""
+    rows = in_order_of_submission(next(rows for rows in result.rows if len(rows)))
+    digest = hashlib.sha256()
+    for name in ("job_id", "submit", "procs"):
+        digest.update(np.ascontiguousarray(getattr(rows, name)).tobytes())
+    return digest.hexdigest()
 
 
 def _replica(group: list[tuple[str, Result]]) -> Replica:

@@ -68,6 +68,15 @@ def test_bare_job_rows_make_a_study_too(tmp_path) -> None:
     assert study.first.metrics("rows") == {}
 
 
+def test_bare_job_rows_of_the_same_jobs_are_one_workload(tmp_path) -> None:
+    for name, start, last in (("easy", 3, 1), ("fcfs", 5, 1), ("other", 5, 2)):
+        text = f"job_id,submit,start,end,procs\n1,0,{start},9,2\n2,{last},{start},9,1\n"
+        (tmp_path / f"{name}.csv").write_text(text)
+    study = gather([str(tmp_path / "easy.csv"), str(tmp_path / "fcfs.csv")])
+    assert (study.policies, len(study.replicas)) == (("easy", "fcfs"), 1)
+    assert gather([str(tmp_path / "easy.csv"), str(tmp_path / "other.csv")]).has_replicas
+
+
 def test_a_short_name_is_the_last_part() -> None:
     assert [short_name(name) for name in ("/a/b.swf", "b.swf", "c:\\d\\e.swf", "a/")] == [
         "b.swf",
