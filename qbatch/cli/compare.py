@@ -144,6 +144,8 @@ def _print(document: dict[str, Any]) -> None:
             rows = [[r["label"], r["name"], str(r["jobs"]), *_cells(r), number_text(r["p_holm"])] for r in records]
             print_table(f"by {key}", [key, "metric", "jobs", *_HEADINGS, "p (Holm)"], rows, left=2)
     typer.echo("")
+    if document["pairs"] > 1:
+        typer.echo(f"{document['pairs']} pairs; effects and parts are those of the first pair.")
     typer.echo(f"Intervals of {document['confidence'] * 100:g} %: {document['method']}.")
     typer.echo(f"Findings of parts follow p corrected for their number: {document['correction']}.")
 

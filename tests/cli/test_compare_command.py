@@ -67,6 +67,8 @@ def test_replicas_are_taken_with_the_first_pair(capfd, results) -> None:
     code, out, _ = command(capfd, results / "both1", "--with", results / "both2", "--with", results / "both3", "--json")
     assert code == 0
     assert json.loads(out)["pairs"] == 3
+    _, out, _ = command(capfd, results / "both1", "--with", results / "both2")
+    assert "2 pairs; effects and parts are those of the first pair." in out
 
 
 @pytest.mark.parametrize(

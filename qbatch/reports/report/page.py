@@ -146,6 +146,7 @@ def _context(study: Study, asked: Wishes) -> dict[str, Any]:
         "unpromised": [one.policy for one in counted if not one.promised],
         "definitions": METRICS,
         "provenance": _provenance(study, asked),
+        "shown_replica": ", ".join(study.first.paths) if study.has_replicas else "",
         "replicas": _replica_table(study) if study.has_replicas else None,
         "version": __version__,
     }

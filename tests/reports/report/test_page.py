@@ -133,6 +133,7 @@ def test_a_single_policy_without_promises_says_so(tmp_path) -> None:
 def test_replicas_are_listed_and_other_logs_are_noted(tmp_path) -> None:
     text = render(gather([write_small(tmp_path / f"r{seed}", seed) for seed in (1, 2, 3)]))
     assert "The replicas" in text
+    assert f"the first replica is shown: {tmp_path / 'r1'}." in text
     assert "results of 3 different logs" in text
     assert "Student" in text
 
