@@ -7,6 +7,10 @@ comes from the data (Politis and White 2004, "Automatic block-length selection f
 Econometric Reviews 23, with the correction of Patton, Politis and White 2009, same journal, 28).  Student's t with as
 many degrees of freedom as there are blocks, less one, widens the interval where they are few (Hesterberg 2015, "What
 teachers should know about the bootstrap", The American Statistician 69).
+
+How far that reaches: blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  With the
+labels of two policies exchanged at random by job, day or week, 3 to 7 % of the differences on the KTH and SDSC SP2 logs are
+called real at a nominal 5 %; exchanged by four weeks, up to 19 %: what drifts more slowly than a week or two needs replicas.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.metrics.interval import check_confidence, t_quantile, t_two_sided
+from qbatch.model.record import MICROSECONDS, Int64Array
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +33,8 @@ _RESAMPLED_VALUES = 30_000_000
 
 FEWEST = 8
 """With fewer values there is no interval."""
+
+_DAY_US = 86_400 * MICROSECONDS
 
 _SIGNIFICANT = 2.0
 """Autocorrelations below this many times sqrt(log10(n) / n) count as none (Politis and White 2004, section 3.2)."""
@@ -54,8 +61,8 @@ class Estimate:
         return self.low is not None
 
 
-def mean_estimate(values: Floats, confidence: float = 0.95) -> Estimate:
-    """Return the mean of values in their order, with its interval."""
+def mean_estimate(values: Floats, confidence: float = 0.95, *, least_block: float = 1.0) -> Estimate:
+    """Return the mean of values in their order, with its interval; blocks are no shorter than ``least_block``."""
     check_confidence(confidence)
     n = len(values)
     if n == 0:
@@ -63,9 +70,10 @@ def mean_estimate(values: Floats, confidence: float = 0.95) -> Estimate:
     mean = float(np.mean(values))
     if n < FEWEST:
         return Estimate(mean, None, None, None, n, 0.0)
-    block = block_length(values)
-    error = math.sqrt(stationary_variance(values, block))
-    freedom = max(int(n / block) - 1, 1)
+    block = max(block_length(values), least_block)
+    blocks = max(int(n / block), 2)
+    freedom = blocks - 1
+    error = math.sqrt(stationary_variance(values, block) * blocks / freedom)
     half = t_quantile(0.5 + confidence / 2, freedom) * error
     if error > 0:
         p = t_two_sided(mean / error, freedom)
@@ -74,7 +82,7 @@ def mean_estimate(values: Floats, confidence: float = 0.95) -> Estimate:
     return Estimate(mean, mean - half, mean + half, p, n, block)
 
 
-def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0) -> Estimate:
+def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0, least_block: float = 1.0) -> Estimate:
     """Return the median (nearest rank) of values in their order, with the percentile interval of resamples.
 
     The percentiles are those that make up for few blocks (Hesterberg 2015, section 5.3).  No p is told.
@@ -88,7 +96,7 @@ def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0) 
     middle = float(ordered[-(-n // 2) - 1])
     if n < FEWEST:
         return Estimate(middle, None, None, None, n, 0.0)
-    block = block_length(values)
+    block = max(block_length(values), least_block)
     draw = np.random.default_rng(seed)
     resamples = min(max(_RESAMPLED_VALUES // n, RESAMPLES[0]), RESAMPLES[1])
     found = np.empty(resamples)
@@ -98,6 +106,19 @@ def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0) 
     tail = _expanded_tail(confidence, max(int(n / block), 2))
     low, high = np.quantile(found, [tail, 1 - tail], method="inverted_cdf")
     return Estimate(middle, float(low), float(high), None, n, block)
+
+
+def a_day_of(submit: Int64Array) -> float:
+    """Return how many jobs are submitted in a day, but no more than a quarter of them: the least length of a block.
+
+    Users come and go by the day, and of a log of few days the autocorrelations alone show too little: with labels
+    exchanged by day on logs of a week, 9 % of the differences are called real in place of 22 %.  Times in microseconds.
+    """
+    n = len(submit)
+    if not n:
+        return 1.0
+    days = max(float(submit.max() - submit.min()) / _DAY_US, 1.0)
+    return max(min(n / days, n / 4), 1.0)
 
 
 def _expanded_tail(confidence: float, blocks: int) -> float:

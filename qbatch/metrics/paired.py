@@ -66,7 +66,9 @@ class Difference:
         return self.mean.value / self.a
 
 
-def paired(a: Floats, b: Floats, confidence: float = 0.95, *, seed: int = 0, has_effect: bool = True) -> Difference:
+def paired(
+    a: Floats, b: Floats, confidence: float = 0.95, *, seed: int = 0, has_effect: bool = True, least_block: float = 1.0
+) -> Difference:
     """Compare one quantity of the same jobs under two schedules, in order of submission.
 
     Without ``has_effect`` there are only the means and their difference: enough for the parts of a run.
@@ -74,9 +76,11 @@ def paired(a: Floats, b: Floats, confidence: float = 0.95, *, seed: int = 0, has
     if not len(a):
         return Difference(None, None, mean_estimate(a), None, None)
     change = b - a
-    median = median_estimate(change, confidence, seed=seed) if has_effect else None
+    median = median_estimate(change, confidence, seed=seed, least_block=least_block) if has_effect else None
     effect = effect_of(a, b) if has_effect else None
-    return Difference(float(np.mean(a)), float(np.mean(b)), mean_estimate(change, confidence), median, effect)
+    return Difference(
+        float(np.mean(a)), float(np.mean(b)), mean_estimate(change, confidence, least_block=least_block), median, effect
+    )
 
 
 def effect_of(a: Floats, b: Floats) -> Effect:

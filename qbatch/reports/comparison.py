@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.metrics import BREAKDOWNS, interval
-from qbatch.metrics.dependence import Estimate, mean_estimate
+from qbatch.metrics.dependence import Estimate, a_day_of, mean_estimate
 from qbatch.metrics.interval import Interval, t_two_sided
 from qbatch.metrics.paired import PRACTICAL, Difference, Finding, finding_of, holm, paired
 from qbatch.model.errors import InputError
@@ -30,8 +30,8 @@ SCHEMA = "qbatch.compare/1"
 
 METHOD = (
     "paired by job number, in order of submission; of a mean: the variance of the stationary bootstrap in closed form "
-    "(Politis and Romano 1994), block length by Politis and White 2004, Student's t on the number of blocks; of a median: "
-    "percentiles of 200 to 1,000 resamples"
+    "(Politis and Romano 1994), block length by Politis and White 2004 and a day at least, Student's t on the number of "
+    "blocks; of a median: percentiles of 200 to 1,000 resamples"
 )
 METHOD_REPLICAS = "Student's t over the replicas, each a pair"
 CORRECTION = "Holm 1979, over the parts of a table and its quantities"
@@ -201,7 +201,7 @@ def compare(
 def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: Settings) -> dict[str, Any]:
     values = [_values(pair, quantity) for pair in pairs]
     one, other = values[0]
-    difference = paired(one, other, how.confidence, seed=how.seed)
+    difference = paired(one, other, how.confidence, seed=how.seed, least_block=a_day_of(pairs[0].a.submit))
     record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
     record["jobs"] = len(one)
     if len(pairs) > 1:
@@ -325,7 +325,7 @@ def _parts(a: Side, jobs: Matched, key: str, how: Settings) -> list[dict[str, An
         part = Matched(jobs.a.taken(is_in), jobs.b.taken(is_in), 0, 0, 0)
         for quantity in QUANTITIES:
             one, other = _values(part, quantity)
-            difference = paired(one, other, how.confidence, has_effect=False)
+            difference = paired(one, other, how.confidence, has_effect=False, least_block=a_day_of(part.a.submit))
             record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
             records.append({"label": str(label), "jobs": len(one)} | record)
             estimates.append(difference.mean)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from qbatch.metrics.dependence import (
     FEWEST,
+    a_day_of,
     block_length,
     mean_estimate,
     median_estimate,
@@ -104,6 +105,18 @@ def test_the_interval_of_a_median_holds_it_and_is_the_same_each_time() -> None:
     values = chain(400, 0.6, 1)
     assert median_estimate(values, seed=5) == median_estimate(values, seed=5)
     assert median_estimate(values).value == sorted(values)[199]
+
+
+def test_a_block_holds_a_day_of_submissions_but_no_more_than_a_quarter_of_all() -> None:
+    hour = 3_600_000_000
+    assert a_day_of(np.arange(240) * hour) == pytest.approx(240 / (239 / 24))
+    assert a_day_of(np.arange(40) * hour) == 10
+    assert a_day_of(np.arange(10)) == 2.5
+    assert a_day_of(np.empty(0, np.int64)) == 1.0
+    values = chain(400, 0.3, 1)
+    wide, usual = mean_estimate(values, least_block=100.0), mean_estimate(values)
+    assert (wide.block, usual.block < 100) == (100.0, True)
+    assert median_estimate(values, least_block=100.0).block == 100.0
 
 
 def test_few_values_have_no_interval_and_none_no_value() -> None:

@@ -5,12 +5,16 @@ import pytest
 
 from qbatch.metrics import measure
 from qbatch.model.errors import InputError
+from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
+from qbatch.policies import load_policy
+from qbatch.replay import prepare, run
 from qbatch.reports.comparison import Settings, Side, compare, match
 from qbatch.reports.comparison_words import amount, sentence, signed
 from qbatch.reports.finished import longest_queue, schedule_of
 from qbatch.reports.job_rows import job_rows_of
 from qbatch.reports.result import Result
+from qbatch.workloads import generate_log
 from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, workload
 
 S = MICROSECONDS
@@ -134,6 +138,32 @@ def test_replicas_give_student_s_interval_over_the_pairs() -> None:
     assert (record["low"], record["high"]) == pytest.approx((np.mean(changes) - half, np.mean(changes) + half))
     assert (document["pairs"], len(record["replicas"])) == (5, 5)
     assert of(document, "makespan_s")["low"] is not None
+
+
+@pytest.mark.parametrize("name", ["wait_mean_s", "bounded_slowdown_mean"])
+def test_policies_whose_labels_are_exchanged_by_day_differ_by_noise_at_about_the_nominal_rate(name) -> None:
+    """On many generated logs: real schedules of two policies, each day's jobs under one label or the other by a coin."""
+    logs, false = 120, 0
+    hosts, policies = one_host(32), (load_policy("fcfs"), load_policy("easy"))
+    for seed in range(logs):
+        work = prepare(generate_log(jobs=400, procs=32, load=0.9, seed=seed), hosts)
+        one, other = (run(work, hosts, policy) for policy in policies)
+        day = (work.submit - work.submit[0]) // (86_400 * S)
+        is_swapped = (np.random.default_rng(seed).random(int(day.max()) + 1) < 0.5)[day]
+        pair = [np.where(is_swapped, *starts) for starts in ((other.start, one.start), (one.start, other.start))]
+        document = compare(*(side(by_hand(work, start)) for start in pair), Settings(practical=0.0, parts=()))
+        false += of(document, name)["finding"] in ("better", "worse")
+    # 5 % of 120 is 6; these logs are of a week, so the rate may be some way above it.
+    assert 1 <= false <= 18
+
+
+def test_two_policies_that_differ_are_told_apart_on_nearly_every_log() -> None:
+    found, hosts, policies = 0, one_host(32), (load_policy("fcfs"), load_policy("easy"))
+    for seed in range(20):
+        work = prepare(generate_log(jobs=1500, procs=32, load=0.9, seed=seed), hosts)
+        pair = [side(run(work, hosts, policy)) for policy in policies]
+        found += of(compare(*pair, Settings(parts=())), "wait_mean_s")["finding"] == "better"
+    assert found >= 16
 
 
 def test_sentences_say_plainly_what_is_noise() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qbatch.metrics import METRICS, Metric, breakdown, interval, measure
-from qbatch.metrics.dependence import mean_estimate, median_estimate
+from qbatch.metrics.dependence import a_day_of, mean_estimate, median_estimate
 from qbatch.model.record import MICROSECONDS
 from qbatch.reports.comparison_words import amount
 from qbatch.reports.finished import in_order_of_submission, schedule_of
@@ -142,10 +142,11 @@ def _bounds(study: Study, policy: str, confidence: float | None) -> dict[str, tu
     if study.has_replicas or rows is None or confidence is None:
         return {}
     ordered = in_order_of_submission(rows.taken(rows.counted))
-    found = {}
+    found, least = {}, a_day_of(ordered.submit)
     for name, values in quantities(ordered).items():
         suffix = "_s" if name == "wait" else ""
-        mean, median = mean_estimate(values, confidence), median_estimate(values, confidence)
+        mean = mean_estimate(values, confidence, least_block=least)
+        median = median_estimate(values, confidence, least_block=least)
         found[f"{name}_mean{suffix}"] = (mean.low, mean.high)
         found[f"{name}_median{suffix}"] = (median.low, median.high)
     return found
