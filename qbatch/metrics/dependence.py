@@ -10,7 +10,7 @@ teachers should know about the bootstrap", The American Statistician 69).
 
 How far that reaches: blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  With the
 labels of two policies exchanged at random by job, day or week, 3 to 7 % of the differences on the KTH and SDSC SP2 logs are
-called real at a nominal 5 %; exchanged by four weeks, up to 19 %: what drifts more slowly than a week or two needs replicas.
+called real at a nominal 5 %; exchanged by four weeks, up to 20 %: what drifts more slowly than a week or two needs replicas.
 """
 
 from __future__ import annotations
