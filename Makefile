@@ -11,12 +11,12 @@ JOBS ?= auto
 CLIENTS := dask evalys ipyparallel parsl psij qtoolkit reframe snakemake
 CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
-.PHONY: demo test lint bench coverage coverage-engine coverage-policies clean clients
+.PHONY: demo test lint bench coverage coverage-engine coverage-policies clean clients chromium
 
 demo: $(VENV)/.installed
 	$(BIN)/qbatch demo --out .demo
 
-test: lint $(VENV)/.installed-test
+test: lint $(VENV)/.installed-test chromium
 	$(MAKE) --no-print-directory --jobs 3 clients
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 	$(MAKE) --no-print-directory coverage
@@ -57,6 +57,13 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	$(PIP) --editable '.[report,tui,test,lint]'
 	touch $@
 
+# The report's page is tested in Debian's chromium; where there is none and none can be installed, those tests are skipped.
+chromium:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
+		|| ([ "$$(id -u)" = 0 ] && apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+			apt-get -qq install --yes --no-install-recommends chromium) > .chromium.log 2>&1 \
+		|| echo "make: chromium cannot be installed, see .chromium.log; the tests in a browser are skipped" >&2
+
 clients: $(CLIENT_ENVIRONMENTS)
 
 .venv-clients/%/.installed: tests/clients/constraints-%.txt
@@ -67,4 +74,4 @@ clients: $(CLIENT_ENVIRONMENTS)
 		&& touch $@ || echo "make: the client $* cannot be installed, see .venv-clients/$*.log" >&2
 
 clean:
-	rm -rf $(VENV) .venv-clients .demo .coverage* .pytest-coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-clients .demo .coverage* .pytest-coverage.* .chromium.log .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -47,6 +47,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("qbatch.cli.import_log:import_log", "Make a workload log of the accounting of PBS or Slurm."),
     "replay": ("qbatch.cli.replay:replay", "Replay a workload log under one or more policies."),
     "plot": ("qbatch.cli.plot:plot", "Draw a picture of a result."),
+    "report": ("qbatch.cli.report:report", "Write one HTML page about results, to be sent on."),
+    "compare": ("qbatch.cli.compare:compare", "Compare two schedules job by job: better, worse, or noise."),
     "verify": ("qbatch.cli.verify:verify", "Check a finished schedule against what a policy owes."),
     "paper": ("qbatch.cli.paper:paper", "Re-run the experiments of a paper beside its printed numbers."),
     "trace": ("qbatch.cli.trace:app", "Look into a workload log, check it, or generate one."),

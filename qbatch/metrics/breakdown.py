@@ -18,6 +18,9 @@ from qbatch.model.record import KINDS, MICROSECONDS, Int64Array, Schedule
 _RUNTIME_EDGES_S = (60, 600, 3600, 36_000, 180_000, 360_000)
 _RUNTIME_LABELS = ("<1m", "1-10m", "10m-1h", "1-10h", "10-50h", "50-100h", ">100h")
 
+_NARROW_PROCS = 8
+_SHORT_S = 3600
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -71,6 +74,13 @@ def _by_runtime(schedule: Schedule, rows: Int64Array) -> Grouped:
     return np.searchsorted(edges, schedule.workload.run[rows], side="right"), list(_RUNTIME_LABELS)
 
 
+def _by_class(schedule: Schedule, rows: Int64Array) -> Grouped:
+    """Width by length: wide above 8 processors, long above 1 h of run time (Srinivasan et al. 2002, JSSPP, section 3)."""
+    is_wide = schedule.workload.procs[rows] > _NARROW_PROCS
+    is_long = schedule.workload.run[rows] > _SHORT_S * MICROSECONDS
+    return is_wide + 2 * is_long.astype(np.int64), ["short narrow", "short wide", "long narrow", "long wide"]
+
+
 BREAKDOWNS: dict[str, Callable[[Schedule, Int64Array], Grouped]] = {
     "user": lambda schedule, rows: _by_number(schedule.workload.user, rows),
     "group": lambda schedule, rows: _by_number(schedule.workload.group, rows),
@@ -79,6 +89,7 @@ BREAKDOWNS: dict[str, Callable[[Schedule, Int64Array], Grouped]] = {
     "day": lambda schedule, rows: by_day(schedule.workload.clock, schedule.workload.submit[rows]),
     "size": _by_size,
     "runtime": _by_runtime,
+    "class": _by_class,
     "kind": lambda schedule, rows: (schedule.kind[rows].astype(np.int64), list(KINDS)),
 }
 """Each key that a run can be broken down by, and what sorts its rows."""

@@ -25,7 +25,7 @@ class Interval:
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Return mean -+ t(n - 1) * s / sqrt(n), with s the sample standard deviation (Student 1908)."""
-    _check(confidence)
+    check_confidence(confidence)
     n = len(values)
     if n == 0:
         return Interval(None, None, None, 0)
@@ -58,6 +58,13 @@ def t_quantile(probability: float, freedom: int) -> float:
     return math.sqrt(freedom) * math.tan(low)
 
 
+def t_two_sided(t: float, freedom: int) -> float:
+    """Return P(|T| >= |t|) for Student's t; above 200 degrees of freedom t is taken for normal (error below 0.002)."""
+    if freedom > _EXACT_UP_TO:
+        return math.erfc(abs(t) / math.sqrt(2))
+    return max(1.0 - _central(math.atan(abs(t) / math.sqrt(freedom)), freedom), 0.0)
+
+
 def _central(angle: float, freedom: int) -> float:
     """Return P(|T| <= sqrt(freedom) * tan(angle)), a finite sum (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
     sine, cosine = math.sin(angle), math.cos(angle)
@@ -79,6 +86,7 @@ def _expanded(x: float, freedom: int) -> float:
     return x + first / freedom + second / freedom**2 + third / freedom**3 + fourth / freedom**4
 
 
-def _check(confidence: float) -> None:
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is no share between 0 and 1."""
     if not 0 < confidence < 1:
         raise UsageError(f"confidence {confidence}: is not between 0 and 1; 0.95 is usual")

@@ -7,7 +7,7 @@ anywhere with the same version of matplotlib.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -103,8 +103,8 @@ class View:
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Draw in qbatch's style whatever the user's own settings are.
+def styled(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Draw in qbatch's style, with some changes to it, whatever the user's own settings are.
 
     Raises:
         UsageError: if matplotlib is not installed.
@@ -113,7 +113,7 @@ def styled() -> Iterator[None]:
         import matplotlib.style
     except ImportError as error:
         raise UsageError("drawing needs matplotlib: pip install 'qbatch[report]'") from error
-    with matplotlib.style.context(["default", _STYLE]):
+    with matplotlib.style.context(["default", {**_STYLE, **(changes or {})}]):
         yield
 
 

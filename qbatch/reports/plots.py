@@ -91,3 +91,10 @@ def instant(text: str, clock: Clock, option: str) -> int:
         time = time.replace(tzinfo=zone_of(clock))
     since = time - datetime.fromtimestamp(clock.unix_start, UTC)
     return (since.days * 86400 + since.seconds) * MICROSECONDS + since.microseconds
+
+
+def instant_text(time: int, clock: Clock) -> str:
+    """Return an instant of log time, in microseconds, as a date of the log's zone, or as log seconds without a clock."""
+    if clock.unix_start is None:
+        return f"{time / MICROSECONDS:,.0f} s of the log"
+    return datetime.fromtimestamp(clock.unix_start + time // MICROSECONDS, zone_of(clock)).strftime("%Y-%m-%d")

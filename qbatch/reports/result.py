@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +120,20 @@ def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[
         filled.setdefault("clock", {"unix_start": work.clock.unix_start, "zone": work.clock.zone})
         filled.setdefault("skipped", work.skipped)
         filled.setdefault("policies", [{"name": schedule.policy} for schedule in schedules])
+    filled.setdefault("environment", _environment())
     return filled
+
+
+def _environment() -> dict[str, str]:
+    """Return when and with what a result is written; ``SOURCE_DATE_EPOCH`` sets the time, for the same bytes again."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
+    return {
+        "written": now.isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+    }
 
 
 def _file_names(policies: Sequence[str]) -> dict[str, str]:

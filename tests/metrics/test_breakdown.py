@@ -38,6 +38,7 @@ def test_every_group_is_measured_as_if_it_were_alone(key: str) -> None:
         "day": ["1995-12-31" if row[0] < 10 * SECOND else "1996-01-01" for row in rows],
         "size": [_size(row[3]) for row in rows],
         "runtime": ["<1m" for _ in rows],
+        "class": ["short wide" if row[3] > 8 else "short narrow" for row in rows],
         "kind": [row[5] for row in rows],
     }[key]
     groups = breakdown(schedule, key)
@@ -62,6 +63,13 @@ def test_numbers_are_in_their_order_and_absent_ones_unknown() -> None:
     schedule = seconds(*((0, 0, 1, 1),) * 4, queue=np.array([10, 9, -1, 10]))
     assert counts(schedule, "queue") == {"unknown": 1, "9": 1, "10": 2}
     assert list(counts(schedule, "queue")) == ["unknown", "9", "10"]
+
+
+def test_classes_are_width_by_length() -> None:
+    hour = 3600
+    jobs = ((0, 0, 8, hour), (0, 0, 9, hour), (0, 0, 8, hour + 1), (0, 0, 9, hour + 1), (0, 0, 1, 1))
+    schedule = seconds(*jobs, procs_total=64)
+    assert counts(schedule, "class") == {"short narrow": 2, "short wide": 1, "long narrow": 1, "long wide": 1}
 
 
 def test_sizes_are_between_powers_of_two() -> None:

@@ -1,0 +1,171 @@
+"""``qbatch compare``: two schedules of one log, job by job, and whether they differ at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qbatch.cli.console import number_text, print_table, talk
+from qbatch.model.errors import UsageError, suggestion
+
+if TYPE_CHECKING:
+    from qbatch.reports.comparison import Side
+    from qbatch.reports.result import Result
+
+_HEADINGS = ("A", "B", "B - A", "low", "high", "rel.", "finding")
+
+
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet).")],
+    b: Annotated[str | None, typer.Argument(metavar="B", help="The same; left out if A holds two policies.")] = None,
+    replica: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="DIR", help="A result of the same policies, other seed or log."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="KEY", help="Parts: class and month if not told; size, runtime, user, ..."),
+    ] = None,
+    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
+    practical: Annotated[
+        float, typer.Option("--practical", help="Share of A below which a difference does not matter.")
+    ] = 0.01,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples of medians.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.compare/1).")] = False,
+) -> None:
+    """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise."""
+    from qbatch.metrics import BREAKDOWNS
+    from qbatch.reports.comparison import PARTS, Settings
+    from qbatch.reports.comparison import compare as compared
+
+    for key in by or []:
+        if key not in BREAKDOWNS:
+            raise UsageError(f"--by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
+    if not 0 < confidence < 1:
+        raise UsageError(f"--confidence {confidence:g}: is not between 0 and 1; 0.95 is usual")
+    if not 0 <= practical < 1:
+        raise UsageError(f"--practical {practical:g}: should be a share from 0 to below 1, such as 0.01")
+    first, second = _sides(a, b)
+    pairs = [_replica(path, first.rows.policy, second.rows.policy) for path in replica or []]
+    how = Settings(confidence, practical, seed, tuple(dict.fromkeys(by)) if by else PARTS)
+    document = compared(first, second, how, pairs)
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        _print(document)
+
+
+def _sides(a: str, b: str | None) -> tuple[Side, Side]:
+    from qbatch.reports.comparison import Side
+
+    if b is None:
+        where, result, policy = _read(a)
+        if policy is not None or len(result.rows) != 2:
+            has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
+            raise UsageError(f"{a}: {has}; name B too, as in: qbatch compare {where}:POLICY {where}:POLICY")
+        one, other = result.rows
+        return Side(result, one, f"{a}:{one.policy}", one.policy), Side(
+            result, other, f"{a}:{other.policy}", other.policy
+        )
+    sides = [_side(text) for text in (a, b)]
+    first, second = sides
+    if first.label == second.label:
+        first, second = (Side(side.result, side.rows, side.where, side.where) for side in sides)
+    if first.label == second.label:
+        first, second = (
+            Side(side.result, side.rows, side.where, f"{name} ({side.label})")
+            for name, side in zip("AB", sides, strict=True)
+        )
+    return first, second
+
+
+def _side(text: str) -> Side:
+    from qbatch.reports.comparison import Side
+
+    where, result, policy = _read(text)
+    if policy is None and len(result.rows) != 1:
+        names = ", ".join(f"{where}:{name}" for name in result.policies)
+        raise UsageError(f"{text}: holds {len(result.rows)} policies; name one of {names}")
+    rows = result.only([policy] if policy is not None else []).rows[0]
+    if not len(rows):
+        raise UsageError(f"{text}: no job ran under {rows.policy}")
+    return Side(result, rows, text, rows.policy)
+
+
+def _read(text: str) -> tuple[str, Result, str | None]:
+    """Read DIR or DIR:POLICY; policies have colons too (``hybrid:depth=2``), and so may directories."""
+    from qbatch.reports.result import read_result
+
+    if os.path.exists(text):
+        return text, read_result(text), None
+    for place, letter in enumerate(text):
+        if letter == ":" and place and os.path.exists(text[:place]):
+            return text[:place], read_result(text[:place]), text[place + 1 :]
+    return text, read_result(text), None
+
+
+def _replica(path: str, a: str, b: str) -> tuple[Side, Side]:
+    from qbatch.reports.comparison import Side
+    from qbatch.reports.result import read_result
+
+    if a == b:
+        raise UsageError(f"--with {path}: A and B are one policy ({a}) in two results; replicas need two policies")
+    result = read_result(path).only([a, b])
+    if not all(map(len, result.rows)):
+        raise UsageError(f"--with {path}: no job ran under one of {a}, {b}")
+    one, other = result.rows
+    return Side(result, one, path, a), Side(result, other, path, b)
+
+
+# ------------------------------------------------------------------------------------------------ printing
+
+
+def _print(document: dict[str, Any]) -> None:
+    jobs = document["jobs"]
+    left = [f"{jobs[key]:,} {words}" for key, words in
+            (("only_a", "only in A"), ("only_b", "only in B"), ("not_counted", "warm-up")) if jobs[key]]  # fmt: skip
+    typer.echo(f"A is {document['a']['result']}, B is {document['b']['result']}: {jobs['common']:,} common jobs"
+               f"{' (left out: ' + ', '.join(left) + ')' if left else ''}")  # fmt: skip
+    for note in document["notes"]:
+        talk(f"note: {note}")
+    typer.echo("")
+    for record in document["metrics"]:
+        typer.echo(record["sentence"])
+    typer.echo("")
+    print_table("", ["metric", *_HEADINGS], [[record["name"], *_cells(record)] for record in document["metrics"]])
+    typer.echo("")
+    _print_effects(document["metrics"])
+    for key, records in document["parts"].items():
+        if records:
+            typer.echo("")
+            rows = [[r["label"], r["name"], str(r["jobs"]), *_cells(r), number_text(r["p_holm"])] for r in records]
+            print_table(f"by {key}", [key, "metric", "jobs", *_HEADINGS, "p (Holm)"], rows, left=2)
+    typer.echo("")
+    if document["pairs"] > 1:
+        typer.echo(f"{document['pairs']} pairs; effects and parts are those of the first pair.")
+    typer.echo(f"Intervals of {document['confidence'] * 100:g} %: {document['method']}.")
+    typer.echo(f"Findings of parts follow p corrected for their number: {document['correction']}.")
+
+
+def _cells(record: dict[str, Any]) -> list[str]:
+    unit = record["unit"]
+    numbers = [number_text(record[key], unit) for key in ("a", "b", "difference", "low", "high")]
+    relative = record["relative"]
+    return [*numbers, "-" if relative is None else f"{relative * 100:+.1f}%", record["finding"]]
+
+
+def _print_effects(records: list[dict[str, Any]]) -> None:
+    rows = []
+    for record in records:
+        if "effect" not in record:
+            continue
+        effect, median = record["effect"], record["median"]
+        shares = [f"{effect[key] * 100:.1f}%" for key in ("jobs_better", "jobs_worse", "jobs_equal")]
+        sizes = [f"{effect[key]:+.3f}" for key in ("cliff_delta", "rank_biserial")]
+        medians = [number_text(median[key], record["unit"]) for key in ("difference", "low", "high")]
+        rows.append([record["name"].replace("_mean", ""), *shares, *sizes, *medians])
+    headings = ["of the jobs", "better in B", "worse", "equal", "Cliff's delta", "rank-biserial", "median B - A"]
+    print_table("", [*headings, "low", "high"], rows)

@@ -1,0 +1,142 @@
+"""Two schedules of the same jobs, job by job: by how much they differ, how sure that is, and how many jobs gain.
+
+A job is its own control: job 17 under one policy against job 17 under the other.  The differences follow each other in
+order of submission and depend on each other, so their interval is that of :mod:`qbatch.metrics.dependence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.metrics.dependence import Estimate, mean_estimate, median_estimate
+
+Floats = NDArray[np.float64]
+
+PRACTICAL = 0.01
+"""A difference of less than this share of the first schedule's value is of no practical weight, however sure."""
+
+
+class Finding(StrEnum):
+    """What a comparison says of the second schedule against the first."""
+
+    better = "better"
+    worse = "worse"
+    noise = "noise"
+    negligible = "negligible"
+    equal = "equal"
+    unknown = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """How one schedule's values lie to the other's; every share is of the pairs, and less is better.
+
+    ``cliff_delta``: P(b < a) - P(b > a) over all pairs of any two jobs (Cliff 1993, Psychological Bulletin 114).
+    ``rank_biserial``: of the ranks of |b - a| over the jobs that differ, the share that lies with b less, minus the share
+    with b more (Kerby 2014, Comprehensive Psychology 3).  Both go from -1 (b is worse for all) to 1 (better for all).
+    """
+
+    better: float
+    worse: float
+    equal: float
+    cliff_delta: float
+    rank_biserial: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Values of one quantity under two schedules: both means, the estimate of b - a, the median of it, the effect."""
+
+    a: float | None
+    b: float | None
+    mean: Estimate
+    median: Estimate | None
+    effect: Effect | None
+
+    @property
+    def relative(self) -> float | None:
+        """The mean difference as a share of a's mean; None where that is 0."""
+        if self.a is None or self.mean.value is None or self.a == 0:
+            return None
+        return self.mean.value / self.a
+
+
+def paired(
+    a: Floats, b: Floats, confidence: float = 0.95, *, seed: int = 0, has_effect: bool = True, least_block: float = 1.0
+) -> Difference:
+    """Compare one quantity of the same jobs under two schedules, in order of submission.
+
+    Without ``has_effect`` there are only the means and their difference: enough for the parts of a run.
+    """
+    if not len(a):
+        return Difference(None, None, mean_estimate(a), None, None)
+    change = b - a
+    median = median_estimate(change, confidence, seed=seed, least_block=least_block) if has_effect else None
+    effect = effect_of(a, b) if has_effect else None
+    return Difference(
+        float(np.mean(a)), float(np.mean(b)), mean_estimate(change, confidence, least_block=least_block), median, effect
+    )
+
+
+def effect_of(a: Floats, b: Floats) -> Effect:
+    """Return the effect sizes of two equally long, not empty columns."""
+    n = len(a)
+    change = b - a
+    below, above = int(np.count_nonzero(change < 0)), int(np.count_nonzero(change > 0))
+    ordered = np.sort(b)
+    less = int(np.searchsorted(ordered, a, side="left").sum())
+    more = n * n - int(np.searchsorted(ordered, a, side="right").sum())
+    differing = change[change != 0]
+    ranks = mean_ranks(np.abs(differing))
+    total = float(ranks.sum())
+    gained = float(ranks[differing < 0].sum())
+    return Effect(
+        below / n, above / n, (n - below - above) / n, (less - more) / (n * n),
+        (2 * gained - total) / total if total else 0.0,
+    )  # fmt: skip
+
+
+def mean_ranks(values: Floats) -> Floats:
+    """Return the rank of each value from 1; equal values share the mean of theirs."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return np.asarray((last - (count - 1) / 2)[place], np.float64)
+
+
+def finding_of(
+    estimate: Estimate, base: float | None, *, is_less_better: bool = True, practical: float = PRACTICAL,
+    p: float | None = None, level: float = 0.05,
+) -> Finding:  # fmt: skip
+    """Say what an estimate of b - a means: noise where its interval holds 0, negligible where it is small beside ``base``.
+
+    With ``p`` (corrected for many comparisons) that decides in place of the interval.
+    """
+    value = estimate.value
+    if value is None:
+        return Finding.unknown
+    if value == 0 and not (estimate.low or estimate.high):
+        return Finding.equal
+    if estimate.low is None or estimate.high is None:
+        return Finding.unknown
+    is_noise = estimate.low <= 0 <= estimate.high if p is None else p > level
+    if is_noise:
+        return Finding.noise
+    if base is not None and abs(value) < practical * abs(base):
+        return Finding.negligible
+    return Finding.better if (value < 0) == is_less_better else Finding.worse
+
+
+def holm(p: Sequence[float | None]) -> list[float | None]:
+    """Return p corrected for being many (Holm 1979, Scandinavian Journal of Statistics 6); None stays None."""
+    known = sorted((value, place) for place, value in enumerate(p) if value is not None)
+    corrected: list[float | None] = [None] * len(p)
+    largest = 0.0
+    for rank, (value, place) in enumerate(known):
+        largest = max(largest, min(1.0, value * (len(known) - rank)))
+        corrected[place] = largest
+    return corrected

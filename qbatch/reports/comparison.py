@@ -1,0 +1,336 @@
+"""Two schedules of one log beside each other: the record that ``qbatch compare`` prints and a report shows.
+
+The jobs are matched by number.  What is said of each quantity, and the statistics under it, come from
+:mod:`qbatch.metrics.paired`; here the jobs are matched, sorted into classes, and the findings put into words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.metrics import BREAKDOWNS, interval
+from qbatch.metrics.dependence import Estimate, a_day_of, mean_estimate
+from qbatch.metrics.interval import Interval, t_two_sided
+from qbatch.metrics.paired import PRACTICAL, Difference, Finding, finding_of, holm, paired
+from qbatch.model.errors import InputError
+from qbatch.model.record import MICROSECONDS, Int64Array
+from qbatch.reports.comparison_words import sentence
+from qbatch.reports.finished import in_order_of_submission, schedule_of
+from qbatch.reports.job_rows import JobRows
+from qbatch.reports.plot_style import DAY
+from qbatch.reports.result import Result
+from qbatch.reports.series import used_procs
+
+SCHEMA = "qbatch.compare/1"
+
+METHOD = (
+    "paired by job number, in order of submission; of a mean: the variance of the stationary bootstrap in closed form "
+    "(Politis and Romano 1994), block length by Politis and White 2004 and a day at least, Student's t on the number of "
+    "blocks; of a median: percentiles of 200 to 1,000 resamples"
+)
+METHOD_REPLICAS = "Student's t over the replicas, each a pair"
+CORRECTION = "Holm 1979, over the parts of a table and its quantities"
+PARTS = ("class", "month")
+"""The breakdowns that a comparison is told for, each corrected for its many parts by itself."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One thing that every job has, under the name of its mean among the metrics."""
+
+    name: str
+    unit: str
+    words: str
+    of: Callable[[JobRows], Floats]
+
+
+def _slowdown(rows: JobRows) -> Floats:
+    return np.asarray((rows.end - rows.submit) / np.maximum(rows.run, 1))
+
+
+QUANTITIES = (
+    Quantity("wait_mean_s", "s", "Mean wait", lambda rows: rows.wait / MICROSECONDS),
+    Quantity("slowdown_mean", "ratio", "Mean slowdown", _slowdown),
+    Quantity("bounded_slowdown_mean", "ratio", "Mean bounded slowdown", lambda rows: rows.bounded_slowdown),
+)
+"""What is compared job by job; jobs of no run time are left out of the slowdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two schedules: the result that it lies in, its job rows, and what sentences call it."""
+
+    result: Result
+    rows: JobRows
+    where: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How sure, how much counts, the seed of resamples, and which breakdowns."""
+
+    confidence: float = 0.95
+    practical: float = PRACTICAL
+    seed: int = 0
+    parts: tuple[str, ...] = PARTS
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The jobs that both schedules ran and count, row by row in order of submission, and how many others there are."""
+
+    a: JobRows
+    b: JobRows
+    only_a: int
+    only_b: int
+    uncounted: int
+    notes: tuple[str, ...] = field(default=())
+
+
+# ------------------------------------------------------------------------------------------------ the jobs
+
+
+def match(a: Side, b: Side) -> Matched:
+    """Match the jobs of two schedules by number.
+
+    Raises:
+        InputError: if no job is common, or a common job asks for other processors: then these are two logs.
+    """
+    first, second = in_order_of_submission(a.rows), in_order_of_submission(b.rows)
+    key_a, key_b = _keys(first.job_id), _keys(second.job_id)
+    _, at_a, at_b = np.intersect1d(key_a, key_b, return_indices=True)
+    if not len(at_a):
+        raise InputError(f"{a.where} and {b.where}: have no job number in common; compare two schedules of one log")
+    order = np.argsort(at_a)
+    one, other = first.taken(at_a[order]), second.taken(at_b[order])
+    unlike = np.flatnonzero(one.procs != other.procs)
+    if len(unlike):
+        row = int(unlike[0])
+        raise InputError(
+            f"{b.where}: job {one.job_id[row]} asks for {other.procs[row]} processors, but in {a.where} for "
+            f"{one.procs[row]}; compare two schedules of one log"
+        )
+    is_counted = one.counted & other.counted
+    if not is_counted.any():
+        raise InputError(f"{a.where} and {b.where}: have no counted job in common (a warm-up is not counted)")
+    notes = _notes(a, b, one, other)
+    left = (len(first) - len(one), len(second) - len(one), int((~is_counted).sum()))
+    return Matched(one.taken(is_counted), other.taken(is_counted), *left, notes=notes)
+
+
+def _keys(numbers: Int64Array) -> NDArray[Any]:
+    """Return a key for each row: the job number and which of the rows with that number it is."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, bool)
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(ordered)), 0)) if len(ordered) else ordered
+    again = np.empty(len(numbers), np.int64)
+    again[order] = np.arange(len(numbers)) - first
+    keys = np.empty(len(numbers), [("number", np.int64), ("again", np.int64)])
+    keys["number"], keys["again"] = numbers, again
+    return keys
+
+
+def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
+    notes = []
+    hashes = [side.result.document.get("log", {}).get("sha256") for side in (a, b)]
+    if hashes[0] != hashes[1] and None not in hashes:
+        notes.append(
+            f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number all the same"
+        )
+    if a.result.procs_total != b.result.procs_total:
+        notes.append(f"the machines differ: {a.result.procs_total} and {b.result.procs_total} processors")
+    for name, words in (("submit", "are submitted at another time"), ("run", "run for another time"),
+                        ("estimate", "have another estimate")):  # fmt: skip
+        count = int((getattr(one, name) != getattr(other, name)).sum())
+        if count:
+            notes.append(f"{count:,} of {len(one):,} common jobs {words} in B than in A")
+    return tuple(notes)
+
+
+# ------------------------------------------------------------------------------------------------ the record
+
+
+def compare(
+    a: Side, b: Side, settings: Settings | None = None, replicas: Sequence[tuple[Side, Side]] = ()
+) -> dict[str, Any]:
+    """Return the record of a comparison, schema ``qbatch.compare/1``; differences are b - a.
+
+    With ``replicas`` (further pairs, of other seeds or logs) the intervals are over the pairs; effects, medians and
+    breakdowns stay those of the first pair.
+
+    Raises:
+        InputError: if the jobs of a pair do not match.
+    """
+    how = settings or Settings()
+    pairs = [match(one, other) for one, other in ((a, b), *replicas)]
+    jobs = pairs[0]
+    notes = list(jobs.notes)
+    for place, pair in enumerate(pairs[1:], 2):
+        notes += [f"pair {place}: {note}" for note in pair.notes]
+    metrics = [_quantity(pairs, quantity, a, b, how) for quantity in QUANTITIES]
+    sides = [(a, b), *replicas]
+    metrics += [_utilisation(sides, pairs, how), _makespan(sides, pairs, how)]
+    for record in metrics:
+        record["sentence"] = sentence(record, a.label, b.label, how.confidence, how.practical)
+    return {
+        "schema": SCHEMA,
+        "a": {"result": a.where, "policy": a.rows.policy, "label": a.label},
+        "b": {"result": b.where, "policy": b.rows.policy, "label": b.label},
+        "jobs": {"common": len(jobs.a), "only_a": jobs.only_a, "only_b": jobs.only_b, "not_counted": jobs.uncounted},
+        "pairs": len(pairs),
+        "confidence": how.confidence,
+        "practical": how.practical,
+        "seed": how.seed,
+        "method": METHOD_REPLICAS if len(pairs) > 1 else METHOD,
+        "correction": CORRECTION,
+        "notes": notes,
+        "metrics": metrics,
+        "parts": {key: _parts(a, jobs, key, how) for key in how.parts},
+    }
+
+
+def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: Settings) -> dict[str, Any]:
+    values = [_values(pair, quantity) for pair in pairs]
+    one, other = values[0]
+    difference = paired(one, other, how.confidence, seed=how.seed, least_block=a_day_of(pairs[0].a.submit))
+    record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
+    record["jobs"] = len(one)
+    if len(pairs) > 1:
+        record |= _over_replicas([(float(x.mean()), float(y.mean())) for x, y in values if len(x)], how)
+    return record
+
+
+def _values(pair: Matched, quantity: Quantity) -> tuple[Floats, Floats]:
+    is_shown = (pair.a.run > 0) & (pair.b.run > 0) if quantity.name == "slowdown_mean" else np.ones(len(pair.a), bool)
+    return quantity.of(pair.a.taken(is_shown)), quantity.of(pair.b.taken(is_shown))
+
+
+def _record(
+    name: str, unit: str, words: str, difference: Difference, how: Settings, *, is_less_better: bool = True
+) -> dict[str, Any]:
+    mean, median, effect = difference.mean, difference.median, difference.effect
+    found = finding_of(mean, difference.a, is_less_better=is_less_better, practical=how.practical,
+                       level=1 - how.confidence)  # fmt: skip
+    record: dict[str, Any] = {
+        "name": name, "unit": unit, "words": words, "is_less_better": is_less_better,
+        "a": difference.a, "b": difference.b, "difference": mean.value, "low": mean.low, "high": mean.high,
+        "relative": difference.relative, "p": mean.p, "block": round(mean.block, 1), "finding": found.value,
+    }  # fmt: skip
+    if median is not None:
+        record["median"] = {"difference": median.value, "low": median.low, "high": median.high}
+    if effect is not None:
+        record["effect"] = {
+            "jobs_better": effect.better, "jobs_worse": effect.worse, "jobs_equal": effect.equal,
+            "cliff_delta": effect.cliff_delta, "rank_biserial": effect.rank_biserial,
+        }  # fmt: skip
+    return record
+
+
+def _over_replicas(means: list[tuple[float, float]], how: Settings, *, is_less_better: bool = True) -> dict[str, Any]:
+    """Return what replaces the interval of one pair: the mean over the pairs, and Student's t over them."""
+    found: Interval = interval([other - one for one, other in means], how.confidence)
+    base = float(np.mean([one for one, _ in means]))
+    p = None
+    if found.low is not None and found.mean is not None:
+        changes = np.array([other - one for one, other in means])
+        error = float(changes.std(ddof=1)) / len(means) ** 0.5
+        p = t_two_sided(found.mean / error, len(means) - 1) if error > 0 else float(found.mean == 0)
+    estimate = Estimate(found.mean, found.low, found.high, p, len(means), 1.0)
+    is_told = finding_of(
+        estimate, base, is_less_better=is_less_better, practical=how.practical, level=1 - how.confidence
+    )
+    return {
+        "a": base, "b": float(np.mean([other for _, other in means])), "difference": found.mean, "low": found.low,
+        "high": found.high, "relative": found.mean / base if base and found.mean is not None else None, "p": p,
+        "block": None, "finding": is_told.value, "replicas": [{"a": one, "b": other} for one, other in means],
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ the machine
+
+
+def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: Settings) -> dict[str, Any]:
+    """Compare the utilisation from the first to the last submit, day by day: each day is one value."""
+    days = [_daily(one, other) for one, other in sides]
+    one, other = days[0]
+    change = mean_estimate(other - one, how.confidence)
+    difference = Difference(_mean(one), _mean(other), change, None, None)
+    record = _record("utilisation_submit", "share", "Utilisation", difference, how, is_less_better=False)
+    if len(pairs) > 1:
+        means = [(float(x.mean()), float(y.mean())) for x, y in days if len(x)]
+        record |= _over_replicas(means, how, is_less_better=False)
+    return record
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _daily(a: Side, b: Side) -> tuple[Floats, Floats]:
+    """Return the utilisation of equal parts, of about a day each, from the first to the last submit of both."""
+    first = min(int(side.rows.submit.min()) for side in (a, b))
+    last = max(int(side.rows.submit.max()) for side in (a, b))
+    if last <= first:
+        return np.empty(0), np.empty(0)
+    parts = max(round((last - first) / DAY), 1)
+    parts = parts if parts >= 16 else max(min(24 * parts, (last - first) // MICROSECONDS), 1)
+    edges = np.linspace(first, last, parts + 1).astype(np.int64)
+    return tuple(used_procs(side.rows).means(edges) / side.result.procs_total for side in (a, b))  # type: ignore[return-value]
+
+
+def _makespan(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: Settings) -> dict[str, Any]:
+    """Compare the makespan: one number for each schedule, so an interval only over replicas."""
+    spans = [
+        tuple(float(side.rows.end.max() - side.rows.submit.min()) / MICROSECONDS for side in pair) for pair in sides
+    ]
+    one, other = spans[0]
+    estimate = Estimate(other - one, None, None, None, 1, 0.0)
+    record = _record("makespan_s", "s", "Makespan", Difference(one, other, estimate, None, None), how)
+    record["finding"] = _exact(one, other, how.practical).value
+    if len(pairs) > 1:
+        record |= _over_replicas([(x, y) for x, y in spans], how)
+    return record
+
+
+def _exact(one: float, other: float, practical: float) -> Finding:
+    if one == other:
+        return Finding.equal
+    if abs(other - one) < practical * abs(one):
+        return Finding.negligible
+    return Finding.better if other < one else Finding.worse
+
+
+# ------------------------------------------------------------------------------------------------ the parts
+
+
+def _parts(a: Side, jobs: Matched, key: str, how: Settings) -> list[dict[str, Any]]:
+    """Compare each part of the jobs by one breakdown; p is corrected over the whole table."""
+    schedule = schedule_of(replace(a.result, rows=(jobs.a,)), jobs.a)
+    codes, labels = BREAKDOWNS[key](schedule, np.arange(len(jobs.a)))
+    records: list[dict[str, Any]] = []
+    estimates: list[Estimate] = []
+    for code, label in enumerate(labels):
+        is_in = codes == code
+        if not is_in.any():
+            continue
+        part = Matched(jobs.a.taken(is_in), jobs.b.taken(is_in), 0, 0, 0)
+        for quantity in QUANTITIES:
+            one, other = _values(part, quantity)
+            difference = paired(one, other, how.confidence, has_effect=False, least_block=a_day_of(part.a.submit))
+            record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
+            records.append({"label": str(label), "jobs": len(one)} | record)
+            estimates.append(difference.mean)
+    for record, estimate, p in zip(records, estimates, holm([one.p for one in estimates]), strict=True):
+        record["p_holm"] = p
+        found = finding_of(estimate, record["a"], practical=how.practical, p=p, level=1 - how.confidence)
+        record["finding"] = found.value
+    return records

@@ -1,0 +1,326 @@
+"""The charts of a report: small, of one kind, side by side; each with its numbers as a table for who cannot see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.reports.comparison_words import amount, signed
+from qbatch.reports.plot_style import duration_text, plain_text, styled
+from qbatch.reports.report.promises import Promises
+from qbatch.reports.report.study import Study
+from qbatch.reports.report.summary import Part, quantities
+from qbatch.reports.report.vector import FAINT, GRID, INK, PAPER, SERIES, SIZE, STYLE, inline_svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.6)),
+    (0, (1.6, 1.2)),
+    (0, (6, 1.5, 1.5, 1.5)),
+    (0, (9, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+"""The line styles of the series, so that nothing is told by colour alone."""
+
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+
+_MOST_POINTS = 240
+_QUANTILES = (10, 25, 50, 75, 90, 95, 99)
+_TIMES = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart of the page: its SVG, what stands under it, and its numbers as a table."""
+
+    title: str
+    svg: str
+    note: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@contextmanager
+def _canvas(height: float = SIZE[1]) -> Iterator[tuple[Figure, Axes]]:
+    with styled(STYLE):
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(SIZE[0], height), layout="constrained")
+        axes = figure.add_subplot()
+        axes.tick_params(length=2.5)
+        yield figure, axes
+
+
+def look(place: int) -> dict[str, Any]:
+    """Return the colour and line style of the series at this place."""
+    return {"color": SERIES[place % len(SERIES)], "linestyle": DASHES[place % len(DASHES)]}
+
+
+# ------------------------------------------------------------------------------------------------ distributions
+
+
+def distribution_charts(study: Study) -> list[Chart]:
+    """Return the cumulated distributions of wait, slowdown and bounded slowdown, all policies in one chart each."""
+    found = {policy: quantities(rows.taken(rows.counted)) for policy in study.policies
+             if (rows := study.first.rows(policy)) is not None}  # fmt: skip
+    charts = []
+    for key, title, unit in (
+        ("wait", "Wait", "s"), ("slowdown", "Slowdown", "ratio"), ("bounded_slowdown", "Bounded slowdown", "ratio"),
+    ):  # fmt: skip
+        values = {policy: of_policy[key] for policy, of_policy in found.items() if len(of_policy[key])}
+        if values:
+            charts.append(_cumulated(study, key, title, unit, values))
+    return charts
+
+
+def _cumulated(study: Study, key: str, title: str, unit: str, values: dict[str, Floats]) -> Chart:
+    least = min(float(column[column > 0].min(initial=np.inf)) for column in values.values())
+    most = max(float(column.max()) for column in values.values())
+    least = max(least, 1.0) if unit == "s" else max(min(least, 1.0), 0.01)
+    least = least if np.isfinite(least) else 1.0
+    most = max(most, least * 10)
+    has_none = unit == "s" and any((column <= 0).any() for column in values.values())
+    with _canvas() as (figure, axes):
+        low, high = np.log10(least), np.log10(most)
+        left = low - (0.1 * (high - low) if has_none else 0.0)
+        grid = np.linspace(low, high, _MOST_POINTS)
+        for policy, column in values.items():
+            ordered = np.sort(column)
+            shares = np.searchsorted(ordered, 10**grid * (1 + 1e-12), side="right") / len(ordered) * 100
+            at_none = float(np.searchsorted(ordered, 0, side="right")) / len(ordered) * 100
+            x, y = (np.append(left, grid), np.append(at_none, shares)) if has_none else (grid, shares)
+            axes.step(x, y, where="post", **look(study.policies.index(policy)))
+        axes.set_ylim(0, 101)
+        axes.set_xlim(left, high)
+        axes.set_ylabel("Jobs, cumulated (%)")
+        _log_ticks(axes, low, high, unit, left if has_none else None)
+        axes.set_xlabel({"wait": "Wait at most", "slowdown": "Slowdown at most"}.get(key, "Bounded slowdown at most"))
+        rows = tuple(
+            (policy, *(amount(float(np.percentile(column, q, method="inverted_cdf")), unit) for q in _QUANTILES),
+             amount(float(column.mean()), unit))
+            for policy, column in values.items()
+        )  # fmt: skip
+        text = "; ".join(f"{row[0]}: half of the jobs at most {row[3]}, nine in ten at most {row[5]}" for row in rows)
+        svg = inline_svg(figure, f"chart-{key}", f"{title}, cumulated share of jobs", text)
+    note = "Leftmost: no wait." if has_none else ""
+    return Chart(title, svg, note, ("Policy", *(f"{q} %" for q in _QUANTILES), "Mean"), rows)
+
+
+def _log_ticks(axes: Axes, low: float, high: float, unit: str, none_at: float | None) -> None:
+    if unit == "s":
+        shown = [time for time in _TIMES if low <= np.log10(time) <= high]
+        shown = shown[:: max(1, -(-len(shown) // 6))]
+        places, names = (
+            [float(np.log10(time)) for time in shown],
+            [duration_text(time).replace(" ", "") for time in shown],
+        )
+        if none_at is not None:
+            places, names = [none_at, *places], ["0", *names]
+    else:
+        powers = range(int(np.ceil(low)), int(np.floor(high)) + 1)
+        powers = powers[:: max(1, -(-len(powers) // 6))]
+        places, names = [float(power) for power in powers], [f"{10.0**power:,.10g}" for power in powers]
+        names = [name if len(name) < 6 else f"1e{len(name.replace(',', '')) - 1}" for name in names]
+    axes.set_xticks(places, names)
+    axes.grid(visible=True, axis="x")
+
+
+# ------------------------------------------------------------------------------------------------ parts of a run
+
+
+def part_chart(study: Study, key: str, title: str, parts: Sequence[Part], metric: str) -> Chart:
+    """Return a metric of each part of the run: over months as lines, over classes as points on a line of their own."""
+    unit = "s" if metric.endswith("_s") else "ratio"
+    scale = 3600.0 if unit == "s" else 1.0
+    words = "Mean wait (h)" if unit == "s" else "Mean bounded slowdown"
+    if key == "month" and len(parts) > 1:
+        svg = _over_months(study, parts, metric, scale, words, f"chart-{key}-{metric}", title)
+    else:
+        svg = _by_line(study, parts, metric, scale, words, f"chart-{key}-{metric}", title)
+    return Chart(title, svg, "", *part_table(study, key, parts))
+
+
+def part_table(study: Study, key: str, parts: Sequence[Part]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return the headings and rows of the parts: jobs, then for each policy mean wait and mean bounded slowdown."""
+    headings = [key.capitalize(), "Jobs"]
+    for policy in study.policies:
+        headings += [f"{policy}: mean wait", f"{policy}: mean bounded slowdown"]
+    rows = []
+    for part in parts:
+        cells = [part.label, f"{part.jobs:,}"]
+        for place in range(len(study.policies)):
+            cells += [amount(part.values["wait_mean_s"][place], "s"),
+                      amount(part.values["bounded_slowdown_mean"][place], "ratio")]  # fmt: skip
+        rows.append(tuple(cells))
+    return tuple(headings), tuple(rows)
+
+
+def _values(parts: Sequence[Part], metric: str, place: int, scale: float) -> Floats:
+    column = [part.values[metric][place] for part in parts]
+    return np.array([np.nan if value is None else value / scale for value in column])
+
+
+def _most(parts: Sequence[Part], metric: str) -> float:
+    return max((value for part in parts for value in part.values[metric] if value), default=1.0)
+
+
+def _is_wide(parts: Sequence[Part], metric: str) -> bool:
+    """Whether the values span so much that only a logarithmic axis shows them."""
+    known = [value for part in parts for value in part.values[metric] if value]
+    return bool(known) and max(known) > 30 * min(known)
+
+
+def _description(study: Study, parts: Sequence[Part], metric: str) -> str:
+    unit = "s" if metric.endswith("_s") else "ratio"
+    told = []
+    for place, policy in enumerate(study.policies):
+        known = [(value, part.label) for part in parts if (value := part.values[metric][place]) is not None]
+        if known:
+            (low, low_label), (high, high_label) = min(known), max(known)
+            told.append(f"{policy}: from {amount(low, unit)} ({low_label}) to {amount(high, unit)} ({high_label})")
+    return "; ".join(told)
+
+
+def _over_months(
+    study: Study, parts: Sequence[Part], metric: str, scale: float, words: str, name: str, title: str
+) -> str:
+    with _canvas() as (figure, axes):
+        for place in range(len(study.policies)):
+            values = _values(parts, metric, place, scale)
+            axes.plot(range(len(parts)), values, marker=MARKERS[place % len(MARKERS)], markersize=3, **look(place))
+        if _is_wide(parts, metric):
+            axes.set_yscale("symlog", linthresh=0.1)
+        axes.set_ylim(0, _most(parts, metric) / scale * (1.5 if _is_wide(parts, metric) else 1.06))
+        step = max(1, -(-len(parts) // 5))
+        shown = range(0, len(parts), step)
+        axes.set_xticks(list(shown), [parts[place].label for place in shown])
+        axes.set_ylabel(words)
+        _plain_numbers(axes.yaxis)
+        return inline_svg(figure, name, f"{words} by month", f"{title}. {_description(study, parts, metric)}")
+
+
+def _by_line(study: Study, parts: Sequence[Part], metric: str, scale: float, words: str, name: str, title: str) -> str:
+    from matplotlib.ticker import MaxNLocator
+
+    with _canvas(max(SIZE[1], 0.9 + max(0.24, 0.1 * len(study.policies)) * len(parts))) as (figure, axes):
+        lines = np.arange(len(parts))[::-1]
+        policies = len(study.policies)
+        for place in range(policies):
+            offset = (policies - 1) / 2 - place
+            values = _values(parts, metric, place, scale)
+            axes.plot(values, lines + offset * 0.7 / policies, linestyle="", marker=MARKERS[place % len(MARKERS)],
+                      markersize=4, color=SERIES[place % len(SERIES)])  # fmt: skip
+        for line in lines[:-1]:
+            axes.axhline(line - 0.5, color=GRID, linewidth=0.6)
+        if _is_wide(parts, metric):
+            axes.set_xscale("symlog", linthresh=0.1)
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.set_xlim(0, _most(parts, metric) / scale * (1.5 if _is_wide(parts, metric) else 1.06))
+        axes.set_yticks(lines, [part.label for part in parts])
+        axes.set_ylim(-0.6, len(parts) - 0.4)
+        axes.grid(visible=False, axis="y")
+        axes.grid(visible=True, axis="x")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(words)
+        _plain_numbers(axes.xaxis)
+        return inline_svg(figure, name, f"{words}, {title.lower()}", _description(study, parts, metric))
+
+
+def _plain_numbers(axis: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    if axis.get_scale() == "symlog":
+        low, high = axis.get_view_interval()
+        powers = [power for power in range(-1, 12) if 10.0**power <= high]
+        powers = powers[:: max(1, -(-len(powers) // 5))]
+        axis.set_ticks([low, *(10.0**power for power in powers)])
+        axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
+# ------------------------------------------------------------------------------------------------ promises, differences
+
+
+def promise_chart(found: Sequence[Promises]) -> Chart:
+    """Return the shares of promises kept, moved earlier and broken, one bar a policy."""
+    shown = [one for one in found if one.promised]
+    with _canvas(0.75 + 0.42 * len(shown)) as (figure, axes):
+        lines = np.arange(len(shown))[::-1]
+        left = np.zeros(len(shown))
+        for place, key in ((0, "kept"), (5, "earlier"), (1, "broken")):
+            share = np.array([getattr(one, key) / one.promised * 100 for one in shown])
+            axes.barh(lines, share, 0.55, left=left, color=SERIES[place], edgecolor=PAPER, linewidth=0.8)
+            left += share
+        axes.set_yticks(lines, [plain_text(one.policy) for one in shown])
+        axes.set_ylim(-0.6, len(shown) - 0.4)
+        axes.set_xlim(0, 100)
+        axes.grid(visible=False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("Jobs that were promised a start (%)")
+        text = "; ".join(
+            f"{one.policy}: {one.kept:,} kept, {one.earlier:,} earlier, {one.broken:,} broken" for one in shown
+        )
+        svg = inline_svg(figure, "chart-promises", "Promises kept, moved earlier, broken", text)
+    rows = tuple(
+        (one.policy, f"{one.promised:,}", *(f"{count:,} ({count / one.promised:.1%})" for count in
+         (one.kept, one.earlier, one.broken)), amount(one.gain_mean_s, "s"))
+        for one in shown
+    )  # fmt: skip
+    headings = ("Policy", "Promised", "Kept as told first", "Moved earlier", "Broken", "Mean gain on the first promise")
+    return Chart("Promises of a start", svg, "", headings, rows)
+
+
+def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int]) -> Chart:
+    """Return the relative difference of mean waits from the baseline, all jobs and each class, with intervals."""
+    from matplotlib.ticker import MaxNLocator
+
+    labels = ["all jobs", *dict.fromkeys(r["label"] for one in documents for r in one["parts"].get("class", []))]
+    with _canvas(0.9 + max(0.3, 0.13 * len(documents)) * len(labels)) as (figure, axes):
+        lines = {label: len(labels) - 1 - at for at, label in enumerate(labels)}
+        axes.axvline(0, color=INK, linewidth=0.8)
+        told, rows = [], []
+        for order, (document, place) in enumerate(zip(documents, places, strict=True)):
+            offset = ((len(documents) - 1) / 2 - order) * 0.6 / len(documents)
+            for label, record in _waits(document):
+                if record["low"] is None or not record["a"]:
+                    continue
+                at, low, high = (record[key] / record["a"] * 100 for key in ("difference", "low", "high"))
+                line, colour = lines[label] + offset, SERIES[place % len(SERIES)]
+                axes.hlines(line, low, high, color=colour, linewidth=1.6)
+                axes.plot(at, line, marker=MARKERS[place % len(MARKERS)], markersize=4.5, color=colour)
+                told.append(f"{document['b']['label']}, {label}: {at:+.0f} %")
+                rows.append((document["b"]["label"], label, f"{record.get('jobs', 0):,}", amount(record["a"], "s"),
+                             amount(record["b"], "s"), signed(record["difference"], "s"),
+                             f"{signed(record['low'], 's')} to {signed(record['high'], 's')}", record["finding"]))  # fmt: skip
+        axes.set_yticks(list(lines.values()), list(lines))
+        axes.set_ylim(-0.6, len(labels) - 0.4)
+        axes.grid(visible=False, axis="y")
+        axes.grid(visible=True, axis="x")
+        axes.tick_params(axis="y", length=0)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        _plain_numbers(axes.xaxis)
+        axes.set_xlabel(plain_text(f"Mean wait against {documents[0]['a']['label']} (%)"), color=FAINT)
+        svg = inline_svg(figure, "chart-difference", "Relative difference of the mean wait", "; ".join(told))
+    headings = ("Policy", "Jobs of", "Number", "Baseline", "Policy's", "Difference", "Interval", "Finding")
+    return Chart(
+        "Mean wait against the baseline", svg, "Left of 0 is better; a line across 0 is noise.", headings, tuple(rows)
+    )
+
+
+def _waits(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "all jobs", next(record for record in document["metrics"] if record["name"] == "wait_mean_s")
+    for record in document["parts"].get("class", []):
+        if record["name"] == "wait_mean_s":
+            yield record["label"], record

@@ -1,0 +1,146 @@
+"""The jobs as columns that the page's own script draws: compact, exact, and harmless whatever a name holds.
+
+Each column is little-endian, the differences between neighbours where that is smaller, deflated, in base64.  Times are
+seconds from the first submit.  What all policies share of a job is there once.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.model.record import KINDS, MICROSECONDS, Int64Array
+from qbatch.reports.finished import in_order_of_submission
+from qbatch.reports.gantt import assign
+from qbatch.reports.job_rows import JobRows
+from qbatch.reports.report.study import Study, short_name
+from qbatch.reports.result import Result, most_procs
+
+MOST_JOBS = 120_000
+"""Of more jobs only the first so many, by submission, are embedded; a page must stay one that opens."""
+
+_SHARED = ("job_id", "submit", "procs", "estimate", "run", "user", "group", "queue")
+_TIMES = {"submit", "estimate", "run", "start", "end", "promise", "first_promise"}
+
+
+def embedded(study: Study) -> dict[str, Any]:
+    """Return what the script of the page needs of the first replica, as JSON knows it."""
+    result = study.first.result
+    ordered = {rows.policy: in_order_of_submission(rows) for rows in result.rows}
+    cut = _cut(list(ordered.values()))
+    if cut is not None:
+        ordered = {policy: rows.taken(rows.submit < cut) for policy, rows in ordered.items()}
+    origin = min(int(rows.submit.min()) for rows in ordered.values())
+    is_whole = all(_is_whole(rows) for rows in ordered.values())
+    total = max(result.procs_total, *map(most_procs, ordered.values()))
+    tables: list[JobRows] = []
+    policies = []
+    for policy in study.policies:
+        if policy not in ordered:
+            continue
+        rows = ordered[policy]
+        place = next((at for at, one in enumerate(tables) if _is_same(one, rows)), len(tables))
+        if place == len(tables):
+            tables.append(rows)
+        policies.append(_policy(rows, place, total, origin, is_whole))
+    return {
+        "name": short_name(result.name),
+        "procs": result.procs_total,
+        "height": total,
+        "clock": _clock(result, origin),
+        "kinds": [kind.replace("_", " ") for kind in KINDS],
+        "cut": cut is not None,
+        "tables": [_columns(rows, _SHARED, origin, is_whole) for rows in tables],
+        "policies": policies,
+    }
+
+
+def _cut(tables: list[JobRows]) -> int | None:
+    longest = max(tables, key=len)
+    return int(longest.submit[MOST_JOBS]) if len(longest) > MOST_JOBS else None
+
+
+def _is_same(one: JobRows, other: JobRows) -> bool:
+    """Whether two policies ran the very same jobs, so that one table serves both."""
+    return len(one) == len(other) and all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in _SHARED
+    )  # fmt: skip
+
+
+def _is_whole(rows: JobRows) -> bool:
+    return not any((getattr(rows, name) % MICROSECONDS * (getattr(rows, name) >= 0)).any() for name in _TIMES)
+
+
+def _clock(result: Result, origin: int) -> dict[str, Any]:
+    start = result.clock.unix_start
+    return {"unix": None if start is None else start + origin / MICROSECONDS, "zone": result.clock.zone,
+            "log": origin / MICROSECONDS}  # fmt: skip
+
+
+def _policy(rows: JobRows, table: int, total: int, origin: int, is_whole: bool) -> dict[str, Any]:
+    pieces = assign(rows, total)
+    columns = _columns(rows, ("start", "end", "kind", "promise", "first_promise"), origin, is_whole)
+    columns |= {"piece_job": packed(pieces.job), "piece_low": packed(pieces.low), "piece_high": packed(pieces.high)}
+    return {"policy": rows.policy, "table": table, "columns": columns}
+
+
+def _columns(rows: JobRows, names: tuple[str, ...], origin: int, is_whole: bool) -> dict[str, Any]:
+    return {name: packed(_told(rows, name, origin, is_whole)) for name in names}
+
+
+def _told(rows: JobRows, name: str, origin: int, is_whole: bool) -> NDArray[Any]:
+    """Return a column in the units of the page; a time that is absent is a year before all."""
+    values: Int64Array = getattr(rows, name)
+    if name not in _TIMES:
+        return values
+    shifted = (
+        values
+        if name in ("estimate", "run")
+        else np.where(values < 0, origin + ABSENT_S * MICROSECONDS, values) - origin
+    )
+    return shifted // MICROSECONDS if is_whole else shifted / MICROSECONDS
+
+
+ABSENT_S = -365 * 86400
+"""What stands for a promise that was never given, in seconds from the first submit."""
+
+
+def packed(values: NDArray[Any]) -> dict[str, Any]:
+    """Return a column as its type, how it is coded, its length and its bytes.
+
+    ``type``: i1, i2, i4 or f8.  ``delta``: whether each value is told as its difference from the one before it (the
+    first from 0), with 32-bit arithmetic that wraps around.
+    """
+    if values.dtype.kind == "f" or (len(values) and (values.min() < -(2**31) or values.max() >= 2**31)):
+        return _column("f8", False, values.astype("<f8"))
+    plain = _column(*_narrow(values), values)
+    delta = np.diff(values, prepend=0)
+    if len(values) and (delta.min() < -(2**31) or delta.max() >= 2**31):
+        return plain
+    kind, _ = _narrow(delta)
+    coded = _column(kind, True, delta)
+    return min(plain, coded, key=lambda one: len(one["data"]))
+
+
+def _narrow(values: NDArray[Any]) -> tuple[str, bool]:
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    for bits in (8, 16):
+        if -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1):
+            return f"i{bits // 8}", False
+    return "i4", False
+
+
+def _column(kind: str, is_delta: bool, values: NDArray[Any]) -> dict[str, Any]:
+    data = zlib.compress(values.astype(f"<{kind}").tobytes(), 9)
+    return {"type": kind, "delta": is_delta, "length": len(values), "data": base64.b64encode(data).decode()}
+
+
+def script_json(value: Any) -> str:
+    """Return JSON that may stand inside a script element: no ``<`` in it can end the element or begin a comment."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,333 @@
+"""The page itself: everything about a study put together, and rendered as one file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import platform
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from qbatch import __version__
+from qbatch.metrics import METRICS
+from qbatch.model.errors import InputError, UsageError
+from qbatch.model.record import MICROSECONDS
+from qbatch.reports.comparison import Settings, Side, compare
+from qbatch.reports.comparison_words import signed
+from qbatch.reports.gantt import gantt
+from qbatch.reports.plot_style import styled
+from qbatch.reports.plots import instant_text, view_of
+from qbatch.reports.report.charts import (
+    Chart,
+    difference_chart,
+    distribution_charts,
+    part_chart,
+    part_table,
+    promise_chart,
+)
+from qbatch.reports.report.embedded import embedded, script_json
+from qbatch.reports.report.promises import promises
+from qbatch.reports.report.study import Replica, Study, short_name
+from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, summary
+
+SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
+"""The parts of the page's script, in order."""
+
+_PART_WORDS = {
+    "class": "By class: wide above 8 processors, long above 1 hour",
+    "size": "By processors",
+    "runtime": "By run time",
+    "month": "By month of submission",
+}
+_PICTURE_POLICIES = 6
+_NAMED_POLICIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a user may ask of a page: a title, the confidence of intervals, and the command that is told."""
+
+    title: str | None = None
+    confidence: float = 0.95
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A table that is there for those who open it."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A policy beside the baseline: what is said in sentences, and notes about the jobs that were matched."""
+
+    policy: str
+    sentences: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def render(study: Study, wishes: Wishes | None = None) -> str:
+    """Return the page about a study as HTML text.
+
+    Raises:
+        UsageError: if jinja2 or matplotlib are not installed.
+    """
+    asked = wishes or Wishes()
+    environment = _environment()
+    script = "".join((files("qbatch.reports") / "assets" / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    style = (files("qbatch.reports") / "assets" / "report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return str(
+        environment.get_template("report.html.j2").render(
+            **_context(study, asked), script=script, style=style, script_hash=f"sha256-{digest}"
+        )
+    )
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+        from markupsafe import Markup
+    except ImportError as error:
+        raise UsageError("a report needs jinja2: pip install 'qbatch[report]'") from error
+    folder = files("qbatch.reports") / "templates"
+    loader = jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8"))
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["tight"] = _tight
+    environment.filters["broken"] = lambda name: Markup("<wbr>").join(re.split(r"(?<=[:,=])", name))
+    return environment
+
+
+def _tight(text: str) -> str:
+    """Return a sentence in which no line ends between a number and its unit, and minus signs are as wide as plus signs."""
+    text = re.sub(r"(?<=\d) (?=(?:s|min|h|d|points)\b|%)", "\N{NO-BREAK SPACE}", text)
+    return re.sub(r"(?<![\w-])-(?=\d)", "\N{MINUS SIGN}", text)
+
+
+def _context(study: Study, asked: Wishes) -> dict[str, Any]:
+    result = study.first.result
+    names = _listed(study.policies) if len(study.policies) <= _NAMED_POLICIES else f"{len(study.policies)} policies"
+    counted = [promises(rows) for rows in result.rows]
+    charts_of_parts, folds_of_parts = _parts(study)
+    against, documents, chart = _differences(study, asked)
+    return {
+        "title": asked.title or f"{_bare_name(result.name)} under {names}",
+        "lead": _lead(study),
+        "notes": study.notes,
+        "policies": study.policies,
+        "summary": summary(study, asked.confidence),
+        "every_metric": every_metric(study),
+        "interval_note": _interval_note(study, asked.confidence),
+        "data": script_json(embedded(study)),
+        "picture": _picture(study),
+        "distributions": distribution_charts(study),
+        "part_charts": charts_of_parts,
+        "part_folds": folds_of_parts,
+        "against": against,
+        "baseline": study.policies[0],
+        "difference_chart": chart,
+        "effects": _effects(documents) if documents else None,
+        "method": documents[0]["method"] if documents else "",
+        "correction": documents[0]["correction"] if documents else "",
+        "promise_chart": promise_chart(counted) if any(one.promised for one in counted) else None,
+        "unpromised": [one.policy for one in counted if not one.promised],
+        "definitions": METRICS,
+        "provenance": _provenance(study, asked),
+        "shown_replica": ", ".join(study.first.paths) if study.has_replicas else "",
+        "replicas": _replica_table(study) if study.has_replicas else None,
+        "version": __version__,
+    }
+
+
+def _bare_name(name: str) -> str:
+    """Return the name of a log as a title has it: without folders and without what says its form."""
+    return re.sub(r"\.(swf|txt)(\.gz|\.xz)?$", "", short_name(name)) or name
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _lead(study: Study) -> str:
+    result = study.first.result
+    jobs = max(map(len, result.rows))
+    begin = min(int(rows.submit.min()) for rows in result.rows)
+    end = max(int(rows.end.max()) for rows in result.rows)
+    text = f"{jobs:,} job{'s' * (jobs != 1)} on {result.procs_total:,} processor{'s' * (result.procs_total != 1)}, "
+    text += f"{instant_text(begin, result.clock)} to {instant_text(end, result.clock)}"
+    if study.has_replicas:
+        text += f"; {len(study.replicas)} replicas"
+    return f"{text}."
+
+
+def _interval_note(study: Study, confidence: float) -> str:
+    per_cent = f"{confidence * 100:.3g} %"
+    if study.has_replicas:
+        return (
+            f"Means over {len(study.replicas)} replicas; small figures: {per_cent} confidence intervals of Student's t over "
+            "them."
+        )
+    return (
+        f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, of means and medians, by the "
+        "stationary bootstrap, which allows for waits that depend on each other (Politis and Romano 1994; blocks by Politis "
+        "and White 2004). What is one number a run has none."
+    )
+
+
+def _parts(study: Study) -> tuple[list[Chart], list[Fold]]:
+    charts, folds = [], []
+    for key in PART_KEYS:
+        found = parts(study, key)
+        if not found:
+            continue
+        headings, rows = part_table(study, key, found)
+        folds.append(Fold(_PART_WORDS[key], headings, rows))
+        if key in ("class", "month"):
+            charts.append(part_chart(study, key, f"Mean wait by {key}", found, "wait_mean_s"))
+        if key == "class":
+            charts.append(part_chart(study, key, "Mean bounded slowdown by class", found, "bounded_slowdown_mean"))
+    return charts, folds
+
+
+# ------------------------------------------------------------------------------------------------ differences
+
+
+def _differences(study: Study, asked: Wishes) -> tuple[list[Against], list[dict[str, Any]], Chart | None]:
+    """Compare every policy with the baseline, over the replicas that have both."""
+    told, documents, places = [], [], []
+    base = study.policies[0]
+    for place, policy in enumerate(study.policies[1:], 1):
+        pairs = [_pair(replica, base, policy) for replica in study.replicas
+                 if replica.rows(base) is not None and replica.rows(policy) is not None]  # fmt: skip
+        if not pairs:
+            told.append(Against(policy, (f"{policy} and {base} are never in one result: nothing to compare.",)))
+            continue
+        try:
+            document = compare(*pairs[0], Settings(confidence=asked.confidence), pairs[1:])
+        except InputError as error:
+            told.append(Against(policy, (f"Not compared: {error}.",)))
+            continue
+        documents.append(document)
+        places.append(place)
+        told.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), tuple(document["notes"])))
+    has_chart = any(one["a"] and one["low"] is not None for document in documents for one in document["metrics"][:1])
+    return told, documents, difference_chart(documents, places) if has_chart else None
+
+
+def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
+    """Return the table of how many jobs gain and lose, and of the sizes of effects."""
+    headings = (
+        "Policy", "Of each job", "Better", "Worse", "Equal", "Rank-biserial", "Cliff\N{RIGHT SINGLE QUOTATION MARK}s delta",
+        "Median difference",
+    )  # fmt: skip
+    rows = []
+    for document in documents:
+        for record in document["metrics"]:
+            effect = record.get("effect")
+            if effect is None:
+                continue
+            shares = (f"{effect[key]:.1%}" for key in ("jobs_better", "jobs_worse", "jobs_equal"))
+            sizes = (f"{effect[key]:+.3f}" for key in ("rank_biserial", "cliff_delta"))
+            words = record["words"].removeprefix("Mean ")
+            rows.append(
+                (document["b"]["label"], words, *shares, *sizes, signed(record["median"]["difference"], record["unit"]))
+            )
+    return Fold("How many jobs gain and lose, and effect sizes (from \N{MINUS SIGN}1, worse for all, to 1, better for all)",
+                headings, tuple(rows))  # fmt: skip
+
+
+def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
+    where = ", ".join(replica.paths)
+    sides = []
+    for name in (base, policy):
+        rows = replica.rows(name)
+        assert rows is not None  # the caller has looked
+        sides.append(Side(replica.result, rows, f"{where}:{name}", name))
+    return sides[0], sides[1]
+
+
+# ------------------------------------------------------------------------------------------------ pictures and facts
+
+
+def _picture(study: Study) -> str:
+    """Return the whole schedule as a PNG in base64: for paper, and where no script runs."""
+    result = study.first.result
+    view = view_of(replace(result, rows=result.rows[:_PICTURE_POLICIES]))
+    out = io.BytesIO()
+    with styled():
+        figure = gantt(view)
+        figure.set_facecolor("white")
+        figure.savefig(out, format="png", dpi=130, metadata={"Software": None})
+    return base64.b64encode(out.getvalue()).decode()
+
+
+def _provenance(study: Study, asked: Wishes) -> list[tuple[str, str]]:
+    """Return what somebody needs to run the same again."""
+    facts: list[tuple[str, str]] = []
+    for replica in study.replicas[:1]:
+        for document in replica.documents:
+            facts += _facts_of(document)
+    facts.append(("Results", ", ".join(path for replica in study.replicas for path in replica.paths)))
+    if asked.command:
+        facts.append(("Command of this page", shlex.join(asked.command)))
+    facts.append(
+        ("Page written with", f"qbatch {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
+    )
+    return facts
+
+
+def _facts_of(document: dict[str, Any]) -> list[tuple[str, str]]:
+    log, machine, made = (_mapping(document.get(key)) for key in ("log", "machine", "environment"))
+    command = document.get("command")
+    options = {key: value for key, value in _mapping(document.get("options")).items() if value is not None}
+    skipped = _mapping(document.get("skipped"))
+    told = {
+        "Command": shlex.join(map(str, command)) if isinstance(command, list) else None,
+        "Run with": f"qbatch {document.get('version', '?')}"
+        + (f", Python {made.get('python')}, NumPy {made.get('numpy')} on {made.get('system')}" if made else ""),
+        "Run on": made.get("written"),
+        "Log": log.get("name"),
+        "SHA-256 of the log": log.get("sha256"),
+        "Machine": f"{machine.get('procs'):,} processors, {machine.get('hosts')} "
+        f"host{'' if machine.get('hosts') == 1 else 's'}" if isinstance(machine.get("procs"), int) else None,
+        "Seed": document.get("seed"),
+        "Options": ", ".join(f"{key} {str(value).lower()}" for key, value in options.items()) or None,
+        "Jobs skipped": ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items()) or None,
+        "Jobs ended at their estimate": document.get("killed_at_estimate"),
+    }  # fmt: skip
+    return [(name, str(value)) for name, value in told.items() if value is not None]
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _replica_table(study: Study) -> Fold:
+    headings = ("Result", "Log", "Seed", "Jobs", *(f"{policy}: mean wait" for policy in study.policies))
+    rows = []
+    for replica in study.replicas:
+        waits = []
+        for policy in study.policies:
+            found = replica.rows(policy)
+            counted = found.taken(found.counted) if found is not None else None
+            has = counted is not None and len(counted)
+            waits.append(
+                f"{counted.wait.mean() / MICROSECONDS:,.1f} s" if has and counted is not None else "\N{EN DASH}"
+            )
+        seed = str(replica.result.document.get("seed", "\N{EN DASH}"))
+        jobs = f"{max(map(len, replica.result.rows)):,}"
+        rows.append((", ".join(replica.paths), short_name(replica.result.name), seed, jobs, *waits))
+    return Fold("The replicas", headings, tuple(rows))

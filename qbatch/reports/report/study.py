@@ -1,0 +1,199 @@
+"""Results gathered into a study: which policies, on which workloads, and what of that is no fair comparison."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.reports.finished import in_order_of_submission
+from qbatch.reports.job_rows import JobRows
+from qbatch.reports.result import Result, read_result
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One workload (a log, a seed) and what the policies made of it; ``paths`` are the results that it came from."""
+
+    result: Result
+    paths: tuple[str, ...]
+    documents: tuple[dict[str, Any], ...]
+
+    def rows(self, policy: str) -> JobRows | None:
+        """Return the job rows of a policy; None where it was not run, or ran no job."""
+        return next((rows for rows in self.result.rows if rows.policy == policy and len(rows)), None)
+
+    def metrics(self, policy: str) -> dict[str, Any]:
+        """Return what the result says of a policy's metrics; nothing for bare job rows."""
+        for document in self.documents:
+            for one in document.get("results") or []:
+                if isinstance(one, dict) and one.get("policy") == policy and isinstance(one.get("metrics"), dict):
+                    return dict(one["metrics"])
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The policies in order, the first of them the baseline; their replicas; and what a reader must be warned of."""
+
+    policies: tuple[str, ...]
+    replicas: tuple[Replica, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def first(self) -> Replica:
+        """The replica that charts of single jobs show."""
+        return self.replicas[0]
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether intervals can be taken over replicas."""
+        return len(self.replicas) > 1
+
+
+def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | None = None) -> Study:
+    """Read results and gather them: those of one workload are put together, others become replicas.
+
+    Raises:
+        InputError: if a result is damaged, or machines or options differ, or a policy's run is there twice.
+        UsageError: if a policy that is asked for is in none of them.
+    """
+    read = [(path, read_result(path, procs=procs)) for path in paths]
+    _check_alike(read)
+    groups: dict[str, list[tuple[str, Result]]] = {}
+    for path, result in read:
+        groups.setdefault(_workload(path, result), []).append((path, result))
+    replicas = tuple(_replica(group) for group in groups.values())
+    names = tuple(dict.fromkeys(rows.policy for one in replicas for rows in one.result.rows if len(rows)))
+    for policy in policies:
+        if policy not in names:
+            raise UsageError(
+                f"--policy {policy!r}: there is none{suggestion(policy, names)}; the results have {', '.join(names)}"
+            )
+    chosen = tuple(dict.fromkeys(policies)) or names
+    replicas = tuple(_only(one, chosen) for one in replicas)
+    replicas = tuple(one for one in replicas if one.result.rows)
+    return Study(chosen, replicas, tuple(_notes(replicas, chosen)))
+
+
+def with_baseline(study: Study, baseline: str | None) -> Study:
+    """Return the study with this policy first, so that the others are compared with it.
+
+    Raises:
+        UsageError: if there is no such policy.
+    """
+    if baseline is None:
+        return study
+    if baseline not in study.policies:
+        known = ", ".join(study.policies)
+        raise UsageError(
+            f"--baseline {baseline!r}: there is none{suggestion(baseline, study.policies)}; known are {known}"
+        )
+    order = (baseline, *(policy for policy in study.policies if policy != baseline))
+    return Study(order, tuple(_only(one, order) for one in study.replicas), study.notes)
+
+
+def _only(replica: Replica, policies: tuple[str, ...]) -> Replica:
+    rows = tuple(found for policy in policies if (found := replica.rows(policy)) is not None)
+    return replace(replica, result=replace(replica.result, rows=rows))
+
+
+def _workload(path: str, result: Result) -> str:
+    """Return what tells one workload from another: the log's hash or name, the seed and the options; else its jobs."""
+    document = result.document
+    if not document:
+        return _jobs_digest(result)
+    log = document.get("log")
+    told = log.get("sha256") or log.get("name") if isinstance(log, dict) else None
+    return json.dumps(
+        [told or str(Path(path).resolve()), document.get("seed"), document.get("options")], sort_keys=True
+    )
+
+
+def _jobs_digest(result: Result) -> str:
+    """Return a hash of which jobs ran, the same under every policy: their numbers, submissions and sizes."""
+    rows = in_order_of_submission(next(rows for rows in result.rows if len(rows)))
+    digest = hashlib.sha256()
+    for name in ("job_id", "submit", "procs"):
+        digest.update(np.ascontiguousarray(getattr(rows, name)).tobytes())
+    return digest.hexdigest()
+
+
+def _replica(group: list[tuple[str, Result]]) -> Replica:
+    first = group[0][1]
+    rows: dict[str, tuple[str, JobRows]] = {}
+    for where, result in group:
+        for one in result.rows:
+            if one.policy in rows:
+                raise InputError(
+                    f"{where}: the policy {one.policy} of this log, seed and options is in {rows[one.policy][0]} too; "
+                    "leave one of the two out"
+                )
+            rows[one.policy] = (where, one)
+    whole = Result(first.name, tuple(one for _, one in rows.values()), first.procs_total, first.clock, first.document)
+    return Replica(whole, tuple(where for where, _ in group), tuple(result.document for _, result in group))
+
+
+def _check_alike(read: list[tuple[str, Result]]) -> None:
+    """Refuse results whose means cannot stand in one table."""
+    path, first = read[0]
+    for where, result in read[1:]:
+        if result.procs_total != first.procs_total:
+            raise InputError(
+                f"{where}: has a machine of {result.procs_total} processors, but {path} one of {first.procs_total}; "
+                "a report compares policies on one machine: write one report for each, or tell --procs"
+            )
+        one, other = _options(first), _options(result)
+        for key in sorted(set(one) | set(other)):
+            if one.get(key) != other.get(key):
+                raise InputError(
+                    f"{where}: was run with {key} = {other.get(key)}, but {path} with {one.get(key)}; "
+                    "a report compares policies under the same options: write one report for each"
+                )
+
+
+def _options(result: Result) -> dict[str, Any]:
+    options = result.document.get("options")
+    return {key: value for key, value in options.items() if key != "seed"} if isinstance(options, dict) else {}
+
+
+def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str]:
+    """Return what must be said plainly before any number."""
+    notes = []
+    logs = list(dict.fromkeys(short_name(one.result.name) for one in replicas))
+    hashes = {_hash(one) for one in replicas}
+    if len(hashes) > 1:
+        notes.append(
+            f"These are results of {len(hashes)} different logs ({', '.join(logs)}). Values are means over them; pictures of "
+            f"single jobs show {logs[0]} only."
+        )
+    for one in replicas:
+        missing = [policy for policy in policies if one.rows(policy) is None]
+        if missing:
+            notes.append(
+                f"{', '.join(one.paths)} holds no job under {', '.join(missing)}: its numbers rest on fewer replicas."
+            )
+    sizes = {len(rows) for rows in replicas[0].result.rows} if replicas else set()
+    if len(sizes) > 1:
+        counts = ", ".join(f"{rows.policy} {len(rows):,}" for rows in replicas[0].result.rows)
+        notes.append(f"The policies ran different numbers of jobs ({counts}): means over all jobs compare unlike sets.")
+    for one in replicas:
+        log = one.result.document.get("log")
+        notes += [f"The log: {note}." for note in (log.get("notes") or [] if isinstance(log, dict) else [])]
+    return list(dict.fromkeys(notes))
+
+
+def _hash(replica: Replica) -> str:
+    log = replica.result.document.get("log")
+    return str((log.get("sha256") if isinstance(log, dict) else None) or replica.result.name)
+
+
+def short_name(name: str) -> str:
+    """Return the last part of a log's path: what a title has room for."""
+    return name.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]

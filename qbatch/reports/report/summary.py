@@ -1,0 +1,191 @@
+"""The tables of a report: each metric of each policy with its interval, and the parts of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from qbatch.metrics import METRICS, Metric, breakdown, interval, measure
+from qbatch.metrics.dependence import a_day_of, mean_estimate, median_estimate
+from qbatch.model.record import MICROSECONDS
+from qbatch.reports.comparison_words import amount
+from qbatch.reports.finished import in_order_of_submission, schedule_of
+from qbatch.reports.job_rows import JobRows
+from qbatch.reports.report.study import Study
+
+SHOWN = (
+    "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s",
+    "slowdown_mean", "slowdown_median", "slowdown_max",
+    "bounded_slowdown_mean", "bounded_slowdown_median", "bounded_slowdown_p95", "bounded_slowdown_max",
+    "utilisation_submit", "utilisation_makespan", "loss_of_capacity", "makespan_s", "throughput_per_hour",
+    "backfilled_share", "immediate_share", "queue_max",
+)  # fmt: skip
+"""The metrics of the summary; a second table has all."""
+
+_WORDS = {
+    "wait": "wait", "response": "response", "slowdown": "slowdown", "bounded_slowdown": "bounded slowdown",
+    "bounded_slowdown_clipped": "bounded slowdown, clipped",
+}  # fmt: skip
+_STATISTIC_WORDS = {"mean": "Mean {}", "median": "Median {}", "p95": "95th percentile of {}", "max": "Longest {}"}
+_OTHER_WORDS = {
+    "jobs": "Jobs", "slowdown_skipped": "Jobs without slowdown", "backfilled_share": "Backfilled",
+    "immediate_share": "Started at once", "makespan_s": "Makespan", "throughput_per_hour": "Throughput",
+    "utilisation_makespan": "Utilisation to the last end", "utilisation_submit": "Utilisation while jobs come",
+    "loss_of_capacity": "Loss of capacity", "queue_max": "Longest queue",
+}  # fmt: skip
+PART_KEYS = ("class", "size", "runtime", "month")
+PART_METRICS = ("wait_mean_s", "bounded_slowdown_mean")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value as text, the bounds of its interval as text where there is one, and the value itself."""
+
+    text: str
+    bounds: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of every policy."""
+
+    metric: Metric
+    words: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the jobs, under one label: how many, and for each policy each of ``PART_METRICS``, None for none."""
+
+    label: str
+    jobs: int
+    values: dict[str, tuple[float | None, ...]]
+
+
+def words_of(name: str) -> str:
+    """Return what a metric is called in a sentence."""
+    if name in _OTHER_WORDS:
+        return _OTHER_WORDS[name]
+    family, _, statistic = name.removesuffix("_s").rpartition("_")
+    text = _STATISTIC_WORDS[statistic].format(_WORDS[family])
+    return text if family in ("wait", "response") else text.replace("Longest", "Highest")
+
+
+def all_metrics(study: Study) -> list[dict[str, list[float | int | None]]]:
+    """Return for each policy each metric's value in each replica: what the result says, else measured from its rows."""
+    found = []
+    for policy in study.policies:
+        values: dict[str, list[float | int | None]] = {metric.name: [] for metric in METRICS}
+        for replica in study.replicas:
+            rows = replica.rows(policy)
+            if rows is None:
+                continue
+            told = replica.metrics(policy) or measure(schedule_of(replica.result, rows), costly=False)
+            for metric in METRICS:
+                value = told.get(metric.name)
+                values[metric.name].append(value if isinstance(value, int | float) else None)
+        found.append(values)
+    return found
+
+
+def every_metric(study: Study) -> list[Row]:
+    """Return a row for every metric that a policy has, without intervals."""
+    return _rows(study, None, tuple(metric.name for metric in METRICS))
+
+
+def summary(study: Study, confidence: float) -> list[Row]:
+    """Return the rows of the summary, in order, with intervals; a metric that no policy has is left out."""
+    return _rows(study, confidence, SHOWN)
+
+
+def _rows(study: Study, confidence: float | None, names: tuple[str, ...]) -> list[Row]:
+    values = all_metrics(study)
+    by_name = {metric.name: metric for metric in METRICS}
+    bounds = [_bounds(study, policy, confidence) for policy in study.policies]
+    rows = []
+    for name in names:
+        metric = by_name[name]
+        cells = tuple(
+            _cell(metric, of_policy[name], known.get(name), confidence)
+            for of_policy, known in zip(values, bounds, strict=True)
+        )
+        if any(cell.value is not None for cell in cells):
+            rows.append(Row(metric, words_of(name), cells))
+    return rows
+
+
+def _cell(metric: Metric, values: list[float | int | None], known: Any, confidence: float | None) -> Cell:
+    numbers = [float(value) for value in values if value is not None]
+    if not numbers:
+        return Cell("\N{EN DASH}", "", None)
+    found = interval(numbers, confidence or 0.95)
+    low, high = (found.low, found.high) if len(numbers) > 1 else known or (None, None)
+    text = _amount(found.mean, metric.unit)
+    if low is None or high is None or confidence is None:
+        return Cell(text, "", found.mean)
+    bounds = _amount(low, metric.unit), _amount(high, metric.unit)
+    return Cell(text, "" if bounds == (text, text) else f"{bounds[0]} to {bounds[1]}", found.mean)
+
+
+def _amount(value: float | None, unit: str) -> str:
+    if unit in ("jobs", "jobs/h") and value is not None:
+        text = f"{value:,.0f}" if unit == "jobs" else f"{value:,.4g}"
+        return text if unit == "jobs" else f"{text} /h"
+    return amount(value, unit)
+
+
+def _bounds(study: Study, policy: str, confidence: float | None) -> dict[str, tuple[float | None, float | None]]:
+    """Return the intervals within one run, of the means and medians of what every job has."""
+    rows = study.first.rows(policy)
+    if study.has_replicas or rows is None or confidence is None:
+        return {}
+    ordered = in_order_of_submission(rows.taken(rows.counted))
+    found, least = {}, a_day_of(ordered.submit)
+    for name, values in quantities(ordered).items():
+        suffix = "_s" if name == "wait" else ""
+        mean = mean_estimate(values, confidence, least_block=least)
+        median = median_estimate(values, confidence, least_block=least)
+        found[f"{name}_mean{suffix}"] = (mean.low, mean.high)
+        found[f"{name}_median{suffix}"] = (median.low, median.high)
+    return found
+
+
+def quantities(rows: JobRows) -> dict[str, Any]:
+    """Return what every job has, as floats: seconds and ratios; the slowdown of those only that ran for a time."""
+    ran = rows.run > 0
+    return {
+        "wait": rows.wait / MICROSECONDS,
+        "slowdown": (rows.end - rows.submit)[ran] / rows.run[ran],
+        "bounded_slowdown": rows.bounded_slowdown,
+    }
+
+
+def parts(study: Study, key: str) -> list[Part]:
+    """Return the parts of the first replica's jobs by one breakdown, in its order, with the means of each policy."""
+    groups = []
+    for policy in study.policies:
+        rows = study.first.rows(policy)
+        schedule = schedule_of(study.first.result, rows) if rows is not None else None
+        groups.append({one.label: one for one in breakdown(schedule, key)} if schedule is not None else {})
+    labels = list(dict.fromkeys(label for of_policy in groups for label in of_policy))
+    if key == "month":
+        labels.sort(key=lambda label: (len(label), label))
+    return [
+        Part(
+            label,
+            max(of_policy[label].jobs for of_policy in groups if label in of_policy),
+            {
+                name: tuple(
+                    _number(of_policy[label].metrics.get(name)) if label in of_policy else None for of_policy in groups
+                )
+                for name in PART_METRICS
+            },
+        )
+        for label in labels
+    ]
+
+
+def _number(value: float | int | None) -> float | None:
+    return None if value is None else float(value)

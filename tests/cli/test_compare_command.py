@@ -1,0 +1,92 @@
+"""``qbatch compare`` as a user types it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from qbatch.cli.main import run
+from qbatch.reports.result import write_result
+from tests.reports.samples import random_workload, scheduled
+
+S = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    for seed in (1, 2, 3):
+        work = random_workload(80, seed)
+        write_result(folder / f"both{seed}", {}, [scheduled(work), scheduled(work, "fcfs")])
+    work = random_workload(80, 1)
+    write_result(folder / "easy", {}, [scheduled(work)])
+    write_result(folder / "colon", {}, [scheduled(work, "fcfs", "hybrid:depth=2"), scheduled(work)])
+    return folder
+
+
+def command(capfd, *arguments):
+    code = run(["compare", *map(str, arguments)])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def test_a_directory_of_two_policies_is_compared_with_itself(capfd, results) -> None:
+    code, out, _ = command(capfd, results / "both1")
+    assert code == 0
+    assert "80 common jobs" in out
+    assert "Mean wait: easy is better than fcfs" in out
+    assert "by class" not in out.splitlines()[0]
+    assert "Politis" in out
+
+
+def test_json_is_the_record_of_the_table_and_is_the_same_each_time(capfd, results) -> None:
+    _, out, _ = command(capfd, f"{results / 'both1'}:easy", f"{results / 'both1'}:fcfs", "--json", "--seed", "3")
+    document = json.loads(out)
+    assert document["schema"] == "qbatch.compare/1"
+    assert document["a"]["policy"] == "easy"
+    assert set(document["parts"]) == {"class", "month"}
+    _, table, _ = command(capfd, results / "both1")
+    for record in document["metrics"]:
+        assert record["sentence"] in table
+    _, again, _ = command(capfd, f"{results / 'both1'}:easy", f"{results / 'both1'}:fcfs", "--json", "--seed", "3")
+    assert again == out
+
+
+def test_policies_with_colons_and_equal_names_are_told_apart(capfd, results) -> None:
+    code, out, _ = command(capfd, f"{results / 'colon'}:hybrid:depth=2", results / "easy")
+    assert code == 0
+    assert "easy is better than hybrid:depth=2" in out
+    code, out, _ = command(capfd, results / "easy", f"{results / 'colon'}:easy", "--by", "user")
+    assert code == 0
+    assert "are equal" in out
+    assert str(results / "easy") in out
+
+
+def test_replicas_are_taken_with_the_first_pair(capfd, results) -> None:
+    code, out, _ = command(capfd, results / "both1", "--with", results / "both2", "--with", results / "both3", "--json")
+    assert code == 0
+    assert json.loads(out)["pairs"] == 3
+    _, out, _ = command(capfd, results / "both1", "--with", results / "both2")
+    assert "2 pairs; effects and parts are those of the first pair." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (["easy"], 2, "holds easy; name B too"),
+        (["both1", "easy"], 2, "holds 2 policies; name one of"),
+        (["both1:eassy", "easy"], 2, "did you mean 'easy'"),
+        (["none", "easy"], 3, "cannot be read"),
+        (["both1", "--by", "mont"], 2, "did you mean 'month'"),
+        (["both1", "--confidence", "95"], 2, "0.95 is usual"),
+        (["both1", "--practical", "-1"], 2, "such as 0.01"),
+        (["both1", "--with", "easy"], 2, "no policy 'fcfs'"),
+        (["easy", "colon:easy", "--with", "both2"], 2, "replicas need two policies"),
+    ],
+)
+def test_mistakes_are_one_line_with_a_way_out(capfd, results, monkeypatch, arguments, code, reason) -> None:
+    monkeypatch.chdir(results)
+    got, out, err = command(capfd, *arguments)
+    assert (got, out, err.count("\n")) == (code, "", 1)
+    assert reason in err

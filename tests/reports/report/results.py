@@ -1,0 +1,44 @@
+"""Results on disk for the tests of the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from qbatch.reports.result import write_result
+from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled
+
+EVIL = "</script><img src=x onerror=window.pwned=1>"
+"""A name that would take over the page if it were ever put in as it is."""
+
+
+def small_work(seed: int = 1, rows: int = 200, clock=KTH_CLOCK):
+    work = random_workload(rows, seed, clock=clock)
+    queue = np.random.default_rng(seed).integers(1, 4, rows)
+    return work.changed(queue=queue, sha256=f"{seed:064d}", name=f"/logs/sample-{seed}.swf")
+
+
+def write_small(folder: Path, seed: int = 1, /, *, clock=KTH_CLOCK, **facts) -> str:
+    """Write a result of 200 jobs under three policies."""
+    work = small_work(seed, clock=clock)
+    document = {"seed": seed, "command": ["qbatch", "replay", "sample.swf"], "options": {"load": 1.0}} | facts
+    schedules = [scheduled(work, "fcfs"), scheduled(work, "easy"), scheduled(work, "conservative")]
+    write_result(folder, document, schedules)
+    return str(folder)
+
+
+def write_evil(folder: Path) -> str:
+    """Write a result whose names are attacks."""
+    work = small_work().changed(name=f"/logs/{EVIL}")
+    facts = {"command": ["qbatch", "replay", EVIL], "seed": 1, "options": {EVIL: EVIL}}
+    facts["log"] = {"name": f"/logs/{EVIL}", "sha256": EVIL, "notes": [EVIL]}
+    write_result(folder, facts, [scheduled(work, "fcfs", EVIL), scheduled(work, "easy", f"'\"{EVIL}")])
+    return str(folder)
+
+
+def unpromised(folder: Path) -> str:
+    """Write a result of one policy that promised nothing."""
+    work = small_work(rows=30)
+    write_result(folder, {}, [by_hand(work, work.submit, "at once")])
+    return str(folder)

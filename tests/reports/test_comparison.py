@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from qbatch.metrics import measure
+from qbatch.model.errors import InputError
+from qbatch.model.machine import one_host
+from qbatch.model.record import MICROSECONDS
+from qbatch.policies import load_policy
+from qbatch.replay import prepare, run
+from qbatch.reports.comparison import Settings, Side, compare, match
+from qbatch.reports.comparison_words import amount, sentence, signed
+from qbatch.reports.finished import longest_queue, schedule_of
+from qbatch.reports.job_rows import job_rows_of
+from qbatch.reports.result import Result
+from qbatch.workloads import generate_log
+from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, workload
+
+S = MICROSECONDS
+
+
+def side(schedule, where="one", document=None):
+    rows = job_rows_of(schedule)
+    work = schedule.workload
+    return Side(Result(work.name, (rows,), work.procs_total, work.clock, document or {}), rows, where, schedule.policy)
+
+
+def of(document, name):
+    return next(record for record in document["metrics"] if record["name"] == name)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    work = random_workload(300, clock=KTH_CLOCK)
+    return scheduled(work), scheduled(work, "fcfs")
+
+
+def test_the_record_holds_the_metrics_of_both_runs(pair) -> None:
+    easy, fcfs = pair
+    document = compare(side(easy), side(fcfs))
+    first, second = measure(easy, costly=False), measure(fcfs, costly=False)
+    for name in ("wait_mean_s", "slowdown_mean", "bounded_slowdown_mean", "makespan_s", "utilisation_submit"):
+        record = of(document, name)
+        assert record["a"] == pytest.approx(first[name], rel=1e-6), name
+        assert record["b"] == pytest.approx(second[name], rel=1e-6), name
+        assert record["difference"] == pytest.approx(second[name] - first[name], rel=1e-3, abs=1e-9), name
+    wait = of(document, "wait_mean_s")
+    assert wait["low"] <= wait["difference"] <= wait["high"]
+    assert sum(wait["effect"][key] for key in ("jobs_better", "jobs_worse", "jobs_equal")) == pytest.approx(1)
+
+
+def test_the_effects_are_those_of_the_matched_jobs(pair) -> None:
+    easy, fcfs = pair
+    effect = of(compare(side(easy), side(fcfs)), "wait_mean_s")["effect"]
+    assert effect["jobs_better"] == pytest.approx(float(np.mean(fcfs.start < easy.start)))
+    assert effect["jobs_worse"] == pytest.approx(float(np.mean(fcfs.start > easy.start)))
+
+
+def test_one_schedule_against_itself_is_equal_everywhere(pair) -> None:
+    document = compare(side(pair[0]), side(pair[0]))
+    assert {record["finding"] for record in document["metrics"]} == {"equal"}
+    assert {record["finding"] for records in document["parts"].values() for record in records} == {"equal"}
+
+
+def test_the_direction_is_that_of_the_better_policy(pair) -> None:
+    easy, fcfs = pair
+    assert of(compare(side(easy), side(fcfs)), "wait_mean_s")["finding"] == "worse"
+    document = compare(side(fcfs), side(easy))
+    assert of(document, "wait_mean_s")["finding"] == "better"
+    assert of(document, "wait_mean_s")["sentence"].startswith("Mean wait: easy is better than fcfs (fcfs ")
+
+
+def test_parts_hold_all_jobs_and_their_p_is_corrected(pair) -> None:
+    document = compare(side(pair[0]), side(pair[1]), Settings(parts=("class", "size")))
+    for records in document["parts"].values():
+        waits = [record for record in records if record["name"] == "wait_mean_s"]
+        assert sum(record["jobs"] for record in waits) == 300
+        assert all(record["p_holm"] >= record["p"] for record in records if record["p"] is not None)
+        assert any(record["p_holm"] > record["p"] for record in records if record["p"])
+
+
+def test_only_common_counted_jobs_are_compared_and_the_others_are_told() -> None:
+    work = random_workload(40)
+    counted = np.arange(40) >= 3
+    first = by_hand(work.changed(counted=counted), work.submit, "a")
+    start = np.where(np.arange(40) < 35, work.submit + 60 * S, -1)
+    second = by_hand(work.changed(counted=counted), start, "b")
+    document = compare(side(first), side(second))
+    assert document["jobs"] == {"common": 32, "only_a": 5, "only_b": 0, "not_counted": 3}
+    assert of(document, "wait_mean_s")["difference"] == pytest.approx(60)
+
+
+def test_jobs_are_matched_by_number_in_whatever_order_they_stand(pair) -> None:
+    one, other = side(pair[0]), side(pair[1])
+    shuffled = other.rows.taken(np.random.default_rng(1).permutation(300))
+    matched = match(one, Side(other.result, shuffled, "two", "fcfs"))
+    assert (matched.a.job_id == matched.b.job_id).all()
+    assert (np.diff(matched.a.submit) >= 0).all()
+    assert (matched.b.start == pair[1].start[np.argsort(matched.b.sequence.argsort())]).all()
+
+
+def test_a_number_that_stands_twice_is_matched_in_order() -> None:
+    work = workload([0, 10 * S, 20 * S], [1, 2, 3], [S] * 3, [S] * 3, number=np.array([7, 7, 8]))
+    matched = match(side(by_hand(work, work.submit)), side(by_hand(work, work.submit + S)))
+    assert matched.a.procs.tolist() == matched.b.procs.tolist() == [1, 2, 3]
+
+
+def test_schedules_of_two_logs_are_refused_or_noted(pair) -> None:
+    work = pair[0].workload
+    other = scheduled(work.changed(number=work.number + 1000))
+    with pytest.raises(InputError, match="no job number in common"):
+        compare(side(pair[0]), side(other))
+    wider = by_hand(work.changed(procs=work.procs + 1), work.submit)
+    with pytest.raises(InputError, match="job 1 asks for"):
+        compare(side(pair[0]), side(wider))
+    nobody = by_hand(work.changed(counted=np.zeros(300, bool)), work.submit)
+    with pytest.raises(InputError, match="no counted job"):
+        compare(side(pair[0]), side(nobody))
+    later = by_hand(work.changed(submit=work.submit + S, procs_total=32), work.submit + S)
+    hashes = [{"log": {"sha256": letter}} for letter in "xy"]
+    notes = compare(side(pair[0], document=hashes[0]), side(later, "two", hashes[1]))["notes"]
+    assert [note.split(" ")[0] for note in notes] == ["these", "the", "300"]
+
+
+def test_replicas_give_student_s_interval_over_the_pairs() -> None:
+    works = [random_workload(60, seed) for seed in range(5)]
+    pairs = [(side(scheduled(work)), side(scheduled(work, "fcfs"))) for work in works]
+    document = compare(*pairs[0], replicas=pairs[1:])
+    record = of(document, "wait_mean_s")
+    changes = [
+        measure(scheduled(work, "fcfs"), costly=False)["wait_mean_s"]
+        - measure(scheduled(work), costly=False)["wait_mean_s"]
+        for work in works
+    ]
+    half = 2.7764451 * np.std(changes, ddof=1) / 5**0.5  # t(0.975, 4)
+    assert record["difference"] == pytest.approx(np.mean(changes))
+    assert (record["low"], record["high"]) == pytest.approx((np.mean(changes) - half, np.mean(changes) + half))
+    assert (document["pairs"], len(record["replicas"])) == (5, 5)
+    assert of(document, "makespan_s")["low"] is not None
+
+
+@pytest.mark.parametrize("name", ["wait_mean_s", "bounded_slowdown_mean"])
+def test_policies_whose_labels_are_exchanged_by_day_differ_by_noise_at_about_the_nominal_rate(name) -> None:
+    """On many generated logs: real schedules of two policies, each day's jobs under one label or the other by a coin."""
+    logs, false = 120, 0
+    hosts, policies = one_host(32), (load_policy("fcfs"), load_policy("easy"))
+    for seed in range(logs):
+        work = prepare(generate_log(jobs=400, procs=32, load=0.9, seed=seed), hosts)
+        one, other = (run(work, hosts, policy) for policy in policies)
+        day = (work.submit - work.submit[0]) // (86_400 * S)
+        is_swapped = (np.random.default_rng(seed).random(int(day.max()) + 1) < 0.5)[day]
+        pair = [np.where(is_swapped, *starts) for starts in ((other.start, one.start), (one.start, other.start))]
+        document = compare(*(side(by_hand(work, start)) for start in pair), Settings(practical=0.0, parts=()))
+        false += of(document, name)["finding"] in ("better", "worse")
+    # 5 % of 120 is 6; these logs are of a week, so the rate may be some way above it.
+    assert 1 <= false <= 18
+
+
+def test_two_policies_that_differ_are_told_apart_on_nearly_every_log() -> None:
+    found, hosts, policies = 0, one_host(32), (load_policy("fcfs"), load_policy("easy"))
+    for seed in range(20):
+        work = prepare(generate_log(jobs=1500, procs=32, load=0.9, seed=seed), hosts)
+        pair = [side(run(work, hosts, policy)) for policy in policies]
+        found += of(compare(*pair, Settings(parts=())), "wait_mean_s")["finding"] == "better"
+    assert found >= 16
+
+
+def test_sentences_say_plainly_what_is_noise() -> None:
+    record = {
+        "words": "Mean wait", "unit": "s", "a": 100.0, "b": 90.0, "difference": -10.0, "low": -30.0, "high": 10.0,
+        "relative": -0.1, "finding": "noise",
+    }  # fmt: skip
+
+    def said(**changes):
+        return sentence(record | changes, "x", "y", 0.95, 0.01)
+
+    assert said() == (
+        "Mean wait: no difference between x and y that could be told from noise "
+        "(-10 s, -10.0 %; 95 % interval -30 s to +10 s)."
+    )
+    assert "too little to matter, less than 1 %" in said(finding="negligible")
+    assert "too few values" in said(finding="unknown", low=None)
+    assert "x and y are equal (1.67 min)" in said(finding="equal")
+    assert "y is better than x (x 1.67 min, y 1.5 min: -10 s" in said(finding="better")
+    assert "x is better than y" in said(finding="worse")
+    assert "no interval" in said(finding="better", low=None)
+    assert "nothing to compare" in said(difference=None)
+    assert (signed(-0.0123, "share"), amount(0.5, "share"), amount(None, "s")) == ("-1.23 points", "50.00 %", "-")
+    assert amount(1234.5, "ratio") == "1,234"
+
+
+def test_the_longest_queue_is_that_of_the_waits() -> None:
+    submit, start = np.array([0, 1, 2, 5]), np.array([4, 4, 3, 5])
+    assert longest_queue(submit, start) == 3
+    assert longest_queue(submit, submit) == 0
+
+
+def test_rows_become_the_record_that_they_came_from(pair) -> None:
+    again = schedule_of(side(pair[0]).result, job_rows_of(pair[0]))
+    first, second = measure(pair[0]), measure(again)
+    assert {**first, "queue_max": None} == {**second, "queue_max": None}
