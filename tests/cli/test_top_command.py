@@ -25,7 +25,9 @@ class Terminal:
 
     def __init__(self, *command: str, cwd: Path, environment: dict[str, str] | None = None) -> None:
         self.drawn = b""
-        given = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **(environment or {})}
+        given = {**os.environ, **(environment or {}), "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
+        for name in ("COLUMNS", "LINES", "NO_COLOR"):
+            given.pop(name, None)
         self.pid, self._file = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
