@@ -49,7 +49,7 @@ class Cluster:
         self._amounts = np.empty(64, np.int64)
         self._counted = 0
         self.shapes = ShapeBook() if machine.chunked else None
-        self.pieces = Pieces() if machine.chunked else None
+        self.pieces = None if machine.is_one_pool else Pieces()
 
     @property
     def jobs(self) -> Sequence[Job]:
@@ -178,10 +178,10 @@ class Cluster:
         self._counted = len(ends)
         space = np.empty(max(self._counted, 64) - self._counted, np.int64)
         self._ends, self._amounts = np.concatenate([ends, space]), np.concatenate([amounts, space])
-        if self.pieces is not None and self.shapes is not None:
+        if self.pieces is not None:
             for run in self.running.values():
                 self.pieces.enter(run)
-            self.renew_shapes()
+        self.renew_shapes()
 
     def renew_shapes(self) -> None:
         """Forget the shapes of jobs that do not wait any more."""

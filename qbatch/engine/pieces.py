@@ -1,4 +1,4 @@
-"""The parts of running jobs on a chunked machine, as one array that starts and ends only touch where they are."""
+"""The parts of running jobs where hosts matter, as one array that starts and ends only touch where they are."""
 
 from __future__ import annotations
 

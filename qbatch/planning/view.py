@@ -70,8 +70,9 @@ class View(NamedTuple):
     ``withdrawn`` in the round in which they left it.  ``is_machine_changed``: hosts were closed or opened in this
     round; parked rows may have come back to their places in the queue, so that a plan is best made anew from it.
 
-    Only on a chunked machine: ``shapes`` are what the waiting jobs ask for, as arrays; ``pieces[5, n]`` the parts of
-    running jobs (expected end, host, processors, memory, when the run began; 0 processors: no part), in no order.
+    Where hosts matter (not on a machine of one pool): ``pieces[5, n]`` are the parts of running jobs (expected end, host,
+    processors, memory, when the run began; 0 processors: no part), in no order.  Only on a chunked machine: ``shapes``
+    are what the waiting jobs ask for, as arrays.
     """
 
     now: int

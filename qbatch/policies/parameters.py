@@ -52,17 +52,42 @@ class Choice(msgspec.Struct, frozen=True):
         return text
 
 
-Parameter = Whole | Choice
+class Real(msgspec.Struct, frozen=True):
+    """A parameter that is a number in a range."""
+
+    name: str
+    default: float
+    least: float
+    most: float
+    meaning: str
+
+    @property
+    def values(self) -> str:
+        """The values that it takes, in words."""
+        return f"{self.least:g} to {self.most:g}"
+
+    def read(self, text: str, where: str) -> float:
+        """Return the value of a text, or raise ``UsageError``."""
+        try:
+            value = float(text) if text.isascii() and "_" not in text else float("nan")
+        except ValueError:
+            value = float("nan")
+        if not self.least <= value <= self.most:
+            raise UsageError(f"{where}: {self.name}={text} is not a number from {self.values}")
+        return value
 
 
-def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) -> dict[str, int | str]:
+Parameter = Whole | Choice | Real
+
+
+def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) -> dict[str, int | float | str]:
     """Return the values for ``key=value`` texts, defaults filled in.
 
     Raises:
         UsageError: naming the parameter, the reason, and the nearest known name.
     """
     by_name = {parameter.name: parameter for parameter in known}
-    values: dict[str, int | str] = {parameter.name: parameter.default for parameter in known}
+    values: dict[str, int | float | str] = {parameter.name: parameter.default for parameter in known}
     for pair in pairs:
         name, sign, text = pair.partition("=")
         if not sign:
@@ -74,7 +99,11 @@ def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) 
     return values
 
 
-def canonical_name(name: str, values: dict[str, int | str], known: tuple[Parameter, ...]) -> str:
+def canonical_name(name: str, values: dict[str, int | float | str], known: tuple[Parameter, ...]) -> str:
     """Return ``name:key=value,...`` with the parameters that differ from their defaults, in the order of ``known``."""
-    changed = [f"{each.name}={values[each.name]}" for each in known if values[each.name] != each.default]
+    changed = [f"{each.name}={_text(values[each.name])}" for each in known if values[each.name] != each.default]
     return f"{name}:{','.join(changed)}" if changed else name
+
+
+def _text(value: int | float | str) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -19,7 +19,7 @@ import msgspec
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.planning.kernels.orders import ORDERS
 from qbatch.planning.policy import Policy
-from qbatch.policies.parameters import Choice, Parameter, Whole, canonical_name, read_parameters
+from qbatch.policies.parameters import Choice, Parameter, Real, Whole, canonical_name, read_parameters
 
 GROUP = "qbatch.policies"
 """The entry point group in which a package announces policies of its own."""
@@ -55,6 +55,31 @@ def _conservative(name: str, compress: str) -> Policy:
     return Conservative(name, compress)
 
 
+_CV01 = "Chiang and Vernon 2001"
+_RESERVATIONS = Whole("depth", 1, 0, 1_000_000, "how many jobs that cannot start get a reservation in a pass")
+_WEIGHED = {
+    "wait": "an hour of waiting", "xfactor": "the expansion factor (wait + estimate) / estimate", "procs": "a processor",
+    "memory": "358.4 MB of memory", "both": "the larger of processors and memory", "bypass": "a job that passed it by",
+}  # fmt: skip
+
+
+def _weighed(**defaults: float) -> tuple[Parameter, ...]:
+    weights = (Real(name, defaults.get(name, 0.0), -1e9, 1e9, f"weight of {what}") for name, what in _WEIGHED.items())
+    return (*weights, _RESERVATIONS)
+
+
+def _priority(name: str, depth: int, **weights: float) -> Policy:
+    from qbatch.policies.priority import PriorityBackfill, Weights
+
+    return PriorityBackfill(name, "priority", depth, Weights(**weights))
+
+
+def _static(name: str, order: str, depth: int) -> Policy:
+    from qbatch.policies.priority import PriorityBackfill, Weights
+
+    return PriorityBackfill(name, order, depth, Weights(), is_sticky=order == "sjf")
+
+
 POLICIES: dict[str, Entry] = {
     "fcfs": Entry(
         lambda name, order: _backfill(name, "fcfs", 0, order),
@@ -79,6 +104,36 @@ POLICIES: dict[str, Entry] = {
         "reserves for every job on arrival, delays nobody, keeps its promises",
         f"{_FW98}, section 2.1, Figs. 2 to 4",
         (_COMPRESS,),
+    ),
+    "priority-backfill": Entry(
+        _priority,
+        "backfills by a weighted priority, on the host with the fewest free processors",
+        f"{_CV01}, section 2.2, Table 3",
+        _weighed(wait=1.0, xfactor=5.0, procs=0.2),
+    ),
+    "fcfs-backfill": Entry(
+        lambda name, depth: _static(name, "fcfs", depth),
+        "priority-backfill in order of submission",
+        f"{_CV01}, section 2.2",
+        (_RESERVATIONS,),
+    ),
+    "sjf-backfill": Entry(
+        lambda name, depth: _static(name, "sjf", depth),
+        "priority-backfill, shortest estimate first; a reservation stays with its job until it starts",
+        f"{_CV01}, section 2.3",
+        (_RESERVATIONS,),
+    ),
+    "lxf-backfill": Entry(
+        _priority,
+        "priority-backfill by the expansion factor",
+        f"{_CV01}, section 2.3",
+        _weighed(xfactor=1.0),
+    ),
+    "lxfw-backfill": Entry(
+        _priority,
+        "priority-backfill by the expansion factor and a little of the wait (LXF&W)",
+        f"{_CV01}, section 2.3, Table 3",
+        _weighed(wait=0.0167, xfactor=1.0),
     ),
 }
 """The policies of qbatch, by name."""

@@ -1,0 +1,221 @@
+"""The priority-backfill family: one scan by priority, D reservations, the host with the fewest free processors.
+
+Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.2 and 2.3;
+exact readings in spec/papers.md 3.3 and 3.7.  Priorities are doubles by one expression over integers, computed once when
+the pass begins; ties by sequence.  A priority that rises between two events makes no event.
+
+On a chunked machine the same order goes through the passes of :mod:`qbatch.policies.chunked`; a sticky reservation is
+then found anew in each pass, and only its holder's place in front is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from qbatch.model.actions import Action, Chunk, Start
+from qbatch.model.machine import Machine
+from qbatch.model.reasons import COULD_START, Reason
+from qbatch.planning.kernels import host_pass as host_passes
+from qbatch.planning.kernels import order as sorting
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.types import Float64Array, Int64Array
+from qbatch.planning.view import View
+from qbatch.policies.chunked import grid_pass
+
+_host_pass = live(host_passes.host_pass)
+_stable_order = live(sorting.stable_order)
+
+HOUR = 3_600_000_000.0
+SHORTEST = sorting.SHORTEST_EXPANDED
+MEBIBYTE = float(2**20)
+
+MEMORY_OF_A_PROCESSOR = 358.4
+"""MB: 336 GB over 960 processors; so much memory weighs like one processor."""
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """The weights of the six terms: wait (hours), expansion factor, processors, memory, the larger of both, bypasses."""
+
+    wait: float = 0.0
+    xfactor: float = 0.0
+    procs: float = 0.0
+    memory: float = 0.0
+    both: float = 0.0
+    bypass: float = 0.0
+
+
+@dataclass
+class Standing:
+    """What is remembered: how often waiting rows were passed by, how often of these in the last pass (it acted without
+    them), and the reservations that stick (row, host, start), the oldest first."""
+
+    bypasses: dict[int, int] = field(default_factory=dict)
+    latest: dict[int, int] = field(default_factory=dict)
+    held: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+class PriorityBackfill:
+    """A list scheduler on hosts.
+
+    Args:
+        order: ``priority`` (by the weights), ``fcfs`` or ``sjf`` (shortest estimate first).
+        depth: how many jobs that cannot start get a reservation in a pass.
+        is_sticky: a reservation stays with its job until it starts; its host and time change only to start earlier.
+    """
+
+    def __init__(self, name: str, order: str, depth: int, weights: Weights, *, is_sticky: bool = False) -> None:
+        self.name = name
+        self.order = order
+        self.depth = depth
+        self.weights = weights
+        self.is_sticky = is_sticky
+
+    def new_memory(self, machine: Machine) -> Standing:
+        """Return the record for a machine on which nothing has happened yet."""
+        return Standing()
+
+    def decide(self, view: View) -> Iterable[Action]:
+        """Make one pass."""
+        memory: Standing = view.memory
+        for row in (*view.withdrawn, *view.finished):
+            memory.bypasses.pop(row, None)
+        # A reservation that sticks is made even where nothing can start.
+        memory.latest = {}
+        if len(view.queue) == 0 or (max(view.free) == 0 and not self.is_sticky):
+            return []
+        order = self.in_order(view)
+        starts, reserved = self._pass(view, self._holders_first(view, order))
+        if self.is_sticky:
+            memory.held = reserved
+        if self.weights.bypass:
+            self._count_bypasses(memory, order, {start.row for start in starts})
+        return starts
+
+    def in_order(self, view: View, *, is_afterwards: bool = False) -> Int64Array:
+        """Return the waiting rows as they are looked through, or (``is_afterwards``) as the pass just over did."""
+        if self.order == "fcfs":
+            return view.queue
+        if self.order == "sjf":
+            return self._sorted(view, view.columns.estimate[view.queue])
+        return self._sorted(view, -self.priorities(view, view.queue, is_afterwards=is_afterwards))
+
+    def _sorted(self, view: View, keys: Int64Array | Float64Array) -> Int64Array:
+        places: Int64Array = _stable_order(keys)
+        return view.queue[places]
+
+    def priorities(self, view: View, rows: Int64Array, *, is_afterwards: bool = False) -> Float64Array:
+        """Return the priority of each row at this instant (spec/papers.md 3.7, item 4)."""
+        weights, columns = self.weights, view.columns
+        wait = view.now - columns.submit[rows]
+        asked = np.maximum(columns.estimate[rows], SHORTEST)
+        procs = columns.procs[rows].astype(np.float64)
+        memory = columns.memory[rows] / MEBIBYTE / MEMORY_OF_A_PROCESSOR
+        total = weights.wait * (wait / HOUR) + weights.xfactor * ((wait + asked) / asked)
+        total = total + weights.procs * procs + weights.memory * memory + weights.both * np.maximum(procs, memory)
+        if weights.bypass:
+            known, late = view.memory.bypasses, view.memory.latest if is_afterwards else {}
+            counts = np.fromiter((known.get(row, 0) - late.get(row, 0) for row in rows.tolist()), np.float64, len(rows))
+            total = total + weights.bypass * counts
+        found: Float64Array = total
+        return found
+
+    def _holders_first(self, view: View, order: Int64Array) -> Int64Array:
+        """Put the holders of reservations before all others, the oldest first; forget those that do not wait any more."""
+        memory: Standing = view.memory
+        if not memory.held:
+            return order
+        waiting = set(view.queue.tolist())
+        memory.held = [each for each in memory.held if each[0] in waiting]
+        holders = np.array([row for row, _, _ in memory.held], np.int64)
+        return np.concatenate([holders, order[~np.isin(order, holders)]])
+
+    def _pass(self, view: View, order: Int64Array) -> tuple[list[Start], list[tuple[int, int, int]]]:
+        if view.machine.chunked:
+            return self._chunked(view, order)
+        pieces, running = _pieces(view)
+        hosts = _hosts(view)
+        columns = view.columns
+        held = np.array([(row, host, at) for row, host, at in view.memory.held], np.int64).reshape(-1, 3).T
+        most = min(len(order), int(hosts[0].sum()))
+        started = np.empty((2, most), np.int64)
+        reserved = np.empty((3, min(self.depth, len(order)) + held.shape[1]), np.int64)
+        count, kept = _host_pass(
+            view.now, order, self.depth, False, columns.procs, columns.memory, columns.estimate, hosts, pieces, running,
+            np.ascontiguousarray(held), started, reserved,
+        )  # fmt: skip
+        pairs = started[:, :count].T.tolist()
+        starts = [Start(row, self._allocation(view, row, host)) for row, host in pairs]
+        found = reserved[:, :kept].T.tolist()
+        return starts, [(row, host, at) for row, host, at in found]
+
+    def _chunked(self, view: View, order: Int64Array) -> tuple[list[Start], list[tuple[int, int, int]]]:
+        starts = list(grid_pass(view, order, self.depth)) if max(view.free) else []
+        begun = {start.row for start in starts}
+        waiting = [row for row in order.tolist() if row not in begun]
+        return starts, [(row, 0, 0) for row in waiting[: self.depth]]
+
+    def _allocation(self, view: View, row: int, host: int) -> tuple[Chunk, ...]:
+        if view.machine.is_one_pool:
+            return ()
+        job = view.jobs[row]
+        return (Chunk(host, job.procs, job.memory if view.machine.hosts[host].memory else 0),)
+
+    def _count_bypasses(self, memory: Standing, order: Int64Array, begun: set[int]) -> None:
+        """Each start gains one for every job that stands before it in the pass's order and still waits."""
+        passed = 0
+        for row in reversed(order.tolist()):
+            if row in begun:
+                passed += 1
+                memory.bypasses.pop(row, None)
+            elif passed:
+                memory.latest[row] = passed
+                memory.bypasses[row] = memory.bypasses.get(row, 0) + passed
+
+    def explain(self, view: View, row: int) -> Reason:
+        """Say why a waiting job did not start in the pass just over."""
+        job = view.jobs[row]
+        numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
+        order = self._holders_first(view, self.in_order(view, is_afterwards=True))
+        starts, reserved = self._pass(view, order)
+        if any(start.row == row for start in starts):
+            return Reason(COULD_START, self.name, "could start now", numbers)
+        if not view.room().take(job):
+            text = f"needs {job.procs} processors{_memory_text(job.memory)}, no host has that free"
+            if view.machine.is_one_pool:
+                text = f"needs {job.procs} processors, {view.free_procs} are free"
+            return Reason("processors", self.name, text, numbers)
+        own = next((each for each in reserved if each[0] == row), None)
+        if own is not None and own[2]:
+            at = (own[2] - view.now) / 1e6
+            return Reason("reservation", self.name, f"has a reservation in {at:.15g} s", {**numbers, "at": own[2]})
+        heads = [each[0] for each in reserved if each[0] != row][:1]
+        text = "would delay a job of higher priority that has a reservation"
+        if heads:
+            text = f"would delay job {view.jobs[heads[0]].number}, which has a reservation"
+        return Reason("reservation", self.name, text, numbers, tuple(heads))
+
+
+def _memory_text(memory: int) -> str:
+    return f" and {memory} bytes" if memory else ""
+
+
+def _hosts(view: View) -> Int64Array:
+    """Return free and whole amounts of each host, as the kernel takes them; a machine of one pool is one host."""
+    if view.machine.is_one_pool:
+        return np.array([[view.free_procs], [0], [view.open_procs], [0]], np.int64)
+    hosts = view.machine.hosts
+    cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
+    return np.array([view.free, view.free_memory, cpus, [host.memory for host in hosts]], np.int64)
+
+
+def _pieces(view: View) -> tuple[Int64Array, int]:
+    """Return the running jobs in order of expected end, as the kernel takes them, and how many they are."""
+    if view.pieces is not None:
+        return view.pieces_with(0)
+    ends, amounts, count = view.expected_ends(0)
+    nothing = np.zeros(count, np.int64)
+    return np.array([ends, nothing, amounts, nothing], np.int64), count
