@@ -4,40 +4,38 @@ Source: Feitelson and Weil 1998, "Utilization and Predictability in Scheduling t
 sections 1 and 2.2; Lifka 1995 for EASY.  Backfilling is one number, the reservation depth: 0 is first fit, 1 is
 EASY, more is a hybrid, all is conservative backfilling from scratch.
 
-On a machine where the number of free processors alone decides what fits, a pass is one compiled kernel.  On a
-machine of several hosts that a job cannot span, or that counts memory, the same scan runs over a profile of each
-host; it starts a job on the host with the fewest free processors, then in host order (spec/papers.md 3.7).  On a
-chunked machine reservations are made on hosts (:mod:`qbatch.policies.chunked`).
+On a machine where the number of free processors alone decides what fits, a pass is one compiled kernel.  On a machine
+of several hosts that a job cannot span, or that counts memory, the same scan runs over the hosts
+(:mod:`qbatch.planning.kernels.host_pass`); it starts a job on the host with the fewest free processors, then in host
+order (spec/papers.md 3.7).  On a chunked machine reservations are made on hosts (:mod:`qbatch.policies.chunked`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
-from qbatch.model.actions import Action, Chunk, Start
+from qbatch.model.actions import Action, Start
 from qbatch.model.job import Job
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.chunks import requested
-from qbatch.planning.hosts import HostProfiles
 from qbatch.planning.kernels import order as sorting
-from qbatch.planning.kernels import passes, plan, profile
+from qbatch.planning.kernels import passes, profile
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.orders import FCFS as BY_SUBMISSION
 from qbatch.planning.kernels.orders import ORDERS
-from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import PassLoop
 from qbatch.planning.view import View
 from qbatch.policies.chunked import grid_pass, kernel_pass
+from qbatch.policies.on_hosts import pass_over_hosts
 
 _ordered = live(sorting.ordered)
 _fcfs_pass = live(passes.fcfs_pass)
 _easy_pass = live(passes.easy_pass)
 _hybrid_pass = live(passes.hybrid_pass)
 _new_profile = live(profile.new_profile)
-_booked = live(plan.booked)
 
 ALL = 1_000_000
 """A depth deeper than any queue."""
@@ -68,7 +66,7 @@ class Backfill:
             if self.which == "hybrid":
                 return list(grid_pass(view, waiting, self.depth))
             return kernel_pass(view, waiting, is_easy=self.which == "easy")[0]
-        return list(self._hosts_pass(view, waiting))
+        return pass_over_hosts(view, waiting, self.depth, is_stopping=self.which == "fcfs")[0]
 
     def _in_order(self, view: View) -> Int64Array:
         order = ORDERS[self.order]
@@ -110,28 +108,6 @@ class Backfill:
             )
         rows: list[int] = started[:count].tolist()
         return rows
-
-    def _hosts_pass(self, view: View, waiting: Int64Array) -> Iterator[Start]:
-        profiles = HostProfiles(view)
-        free = list(view.free)
-        free_memory = list(view.free_memory)
-        reserved = 0
-        for row in waiting.tolist():
-            job = view.jobs[row]
-            host = _start_host(view, profiles, job, free, free_memory)
-            if host is not None:
-                memory = job.memory if view.machine.hosts[host].memory else 0
-                profiles.reserve(host, view.now, view.now + job.estimate, job.procs, memory)
-                free[host] -= job.procs
-                free_memory[host] -= memory
-                yield Start(row, (Chunk(host, job.procs, memory),))
-            elif self.which == "fcfs":
-                return
-            elif reserved < self.depth:
-                start, host = earliest_host(view, profiles, job, free)
-                if start < FOREVER:
-                    profiles.reserve(host, start, start + _booked(job.estimate), job.procs, job.memory)
-                reserved += 1
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the pass just over."""
@@ -200,26 +176,3 @@ class Backfill:
 
 def _part(count: int, procs: int, memory: int) -> str:
     return f"{count}x{procs} processors" + (f" and {memory} bytes" if memory else "")
-
-
-def _start_host(view: View, profiles: HostProfiles, job: Job, free: list[int], free_memory: list[int]) -> int | None:
-    """Return the host to start a job on now: fewest free processors, then host order; None if none has room."""
-    best = None
-    for host, spec in enumerate(view.machine.hosts):
-        has_room = free[host] >= job.procs and (not spec.memory or free_memory[host] >= job.memory)
-        if has_room and (best is None or free[host] < free[best]):
-            end = view.now + job.estimate
-            if end == view.now or profiles.fits(host, view.now, end, job.procs, job.memory):
-                best = host
-    return best
-
-
-def earliest_host(view: View, profiles: HostProfiles, job: Job, free: list[int]) -> tuple[int, int]:
-    """Return the earliest start over the hosts and its host; ties: fewest free processors now, then host order."""
-    duration = _booked(job.estimate)
-    best = (FOREVER, FOREVER, 0)
-    for host, spec in enumerate(view.machine.hosts):
-        if job.procs <= spec.cpus and (not spec.memory or job.memory <= spec.memory):
-            start = profiles.earliest(host, job.procs, job.memory, duration, view.now)
-            best = min(best, (start, free[host], host))
-    return best[0], best[2]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from qbatch.model.actions import Allocation, Chunk, Start
+from qbatch.model.job import Job
 from qbatch.planning.grid import HostGrid
 from qbatch.planning.hosts import HostProfiles
 from qbatch.planning.kernels import plan
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.view import View
-from qbatch.policies.backfill import earliest_host
 
 _booked = live(plan.booked)
 
@@ -145,3 +145,14 @@ class ChunkPlan(HostPlan):
     def _allocation(self, view: View, row: int, host: Any) -> Allocation:
         allocation: Allocation = host
         return allocation
+
+
+def earliest_host(view: View, profiles: HostProfiles, job: Job, free: list[int]) -> tuple[int, int]:
+    """Return the earliest start over the hosts and its host; ties: fewest free processors now, then host order."""
+    duration = _booked(job.estimate)
+    best = (FOREVER, FOREVER, 0)
+    for host, spec in enumerate(view.machine.hosts):
+        if job.procs <= spec.cpus and (not spec.memory or job.memory <= spec.memory):
+            start = profiles.earliest(host, job.procs, job.memory, duration, view.now)
+            best = min(best, (start, free[host], host))
+    return best[0], best[2]

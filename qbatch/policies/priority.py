@@ -16,17 +16,16 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from qbatch.model.actions import Action, Chunk, Start
+from qbatch.model.actions import Action, Start
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import COULD_START, Reason
-from qbatch.planning.kernels import host_pass as host_passes
 from qbatch.planning.kernels import order as sorting
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 from qbatch.planning.view import View
 from qbatch.policies.chunked import grid_pass
+from qbatch.policies.on_hosts import Reserved, pass_over_hosts
 
-_host_pass = live(host_passes.host_pass)
 _stable_order = live(sorting.stable_order)
 
 HOUR = 3_600_000_000.0
@@ -55,7 +54,7 @@ class Standing:
 
     bypasses: dict[int, int] = field(default_factory=dict)
     latest: dict[int, int] = field(default_factory=dict)
-    held: list[tuple[int, int, int]] = field(default_factory=list)
+    held: list[Reserved] = field(default_factory=list)
 
 
 class PriorityBackfill:
@@ -133,36 +132,16 @@ class PriorityBackfill:
         holders = np.array([row for row, _, _ in memory.held], np.int64)
         return np.concatenate([holders, order[~np.isin(order, holders)]])
 
-    def _pass(self, view: View, order: Int64Array) -> tuple[list[Start], list[tuple[int, int, int]]]:
+    def _pass(self, view: View, order: Int64Array) -> tuple[list[Start], list[Reserved]]:
         if view.machine.chunked:
             return self._chunked(view, order)
-        pieces, running = _pieces(view)
-        hosts = _hosts(view)
-        columns = view.columns
-        held = np.array([(row, host, at) for row, host, at in view.memory.held], np.int64).reshape(-1, 3).T
-        most = min(len(order), int(hosts[0].sum()))
-        started = np.empty((2, most), np.int64)
-        reserved = np.empty((3, min(self.depth, len(order)) + held.shape[1]), np.int64)
-        count, kept = _host_pass(
-            view.now, order, self.depth, False, columns.procs, columns.memory, columns.estimate, hosts, pieces, running,
-            np.ascontiguousarray(held), started, reserved,
-        )  # fmt: skip
-        pairs = started[:, :count].T.tolist()
-        starts = [Start(row, self._allocation(view, row, host)) for row, host in pairs]
-        found = reserved[:, :kept].T.tolist()
-        return starts, [(row, host, at) for row, host, at in found]
+        return pass_over_hosts(view, order, self.depth, held=view.memory.held)
 
-    def _chunked(self, view: View, order: Int64Array) -> tuple[list[Start], list[tuple[int, int, int]]]:
+    def _chunked(self, view: View, order: Int64Array) -> tuple[list[Start], list[Reserved]]:
         starts = list(grid_pass(view, order, self.depth)) if max(view.free) else []
         begun = {start.row for start in starts}
         waiting = [row for row in order.tolist() if row not in begun]
         return starts, [(row, 0, 0) for row in waiting[: self.depth]]
-
-    def _allocation(self, view: View, row: int, host: int) -> tuple[Chunk, ...]:
-        if view.machine.is_one_pool:
-            return ()
-        job = view.jobs[row]
-        return (Chunk(host, job.procs, job.memory if view.machine.hosts[host].memory else 0),)
 
     def _count_bypasses(self, memory: Standing, order: Int64Array, begun: set[int]) -> None:
         """Each start gains one for every job that stands before it in the pass's order and still waits."""
@@ -201,21 +180,3 @@ class PriorityBackfill:
 
 def _memory_text(memory: int) -> str:
     return f" and {memory} bytes" if memory else ""
-
-
-def _hosts(view: View) -> Int64Array:
-    """Return free and whole amounts of each host, as the kernel takes them; a machine of one pool is one host."""
-    if view.machine.is_one_pool:
-        return np.array([[view.free_procs], [0], [view.open_procs], [0]], np.int64)
-    hosts = view.machine.hosts
-    cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
-    return np.array([view.free, view.free_memory, cpus, [host.memory for host in hosts]], np.int64)
-
-
-def _pieces(view: View) -> tuple[Int64Array, int]:
-    """Return the running jobs in order of expected end, as the kernel takes them, and how many they are."""
-    if view.pieces is not None:
-        return view.pieces_with(0)
-    ends, amounts, count = view.expected_ends(0)
-    nothing = np.zeros(count, np.int64)
-    return np.array([ends, nothing, amounts, nothing], np.int64), count
