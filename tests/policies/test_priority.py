@@ -1,0 +1,198 @@
+"""The priority-backfill family: each weight, each reading, a brute-force oracle job for job, and EASY as a special case."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from qbatch.engine.engine import Engine
+from qbatch.engine.snapshot import dump, load
+from qbatch.model.actions import Start
+from qbatch.model.events import Finished, Submitted
+from qbatch.model.job import Job
+from qbatch.model.machine import Host, Machine, one_host
+from qbatch.policies import load_policy
+from qbatch.policies.priority import PriorityBackfill
+from tests.harness import run_named, workload_of
+from tests.oracle.workloads import random_jobs
+from tests.policies import naive_hosts
+
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+HOSTS = (Host("a", 8, 1000), Host("b", 4, 3000), Host("c", 8, 500), Host("d", 2, 4000))
+MACHINE = Machine(HOSTS, single_host=True)
+
+
+def key_of(**weights: float) -> Callable[[naive_hosts.Job, int], float]:
+    """Return the negated priority, as the specification writes it."""
+
+    def key(job: naive_hosts.Job, now: int) -> float:
+        wait, asked = now - job.submit, max(job.estimate, 60 * SECOND)
+        memory = job.memory / 2**20 / 358.4
+        total = weights.get("wait", 0.0) * (wait / 3_600_000_000.0) + weights.get("xfactor", 0.0) * (
+            (wait + asked) / asked
+        )
+        total = total + weights.get("procs", 0.0) * job.procs + weights.get("memory", 0.0) * memory
+        total = total + weights.get("both", 0.0) * max(job.procs, memory)
+        return -(total + weights["bypass"] * job.bypasses) if weights.get("bypass") else -total
+
+    return key
+
+
+CASES: list[tuple[str, Callable[[naive_hosts.Job, int], float], bool, int]] = [
+    ("fcfs-backfill", lambda job, now: 0.0, False, 1),
+    ("fcfs-backfill:depth=3", lambda job, now: 0.0, False, 3),
+    ("fcfs-backfill:depth=0", lambda job, now: 0.0, False, 0),
+    ("sjf-backfill", lambda job, now: job.estimate, True, 1),
+    ("sjf-backfill:depth=2", lambda job, now: job.estimate, True, 2),
+    ("lxf-backfill", key_of(xfactor=1.0), False, 1),
+    ("lxfw-backfill", key_of(wait=0.0167, xfactor=1.0), False, 1),
+    ("priority-backfill", key_of(wait=1.0, xfactor=5.0, procs=0.2), False, 1),
+    ("priority-backfill:bypass=2.5,depth=2", key_of(wait=1.0, xfactor=5.0, procs=0.2, bypass=2.5), False, 2),
+    ("priority-backfill:memory=-3,both=0.5,bypass=-1",
+     key_of(wait=1.0, xfactor=5.0, procs=0.2, memory=-3.0, both=0.5, bypass=-1.0), False, 1),
+]  # fmt: skip
+
+
+def hosts_workload(seed: int) -> tuple[list[naive_hosts.Job], list[int]]:
+    """Return jobs each of which fits some host, and their memory."""
+    rng = random.Random(seed)
+    jobs = random_jobs(rng, rng.randint(1, 22), 8)
+    memory = [
+        rng.choice([0, 1, 300, 500, max(host.memory for host in HOSTS if host.cpus >= job.procs)])
+        for job in jobs
+    ]  # fmt: skip
+    memory = [
+        need if any(host.cpus >= job.procs and host.memory >= need for host in HOSTS) else 0
+        for job, need in zip(jobs, memory, strict=True)
+    ]
+    return jobs, memory
+
+
+@pytest.mark.parametrize(("policy", "key", "is_sticky", "depth"), CASES, ids=[case[0] for case in CASES])
+def test_the_oracle_agrees_job_for_job(policy: str, key: Callable[..., float], is_sticky: bool, depth: int) -> None:
+    for seed in range(120):
+        jobs, memory = hosts_workload(seed)
+        work = workload_of(jobs, 8, memory)
+        schedule = run_named(work, policy, machine=MACHINE)
+        plain = [
+            naive_hosts.Job(row, int(work.submit[row]), int(work.procs[row]), int(work.memory[row]), int(work.estimate[row]),
+                            int(work.run[row]))
+            for row in range(len(work))
+        ]  # fmt: skip
+        world = naive_hosts.World([naive_hosts.Host(host.cpus, host.memory) for host in HOSTS], depth, key, is_sticky)
+        expected = naive_hosts.simulate(plain, world)
+        assert schedule.start.tolist() == [expected[row][0] for row in range(len(work))], seed
+
+
+@pytest.mark.parametrize(
+    ("policy", "other"),
+    [
+        ("fcfs-backfill", "easy"),
+        ("priority-backfill:wait=0,xfactor=0,procs=0", "easy"),
+        ("lxf-backfill", "easy:order=lxf"),
+        ("fcfs-backfill:depth=4", "hybrid:depth=4"),
+        ("fcfs-backfill:depth=0", "hybrid:depth=0"),
+    ],
+)
+def test_on_one_host_it_is_easy_to_the_microsecond(policy: str, other: str) -> None:
+    for seed in range(150):
+        rng = random.Random(seed)
+        work = workload_of(random_jobs(rng, rng.randint(1, 25), 8), 8)
+        one, two = run_named(work, policy), run_named(work, other)
+        assert np.array_equal(one.start, two.start), seed
+        assert np.array_equal(one.end, two.end), seed
+        assert np.array_equal(one.kind, two.kind), seed
+
+
+def submitted(number: int, *, submit: int = 0, procs: int = 1, estimate: int = HOUR, memory: int = 0) -> Submitted:
+    return Submitted(Job(number=number, submit=submit, procs=procs, estimate=estimate, memory=memory))
+
+
+@pytest.mark.parametrize(
+    ("weight", "jobs", "first"),
+    [
+        # The job that one weight alone prefers starts first when the machine of 8 becomes free.
+        ("wait=1", [(1, 10, 4, HOUR, 0), (2, 0, 4, HOUR, 0)], 2),
+        ("xfactor=1", [(1, 0, 4, 10 * HOUR, 0), (2, 10, 4, HOUR, 0)], 2),
+        ("procs=1", [(1, 0, 4, HOUR, 0), (2, 0, 5, HOUR, 0)], 2),
+        ("procs=-1", [(1, 0, 5, HOUR, 0), (2, 0, 4, HOUR, 0)], 2),
+        ("memory=1", [(1, 0, 5, HOUR, 10), (2, 0, 4, HOUR, 600 << 20)], 2),
+        ("both=1", [(1, 0, 5, HOUR, 10), (2, 0, 4, HOUR, 2000 << 20)], 2),
+        ("both=1", [(1, 0, 6, HOUR, 10), (2, 0, 5, HOUR, 1000 << 20)], 1),
+    ],
+)
+def test_each_weight_alone(weight: str, jobs: list[tuple[int, int, int, int, int]], first: int) -> None:
+    zeros = [name for name in ("wait", "xfactor", "procs") if not weight.startswith(f"{name}=")]
+    machine = Machine((Host("m", 8, 4000 << 20),), single_host=True)
+    engine = Engine(
+        machine, load_policy(f"priority-backfill:{weight},{','.join(f'{name}=0' for name in zeros)}"), is_audited=True
+    )
+    engine.handle(0, [submitted(0, procs=8, memory=1)])
+    events = [submitted(number, submit=submit * SECOND, procs=procs, estimate=estimate, memory=memory)
+              for number, submit, procs, estimate, memory in jobs]  # fmt: skip
+    for event in sorted(events, key=lambda event: event.job.submit):
+        engine.handle(event.job.submit, [event])
+    done = engine.handle(HOUR, [Finished(0)])
+    assert next(engine.view().jobs[action.row].number for action in done.actions if isinstance(action, Start)) == first
+
+
+def test_a_bypass_counts_from_the_next_pass_on() -> None:
+    policy = load_policy("priority-backfill:wait=0,xfactor=0,procs=0,bypass=1")
+    assert isinstance(policy, PriorityBackfill)
+    engine = Engine(one_host(4), policy, is_audited=True)
+    engine.handle(0, [submitted(0, procs=3, estimate=HOUR)])
+    done = engine.handle(
+        1, [submitted(1, submit=1, procs=4, estimate=HOUR), submitted(2, submit=1, procs=1, estimate=SECOND)]
+    )
+    assert [action.row for action in done.actions if isinstance(action, Start)] == [2]
+    view = engine.view()
+    assert policy.priorities(view, view.queue).tolist() == [1.0]
+    assert policy.priorities(view, view.queue, is_afterwards=True).tolist() == [0.0]
+    again = load(engine.machine, load_policy(policy.name), dump(engine))  # a snapshot keeps it
+    assert policy.priorities(again.view(), again.view().queue).tolist() == [1.0]
+
+
+def test_a_sticky_reservation_outlasts_a_shorter_arrival() -> None:
+    # Three jobs: the first runs, the second gets the reservation; then a shorter one comes that would take its place.
+    def starts(policy: str) -> list[int]:
+        work = workload_of(
+            [
+                _naive(0, 0, 4, 100, 100),
+                _naive(1, 1, 4, 50, 50),
+                _naive(2, 2, 4, 10, 10),
+            ],
+            4,
+        )
+        return [start // SECOND for start in run_named(work, policy).start.tolist()]
+
+    assert starts("sjf-backfill") == [0, 100, 150]
+    assert starts("easy:order=sjf") == [0, 110, 100]
+
+
+def _naive(sequence: int, submit: int, procs: int, estimate: int, run: int):
+    from tests.oracle.naive import Job as Plain
+
+    return Plain(sequence, submit * SECOND, procs, estimate * SECOND, run * SECOND)
+
+
+def test_a_job_goes_to_the_host_with_the_fewest_free_processors() -> None:
+    engine = Engine(MACHINE, load_policy("fcfs-backfill"), is_audited=True)
+    done = engine.handle(
+        0, [submitted(1, procs=2, memory=600), submitted(2, procs=1, memory=600), submitted(3, procs=2)]
+    )
+    places = {action.row: HOSTS[action.allocation[0].host].name for action in done.actions if isinstance(action, Start)}
+    # d (2 processors) is the fullest; then b (4); then of a and c, equal, the first that has the memory.
+    assert places == {0: "d", 1: "b", 2: "b"}
+
+
+def test_what_waits_says_why_and_for_whom() -> None:
+    engine = Engine(MACHINE, load_policy("priority-backfill"), is_audited=True)
+    engine.handle(0, [submitted(number, procs=8, memory=500, estimate=HOUR) for number in range(2)])
+    engine.handle(1, [submitted(10, submit=1, procs=8, memory=500, estimate=HOUR)])
+    reason = engine.explain(2)
+    assert reason.code == "processors"
+    assert "8 processors" in reason.text
