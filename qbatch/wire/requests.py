@@ -323,8 +323,8 @@ class Forecast(Request, frozen=True):
 
 
 class Shadow(Request, frozen=True):
-    """Ask what other policies would have done (``action`` ``show``), or ``set`` which ones (at most four, none ends
-    them): gives ``Shadows``."""
+    """Ask what other policies would have done (``action`` ``show``, anyone may), or ``set`` which ones (at most four,
+    none ends them): gives ``Shadows``."""
 
     action: str = "show"
     policies: tuple[str, ...] = ()
