@@ -116,6 +116,7 @@ class Service:
         self.pass_times = PassTimes()
         self.forecasts = Forecasts(lambda: self.core, clock, self.pass_times)
         self.announcer = Announcer(self.subscribers)
+        self.announcer.last = core.events_made
         self.effects = Effects(self.waiters, self.forecasts, self.announcer)
         self.shadows = Shadows(self)
         self.stop_reason = ""
@@ -199,10 +200,12 @@ class Service:
         return self.core.now if self.core.is_dirty else max(self.core.now, now if due is None else min(now, due))
 
     def is_at_rest(self) -> bool:
-        """Whether everything that was taken is committed; if not, it will be."""
-        if not self._group.is_empty:
-            self._work.set()
+        """Whether everything that was taken is committed."""
         return self._group.is_empty and not self._commit_lock.locked()
+
+    def commit_soon(self) -> None:
+        """Commit what was taken, also if nothing in it has an effect."""
+        self._work.set()
 
     def report(self, said: Report) -> None:
         """Take a report of the executor."""

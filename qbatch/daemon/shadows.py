@@ -78,6 +78,10 @@ class Followed(Protocol):
         """Whether everything that was taken is committed."""
         ...
 
+    def commit_soon(self) -> None:
+        """Commit what was taken, also if nothing in it has an effect."""
+        ...
+
 
 class Shadows:
     """The policies in shadow, as the daemon sees them.
@@ -157,6 +161,9 @@ class Shadows:
         if child is None:
             return
         frontier = self._service.frontier() if self._service.is_at_rest() else -1
+        if frontier < 0 and not self._entries:
+            # Passes that changed nothing wait for a commit; in a quiet moment it disturbs nobody.
+            self._service.commit_soon()
         if self._entries or frontier > self._sent:
             entries, self._entries = self._entries, []
             self._sent = max(frontier, self._sent)
@@ -372,7 +379,9 @@ def _leave_the_daemon(entries: int, tables: int, daemon: int) -> None:  # pragma
     for each in (0, 1, 2):
         os.dup2(nothing, each)
     os.close(nothing)
-    os.setsid()
+    # A group, so that a terminal's signals pass it by, but no session of its own: the kernel would weigh that against the
+    # daemon's as a whole (autogroups), and an idle task in it would not give way to the daemon.
+    os.setpgid(0, 0)
     with contextlib.suppress(OSError):
         os.nice(19)
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))

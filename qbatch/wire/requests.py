@@ -299,7 +299,8 @@ class History(Request, frozen=True):
 
 
 class Subscribe(Request, frozen=True):
-    """Get every event from now on (or after the number ``after``): gives ``Done``, then frames ``{"event": ...}``."""
+    """Get every event from now on: gives ``Done`` with the number of the last one before, then frames ``{"event":
+    ...}``.  ``after``: the last number that is known; refused if others have come since, for events are not kept."""
 
     after: Whole | None = None
 

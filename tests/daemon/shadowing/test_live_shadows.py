@@ -71,7 +71,7 @@ def wait_for_the_end(process: int) -> None:
 def shadow_of(daemon: Daemon) -> int:
     """Return the process of the shadows: the child with a session of its own."""
     assert daemon.process is not None
-    found = [each for each in children(daemon.process.pid) if os.getsid(each) == each]
+    found = [each for each in children(daemon.process.pid) if os.getpgid(each) == each]
     assert len(found) == 1, found
     return found[0]
 
