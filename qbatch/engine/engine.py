@@ -133,7 +133,8 @@ class Engine:
         """Let another policy decide from here on, over the jobs that wait and run.
 
         It begins with an empty record, and its first pass is told that the machine has changed: it plans anew from what
-        runs and from the queue.  What the policy before it promised, and when it wanted to be woken, is forgotten.
+        runs and from the queue.  What the policy before it promised, and when it wanted to be woken, is forgotten; jobs that
+        it has suspended stay so until somebody resumes them.
         """
         self.policy = policy
         self._memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
