@@ -180,10 +180,12 @@ class Session:
             yield from page.jobs
 
     def events(self, after: int | None = None) -> Iterator[EventRecord]:
-        """Subscribe and yield each event as it comes, for ever.
+        """Subscribe and yield each event as it comes, for ever.  ``after``: the last number that is known.
 
         Raises:
-            ConnectionLost: the daemon has gone; ``after`` the last number goes on without a gap.
+            Refusal: ``bad-value``: events have come since ``after`` that are not kept; ask for the state anew.
+            ConnectionLost: the daemon has gone.  Who subscribes again ``after`` the last number learns whether there is
+                a gap.
         """
         self.ask(Subscribe(after=after), Done)
         while True:

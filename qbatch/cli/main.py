@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "wait": ("qbatch.cli.submit:wait", "Wait until jobs have ended."),
     "explain": ("qbatch.cli.server:explain", "Say why a job waits and when it is expected to start."),
     "forecast": ("qbatch.cli.server:forecast", "Show when every waiting job is expected to start."),
+    "shadow": ("qbatch.cli.shadow:shadow", "Show what other policies would have done with the same jobs."),
     "history": ("qbatch.cli.server:history", "Search the jobs that have ended, for ever."),
     "delete": ("qbatch.cli.control:delete", "End jobs."),
     "hold": ("qbatch.cli.control:hold", "Hold jobs."),

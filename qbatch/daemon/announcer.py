@@ -37,9 +37,12 @@ class Announcer:
 
     Args:
         subscribers: returns who gets events now.
+
+    ``last``: the number of the last event that was committed.
     """
 
     def __init__(self, subscribers: Callable[[], Iterable[Subscriber]]) -> None:
+        self.last = 0
         self._subscribers = subscribers
         self._told: ClockRecord | None = None
         self._next = 0.0
@@ -47,6 +50,7 @@ class Announcer:
 
     def happened(self, core: Core, effect: Happening) -> None:
         """Tell what a commit has made true."""
+        self.last = effect.number
         subscribers = list(self._subscribers())
         if not subscribers:
             return

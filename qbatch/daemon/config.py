@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qbatch.daemon.core.emulation import parse_runtime
-from qbatch.daemon.settings import Pool, Queue, Settings
+from qbatch.daemon.settings import MOST_SHADOWS, Pool, Queue, Settings
 from qbatch.model.errors import InputError, QbatchError, suggestion
 from qbatch.model.machine import Host, expand_names, parse_memory
 from qbatch.model.toml_text import TomlText
@@ -49,6 +49,7 @@ KEYS = (
     Key(TOP, "mail_command", "texts", "[]", "a program; gets the users as further arguments and the mail on stdin"),
     Key(TOP, "dialect", "dialect", '"openpbs"', "openpbs or torque: the PBS dialect inside jobs (elsewhere: QBATCH_DIALECT)"),
     Key(TOP, "seed", "count", "1", "seed of the draws of emulated run times"),
+    Key(TOP, "shadows", "policies", "[]", "up to four policies to follow in shadow, beside the real ones (see: qbatch shadow)"),
     Key(POOL, "name", "name", '"main"', "the pool's name"),
     Key(POOL, "hosts", "hosts", "required", 'names of hosts: "n[01-64]" or ["a", "b[1-4]"]'),
     Key(POOL, "cpus", "count", "required", "processors of each host"),
@@ -287,6 +288,13 @@ def _policy(value: Any) -> str:
     return str(value)
 
 
+def _policies(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    if len(names) > MOST_SHADOWS:
+        raise ValueError(f"{len(names)} policies; at most {MOST_SHADOWS} are followed in shadow")
+    return tuple(_policy(each) for each in names)
+
+
 def _runtime(value: Any) -> str:
     parse_runtime(_text(value))
     return str(value)
@@ -303,7 +311,7 @@ def _one_of(*known: str) -> Callable[[Any], str]:
 
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "name": _name, "text": _text, "texts": _texts, "bool": _bool, "integer": _integer, "count": _count, "time": _time,
-    "memory": parse_memory, "hosts": _hosts, "policy": _policy, "runtime": _runtime,
+    "memory": parse_memory, "hosts": _hosts, "policy": _policy, "policies": _policies, "runtime": _runtime,
     "executor": _one_of("process", "emulated"), "dialect": _one_of("openpbs", "torque"),
 }  # fmt: skip
 

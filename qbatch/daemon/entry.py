@@ -6,6 +6,8 @@ same entries in the same order give the same state.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from qbatch.daemon.core import passes, reports
@@ -13,7 +15,7 @@ from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.executors.attempt import Ended, Report, Started
 from qbatch.daemon.handlers import verbs
 from qbatch.wire.errors import Refusal
-from qbatch.wire.requests import AnyRequest
+from qbatch.wire.requests import AnyRequest, Request
 
 encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -42,25 +44,49 @@ def arrival(at: int, actor: Actor, body: bytes, place: tuple[int, str, int]) -> 
     return encode(("l", at, *actor, body, *place))
 
 
-def apply(core: Core, data: bytes) -> None:
-    """Give an entry to the core again, as it was given the first time."""
+class Entry(NamedTuple):
+    """An entry that was read.  ``place``: of an arrival of the log; ``report``: what an executor said."""
+
+    kind: str
+    at: int
+    actor: Actor | None = None
+    request: Request | None = None
+    place: tuple[int, str, int] | None = None
+    report: Report | None = None
+
+
+def read(data: bytes) -> Entry:
+    """Return an entry that was written by this module."""
     entry = _decode(data)
     kind, at = entry[0], entry[1]
-    if kind == "p":
-        passes.advance(core, at)
-        return
-    core.now = max(core.now, at)
     if kind in "cl":
-        request = _decode_request(entry[6])
-        if kind == "l":
-            core.log_arrived, core.log_id, core.log_offset = entry[7:10]
-        try:
-            verbs.MUTATORS[type(request)](core, Actor(*entry[2:6]), request)
-        except Refusal as error:
-            # Refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
-            # refusal would lose what was acknowledged.
-            if kind == "c" and error.code != "refused-by-fault":
-                raise
-    elif kind == "r":
-        said: Report = Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:8])
-        reports.reported(core, said)
+        place = tuple(entry[7:10]) if kind == "l" else None
+        return Entry(kind, at, Actor(*entry[2:6]), _decode_request(entry[6]), place)
+    if kind == "r":
+        return Entry(kind, at, report=Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:8]))
+    return Entry(kind, at)
+
+
+def apply(core: Core, data: bytes) -> None:
+    """Give an entry to the core again, as it was given the first time."""
+    give(core, read(data))
+
+
+def give(core: Core, entry: Entry) -> None:
+    """Give an entry that was read to the core again, as it was given the first time."""
+    if entry.kind == "p":
+        passes.advance(core, entry.at)
+        return
+    core.now = max(core.now, entry.at)
+    if entry.report is not None:
+        reports.reported(core, entry.report)
+        return
+    if entry.place is not None:
+        core.log_arrived, core.log_id, core.log_offset = entry.place
+    try:
+        verbs.MUTATORS[type(entry.request)](core, entry.actor, entry.request)  # type: ignore[index]
+    except Refusal as error:
+        # Refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
+        # refusal would lose what was acknowledged.
+        if entry.kind == "c" and error.code != "refused-by-fault":
+            raise

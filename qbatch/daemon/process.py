@@ -254,8 +254,9 @@ class _Daemon:
         self.notify.ready(f"{len(service.core.jobs)} jobs")
         watch = asyncio.create_task(self.notify.watch(service))
         keeper = asyncio.create_task(self.snapshots.keep())
+        shadower = asyncio.create_task(self._begin_shadows())
         warmer = asyncio.create_task(self.warming.run(lambda: service.commits, lambda: len(service.core.jobs)))
-        for task in (watch, keeper, warmer):
+        for task in (watch, keeper, warmer, shadower):
             task.add_done_callback(self._background_ended)
         try:
             await service.run()
@@ -268,10 +269,17 @@ class _Daemon:
             watch.cancel()
             keeper.cancel()
             warmer.cancel()
+            shadower.cancel()
+            service.shadows.end()
             await self._stop_listening()
             if executor is not None:
                 await executor.close()
             await store.close()
+
+    async def _begin_shadows(self) -> None:
+        """Follow the policies in shadow that the configuration names."""
+        async with self.service.quiet():
+            self.service.shadows.begin_again(self.service.settings.shadows)
 
     async def _rebuild(self) -> Core:
         """Return the state as it is on disk, under the settings in force."""

@@ -29,6 +29,7 @@ from qbatch.daemon.forecasts import Forecasts
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.pass_times import PassTimes
 from qbatch.daemon.settings import Settings
+from qbatch.daemon.shadows import Shadows
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.waiters import Waiters
 from qbatch.wire.errors import Refusal
@@ -115,7 +116,9 @@ class Service:
         self.pass_times = PassTimes()
         self.forecasts = Forecasts(lambda: self.core, clock, self.pass_times)
         self.announcer = Announcer(self.subscribers)
+        self.announcer.last = core.events_made
         self.effects = Effects(self.waiters, self.forecasts, self.announcer)
+        self.shadows = Shadows(self)
         self.stop_reason = ""
         self.is_full = False
         self.breakpoint: Callable[[], str] | None = None
@@ -190,6 +193,19 @@ class Service:
         now = self.clock.now()
         due = self.next_due()
         return now if due is None or due >= now else max(self.core.now, due)
+
+    def frontier(self) -> int:
+        """Return an instant before which nothing will be taken any more."""
+        now, due = self.clock.now(), self.next_due()
+        return self.core.now if self.core.is_dirty else max(self.core.now, now if due is None else min(now, due))
+
+    def is_at_rest(self) -> bool:
+        """Whether everything that was taken is committed."""
+        return self._group.is_empty and not self._commit_lock.locked()
+
+    def commit_soon(self) -> None:
+        """Commit what was taken, also if nothing in it has an effect."""
+        self._work.set()
 
     def report(self, said: Report) -> None:
         """Take a report of the executor."""
@@ -381,7 +397,7 @@ class Service:
         What is taken under the new settings must never be replayed under the old ones.
         """
         async with self.quiet(is_past_snapshot=True):
-            self.core = change(self.core)
+            before, self.core = self.settings.shadows, change(self.core)
             self.settings = self.core.settings
             if self.feed is not None:
                 self.feed.attach(self.core)
@@ -390,6 +406,8 @@ class Service:
             except (OSError, StorageError) as error:
                 self.fail(StorageError(f"the new configuration cannot be kept: {error}"))
                 raise
+            asked = self.settings.shadows
+            self.shadows.begin_again(asked if asked != before else self.shadows.policies)
         self.move_on()
         self._work.set()
 
@@ -419,6 +437,7 @@ class Service:
         for caller, number, result in group.replies:
             caller.reply(number, result)
         self.effects.carry_out(self.core, group.effects)
+        self.shadows.follow(group.entries)
 
     async def _out_of_space(self, group: Group) -> None:
         """Nothing was written: refuse who asked, go back to what is on disk, and try again until there is space."""

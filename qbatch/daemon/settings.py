@@ -9,6 +9,9 @@ from qbatch.model.machine import Host
 SECOND = 1_000_000
 """Microseconds in a second."""
 
+MOST_SHADOWS = 4
+"""Policies that can be followed in shadow at once."""
+
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts that are scheduled together, with a policy of their own.
@@ -55,7 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``executor``: ``process`` or ``emulated``.  ``kill_delay``: from TERM to KILL.  ``history_kept``: how long finished
     jobs show in ``qstat -x`` (None: for ever).  ``dialect``: ``openpbs`` or ``torque``.  ``seed``: of the draws of
-    emulated runs.
+    emulated runs.  ``shadows``: the policies that are followed beside the real ones.
     """
 
     name: str = "qbatch"
@@ -74,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mail_command: tuple[str, ...] = ()
     dialect: str = "openpbs"
     seed: int = 1
+    shadows: tuple[str, ...] = ()
 
     def pool_of(self, queue: Queue) -> Pool:
         """Return the pool that a queue's jobs run in: the named one, else the first."""

@@ -78,6 +78,7 @@ class Engine:
         self._wake_at: set[int] = set()
         self._over: list[int] = []
         self._watch = audit.Watch() if is_audited else None
+        self._is_new_policy = False
 
     def handle(self, at: int, events: Iterable[Event]) -> Round:
         """Apply the events that fall on the instant ``at`` and make one pass.
@@ -99,7 +100,8 @@ class Engine:
             self._suspend(Suspend(row))
         self._wake_at = {wake for wake in self._wake_at if wake > at}
         withdrawn = tuple(row for row in happened.withdrawn if self._withdraw(row))
-        is_changed = self._close_and_open(happened.hosts)
+        is_changed = self._close_and_open(happened.hosts) or self._is_new_policy
+        self._is_new_policy = False
         parked, returned = self._park() if is_changed else ((), ())
         arrived, refused, late = self._arrive(happened.jobs)
         view = self._view(happened.finished, (*withdrawn, *parked), arrived)
@@ -126,6 +128,20 @@ class Engine:
     def parked(self) -> tuple[int, ...]:
         """The waiting rows that only closed hosts could hold, in order of sequence."""
         return tuple(self._cluster.parked.rows.tolist())
+
+    def exchange_policy(self, policy: Policy) -> None:
+        """Let another policy decide from here on, over the jobs that wait and run.
+
+        It begins with an empty record, and its first pass is told that the machine has changed: it plans anew from what
+        runs and from the queue.  What the policy before it promised, and when it wanted to be woken, is forgotten; jobs that
+        it has suspended stay so until somebody resumes them.
+        """
+        self.policy = policy
+        self._memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
+        self._wake_at.clear()
+        self._cluster.until.clear()
+        self._cluster.promises.clear()
+        self._is_new_policy = True
 
     def next_timer(self) -> int | None:
         """Return the next instant at which ``handle`` must be called even without an event, or None."""

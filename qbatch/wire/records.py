@@ -255,8 +255,8 @@ class ShadowRecord(Record, frozen=True):
 
     ``pool``: where; ``is_real``: the policy that really decides.  ``started``, ``ended``, ``waiting``: jobs by now;
     ``wait_mean_s`` and ``wait_max_s``: of those that started; ``bounded_slowdown_mean`` (10 s, unclipped): of those that
-    ended; ``utilisation``: busy processor time over processor time since then.  ``provisional``: jobs among them whose
-    real run time is not known yet, so that their walltime stands for it.
+    ended; ``utilisation``: busy processor time over processor time since then.  ``provisional``: jobs whose real
+    run time is not known, or not yet, so that their walltime stands for it (also those that were there when it began).
     """
 
     policy: str

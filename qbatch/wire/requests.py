@@ -299,7 +299,8 @@ class History(Request, frozen=True):
 
 
 class Subscribe(Request, frozen=True):
-    """Get every event from now on (or after the number ``after``): gives ``Done``, then frames ``{"event": ...}``."""
+    """Get every event from now on: gives ``Done`` with the number of the last one before, then frames ``{"event":
+    ...}``.  ``after``: the last number that is known; refused if others have come since, for events are not kept."""
 
     after: Whole | None = None
 
@@ -323,8 +324,8 @@ class Forecast(Request, frozen=True):
 
 
 class Shadow(Request, frozen=True):
-    """Ask what other policies would have done (``action`` ``show``), or ``set`` which ones (at most four, none ends
-    them): gives ``Shadows``."""
+    """Ask what other policies would have done (``action`` ``show``, anyone may), or ``set`` which ones (at most four,
+    none ends them): gives ``Shadows``."""
 
     action: str = "show"
     policies: tuple[str, ...] = ()

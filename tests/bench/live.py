@@ -13,9 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from qbatch.client import Session
 from qbatch.wire.frames import encode
-from qbatch.wire.records import JobRecord, Jobs, Outcomes, Submitted, Text
-from qbatch.wire.requests import Delete, JobStatus, Metrics, Spec, Submit
+from qbatch.wire.records import JobRecord, Jobs, Outcomes, Shadows, Submitted, Text
+from qbatch.wire.requests import Delete, JobStatus, Metrics, Shadow, Spec, Submit
 from tests.daemon.harness import Daemon
 
 CONFIG = 'executor = "emulated"\npolicy = "{policy}"\n[[pool]]\nhosts = "n[01-64]"\ncpus = 16\n'
@@ -199,6 +200,52 @@ def long_queue(row: Row, policy: str, jobs: int = 1_000_000) -> None:
         )
 
 
+def beside_shadows(row: Row, *, rounds: int = 10, jobs: int = 1500, rate: float = 300.0) -> None:
+    """What two shadows cost: submissions with and without them, in turns, in one run of one daemon.
+
+    One client submits ``rate`` jobs a second, each after the answer to the one before; the order of the two changes from
+    round to round, so that a queue that grows and a machine that is busy hit both alike.
+    """
+    settings = CONFIG.format(policy="easy")
+    with tempfile.TemporaryDirectory() as directory, Daemon(Path(directory), config=settings) as daemon:
+        found: dict[tuple[str, ...], list[list[float]]] = {(): [], ("fcfs", "conservative"): []}
+        with daemon.session() as session:
+            session.ask(submission(1), Submitted)
+            time.sleep(6)  # compiled kernels serve
+            for number in range(rounds):
+                for policies in sorted(found, reverse=bool(number % 2)):
+                    session.ask(Shadow(action="set", policies=policies), Shadows)
+                    time.sleep(2)
+                    found[policies].append(_paced(session, jobs, rate))
+            lag = session.ask(Shadow(), Shadows).note
+        without, beside = (sorted(wait for each in waits for wait in each) for waits in found.values())
+        ratios = sorted(
+            percentile(one, 0.99) / percentile(other, 0.99) for other, one in zip(*found.values(), strict=True)
+        )
+        for share in (0.5, 0.99):
+            was, now = percentile(without, share), percentile(beside, share)
+            row(
+                f"a submission beside two shadows, p{share * 100:.0f} of {len(beside):,} against {len(without):,} without",
+                f"{now:.2f} ms against {was:.2f} ms: {(now / was - 1) * 100:+.1f} %",
+            )
+        row(
+            "the same p99, round by round",
+            f"ratio {ratios[0]:.2f} to {ratios[-1]:.2f}, median {statistics.median(ratios):.3f}{lag and '; '}{lag}",
+        )
+
+
+def _paced(session: Session, jobs: int, rate: float) -> list[float]:
+    """Submit so many jobs a second, one after the other; return ascending milliseconds."""
+    found = []
+    begun = time.perf_counter()
+    for number in range(jobs):
+        time.sleep(max(begun + number / rate - time.perf_counter(), 0.0))
+        sent = time.perf_counter()
+        session.ask(submission(number), Submitted)
+        found.append((time.perf_counter() - sent) * 1e3)
+    return sorted(found)
+
+
 def _passes(text: str) -> tuple[float, float]:
     found = dict(line.split(" ") for line in text.splitlines() if line.startswith("qbatch_pass"))
     return float(found["qbatch_passes_total"]), float(found["qbatch_pass_seconds_total"])
@@ -207,6 +254,7 @@ def _passes(text: str) -> tuple[float, float]:
 def measure(row: Row, *, jobs: int = 1_000_000) -> None:
     """Measure everything; ``row`` takes a label and a figure."""
     empty_server(row)
+    beside_shadows(row)
     short_commands(row)
     long_queue(row, "easy", jobs)
     long_queue(row, "easy:order=lxf", jobs)

@@ -282,3 +282,19 @@ def test_a_job_that_outlives_its_estimate_ends_one_second_from_now_again_and_aga
         engine.handle(now, [Woken()])
         ends, amounts, count = engine.view().expected_ends(0)
         assert (ends.tolist(), amounts.tolist(), count) == ([now + SECOND], [1], 1)
+
+
+def test_another_policy_takes_over_what_runs_and_waits_and_is_told_to_plan_anew() -> None:
+    engine = engine_with([Start(0), Promise(1, 50), WakeAt(50)])
+    engine.handle(0, [job(3, number=1), job(2, number=2)])
+    other = Script([], [Start(1)])
+    engine.exchange_policy(other)
+    assert engine.next_timer() is None
+    assert engine.promise_to(1) is None
+    engine.handle(5, [Woken()])
+    assert other.views[0].is_machine_changed
+    assert list(other.views[0].running) == [0]
+    assert other.views[0].queue.tolist() == [1]
+    engine.handle(9, [Finished(0)])
+    assert not other.views[1].is_machine_changed
+    assert engine.state_of(1) is State.RUNNING

@@ -92,11 +92,15 @@ def _slept(script: str) -> int | None:
 
 def run_of(core: Core, job: BatchJob) -> int:
     """Return how long this attempt runs: what it wants, at most its walltime."""
+    if core.runs is not None:
+        return core.runs.run_of(job)
     return min(wanted_run(core, job), job.prepared.walltime)
 
 
 def fate_of(core: Core, job: BatchJob) -> int:
     """Return the exit status with which an emulated run ends that is not stopped."""
+    if core.runs is not None:
+        return core.runs.status_of(job)
     if wanted_run(core, job) > job.prepared.walltime:
         return -29
     if job.spec.fate is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
 from qbatch.model.actions import Allocation
@@ -44,6 +46,18 @@ class Prepared:
         self.indices = indices
         self.slot_limit = slot_limit
         self.listed: dict[str, str] = listed_resources(spec.resources, demand, walltime)
+
+
+class Runs(Protocol):
+    """Says how long jobs run and how they end where their specification does not: in the shadow of jobs that really run."""
+
+    def run_of(self, job: BatchJob) -> int:
+        """Return how long the present attempt of a job runs, in microseconds."""
+        ...
+
+    def status_of(self, job: BatchJob) -> int:
+        """Return the exit status with which it ends by itself."""
+        ...
 
 
 class BatchJob(msgspec.Struct, gc=False, array_like=True):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from qbatch.daemon.core.faults import FaultState
-from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.core.job import BatchJob, Prepared, Runs
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
 from qbatch.model.events import Event
@@ -217,6 +217,7 @@ class Core:
         self.ended_count = 0
         self.faults: list[FaultState] = []
         self.effects: list[Effect] = []
+        self.runs: Runs | None = None
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
         for place, queue in enumerate(settings.queues):
             pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)

@@ -42,6 +42,7 @@ WHO: dict[type[requests.Request], str] = {
     requests.Subscribe: "anyone",
     requests.Time: "operator",
     requests.Forecast: "anyone",
+    requests.Shadow: "operator",
     requests.Metrics: "anyone",
     requests.Backup: "manager",
     requests.Check: "operator",
@@ -59,7 +60,7 @@ def permit(actor: Actor, request: requests.Request) -> None:
         Refusal: not permitted.
     """
     who = WHO[type(request)]
-    if isinstance(request, requests.Time) and request.action == "show":
+    if isinstance(request, requests.Time | requests.Shadow) and request.action == "show":
         return
     if RANKS[actor.role] < RANKS[who]:
         verb = type(request).__name__

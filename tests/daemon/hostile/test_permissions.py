@@ -41,7 +41,7 @@ MATRIX = {
     "Message": OWN, "Signal": OWN, "RunNow": OPERATE, "QueueControl": OPERATE, "HostControl": OPERATE, "Fault": MANAGE,
     "Hello": EVERYONE, "JobStatus": EVERYONE, "QueueStatus": EVERYONE, "HostStatus": EVERYONE, "ServerStatus": EVERYONE,
     "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "History": EVERYONE, "Subscribe": EVERYONE, "Time": OPERATE,
-    "Forecast": EVERYONE, "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
+    "Forecast": EVERYONE, "Shadow": OPERATE, "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
     "Reload": MANAGE, "Shutdown": MANAGE,
 }  # fmt: skip
 """Written down here from the PBS rules, not taken from the code."""
@@ -86,7 +86,7 @@ def request_of(daemon: Daemon, verb: str) -> dict[str, Any]:
         "Rerun": {"jobs": ["1"]}, "Message": {"jobs": ["1"], "text": "hello"}, "Signal": {"jobs": ["1"], "signal": "0"},
         "RunNow": {"jobs": ["1"]}, "QueueControl": {"queues": ["batch"], "started": True},
         "HostControl": {"hosts": ["n1"], "action": "up"}, "Fault": {"kind": "clear"}, "Explain": {"job": job},
-        "Wait": {"jobs": ["1"], "timeout": 0.0}, "Trail": {"job": job}, "Time": {"action": "pause"},
+        "Wait": {"jobs": ["1"], "timeout": 0.0}, "Trail": {"job": job}, "Time": {"action": "pause"}, "Shadow": {"action": "set"},
         "Backup": {"path": "/nowhere/at/all"},
     }  # fmt: skip
     body: dict[str, Any] = fields.get(verb, {"jobs": [job]} if job and verb not in ("Order",) else {})

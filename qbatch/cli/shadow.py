@@ -1,0 +1,91 @@
+"""``qbatch shadow``: other policies over the same submissions, side by side with the real one."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import typer
+
+from qbatch.cli.console import print_table, talk
+from qbatch.cli.daemon_answers import ask, print_json
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.reports.shown import clean, moment
+from qbatch.wire.records import ShadowRecord, Shadows
+from qbatch.wire.requests import Shadow
+
+_ACTIONS = ("show", "set", "off")
+_HEADINGS = ["policy", "pool", "started", "ended", "waiting", "mean wait s", "max wait s", "bounded slowdown", "utilisation",
+             "provisional"]  # fmt: skip
+
+
+def shadow(
+    action: str = typer.Argument("show", metavar="[show|set|off]", help="show the table; set the policies; end them."),
+    policies: list[str] = typer.Argument(None, metavar="[POLICY]...", help="With set: at most four (qbatch policies)."),
+    json: bool = typer.Option(False, "--json", help="All that is known, as JSON."),
+    watch: float = typer.Option(0.0, "--watch", metavar="SECONDS", min=0.0, help="Show anew so often."),
+    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+) -> None:
+    """Show what other policies would have done with the same jobs, or say which policies to follow."""
+    names = tuple(policies or ())
+    if action not in _ACTIONS:
+        raise UsageError(f"there is no action {action!r}{suggestion(action, _ACTIONS)} (known: {', '.join(_ACTIONS)})")
+    if (action == "set") != bool(names):
+        raise UsageError(
+            "say which policies to follow: qbatch shadow set fcfs conservative (off ends them)"
+            if action == "set"
+            else f"shadow {action} takes no policy; did you mean: qbatch shadow set {' '.join(names)}"
+        )
+    if action == "off":
+        ask(Shadow(action="set"), Shadows, socket)
+        return
+    if action == "set":
+        said = ask(Shadow(action="set", policies=names), Shadows, socket)
+        if json:
+            print_json("shadows", said)
+        else:
+            talk(f"in shadow since {moment(said.since)}: {', '.join(names)}; see: qbatch shadow")
+        return
+    while True:
+        said = ask(Shadow(), Shadows, socket)
+        if watch and sys.stdout.isatty():
+            sys.stdout.write("\x1b[H\x1b[2J")
+        _show(said, is_json=json)
+        if not watch:
+            return
+        time.sleep(watch)
+
+
+def _show(said: Shadows, *, is_json: bool) -> None:
+    if is_json:
+        print_json("shadows", said)
+        return
+    if said.policies:
+        print_table("", _HEADINGS, [_cells(row) for row in said.policies], left=2)
+    if said.since is None:
+        talk("no policy is in shadow; begin with: qbatch shadow set fcfs conservative")
+    elif said.made is not None:
+        since = f"jobs submitted since {moment(said.since)}, as of {moment(said.made)}"
+        hint = "; provisional: so many jobs count with their walltime, their run time is not known"
+        talk(since + (hint if any(row.provisional for row in said.policies) else ""))
+    if said.note:
+        talk(f"note: {clean(said.note)}")
+
+
+def _cells(row: ShadowRecord) -> list[str]:
+    return [
+        row.policy + (" (real)" if row.is_real else ""),
+        row.pool,
+        str(row.started),
+        str(row.ended),
+        str(row.waiting),
+        _seconds(row.wait_mean_s),
+        _seconds(row.wait_max_s),
+        "-" if row.bounded_slowdown_mean is None else f"{row.bounded_slowdown_mean:.2f}",
+        "-" if row.utilisation is None else f"{100 * row.utilisation:.1f} %",
+        str(row.provisional) if row.provisional else "-",
+    ]
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
