@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
+from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from qbatch.cli.console import number_text, print_table, progress_bars, talk
-from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from qbatch.model.machine import Machine
@@ -41,10 +43,12 @@ def replay(
     before: Annotated[Text, typer.Option("--to", metavar="T", help="Submissions before this instant only.")] = None,
     first: Annotated[int | None, typer.Option(min=1, help="At most so many jobs.")] = None,
     warmup: Annotated[
-        str, typer.Option(metavar="T", help="Run jobs of the first T (3600, 12h, 7d), not counted.")
+        str, typer.Option(metavar="T", help="Run jobs of the first T (3600, 12h, 7d), or up to a date, not counted.")
     ] = "0",
     load: Annotated[float, typer.Option(help="Divide the gaps between arrivals by this.")] = 1.0,
-    machine: Annotated[Text, typer.Option(metavar="FILE", help="Machine file (TOML) in place of the header.")] = None,
+    machine: Annotated[
+        Text, typer.Option(metavar="FILE", help="Machine file (TOML), or origin2000, in place of the header.")
+    ] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write a result: result.json and job rows.")] = None,
     jobs: Annotated[Text, typer.Option(metavar="FILE", help="Write job rows: .csv or .parquet.")] = None,
     swf: Annotated[Text, typer.Option(metavar="FILE", help="Write the schedule as SWF (one policy).")] = None,
@@ -74,7 +78,7 @@ def replay(
     hosts = _machine(read, procs, machine)
     options = Options(
         estimates=estimates, seed=seed, kill=not no_kill, since=since, before=before, first=first,
-        warmup=_seconds(warmup), load=load,
+        load=load, **_warmup(warmup),
     )  # fmt: skip
     work = prepare(read, hosts, options)
     if not quiet:
@@ -126,17 +130,22 @@ def _check_outputs(log: str, out: Text, jobs: Text, swf: Text, policies: list[st
             raise OutputError(f"{path}: the folder {folder} does not exist; create it first")
 
 
-def _seconds(text: str) -> float:
-    """Return seconds for ``3600``, ``90m``, ``12h``, ``7d``, ``1w``."""
+def _warmup(text: str) -> dict[str, Any]:
+    """Return the options that ``3600``, ``90m``, ``12h``, ``7d``, ``1w`` or an ISO time ask for."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
     number, unit = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1)
     try:
         value = float(number) * unit
     except ValueError:
+        with suppress(ValueError):
+            datetime.fromisoformat(text)
+            return {"counted_from": text}
         value = -1.0
     if not 0 <= value < 1e12:
-        raise UsageError(f"--warmup {text!r}: use seconds, or a number with s, m, h, d or w (such as 7d)")
-    return value
+        raise UsageError(
+            f"--warmup {text!r}: use seconds, a number with s, m, h, d or w (such as 7d), or a date such as 1999-12-01"
+        )
+    return {"warmup": value}
 
 
 def _distinct(policies: list[Policy]) -> list[Policy]:
@@ -149,22 +158,16 @@ def _distinct(policies: list[Policy]) -> list[Policy]:
     return policies
 
 
-def _machine(log: Log, procs: int | None, path: Text) -> Machine:
-    from qbatch.model.machine import one_host, parse_machine
+def _machine(log: Log, procs: int | None, name: Text) -> Machine:
+    from qbatch.model.machine import one_host
     from qbatch.replay.prepare import choose_procs
+    from qbatch.workloads.machines import load_machine
 
-    if path is None:
+    if name is None:
         return one_host(choose_procs(log, procs))
     if procs is not None:
         raise UsageError("--procs and --machine both say how large the machine is; leave one out")
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: machine file cannot be read ({getattr(error, 'strerror', None) or error})"
-        ) from error
-    return parse_machine(text, path)
+    return load_machine(name)
 
 
 def _notes(log: Log, work: Workload, machine: Machine) -> None:

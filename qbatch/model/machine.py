@@ -7,11 +7,13 @@ hosts, and a job lives inside one of them; a PBS cluster is many hosts, and a jo
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from qbatch.model.errors import suggestion
+from qbatch.model.job_class import JobClass, JobClassPair, class_of, class_pairs
 from qbatch.model.toml_text import TomlText
 
 SCHEMA = 1
@@ -20,35 +22,28 @@ SCHEMA = 1
 _MOST_HOSTS = 100_000
 _MOST_MEMORY = 2**60
 _UNITS = {"": 1, "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-_HOST_KEYS = ("name", "cpus", "memory", "pool")
-_CLASS_KEYS = ("name", "procs", "memory", "time", "per_host", "limit", "per_user", "reserve_wait", "hosts")
-_TOP_KEYS = ("schema", "name", "single_host", "host", "class")
+_HOST_KEYS = ("name", "cpus", "memory", "pool", "serves", "limits")
+_CLASS_KEYS = (
+    "name", "kind", "procs", "memory", "time", "cpu_time", "per_host", "limit", "per_user", "reserve_wait", "hosts",
+    "goes_first",
+)  # fmt: skip
+_KINDS = ("time", "size")
+_TOP_KEYS = ("schema", "name", "single_host", "per_user", "host", "class")
 
 
 class Host(msgspec.Struct, frozen=True):
-    """One host: its processors, its memory in bytes (0: memory is not counted), its pool."""
+    """One host: its processors, its memory in bytes (0: memory is not counted), its pool.
+
+    ``serves``: names of the classes whose jobs it runs, the most urgent first; empty: those of every class, alike.
+    ``limits``: pairs of the name of a class and how many of its jobs may run here at once.
+    """
 
     name: str
     cpus: int
     memory: int = 0
     pool: str = "batch"
-
-
-class JobClass(msgspec.Struct, frozen=True):
-    """A class of jobs: upper bounds of what its jobs ask for, limits on how many run, and its reserve wait.
-
-    ``memory`` in bytes, ``time`` and ``reserve_wait`` in microseconds; None where the class sets no bound.
-    """
-
-    name: str
-    procs: int | None = None
-    memory: int | None = None
-    time: int | None = None
-    per_host: int | None = None
-    limit: int | None = None
-    per_user: int | None = None
-    reserve_wait: int | None = None
-    hosts: tuple[str, ...] = ()
+    serves: tuple[str, ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -56,6 +51,7 @@ class Machine(msgspec.Struct, frozen=True):
 
     ``single_host``: a job must live inside one host.  On a machine of one host it makes no difference.
     ``chunked``: a job is made of chunks, each of which lives inside one host, and memory counts on each host that has any.
+    ``per_user``: how many jobs of one user may run at once; None: any number.
     """
 
     hosts: tuple[Host, ...]
@@ -63,6 +59,7 @@ class Machine(msgspec.Struct, frozen=True):
     classes: tuple[JobClass, ...] = ()
     name: str = ""
     chunked: bool = False
+    per_user: int | None = None
 
     @property
     def procs(self) -> int:
@@ -83,6 +80,15 @@ class Machine(msgspec.Struct, frozen=True):
     def is_one_pool(self) -> bool:
         """Whether the number of free processors alone decides what fits: one host, or jobs that span hosts."""
         return not (self.chunked or self.counts_memory) and (len(self.hosts) == 1 or not self.single_host)
+
+    @property
+    def class_pairs(self) -> tuple[JobClassPair, ...]:
+        """Every class that a job can be in, in the order of the file: number 1 is the first."""
+        return class_pairs(self.classes)
+
+    def class_of(self, procs: int, memory: int, estimate: int, cpu_time: int | None = None) -> JobClassPair | None:
+        """Return the class of a job (bytes, microseconds), or None where no class takes it."""
+        return class_of(self.classes, procs, memory, estimate, cpu_time)
 
 
 def one_host(procs: int) -> Machine:
@@ -152,7 +158,9 @@ def parse_machine(text: str, source: str) -> Machine:
     single_host = document.get("single_host", False)
     if not isinstance(single_host, bool):
         raise reader.error("single_host", "must be true or false")
-    hosts = tuple(host for entry in reader.tables("host") for host in reader.hosts(entry))
+    class_tables = reader.tables("class")
+    class_names = {each["name"] for each in class_tables if isinstance(each.get("name"), str)}
+    hosts = tuple(host for entry in reader.tables("host") for host in reader.hosts(entry, class_names))
     if not hosts:
         raise reader.error("host", "there is no host; add a [[host]] table with name and cpus")
     seen: set[str] = set()
@@ -164,8 +172,10 @@ def parse_machine(text: str, source: str) -> Machine:
         raise reader.error(
             "memory", "counts only where a job stays inside one host; write single_host = true or leave memory out"
         )
-    classes = tuple(reader.job_class(entry, seen) for entry in reader.tables("class"))
-    return Machine(hosts, single_host, classes, str(document.get("name", "")))
+    classes = tuple(reader.job_class(entry, seen) for entry in class_tables)
+    reader.check_kinds(classes)
+    per_user = reader.whole(document, "per_user", 0)
+    return Machine(hosts, single_host, classes, str(document.get("name", "")), per_user=per_user)
 
 
 class _Reader(TomlText):
@@ -195,7 +205,7 @@ class _Reader(TomlText):
         except ValueError as error:
             raise self.error("memory", str(error), table["memory"]) from error
 
-    def hosts(self, table: dict[str, Any]) -> list[Host]:
+    def hosts(self, table: dict[str, Any], classes: set[str]) -> list[Host]:
         """Return the hosts of one [[host]] table."""
         self.known_keys(table, _HOST_KEYS, " in [[host]]")
         name = table.get("name")
@@ -208,7 +218,30 @@ class _Reader(TomlText):
             names = expand_names(name)
         except ValueError as error:
             raise self.error("name", str(error), name) from error
-        return [Host(each, cpus, self.memory(table) or 0, str(table.get("pool", "batch"))) for each in names]
+        memory, pool = self.memory(table) or 0, str(table.get("pool", "batch"))
+        serves, limits = self.names(table, "serves", classes, "class"), self.limits(table, classes)
+        return [Host(each, cpus, memory, pool, serves, limits) for each in names]
+
+    def names(self, table: dict[str, Any], key: str, known: set[str], noun: str) -> tuple[str, ...]:
+        """Return a list of names of which each is known."""
+        listed = table.get(key, [])
+        if not isinstance(listed, list):
+            raise self.error(key, f"must be a list of names of a {noun}, such as {sorted(known)[:2]}")
+        for name in map(str, listed):
+            if name not in known:
+                raise self.error(key, f"there is no {noun} {name!r}{suggestion(name, known)}", name)
+        return tuple(map(str, listed))
+
+    def limits(self, table: dict[str, Any], classes: set[str]) -> tuple[tuple[str, int], ...]:
+        """Return how many jobs of which class may run on a host."""
+        limits = table.get("limits", {})
+        if not isinstance(limits, dict):
+            raise self.error("limits", "must be a table of a number for each class, such as { large = 3, medium = 4 }")
+        self.names({"limits": list(limits)}, "limits", classes, "class")
+        for name, most in limits.items():
+            if isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= 2**31 - 1:
+                raise self.error("limits", f"{name} = {most!r} is not a whole number from 0 to {2**31 - 1}", name)
+        return tuple(limits.items())
 
     def job_class(self, table: dict[str, Any], hosts: set[str]) -> JobClass:
         """Return the class of one [[class]] table."""
@@ -216,22 +249,57 @@ class _Reader(TomlText):
         name = table.get("name")
         if not isinstance(name, str) or not name:
             raise self.error("class", "needs a name")
-        listed = table.get("hosts", [])
-        if not isinstance(listed, list):
-            raise self.error("hosts", 'must be a list of names, such as ["n01", "n02"]')
-        allowed = tuple(str(host) for host in listed)
-        for host in allowed:
-            if host not in hosts:
-                raise self.error("hosts", f"there is no host {host!r}{suggestion(host, hosts)}", host)
-        time, wait = self.whole(table, "time", 1), self.whole(table, "reserve_wait", 0)
+        kind = table.get("kind", "plain")
+        if kind not in ("plain", *_KINDS):
+            raise self.error(
+                "kind", f"{kind!r} is no kind of class; use one of {', '.join(_KINDS)}, or leave it out", kind
+            )
+        goes_first = table.get("goes_first", False)
+        if not isinstance(goes_first, bool):
+            raise self.error("goes_first", "must be true or false", goes_first)
+        bounds = {"time": ("procs", "memory"), "size": ("time", "cpu_time", "reserve_wait")}
+        for key in bounds.get(kind, ()):
+            if key in table:
+                raise self.error(key, f"bounds no class of the kind {kind!r}; leave it out of {name!r}", table[key])
         return JobClass(
             name,
             self.whole(table, "procs", 1),
             self.memory(table),
-            None if time is None else time * 1_000_000,
+            self.seconds(table, "time", 1),
             self.whole(table, "per_host", 0),
             self.whole(table, "limit", 0),
             self.whole(table, "per_user", 0),
-            None if wait is None else wait * 1_000_000,
-            allowed,
+            self.seconds(table, "reserve_wait", 0),
+            self.names(table, "hosts", hosts, "host"),
+            self.seconds(table, "cpu_time", 1),
+            kind,
+            goes_first,
         )
+
+    def seconds(self, table: dict[str, Any], key: str, least: int) -> int | None:
+        """Return whole seconds as microseconds, or None where the key is absent."""
+        value = self.whole(table, key, least)
+        return None if value is None else value * 1_000_000
+
+    def check_kinds(self, classes: tuple[JobClass, ...]) -> None:
+        """Refuse classes that make no pairs: a kind that is missing or mixed with plain ones, a name twice, a wrong order."""
+        paired = [each for each in classes if each.kind != "plain"]
+        if not paired:
+            return
+        for kind in _KINDS:
+            same = [each for each in classes if each.kind == kind]
+            if not same or len(paired) < len(classes):
+                raise self.error(
+                    "kind", "classes are all plain, or each is of the kind time or size, with both kinds there"
+                )
+            for one, next_one in pairwise(same):
+                pairs = ((one.procs, next_one.procs), (one.memory, next_one.memory), (one.time, next_one.time),
+                         (one.cpu_time, next_one.cpu_time))  # fmt: skip
+                if any(after is not None and (before is None or before > after) for before, after in pairs):
+                    raise self.error(
+                        "name", f"the class {next_one.name!r} is below {one.name!r}: smallest first", next_one.name
+                    )
+        names = [each.name for each in classes]
+        for name in names:
+            if names.count(name) > 1:
+                raise self.error("name", f"the class {name!r} is there twice", name)

@@ -41,7 +41,8 @@ class Workload:
 
     ``number``: the log's job number.  ``submit``, ``estimate``, ``run``: microseconds, with
     ``0 <= run <= estimate``; ``run`` is what will happen (a job that reaches its estimate is killed there),
-    ``logged_run`` what the log says.  ``procs``: processors.  ``memory``: bytes, 0 for none asked.
+    ``logged_run`` what the log says.  ``procs``: processors.  ``memory``: bytes of the whole job, 0 for none asked;
+    ``used_memory``: what it will really use, -1 where that is not known (everywhere, if it is not given).
     ``user``, ``group``, ``queue``: the log's numbers, -1 for absent.  ``counted``: whether metrics count the
     job (a warm-up is run but not counted).  ``log_row``: the row of the log that it came from.
     """
@@ -63,6 +64,11 @@ class Workload:
     clock: Clock = Clock()
     skipped: dict[str, int] = field(default_factory=dict)
     sha256: str | None = None
+    used_memory: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if len(self.used_memory) == 0 and len(self.submit):
+            object.__setattr__(self, "used_memory", np.broadcast_to(np.int64(-1), len(self.submit)))
 
     def __len__(self) -> int:
         return len(self.submit)

@@ -48,7 +48,7 @@ MODEL_LOGS = 5
 
 _COLUMNS = (
     "number", "submit", "procs", "estimate", "run", "logged_run",
-    "memory", "user", "group", "queue", "counted", "log_row",
+    "memory", "used_memory", "user", "group", "queue", "counted", "log_row",
 )  # fmt: skip
 _MEAN = "bounded_slowdown_mean"
 

@@ -19,9 +19,13 @@ from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Clock, Int64Array, Workload
 from qbatch.workloads import Log, machine_procs
+from qbatch.workloads.log import used_procs
 
 _HORIZON = 1 << 61
 """Microseconds that may pass in a replay: half of what the kernels take for ever."""
+
+_MEMORY_MAX = 1 << 60
+"""Bytes that a log may say at most; more is taken for this much."""
 
 _BIGGEST = (1 << 62) // MICROSECONDS // 1024
 
@@ -34,8 +38,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     ``estimates``: see ``ESTIMATES``.  ``kill``: a job that reaches its estimate ends there; else its estimate is
     lifted to its run time.  ``since``, ``before``: half-open span of submission.  ``first``: at most so many jobs.
-    ``warmup``: seconds after the first submission in which jobs run but are not counted.  ``load``: divides the
-    gaps between arrivals.
+    ``warmup``: seconds after the first submission in which jobs run but are not counted; ``counted_from``: jobs submitted
+    before this instant run but are not counted.  ``load``: divides the gaps between arrivals.
     """
 
     estimates: str = "log"
@@ -45,6 +49,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     before: str | None = None
     first: int | None = None
     warmup: float = 0.0
+    counted_from: str | None = None
     load: float = 1.0
 
 
@@ -70,6 +75,9 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         )
     submit = _microseconds(submit_s[rows], log.name, "submit")
     counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
+    if options.counted_from is not None:
+        since = _log_second(options.counted_from, clock, log.name, "--warmup")
+        counted &= np.asarray(submit_s)[rows] >= since
     submit = _scaled(submit, options.load)
     # Arrivals that fall on one instant, to the microsecond and after scaling, are ordered by job number.
     order = np.lexsort((log["job"][rows], submit))
@@ -95,6 +103,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         run=effective,
         logged_run=run,
         memory=_memory(log, rows, procs) if machine.counts_memory else np.broadcast_to(np.int64(0), len(rows)),
+        used_memory=_used_memory(log, rows),
         user=_column(log, "user", rows),
         group=_column(log, "group", rows),
         queue=_column(log, "queue", rows),
@@ -254,3 +263,13 @@ def _memory(log: Log, rows: Int64Array, procs: np.ndarray[Any, Any]) -> Int64Arr
     per_processor = np.maximum(log["memory_requested"][rows], 0).astype(np.int64)
     total: Int64Array = per_processor * procs[rows] * 1024
     return total
+
+
+def _used_memory(log: Log, rows: Int64Array) -> np.ndarray[Any, Any]:
+    """Return bytes for the whole job, -1 for unknown: SWF counts KB a processor, over those that the job had."""
+    used = log["memory_used"]
+    if used.strides == (0,):
+        return np.broadcast_to(np.int64(-1), len(rows))
+    per_processor = used[rows].astype(np.float64)
+    total = np.rint(np.minimum(per_processor * used_procs(log)[rows] * 1024.0, float(_MEMORY_MAX)))
+    return np.where(per_processor < 0, -1, total.astype(np.int64))

@@ -14,11 +14,11 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 from math import isqrt
-from typing import Any
 
 import numpy as np
 
 from qbatch.model.errors import UsageError
+from qbatch.workloads.draws import Draws
 from qbatch.workloads.header import PROCS_MAX, parse_header
 from qbatch.workloads.log import FIELDS, Column, Log, absent, compact
 
@@ -42,24 +42,6 @@ _CAMPAIGN_MAX = 120
 _CAMPAIGN_GAP_S = 40
 
 
-class _Draws:
-    """Raw draws of PCG64 as integers below a bound."""
-
-    def __init__(self, seed: int) -> None:
-        self._bits = np.random.PCG64(seed)
-
-    def below(self, bound: int | Column, count: int) -> Column:
-        """Return ``count`` integers in [0, bound); the bound (or bounds) are below 2**52."""
-        raw = self._bits.random_raw(count) >> np.uint64(11)
-        fraction = raw.astype(np.float64) * 2.0**-53
-        return np.minimum(np.floor(fraction * bound).astype(np.int64), np.asarray(bound, dtype=np.int64) - 1)
-
-    def weighted(self, weights: Any, count: int) -> Column:
-        """Return ``count`` indices into ``weights``, by weight."""
-        upto = np.cumsum(np.asarray(weights, dtype=np.int64))
-        return np.searchsorted(upto, self.below(int(upto[-1]), count), side="right")
-
-
 def generate_log(
     *, jobs: int, procs: int, load: float, seed: int, accuracy: float = 0.4, campaigns: float = 0.0
 ) -> Log:
@@ -71,7 +53,7 @@ def generate_log(
     values out of range.
     """
     _check(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
-    draws = _Draws(seed)
+    draws = Draws(seed)
     leader = _campaign_leaders(draws, jobs, campaigns)
     size = _sizes(draws, jobs, procs)[leader]
     base_s = (1 << _OCTAVE_FIRST + draws.weighted(_OCTAVE_WEIGHTS, jobs))[leader]
@@ -120,7 +102,7 @@ def _check(*, jobs: int, procs: int, load: float, seed: int, accuracy: float, ca
         raise UsageError(f"trace generate: {wrong}")
 
 
-def _campaign_leaders(draws: _Draws, jobs: int, campaigns: float) -> Column:
+def _campaign_leaders(draws: Draws, jobs: int, campaigns: float) -> Column:
     """Return for each job the first job of its campaign; a job outside any campaign leads itself."""
     length = 1 + draws.below(_CAMPAIGN_MAX, jobs)
     # A campaign has 1 + (max + 1) / 2 jobs more than a single start in the mean: weigh starts accordingly.
@@ -140,13 +122,13 @@ def _group(leader: Column) -> Column:
     return np.cumsum(np.diff(leader, prepend=-1) != 0) - 1
 
 
-def _users(draws: _Draws, jobs: int) -> Column:
+def _users(draws: Draws, jobs: int) -> Column:
     """Draw users by Zipf's law; about the square root of half the jobs of them, 4 to 400."""
     users = min(max(4, isqrt((jobs - 1) // 2) + 1), 400)
     return 1 + draws.weighted([1_000_000 // rank for rank in range(1, users + 1)], jobs)
 
 
-def _sizes(draws: _Draws, jobs: int, procs: int) -> Column:
+def _sizes(draws: Draws, jobs: int, procs: int) -> Column:
     """Draw serial jobs, powers of two (of each exponent alike, the largest rarer) and other sizes."""
     exponents = procs.bit_length() - 1
     kind = draws.below(100, jobs)
@@ -157,7 +139,7 @@ def _sizes(draws: _Draws, jobs: int, procs: int) -> Column:
     return np.where(kind < _SERIAL_PERCENT, 1, size)
 
 
-def _estimates(draws: _Draws, run: Column, accuracy: float) -> Column:
+def _estimates(draws: Draws, run: Column, accuracy: float) -> Column:
     """Stretch each run time by a random factor with the mean 1 / accuracy, and round up to a popular value."""
     per_mille = 1000 + draws.below(max(1, round(2000 / accuracy) - 2000), len(run))
     wished = -(-run * per_mille // 1000)
@@ -166,7 +148,7 @@ def _estimates(draws: _Draws, run: Column, accuracy: float) -> Column:
     return estimate
 
 
-def _submits(draws: _Draws, leader: Column, span_s: int) -> Column:
+def _submits(draws: Draws, leader: Column, span_s: int) -> Column:
     """Return the submit times: leaders by the cycles of day and week, the others shortly after their leader."""
     hours = span_s // _HOUR_S + 1
     hour = np.arange(hours, dtype=np.int64)

@@ -1,0 +1,94 @@
+"""``qbatch generate``: workload logs from models, as SWF on stdout or in a file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from qbatch.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from qbatch.workloads import Log
+
+SCHEMA = "qbatch.generate-facts/1"
+
+app = typer.Typer(no_args_is_help=True, help="Generate a workload log from a model.")
+
+
+@app.callback()
+def models() -> None:
+    """Generate a workload log from a model."""
+
+
+@app.command()
+def origin2000(
+    month: Annotated[str, typer.Option(metavar="YYYY-MM", help="1999-10 to 2000-03.")],
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
+    warmup_days: Annotated[int, typer.Option(help="Days of the month before, 0 to 28.")] = 7,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF (.gz compresses); - is stdout.")] = "-",
+    facts: Annotated[bool, typer.Option("--facts", help="Print the month beside the paper's, in place of it.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The facts as JSON.")] = False,
+) -> None:
+    """Generate a month of NCSA's Origin 2000 like those of Chiang and Vernon (2001), table 4."""
+    from qbatch.workloads.origin2000 import generate_month
+
+    if facts or as_json:
+        if out != "-":
+            raise UsageError("--facts are printed; leave out -o")
+        _print_facts(month, seed, as_json=as_json)
+        return
+    _write(generate_month(month, seed=seed, warmup_days=warmup_days), out)
+
+
+def _write(log: Log, out: str) -> None:
+    from qbatch.reports.output import whole_file
+
+    if out == "-":
+        _write_rows(log, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    with whole_file(out) as file:
+        if out.endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                _write_rows(log, packed)  # type: ignore[arg-type]
+        else:
+            _write_rows(log, file)
+
+
+def _write_rows(log: Log, file: BinaryIO) -> None:
+    from qbatch.workloads import write_log
+
+    write_log(file, log.header, log.columns)
+
+
+def _print_facts(name: str, seed: int, *, as_json: bool) -> None:
+    from qbatch.cli.console import print_table
+    from qbatch.workloads.origin2000.month import month_record
+
+    record = month_record(name, seed)
+    if as_json:
+        typer.echo(json.dumps({"schema": SCHEMA, **record}, indent=2, allow_nan=False))
+        return
+    title = f"{name}, seed {seed}: demands in percent of the machine, as printed and as generated"
+    print_table(title, ["class", "jobs", "processors", "generated", "memory", "generated"], _demand_rows(record))
+    typer.echo("")
+    lines = [
+        [each["name"], f"{each['value']:.3f}", f"{each['low']:g} to {each['high']:g}", "" if each["in_range"] else "NO"]
+        for each in record["facts"]
+    ]
+    print_table("", ["of the jobs of the month", "value", "range", ""], lines)
+
+
+def _demand_rows(record: dict[str, Any]) -> list[list[str]]:
+    rows = [record["overall"], *record["classes"]]
+    return [
+        [
+            row["name"], str(row["jobs"]), str(row["procs_printed"]), f"{row['procs_percent']:.2f}",
+            str(row["memory_printed"]), f"{row['memory_percent']:.2f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
