@@ -24,7 +24,7 @@ def pass_over_hosts(
     A machine of one pool is one host.  ``held``: reservations of the first rows of ``order``, which only move earlier.
     """
     pieces, running = _pieces(view)
-    hosts = _hosts(view)
+    hosts = hosts_array(view)
     columns = view.columns
     kept = np.array(held or [], np.int64).reshape(-1, 3).T
     started = np.empty((2, min(len(order), int(hosts[0].sum()))), np.int64)
@@ -45,7 +45,7 @@ def start_on(view: View, row: int, host: int) -> Start:
     return Start(row, (Chunk(host, job.procs, job.memory if view.machine.hosts[host].memory else 0),))
 
 
-def _hosts(view: View) -> Int64Array:
+def hosts_array(view: View) -> Int64Array:
     """Return free and whole amounts of each host, as the kernel takes them."""
     if view.machine.is_one_pool:
         return np.array([[view.free_procs], [0], [view.open_procs], [0]], np.int64)

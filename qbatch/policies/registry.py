@@ -74,6 +74,12 @@ def _priority(name: str, depth: int, **weights: float) -> Policy:
     return PriorityBackfill(name, "priority", depth, Weights(**weights))
 
 
+def _lsf(name: str) -> Policy:
+    from qbatch.policies.lsf import Lsf
+
+    return Lsf(name)
+
+
 def _static(name: str, order: str, depth: int) -> Policy:
     from qbatch.policies.priority import PriorityBackfill, Weights
 
@@ -110,6 +116,11 @@ POLICIES: dict[str, Entry] = {
         "backfills by a weighted priority, on the host with the fewest free processors",
         f"{_CV01}, section 2.2, Table 3",
         _weighed(wait=1.0, xfactor=5.0, procs=0.2),
+    ),
+    "lsf": Entry(
+        _lsf,
+        "class limits by host and system-wide; hosts are kept for jobs that have waited longer than their class may",
+        f"{_CV01}, section 2.1, Tables 1 and 2",
     ),
     "fcfs-backfill": Entry(
         lambda name, depth: _static(name, "fcfs", depth),
