@@ -54,6 +54,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "paper": ("qbatch.cli.paper:paper", "Re-run the experiments of a paper beside its printed numbers."),
     "trace": ("qbatch.cli.trace:app", "Look into a workload log, check it, or generate one."),
     "generate": ("qbatch.cli.generate:app", "Generate a workload log from a model of a machine's jobs."),
+    "policy": ("qbatch.cli.policies:app", "Show or set which policy decides on the live server."),
     "policies": ("qbatch.cli.policies:policies", "List the policies, their sources and parameters."),
     "metrics": ("qbatch.cli.metrics:metrics", "List the metrics with their formulas and sources."),
     "states": ("qbatch.cli.states:states", "Draw the states of a job and their transitions."),

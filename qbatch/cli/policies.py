@@ -1,4 +1,4 @@
-"""``qbatch policies``: what there is to choose from."""
+"""``qbatch policies`` and ``qbatch policy set``: what there is to choose from, and what decides on the live server."""
 
 from __future__ import annotations
 
@@ -41,3 +41,57 @@ def policies(
     print_table("Policies", ["policy", "what it does", "source"], rows, left=3)
     others = f"; announced by other packages: {', '.join(announced)}" if announced else ""
     typer.echo(f"\nName one as NAME:key=value,key=value; one of your own as module:Class{others}")
+
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Which policy decides on the live server.")
+
+
+@app.command(name="show")
+def policy_show(socket: Annotated[str | None, typer.Option("--socket", help="The daemon's socket.")] = None) -> None:
+    """Show which policy decides in which pool."""
+    from qbatch.cli.daemon_answers import ask
+    from qbatch.wire import records, requests
+
+    said = ask(requests.QueueStatus(), records.Queues, socket)
+    found = {queue.pool: queue.policy for queue in said.queues if queue.policy}
+    print_table("", ["pool", "policy"], [[pool, name] for pool, name in found.items()], left=2)
+
+
+@app.command(name="set")
+def policy_set(
+    policy: Annotated[str, typer.Argument(metavar="POLICY", help="As --policy takes it.")],
+    pool: Annotated[str, typer.Option("--pool", help="Only in this pool.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would become of jobs and promises.")
+    ] = False,
+    socket: Annotated[str | None, typer.Option("--socket", help="The daemon's socket.")] = None,
+) -> None:
+    """Let another policy decide from now on, until the configuration names another; say first what that does."""
+    from qbatch.cli.console import talk
+    from qbatch.cli.daemon_answers import ask
+    from qbatch.policies import load_policy
+    from qbatch.wire import records, requests
+
+    if policy.partition(":")[0] in _registered():
+        load_policy(policy)
+    said = ask(requests.PolicySet(policy=policy, pool=pool, is_dry_run=True), records.Text, socket)
+    if dry_run:
+        typer.echo(said.text, nl=False)
+        return
+    talk(said.text.rstrip())
+    _warm(policy)
+    ask(requests.PolicySet(policy=policy, pool=pool), records.Text, socket)
+
+
+def _registered() -> set[str]:
+    from qbatch.policies.registry import POLICIES
+
+    return set(POLICIES)
+
+
+def _warm(policy: str) -> None:
+    """Let the compiler do its work here, so that the daemon finds its kernels in the cache."""
+    import subprocess
+    import sys
+
+    subprocess.run([sys.executable, "-m", "qbatch.daemon.warm", policy], check=False, stderr=subprocess.DEVNULL)

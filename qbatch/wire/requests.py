@@ -207,6 +207,15 @@ class HostControl(Request, frozen=True):
     comment: str | None = None
 
 
+class PolicySet(Request, frozen=True):
+    """Let another policy decide in a pool (all pools if none is named) from now on, until the configuration names another:
+    what runs runs on, promises are forgotten.  ``is_dry_run``: only say what would become of jobs.  Gives ``Text``."""
+
+    policy: str
+    pool: str = ""
+    is_dry_run: bool = False
+
+
 class Fault(Request, frozen=True):
     """Faults on demand: ``kind`` is ``submit-refused``, ``status-slow``, ``status-failed``, ``job-exit``,
     ``host-down`` or ``clear``; see ``qbatch fault --help``.  Gives ``Done``."""
@@ -360,7 +369,8 @@ class Shutdown(Request, frozen=True):
 
 
 MUTATING: tuple[type[Request], ...] = (
-    Submit, Delete, Alter, Hold, Release, Move, Order, Rerun, Message, Signal, RunNow, QueueControl, HostControl, Fault,
+    Submit, Delete, Alter, Hold, Release, Move, Order, Rerun, Message, Signal, RunNow, QueueControl, HostControl,
+    PolicySet, Fault,
 )  # fmt: skip
 """Requests that change the server's state: answered when they are committed."""
 
@@ -371,6 +381,6 @@ ASKING: tuple[type[Request], ...] = (
 
 AnyRequest = (
     Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | Message | Signal | RunNow | QueueControl
-    | HostControl | Fault | Hello | JobStatus | QueueStatus | HostStatus | ServerStatus | Explain | Wait | Trail
+    | HostControl | PolicySet | Fault | Hello | JobStatus | QueueStatus | HostStatus | ServerStatus | Explain | Wait | Trail
     | History | Subscribe | Time | Forecast | Shadow | Metrics | Backup | Check | ConfigShow | Reload | Shutdown
 )  # fmt: skip

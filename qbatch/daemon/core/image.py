@@ -77,6 +77,7 @@ class Image(msgspec.Struct):
     faults: list[FaultState]
     log_id: str
     log_offset: int
+    chosen: dict[str, tuple[str, str]] = {}
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -124,6 +125,7 @@ def dump(core: Core) -> bytes:
         [(uid, text, key) for (uid, text), key in core.keys.items()],
         core.calendar, core.entries, core.numbers, core.user_jobs, core.events_made, core.log_arrived,
         core.ended_count, core.is_dirty, core.faults, core.log_id, core.log_offset,
+        {pool.settings.name: (pool.settings.policy, pool.chosen) for pool in core.pools if pool.chosen},
     )  # fmt: skip
     return _encode(image)
 
@@ -147,6 +149,11 @@ def load(
     core = Core(settings, policy_of)
     _load_tables(core, image)
     for pool in core.pools:
+        configured, chosen = image.chosen.get(pool.settings.name, ("", ""))
+        if chosen and configured == pool.settings.policy:
+            # Set on the live server, and the configuration has said nothing else since.
+            pool.chosen, pool.policy = chosen, policy_of(chosen)
+            pool.engine.exchange_policy(pool.policy)
         said = image.pools.get(pool.settings.name)
         if said is None or (keep_engines is not None and pool.settings.name not in keep_engines):
             continue

@@ -152,11 +152,15 @@ class Gate:
 
 
 class PoolState:
-    """One pool: its machine, its engine, and the events for the next pass."""
+    """One pool: its machine, its engine, and the events for the next pass.
+
+    ``chosen``: the policy that was set on the live server in place of the configured one, as it was named; or empty.
+    """
 
     def __init__(self, settings: Pool, policy: Policy) -> None:
         self.settings = settings
         self.policy = policy
+        self.chosen = ""
         self.machine = machine_of(settings)
         self.engine = Engine(self.machine, policy)
         self.by_row: list[BatchJob | None] = []

@@ -29,6 +29,7 @@ WHO: dict[type[requests.Request], str] = {
     requests.RunNow: "operator",
     requests.QueueControl: "operator",
     requests.HostControl: "operator",
+    requests.PolicySet: "manager",
     requests.Fault: "manager",
     requests.Hello: "anyone",
     requests.JobStatus: "anyone",

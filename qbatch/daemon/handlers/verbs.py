@@ -14,6 +14,7 @@ from qbatch.daemon.handlers import (
     message,
     move,
     order,
+    policy_set,
     queue_control,
     release,
     rerun,
@@ -37,6 +38,7 @@ MUTATORS: dict[type[requests.Request], Callable[..., Any]] = {
     requests.RunNow: run_now.handle,
     requests.QueueControl: queue_control.handle,
     requests.HostControl: host_control.handle,
+    requests.PolicySet: policy_set.handle,
     requests.Fault: fault.handle,
 }
 """What changes the core, as pure functions of (core, asker, request): replayed from the journal."""

@@ -1,0 +1,62 @@
+"""Let another policy decide in pools (qbatch policy set)."""
+
+from __future__ import annotations
+
+from qbatch.daemon.core.state import Actor, Core, PoolState
+from qbatch.model.errors import QbatchError, suggestion
+from qbatch.planning.policy import name_of
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Text
+from qbatch.wire.requests import PolicySet
+
+
+def handle(core: Core, actor: Actor, request: PolicySet) -> Text:
+    """Exchange the policy of each pool that is meant, or only say what that would do."""
+    pools = _pools(core, request.pool)
+    lines = []
+    for pool in pools:
+        try:
+            policy = core.load_policy(request.policy)
+            name = name_of(policy)
+        except QbatchError as error:
+            raise Refusal("bad-value", str(error)) from None
+        lines.append(_said(pool, name))
+        if request.is_dry_run or name == pool.name_of_policy:
+            continue
+        pool.chosen = request.policy if request.policy != pool.settings.policy else ""
+        pool.policy = policy
+        pool.engine.exchange_policy(policy)
+        for job in core.live_jobs():
+            for one in core.members(job):
+                if core.pool_of(one) is pool and not one.holds_hosts:
+                    one.promised = -1
+        core.is_dirty = True
+        core.happened("queue", None, f"{pool.settings.name} policy {name}")
+    return Text("\n".join(lines) + "\n")
+
+
+def _pools(core: Core, name: str) -> list[PoolState]:
+    if not name:
+        return core.pools
+    found = [pool for pool in core.pools if pool.settings.name == name]
+    if not found:
+        names = [pool.settings.name for pool in core.pools]
+        raise Refusal(
+            "bad-value", f"there is no pool {name[:80]!r}{suggestion(name[:80], names)} (pools: {', '.join(names)})"
+        )
+    return found
+
+
+def _said(pool: PoolState, name: str) -> str:
+    """Return what becomes of a pool's jobs."""
+    view = pool.engine.view()
+    waiting = len(view.queue) + len(view.parked)
+    if name == pool.name_of_policy:
+        return f"pool {pool.settings.name}: {name} decides already"
+    promises = sum(1 for row in view.queue.tolist() if pool.engine.promise_to(row) is not None)
+    words = [f"{len(view.running)} running jobs run on", f"{waiting} waiting jobs are looked at anew"]
+    if promises:
+        words.append(f"{promises} promised starts are forgotten")
+    if view.suspended:
+        words.append(f"{len(view.suspended)} jobs that it has suspended go on when their processors are free")
+    return f"pool {pool.settings.name}: {pool.name_of_policy} -> {name}; {', '.join(words)}"
