@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import signal
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -116,6 +118,10 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             self.query_one(f"#{name}").border_title = f"{number} {name}"
         self.query_one("#filter").border_title = "filter"
         self.run_worker(self._watch(), exit_on_error=False)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):  # leave the terminal as it was
+            with contextlib.suppress(ValueError, RuntimeError):  # not the main thread
+                loop.add_signal_handler(number, self.exit, None, 128 + number)
         self.set_interval(FRAME, self.paint)
         self.action_panel("waiting")
 
@@ -124,6 +130,11 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             await self.source.run(self.board)
         except QbatchError as error:
             self.failure = error
+            self.exit()
+        except Exception as error:
+            self.failure = QbatchError(
+                f"the monitor cannot follow {self.source.title}: {type(error).__name__}: {error}"
+            )
             self.exit()
 
     # Painting
@@ -290,7 +301,10 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
 
     def on_row_table_sorted(self, event: RowTable.Sorted) -> None:
         """Fill a table in its new order."""
-        self._answered(event.table.id or "")
+        if isinstance(self.screen, HostScreen):
+            self.screen.news()
+        else:
+            self._answered(event.table.id or "")
 
     def on_row_table_near_end(self, event: RowTable.NearEnd) -> None:
         """The history goes on."""
@@ -338,8 +352,11 @@ def watch(source: Source, theme: str) -> None:
 
     Raises:
         QbatchError: there was no daemon to watch.
+        SystemExit: a signal ended it.
     """
     app = Monitor(source, theme)
     app.run()
     if app.failure is not None:
         raise app.failure
+    if app.return_code:
+        raise SystemExit(app.return_code)
