@@ -97,7 +97,8 @@ class Follow(Log):
             self._lines.pop()
             self._render_line_cache.clear()
         self._rest, self._is_rest_shown = rest, bool(rest)
-        self.write_lines([_plain(line) for line in lines] + ([_plain(rest)] if rest else []))
+        shown = [*lines, rest] if rest else lines
+        self.write_lines([_plain(line) or " " for line in shown])  # a line of nothing would not be written
 
     def _say(self, text: str) -> None:
         if text != self._said:
