@@ -92,8 +92,8 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         self.theme = theme
         self._query = Query()
         self._active = "waiting"
-        self._pending: set[str] = set()
         self._frames = 0
+        self._trouble = ""
 
     def compose(self) -> ComposeResult:
         """The panels; which of them show is up to the size and the style sheet."""
@@ -148,9 +148,11 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         every = 4 if clock.mode == "real" or (clock.mode == "virtual" and not clock.speed) else 1
         if is_moving and self._frames % every == 0:
             changed |= {"clock"}
+        if self.source.trouble != self._trouble:
+            self._trouble = self.source.trouble
+            changed |= {"trouble"}
         if not changed:
             return
-        self._pending |= changed
         self.query_one(Status).refresh()
         for name, parts in _SHOWN_BY.items():
             panel = self.query_one(f"#{name}")
@@ -177,6 +179,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
                 panel.show(list(board.running.values()))
             case JobTable():
                 panel.show(self.asking.history)
+                panel.border_subtitle = f"{panel.border_subtitle}{' and more' if self.asking.has_more else ''}"
             case RowTable() if name == "events":
                 panel.fill(list(reversed(board.events)))
             case RowTable() if name == "queues":

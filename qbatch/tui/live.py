@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -24,6 +25,9 @@ LONGEST_PAUSE = 2.0
 
 REFILL = WINDOW // 2
 """With fewer waiting jobs than this on the board, and more at the daemon, a further page is asked for."""
+
+PATIENCE = 3.0
+"""Seconds after which a daemon that does not answer is said to hang."""
 
 _PIECE = 1 << 18
 
@@ -50,7 +54,8 @@ class Live:
 
     def __init__(self, path: str | None = None, recorder: Any = None) -> None:
         self.path = path or socket_path()
-        self.trouble = ""
+        self._trouble = ""
+        self._asked: dict[int, float] = {}
         self._recorder = recorder
         self._writer: asyncio.StreamWriter | None = None
         self._answers: dict[int, asyncio.Future[_Frame]] = {}
@@ -68,6 +73,14 @@ class Live:
     def title(self) -> str:
         """Where the daemon listens."""
         return self.path
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the connection, empty if nothing is: it is gone, or an answer is long in coming."""
+        if self._trouble or not self._asked:
+            return self._trouble
+        since = time.monotonic() - min(self._asked.values())
+        return f"no answer for {since:.0f} s" if since >= PATIENCE else ""
 
     def progress(self) -> tuple[int, int] | None:
         """A daemon has no length."""
@@ -87,9 +100,9 @@ class Live:
             except (NoDaemon, ConnectionLost, Refusal) as error:
                 if not self._has_loaded and not isinstance(error, ConnectionLost):
                     raise
-                if not self.trouble:
+                if not self._trouble:
                     board.say("the daemon has gone; waiting for it to come back")
-                self.trouble = f"refused: {error}" if isinstance(error, Refusal) else "no daemon: reconnecting"
+                self._trouble = f"refused: {error}" if isinstance(error, Refusal) else "no daemon: reconnecting"
                 board.is_stale = True
                 board.changed |= {"clock", "server"}
                 pause = 0.2 if isinstance(error, ConnectionLost) else min(pause + 0.2, LONGEST_PAUSE)
@@ -104,9 +117,9 @@ class Live:
         reading = asyncio.create_task(self._read(reader, board))
         try:
             await self.load(board)
-            if self.trouble:
+            if self._trouble:
                 board.say("the daemon is back")
-            self.trouble, self._has_loaded = "", True
+            self._trouble, self._has_loaded = "", True
             board.changed.add("server")
             await reading
         finally:
@@ -177,11 +190,13 @@ class Live:
         self._number += 1
         number = self._number
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        self._asked[number] = time.monotonic()
         self._writer.write(encode(msgspec.json.encode(msgspec.structs.replace(request, id=number))))
         try:
             frame = await answer
         finally:
             self._answers.pop(number, None)
+            self._asked.pop(number, None)
         if frame.error is not None:
             raise refusal_of(frame.error)
         try:

@@ -14,7 +14,7 @@ from textual.widgets import Footer, Static, TabbedContent, TabPane
 from qbatch.model.errors import QbatchError
 from qbatch.reports.shown import clean, moment, short_span, span, waited
 from qbatch.tui.board import WAITING, Board
-from qbatch.tui.panels.jobs import hosts_text, procs_of, short_id, walltime_of
+from qbatch.tui.panels.jobs import hosts_text, procs_of, run_time, short_id, walltime_of
 from qbatch.tui.screens.output import Follow
 from qbatch.tui.source import Source
 from qbatch.wire.records import Explanation, JobRecord, Jobs, Trails
@@ -153,7 +153,7 @@ def _local(path: str) -> str:
 
 
 def _details(job: JobRecord, now: int) -> str:
-    ran = None if job.started is None else (job.ended or now) - job.started
+    ran = None if job.started is None else run_time(job, now)
     rows: list[tuple[str, str]] = [
         ("name", job.name), ("user", f"{job.user}{f' ({job.group})' if job.group else ''}"), ("queue", job.queue),
         ("state", f"{job.state}, {_STATES.get(job.state, 'in another state')}"
