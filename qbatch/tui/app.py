@@ -159,7 +159,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             if changed & parts and panel.display:
                 self._draw(name, panel)
         screen = self.screen
-        if isinstance(screen, JobScreen | HostScreen):
+        if isinstance(screen, JobScreen | HostScreen) and screen.is_mounted:
             screen.news()
         self.asking.changed(changed, {name for name in PANELS if self.query_one(f"#{name}").display}, self._answered)
 

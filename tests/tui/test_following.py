@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import msgspec
@@ -103,6 +104,34 @@ def test_arrays_moves_hosts_and_a_new_configuration_reach_the_board(tmp_path: Pa
             pictures = [found for place in range(len(tape.at) + 1) if (found := tape.picture(place)) is not None]
             states = {host.name: host.state for host in pictures[-1].hosts}
             assert states["n3"] == "offline"
+
+        asyncio.run(run())
+
+
+def test_jobs_that_nobody_released_but_time_and_dependencies_reach_the_board(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", config=emulated(hosts="n1")) as daemon:
+
+        async def do(*command: str) -> str:
+            return (await asyncio.to_thread(daemon.run, *command)).stdout.strip()
+
+        async def run() -> None:
+            board = Board()
+            watching = asyncio.create_task(Live(daemon.socket).run(board))
+            await until(lambda: bool(board.queues))
+            first = await do("qsub", "-l", "ncpus=4", "-l", "walltime=1:00", "--", "sleep", "10")
+            await do("qsub", "-l", "ncpus=4", "-l", "walltime=9:00", "--", "sleep", "500")
+            later = time.strftime("%Y%m%d%H%M.%S", time.localtime(board.now() / 1e6 + 100))
+            timed = await do("qsub", "-a", later, "--", "sleep", "1")
+            child = await do("qsub", "-W", f"depend=afterok:{first}", "--", "sleep", "1")
+            held = await do("qsub", "-l", "ncpus=4", "--", "sleep", "1")
+            before = await do("qsub", "-W", f"depend=beforeok:{held}", "-l", "ncpus=4", "--", "sleep", "1")
+            await until(lambda: before in board.waiting)
+            assert [board.waiting[each].state for each in (timed, child, held)] == ["W", "H", "H"]
+            await do("qbatch", "time", "until", str(board.now() // 1_000_000 + 200))
+            await until(lambda: board.waiting[timed].state == "Q")
+            await until(lambda: shown_by(board) == told_by(daemon))
+            assert board.waiting[child].state == "Q"
+            watching.cancel()
 
         asyncio.run(run())
 

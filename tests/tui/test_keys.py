@@ -400,6 +400,16 @@ def test_clicks_choose_sort_and_open() -> None:
     play(steps)
 
 
+def test_a_job_is_opened_and_left_faster_than_it_is_drawn() -> None:
+    async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
+        for _ in range(3):
+            await pilot.press("3", "w", "escape", "enter", "q")
+        await settle(pilot)
+        assert not isinstance(app.screen, JobScreen)
+
+    play(steps)
+
+
 def test_the_table_of_a_host_sorts() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         await press(pilot, "1", "right", "enter", "s", "S")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Static, TabbedContent, TabPane
 
@@ -89,7 +91,11 @@ class JobScreen(ModalScreen[None]):
             self.run_worker(self.look(), exclusive=True)
 
     async def look(self) -> None:
-        """Ask for the job and show it."""
+        """Ask for the job and show it, unless the screen has been left meanwhile."""
+        with contextlib.suppress(NoMatches):
+            await self._look()
+
+    async def _look(self) -> None:
         self._seen = self.board.find(self.job)
         try:
             said = await self.source.ask(JobStatus(jobs=(self.job,), finished="also"), Jobs)
