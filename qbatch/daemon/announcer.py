@@ -74,6 +74,13 @@ class Announcer:
         """Tell that there is something new of the policies in shadow."""
         self._send(EventRecord(number=core.events_made, at=core.now, kind="shadow"), list(self._subscribers()))
 
+    def reloaded(self, core: Core) -> None:
+        """Tell that the configuration was read again: a queue event that names no queue; all may have changed."""
+        text = "the configuration was read again"
+        self._send(
+            EventRecord(number=core.events_made, at=core.now, kind="queue", text=text), list(self._subscribers())
+        )
+
     def clock(self, core: Core, record: Callable[[], ClockRecord]) -> None:
         """Tell how the clock goes: at once when it was driven, now and then when it only moved on."""
         subscribers = list(self._subscribers())

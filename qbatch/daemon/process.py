@@ -405,6 +405,7 @@ class _Daemon:
                 f"the disk of {self.store.directory} is full: the old configuration stays until there is space"
             )
         await service.exchange_core(lambda core: resettle(core, new, policy_of), self.snapshots.write)
+        service.announcer.reloaded(service.core)
         before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
         changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]
         return "\n".join(changed) or "the order of entries has changed"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import signal
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -90,8 +92,8 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         self.theme = theme
         self._query = Query()
         self._active = "waiting"
-        self._pending: set[str] = set()
         self._frames = 0
+        self._trouble = ""
 
     def compose(self) -> ComposeResult:
         """The panels; which of them show is up to the size and the style sheet."""
@@ -116,6 +118,10 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             self.query_one(f"#{name}").border_title = f"{number} {name}"
         self.query_one("#filter").border_title = "filter"
         self.run_worker(self._watch(), exit_on_error=False)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):  # leave the terminal as it was
+            with contextlib.suppress(ValueError, RuntimeError):  # not the main thread
+                loop.add_signal_handler(number, self.exit, None, 128 + number)
         self.set_interval(FRAME, self.paint)
         self.action_panel("waiting")
 
@@ -124,6 +130,11 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             await self.source.run(self.board)
         except QbatchError as error:
             self.failure = error
+            self.exit()
+        except Exception as error:
+            self.failure = QbatchError(
+                f"the monitor cannot follow {self.source.title}: {type(error).__name__}: {error}"
+            )
             self.exit()
 
     # Painting
@@ -137,16 +148,18 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         every = 4 if clock.mode == "real" or (clock.mode == "virtual" and not clock.speed) else 1
         if is_moving and self._frames % every == 0:
             changed |= {"clock"}
+        if self.source.trouble != self._trouble:
+            self._trouble = self.source.trouble
+            changed |= {"trouble"}
         if not changed:
             return
-        self._pending |= changed
         self.query_one(Status).refresh()
         for name, parts in _SHOWN_BY.items():
             panel = self.query_one(f"#{name}")
             if changed & parts and panel.display:
                 self._draw(name, panel)
         screen = self.screen
-        if isinstance(screen, JobScreen | HostScreen):
+        if isinstance(screen, JobScreen | HostScreen) and screen.is_mounted:
             screen.news()
         self.asking.changed(changed, {name for name in PANELS if self.query_one(f"#{name}").display}, self._answered)
 
@@ -166,6 +179,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
                 panel.show(list(board.running.values()))
             case JobTable():
                 panel.show(self.asking.history)
+                panel.border_subtitle = f"{panel.border_subtitle}{' and more' if self.asking.has_more else ''}"
             case RowTable() if name == "events":
                 panel.fill(list(reversed(board.events)))
             case RowTable() if name == "queues":
@@ -290,7 +304,10 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
 
     def on_row_table_sorted(self, event: RowTable.Sorted) -> None:
         """Fill a table in its new order."""
-        self._answered(event.table.id or "")
+        if isinstance(self.screen, HostScreen):
+            self.screen.news()
+        else:
+            self._answered(event.table.id or "")
 
     def on_row_table_near_end(self, event: RowTable.NearEnd) -> None:
         """The history goes on."""
@@ -338,8 +355,11 @@ def watch(source: Source, theme: str) -> None:
 
     Raises:
         QbatchError: there was no daemon to watch.
+        SystemExit: a signal ended it.
     """
     app = Monitor(source, theme)
     app.run()
     if app.failure is not None:
         raise app.failure
+    if app.return_code:
+        raise SystemExit(app.return_code)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
+
+import msgspec
 
 from qbatch.client import ConnectionLost, NoDaemon
 from qbatch.model.errors import QbatchError
@@ -26,6 +29,16 @@ LEAST = 2.0
 
 MOST_TO_COME = 200
 PAGE = 200
+
+SEARCHED = 1000
+"""Jobs of a page in which the monitor itself looks for what a filter keeps."""
+
+MOST_PAGES = 20
+"""Such pages in one search; the end of the list goes on."""
+
+ENOUGH = 50
+MOST_KEPT = 20_000
+"""Jobs that have ended, of those that were shown, at most."""
 
 
 class _Pace:
@@ -75,12 +88,20 @@ class Asking:
         self._paces = {name: _Pace() for name in ("timeline", "history", "shadows", "waiting")}
         self._paces["shadows"].is_due = True
 
+    @property
+    def has_more(self) -> bool:
+        """Whether more jobs have ended than are shown."""
+        return bool(self._more)
+
     def changed(self, parts: set[str], visible: set[str], told: Told) -> None:
         """Something has happened: ask what belongs to the panels that are looked at."""
         if self.source.is_live and parts & {"jobs", "hosts"}:
             self._paces["timeline"].is_due = True
         if self.board.ended != self._ended:
             self._ended = self.board.ended
+            self._paces["history"].is_due = True
+        if "server" in parts:  # another daemon, or the same one again
+            self.history, self._more = [], ""
             self._paces["history"].is_due = True
         if "shadows" in parts:
             self._paces["shadows"].is_due = True
@@ -95,6 +116,7 @@ class Asking:
         """Another filter: the history is searched anew; the daemon chooses what waits where not all is on the board."""
         was, self._query = self._query, query
         if was.text != query.text:
+            self.history, self._more = [], ""
             self._paces["history"] = _Pace()
             self._paces["history"].is_due = True
         chosen = (query.exact("user"), query.exact("queue"))
@@ -108,24 +130,48 @@ class Asking:
         if self._more:
             pace = self._paces["history"] = _Pace()
             pace.is_due = True
-            pace.ask(lambda: self._ask_history(told, self._more))
+            more, self._more = self._more, ""
+            pace.ask(lambda: self._ask_history(told, more))
 
     async def _ask_forecasts(self, told: Told) -> None:
         self.board.take_forecasts(await self.source.ask(Forecast(limit=MOST_TO_COME), Forecasts))
 
     async def _ask_history(self, told: Told, after: str = "") -> None:
-        query = self._query
-        words = [each.value for each in query.conditions if not each.field]
-        name = words[0] if words and set(words[0]) & set("*?[") else f"*{words[0]}*" if words else ""
-        named = query.exact("name")
+        query, more = self._query, after
+        names = [each.value for each in query.conditions if each.field == "name" and each.comparison == "="]
         request = History(
-            users=query.exact("user"), queues=query.exact("queue"), name=named[0] if named else name,
-            status=(query.exact("status") or ("",))[0], after=after, limit=PAGE,
+            users=query.exact("user"), queues=query.exact("queue"), status=(query.exact("status") or ("",))[0],
+            name=names[0] if names and "[" not in names[0] else "", limit=SEARCHED if query.text else PAGE,
         )  # fmt: skip
-        said = await self.source.ask(request, Jobs)
-        self.history = [*(self.history if after else ()), *said.jobs]
-        self._more = said.next
-        told("history")
+        found: list[JobRecord] = []
+        try:
+            # The daemon chooses by some fields only; the other words are looked for here.
+            for _ in range(MOST_PAGES):
+                said = await self.source.ask(msgspec.structs.replace(request, after=more), Jobs)
+                found += [job for job in said.jobs if query.keeps(job)]
+                more = said.next
+                if not more or not query.text or len(found) >= ENOUGH:
+                    break
+        except QbatchError:
+            self._more = after
+            raise
+        if self._query is query:
+            self._take_history(found, more, is_further=bool(after))
+            told("history")
+
+    def _take_history(self, found: list[JobRecord], more: str, *, is_further: bool) -> None:
+        """Put a further page behind what is shown, and what is new before it; what was paged through stays."""
+        known = {job.id for job in self.history}
+        fresh = list(takewhile(lambda job: job.id not in known, found))
+        if is_further:
+            self.history, self._more = [*self.history, *(job for job in found if job.id not in known)], more
+        elif len(fresh) < len(found):
+            self.history = [*fresh, *self.history]
+            if len(self.history) > MOST_KEPT:
+                self.history = self.history[:MOST_KEPT]
+                self._more = self.history[-1].id if self.source.is_live else self._more
+        else:
+            self.history, self._more = found, more
 
     async def _ask_shadows(self, told: Told) -> None:
         said = await self.source.ask(Shadow(), Shadows)

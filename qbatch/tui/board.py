@@ -125,6 +125,16 @@ class Board:
                 self.waiting.setdefault(job.id, job)
         self.changed.add("jobs")
 
+    def set_members(self, prefix: str, jobs: Iterable[JobRecord]) -> None:
+        """Take how the waiting members of an array stand; ``prefix`` begins their identifiers."""
+        members = {job.id: job for job in jobs if job.state in WAITING and not job.is_array}
+        for name in [each for each in self.waiting if each.startswith(prefix) and each not in members]:
+            del self.waiting[name]
+        for name, job in members.items():
+            if name in self.waiting or len(self.waiting) < self.window:
+                self.waiting[name] = job
+        self.changed.add("jobs")
+
     def say(self, text: str, kind: str = "monitor") -> None:
         """Enter something of the monitor's own into the log."""
         self.events.append(EventRecord(number=self.number, at=self.now(), kind=kind, text=text))

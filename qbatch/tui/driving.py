@@ -42,7 +42,7 @@ def read_until(text: str, board: Board) -> dict[str, Any]:
     words = text.split()
     if len(words) == 2 and words[0] in ("start", "end"):
         return {"action": f"until-{words[0]}", "job": words[1]}
-    if len(words) == 2 and words[1].startswith("job") and words[0].isdigit() and int(words[0]):
+    if len(words) == 2 and words[1].startswith("job") and words[0].isdecimal() and 0 < int(words[0]) < 1 << 62:
         return {"action": "until-count", "count": int(words[0])}
     return {"action": "until", "at": read_instant(text, board.now(), 0, 0)}
 
@@ -56,11 +56,15 @@ def read_instant(text: str, now: int, begin: int, length: int) -> int:
     word = text.strip()
     try:
         if word.endswith("%") and length:
-            return begin + round(float(word[:-1]) / 100 * length)
-        if word[:1] in "+-" and word:
-            return now + (1 if word[0] == "+" else -1) * _duration(word[1:])
-        return round(datetime.fromisoformat(word).timestamp() * 1e6)
-    except ValueError:
+            at = begin + round(float(word[:-1]) / 100 * length)
+        elif word[:1] in "+-" and word:
+            at = now + (1 if word[0] == "+" else -1) * _duration(word[1:])
+        else:
+            at = round(datetime.fromisoformat(word).timestamp() * 1e6)
+        if abs(at) >= 1 << 62:
+            raise ValueError
+        return at
+    except (ValueError, OverflowError):
         percent = ", 50%" if length else ""
         raise UsageError(
             f"{clean(word)!r} is no instant; write 2026-11-21T08:00, +1:30:00, +2h, -15m{percent}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,6 +25,9 @@ LONGEST_PAUSE = 2.0
 
 REFILL = WINDOW // 2
 """With fewer waiting jobs than this on the board, and more at the daemon, a further page is asked for."""
+
+PATIENCE = 3.0
+"""Seconds after which a daemon that does not answer is said to hang."""
 
 _PIECE = 1 << 18
 
@@ -49,7 +54,8 @@ class Live:
 
     def __init__(self, path: str | None = None, recorder: Any = None) -> None:
         self.path = path or socket_path()
-        self.trouble = ""
+        self._trouble = ""
+        self._asked: dict[int, float] = {}
         self._recorder = recorder
         self._writer: asyncio.StreamWriter | None = None
         self._answers: dict[int, asyncio.Future[_Frame]] = {}
@@ -59,11 +65,22 @@ class Live:
         self._board: Board | None = None
         self._filter: JobStatus = JobStatus(states=WAITING, limit=WINDOW)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._kept: list[EventRecord] | None = None
+        self._loading = asyncio.Lock()
+        self._wanted: set[tuple[str, str]] = set()
 
     @property
     def title(self) -> str:
         """Where the daemon listens."""
         return self.path
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the connection, empty if nothing is: it is gone, or an answer is long in coming."""
+        if self._trouble or not self._asked:
+            return self._trouble
+        since = time.monotonic() - min(self._asked.values())
+        return f"no answer for {since:.0f} s" if since >= PATIENCE else ""
 
     def progress(self) -> tuple[int, int] | None:
         """A daemon has no length."""
@@ -80,15 +97,15 @@ class Live:
         while True:
             try:
                 await self._follow(board)
-            except (NoDaemon, ConnectionLost) as error:
-                if not self._has_loaded and isinstance(error, NoDaemon):
+            except (NoDaemon, ConnectionLost, Refusal) as error:
+                if not self._has_loaded and not isinstance(error, ConnectionLost):
                     raise
-                if not self.trouble:
+                if not self._trouble:
                     board.say("the daemon has gone; waiting for it to come back")
-                self.trouble = "no daemon: reconnecting"
+                self._trouble = f"refused: {error}" if isinstance(error, Refusal) else "no daemon: reconnecting"
                 board.is_stale = True
                 board.changed |= {"clock", "server"}
-                pause = min(pause + 0.2, LONGEST_PAUSE) if isinstance(error, NoDaemon) else 0.2
+                pause = 0.2 if isinstance(error, ConnectionLost) else min(pause + 0.2, LONGEST_PAUSE)
             self._lose()
             await asyncio.sleep(pause)
 
@@ -100,9 +117,9 @@ class Live:
         reading = asyncio.create_task(self._read(reader, board))
         try:
             await self.load(board)
-            if self.trouble:
+            if self._trouble:
                 board.say("the daemon is back")
-            self.trouble, self._has_loaded = "", True
+            self._trouble, self._has_loaded = "", True
             board.changed.add("server")
             await reading
         finally:
@@ -111,7 +128,18 @@ class Live:
                 await reading
 
     async def load(self, board: Board) -> None:
-        """Subscribe and take a whole picture."""
+        """Subscribe and take a whole picture.
+
+        The picture takes several questions; what happens between the first and the last answer is kept, and applied after it.
+        """
+        async with self._loading:
+            self._kept = []
+            await self._picture(board)
+            kept, self._kept = self._kept, None
+            for event in kept:
+                self._take(event, board)
+
+    async def _picture(self, board: Board) -> None:
         await self.ask(Subscribe(), Done)
         server = await self.ask(ServerStatus(), ServerRecord)
         hosts = await self.ask(HostStatus(), Hosts)
@@ -119,8 +147,16 @@ class Live:
         running = await self._pages(JobStatus(states=ON_HOSTS, subjobs=True))
         waiting = (await self.ask(self._waiting_request(), Jobs)).jobs
         board.load(server, hosts.hosts, queues.queues, running, waiting)
+        self._record(board, lambda recorder: recorder.picture(server, hosts.hosts, queues.queues, running, waiting))
+
+    def _record(self, board: Board, write: Callable[[Any], None]) -> None:
+        """Write something down; a recording that cannot be written ends, and the monitor goes on."""
         if self._recorder is not None:
-            self._recorder.picture(server, hosts.hosts, queues.queues, running, waiting)
+            try:
+                write(self._recorder)
+            except OSError as error:
+                self._recorder = None
+                board.say(f"the recording ends here: {error.strerror}")
 
     def _waiting_request(self) -> JobStatus:
         return msgspec.structs.replace(self._filter, subjobs=True)
@@ -154,11 +190,13 @@ class Live:
         self._number += 1
         number = self._number
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        self._asked[number] = time.monotonic()
         self._writer.write(encode(msgspec.json.encode(msgspec.structs.replace(request, id=number))))
         try:
             frame = await answer
         finally:
             self._answers.pop(number, None)
+            self._asked.pop(number, None)
         if frame.error is not None:
             raise refusal_of(frame.error)
         try:
@@ -177,27 +215,39 @@ class Live:
         try:
             while data := await reader.read(_PIECE):
                 for body in splitter.feed(data):
-                    self._frame(_frames.decode(body), board)
+                    frame = _frames.decode(body)
+                    if frame.event is None:
+                        self._answer(frame)
+                        # Who asked takes the answer before the events that come after it.
+                        await asyncio.sleep(0)
+                    elif self._kept is not None:
+                        self._kept.append(frame.event)
+                    else:
+                        self._take(frame.event, board)
         except (OSError, FrameError, msgspec.DecodeError):
             pass
-        self._lose()
+        finally:
+            self._lose()
         raise ConnectionLost(f"the daemon at {self.path} has gone")
 
-    def _frame(self, frame: _Frame, board: Board) -> None:
-        if frame.event is None:
-            answer = self._answers.get(frame.id)
-            if answer is not None and not answer.done():
-                answer.set_result(frame)
-            return
-        event = frame.event
-        if self._recorder is not None:
-            self._recorder.event(event)
+    def _answer(self, frame: _Frame) -> None:
+        answer = self._answers.get(frame.id)
+        if answer is not None and not answer.done():
+            answer.set_result(frame)
+
+    def _take(self, event: EventRecord, board: Board) -> None:
+        self._record(board, lambda recorder: recorder.event(event))
         board.apply(event)
-        if event.kind == "host":
-            self._later(self._hosts(board, event.host))
-        elif event.kind == "queue":
-            self._later(self._queues(board))
-        if board.is_window and len(board.waiting) < REFILL and not self._is_filling:
+        if event.kind == "queue" and not event.queue:  # the configuration was read again: all may be new
+            self._later(self.load(board))
+        elif event.kind in ("host", "queue"):
+            self._want(board, event.kind, event.host)
+        elif event.kind == "moved":  # the event bears the counts of the queue that it went to
+            self._want(board, "queue", "")
+        if event.record is not None and event.record.is_array and event.kind != "ended":
+            self._want(board, "array", event.job)
+        is_short = len(board.waiting) < REFILL or board.waiting_total <= board.window
+        if board.is_window and is_short and not self._is_filling:
             self._is_filling = True
             self._later(self._fill(board))
 
@@ -210,12 +260,34 @@ class Live:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _hosts(self, board: Board, name: str) -> None:
-        said = await self.ask(HostStatus(hosts=(name,) if name else ()), Hosts)
-        board.set_hosts(said.hosts)
+    def _want(self, board: Board, what: str, name: str) -> None:
+        """Ask soon for something of which an event tells only that it has changed; many at a time are one question."""
+        self._wanted.add((what, name))
+        if len(self._wanted) == 1:
+            self._later(self._ask_wanted(board))
 
-    async def _queues(self, board: Board) -> None:
-        board.set_queues((await self.ask(QueueStatus(), Queues)).queues)
+    async def _ask_wanted(self, board: Board) -> None:
+        wanted, self._wanted = self._wanted, set()
+        hosts = tuple(sorted(name for what, name in wanted if what == "host"))
+        if hosts:
+            board.set_hosts((await self.ask(HostStatus(hosts=hosts), Hosts)).hosts)
+        if any(what == "queue" for what, _ in wanted):
+            board.set_queues((await self.ask(QueueStatus(), Queues)).queues)
+        for array in sorted(name for what, name in wanted if what == "array"):
+            await self._ask_members(board, array)
+        if any(what != "array" for what, _ in wanted):  # no event says it: a recording needs a picture
+            server = msgspec.structs.replace(board.server, clock=msgspec.structs.replace(board.clock, now=board.now()))
+            places = [place.record for place in board.grid.places.values()]
+            jobs = list(board.running.values()), list(board.waiting.values())
+            self._record(board, lambda recorder: recorder.picture(server, places, list(board.queues.values()), *jobs))
+
+    async def _ask_members(self, board: Board, array: str) -> None:
+        """What happens to an array as a whole is one event: look at its members, as many as are in the window."""
+        number = array.partition("[")[0]
+        before = str(int(number) - 1) if number.isdecimal() and int(number) > 1 else ""
+        request = msgspec.structs.replace(self._waiting_request(), after=before)
+        page = await self.ask(request, Jobs)
+        board.set_members(f"{number}[", [job for job in page.jobs if job.id.startswith(f"{number}[")])
 
     async def _fill(self, board: Board) -> None:
         """Ask for a further page of waiting jobs, after the last one on the board."""
@@ -236,6 +308,7 @@ class Live:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+        self._wanted.clear()
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_exception(ConnectionLost(f"the connection to {self.path} broke before the answer came"))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from qbatch.tui.board import Board
+from qbatch.tui.board import MOST_EVENTS, Board
 from qbatch.tui.tape import Tape
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord, JobRecord, Jobs
@@ -23,7 +23,10 @@ TICK = 0.05
 """Seconds between two looks at the clock."""
 
 EVERY = 4096
-"""Events between two keyframes."""
+"""Events between two keyframes, in a recording of ordinary length."""
+
+MOST_KEYFRAMES = 64
+"""When there are more, every second one is given up."""
 
 WHOLE = 120.0
 """Seconds of the wall for the whole recording at the first speed."""
@@ -51,6 +54,7 @@ class Playback:
         self._mark = wall()
         self._until: tuple[str, int | str] | None = None
         self._keyframes: dict[int, Board] = {}
+        self._every = EVERY
         self._ends = [place for place, kind in enumerate(tape.kinds) if kind == "ended"]
         length = (tape.at[-1] - tape.at[0]) / 1e6 if len(tape.at) else 0.0
         self.speed = _round(max(length / WHOLE, 1.0))
@@ -101,8 +105,8 @@ class Playback:
         """Apply the events up to a place; tell whether what was waited for has happened."""
         while self._place < place:
             self._picture(board)
-            if self._place % EVERY == 0 and self._place not in self._keyframes:
-                self._keyframes[self._place] = board.keyframe()
+            if self._place % self._every == 0 and self._place not in self._keyframes:
+                self._keep(board)
             event = self.tape.event(self._place)
             self._place += 1
             board.apply(event)
@@ -114,6 +118,14 @@ class Playback:
                 await asyncio.sleep(0)
         return False
 
+    def _keep(self, board: Board) -> None:
+        """Keep the present state; its log of events is on the tape, and would be most of it."""
+        frame = self._keyframes[self._place] = board.keyframe()
+        frame.events.clear()
+        if len(self._keyframes) > MOST_KEYFRAMES:
+            self._every *= 2
+            self._keyframes = {place: each for place, each in self._keyframes.items() if place % self._every == 0}
+
     def _is_awaited(self, kind: str, job: str) -> bool:
         if self._until is None or self._until[0] == "until":
             return False
@@ -124,7 +136,7 @@ class Playback:
             self._until = (what, int(wanted) - 1)
             return int(wanted) <= 1
         over = ("started", "ended") if what == "until-start" else ("ended",)
-        return kind in over and job in (wanted, f"{wanted}")
+        return kind in over and job.partition(".")[0] == str(wanted).partition(".")[0]
 
     def _picture(self, board: Board) -> None:
         picture = self.tape.picture(self._place)
@@ -140,6 +152,8 @@ class Playback:
         if place < self._place or start > self._place:
             if start in self._keyframes:
                 board.become(self._keyframes[start].keyframe())
+                latest = (self.tape.event(each) for each in range(max(start - MOST_EVENTS, 0), start))
+                board.events.extend(event for event in latest if event.kind != "clock")
             self._place = start
         until, self._until = self._until, None
         await self._forward(board, place)

@@ -324,8 +324,9 @@ class EventRecord(Record, frozen=True):
     moved, ended, lost, host, queue, clock or shadow.
 
     Numbers go up without gaps; ``clock`` and ``shadow`` bear the number of the event before them.  The job's record is
-    brief, with where it runs and what it was promised; ``counts``: the jobs of its queue by state letter after it;
-    ``clock``: the server's clock, where it was driven or has moved on for a second.
+    brief, with where it runs and what it was promised; what is done to an array as a whole is one event, that of the array.
+    A ``queue`` event without a queue: the configuration was read again, and all may be new.  ``counts``: the jobs of its
+    queue by state letter after it; ``clock``: the server's clock, where it was driven or has moved on for a second.
     """
 
     number: int

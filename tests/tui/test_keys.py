@@ -400,6 +400,38 @@ def test_clicks_choose_sort_and_open() -> None:
     play(steps)
 
 
+def test_a_job_is_opened_and_left_faster_than_it_is_drawn() -> None:
+    async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
+        for _ in range(3):
+            await pilot.press("3", "w", "escape", "enter", "q")
+        await settle(pilot)
+        assert not isinstance(app.screen, JobScreen)
+
+    play(steps)
+
+
+def test_the_table_of_a_host_sorts() -> None:
+    async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
+        await press(pilot, "1", "right", "enter", "s", "S")
+        table = app.screen.query_one(JobTable)
+        assert isinstance(app.screen, HostScreen)
+        assert [each.id for each in table.rows] == ["3.qbatch", "2.qbatch"]
+
+    play(steps)
+
+
+@pytest.mark.parametrize("text", ["+1e400s", "+infs", "+1e30h", "² jobs", "9" * 30 + " jobs", "0001-01-01"])
+def test_an_instant_that_is_none_is_refused_in_words(text: str) -> None:
+    async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
+        await press(pilot, "u")
+        app.screen.query_one(Input).value = text
+        await press(pilot, "enter")
+        assert "is no instant" in str([note.message for note in app._notifications])
+        assert scene.driven == []
+
+    play(steps)
+
+
 def test_every_key_is_pressed_in_this_file() -> None:
     pressed = set(re.findall(r'"([a-zA-Z0-9_]+)"', Path(__file__).read_text(encoding="utf-8")))
     for kind in (Monitor, RowTable, Hosts, Timeline, JobScreen, HostScreen, Confirm, Ask, Choose, Help):

@@ -91,7 +91,7 @@ def test_the_board_agrees_with_the_daemon_through_kills(tmp_path: Path) -> None:
                 watching.cancel()
             tape = FileTape(str(tmp_path / "r.jsonl"))
             assert tape.kinds.count("submitted") == 17
-            assert sum(tape.picture(place) is not None for place in range(len(tape.at) + 1)) == 2
+            assert sum(tape.picture(place) is not None for place in range(len(tape.at) + 1)) == 3
 
         asyncio.run(run())
 

@@ -95,3 +95,9 @@ def test_speeds_go_up_and_down_in_steps() -> None:
         board.set_clock(ClockRecord(mode=mode, now=NOW, speed=float(speed)))
         speeds.append(next_speed(board, is_faster))
     assert speeds == [100, 50, 0, 1e6, 0, 5e8, 0.1]
+
+
+def test_a_job_whose_values_cannot_be_read_is_left_out() -> None:
+    odd = job(1, resources={"ncpus": "x", "walltime": "zzz", "mem": "??"})
+    assert not any(Query(text).keeps(odd) for text in ("procs>=1", "walltime>0", "memory>0"))
+    assert Query("sim").keeps(odd)

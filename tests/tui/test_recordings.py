@@ -17,7 +17,7 @@ from qbatch.reports.job_rows import JobRows
 from qbatch.tui import playback
 from qbatch.tui.board import Board
 from qbatch.tui.playback import Playback
-from qbatch.tui.tape import FileTape, Recorder, RowsTape, open_tape
+from qbatch.tui.tape import FileTape, Picture, Recorder, RowsTape, open_tape
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import EventRecord, Explanation, Jobs
 from qbatch.wire.requests import Explain, History, JobStatus
@@ -217,3 +217,40 @@ def test_an_interrupted_writer_leaves_whole_lines() -> None:
     recorder.event(EventRecord(number=1, at=NOW, kind="submitted", record=job(7)))
     assert file.getvalue().endswith(b"}\n")
     assert file.getvalue().count(b"\n") == 3
+
+
+def test_a_long_recording_keeps_few_keyframes_and_their_jumps_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playback, "EVERY", 4)
+    monkeypatch.setattr(playback, "MOST_KEYFRAMES", 8)
+
+    class Long:
+        title = "long"
+        at = tuple(NOW + number for number in range(600))
+        kinds = ("submitted", "ended") * 300
+
+        def picture(self, place: int) -> Picture | None:
+            return None if place else Picture(server=SERVER)
+
+        def event(self, place: int) -> EventRecord:
+            record = job(place // 2, "Q" if place % 2 == 0 else "F")
+            return EventRecord(
+                number=place + 1, at=self.at[place], kind=self.kinds[place], job=record.id, record=record
+            )
+
+    async def run() -> None:
+        played, board = Playback(Long()), Board()
+        playing = asyncio.create_task(played.run(board))
+        await asyncio.sleep(0)
+        await played.drive("pause")
+        for place in (599, 10, 301, 300, 0, 450):
+            await played.drive("jump", at=NOW + place)
+            assert (len(board.waiting), board.ended) == ((place + 1) % 2, (place + 1) // 2)
+            assert [each.number for each in board.events] == list(range(1, place + 2))
+        assert 4 <= len(played._keyframes) <= 8
+        assert not any(each.events for each in played._keyframes.values())
+        await played.drive("until-end", job="250")
+        await asyncio.sleep(0.2)
+        assert board.events[-1].job == "250.qbatch"
+        playing.cancel()
+
+    asyncio.run(run())

@@ -44,11 +44,14 @@ def picture(
     async def run() -> str:
         app = Monitor(source or Scene(), theme)
         async with app.run_test(size=size) as pilot:
-            await settle(pilot)
+            for _ in range(3):  # answers come, are shown, and nothing more is new
+                await settle(pilot)
             if before is not None:
                 await before()
             for key in keys:
                 await pilot.press(key)
+                await settle(pilot)
+            for _ in range(3):
                 await settle(pilot)
             return app.export_screenshot(title="qbatch top", simplify=True)
 

@@ -67,6 +67,7 @@ def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> b
             if not each.holds_hosts:
                 gates.withdraw(core, each)
                 settle(core, each)
+        core.happened("held", other.key, "another job came before it")
     return can_run
 
 
@@ -100,9 +101,11 @@ def _met(core: Core, key: JobKey) -> None:
     if job is None or job.letter in "FX" or job.unmet == 0:
         return
     job.unmet -= 1
-    for each in core.members(job):
-        if each.letter == "H":
-            settle(core, each)
+    held = [each for each in core.members(job) if each.letter == "H"]
+    for each in held:
+        settle(core, each)
+    if any(each.letter != "H" for each in held):
+        core.happened("released", job.key, "its dependencies are met")
 
 
 def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:

@@ -72,6 +72,7 @@ def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
         flow.ended(core, job, status, _WORDS.get(status, ""), used)
     elif what == "release" and job.letter == "W":
         flow.settle(core, job)
+        core.happened("released", job.key, "its time has come")
 
 
 def _one_pass(core: Core, pool: PoolState) -> None:

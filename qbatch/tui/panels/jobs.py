@@ -51,6 +51,14 @@ def _duration(text: str) -> int:
         return 0
 
 
+def run_time(job: JobRecord, now: int) -> int:
+    """Return how long a job has run or ran, without the time for which it was suspended; 0 if it never started."""
+    if job.started is None:
+        return 0
+    end = job.ended if job.ended is not None else now
+    return max(end - job.started - sum((end if until is None else until) - since for since, until in job.pauses), 0)
+
+
 def memory_of(job: JobRecord) -> int:
     """Return the bytes that a job asked for, 0 for none."""
     try:
@@ -123,10 +131,7 @@ def running_table(board: Board, **given: Any) -> JobTable:
     """Return the table of the jobs that run."""
 
     def run(job: JobRecord) -> int:
-        if job.started is None:
-            return 0
-        now = board.now()
-        return max(now - job.started - sum((now if until is None else until) - since for since, until in job.pauses), 0)
+        return run_time(job, board.now())
 
     def share(job: JobRecord) -> float:
         walltime = walltime_of(job)
@@ -157,7 +162,7 @@ def history_table(board: Board, **given: Any) -> JobTable:
     """Return the table of the jobs that have ended."""
 
     def ran(job: JobRecord) -> int:
-        return job.ended - job.started if job.started is not None and job.ended is not None else 0
+        return run_time(job, board.now())
 
     def status(job: JobRecord) -> str:
         return "-" if job.exit_status is None else str(job.exit_status)

@@ -35,13 +35,17 @@ class Status(Widget):
         board = self.board
         server = board.server
         text = Text(no_wrap=True, overflow="ellipsis")
+        if self.source.trouble:
+            text.append(f"{clean(self.source.trouble)}", "bold reverse")
+            text.append("  ")
         text.append(clean(server.name or self.source.title), "bold")
+        if not (board.queues or board.grid.places):
+            text.append("  waiting for the first answer")
+            return text
         policies = {queue.policy for queue in board.queues.values() if queue.policy} or {server.policy}
         text.append(f"  {', '.join(sorted(policies))}")
         text.append(f"  {moment(board.now())}", "bold")
         text.append(f"  {self._speed()}")
-        if self.source.trouble:
-            text.append(f"  {self.source.trouble}", "bold reverse")
         text.append("\n")
         counts: dict[str, int] = {}
         for queue in board.queues.values():
@@ -75,5 +79,5 @@ class Status(Widget):
         clock = self.board.clock
         if clock.log_jobs:
             arrived = clock.log_arrived or 0
-            return f"  log {bar(arrived / clock.log_jobs, 16)} {arrived:,} of {clock.log_jobs:,} have arrived"
+            return f"  log {bar(arrived / clock.log_jobs, 16)} {arrived:,} of {clock.log_jobs:,}"
         return ""

@@ -13,7 +13,7 @@ from qbatch.reports.shown import clean, close_moment, short_span
 from qbatch.tui.board import Board
 from qbatch.tui.colours import job_style
 from qbatch.tui.panels.drawn import Drawn, fitted, scheme_of
-from qbatch.tui.panels.jobs import procs_of, short_id, walltime_of
+from qbatch.tui.panels.jobs import procs_of, run_time, short_id, walltime_of
 
 _LABEL = 22
 _BEHIND = 0.12
@@ -83,7 +83,7 @@ class Timeline(Drawn):
         now = self.board.now()
         job = self.current
         bars = [
-            Bar(each.id, each.user, procs_of(each), each.started, each.started + walltime_of(each),
+            Bar(each.id, each.user, procs_of(each), each.started, now + walltime_of(each) - run_time(each, now),
                 None, True, each.state == "S")
             for each in self.board.running.values() if each.started is not None
         ]  # fmt: skip

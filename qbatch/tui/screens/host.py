@@ -75,7 +75,7 @@ class HostScreen(ModalScreen[None]):
 
     def action_host(self) -> None:
         """Drain it, or let it go on."""
-        self.app.call_next(self.app.run_action, f"app.host('{self.host}')")
+        self.app.call_next(self.app.run_action, f"app.host({self.host!r})")
 
     def action_leave(self) -> None:
         """Go back."""

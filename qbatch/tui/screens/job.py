@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Static, TabbedContent, TabPane
 
 from qbatch.model.errors import QbatchError
 from qbatch.reports.shown import clean, moment, short_span, span, waited
 from qbatch.tui.board import WAITING, Board
-from qbatch.tui.panels.jobs import hosts_text, procs_of, short_id, walltime_of
+from qbatch.tui.panels.jobs import hosts_text, procs_of, run_time, short_id, walltime_of
 from qbatch.tui.screens.output import Follow
 from qbatch.tui.source import Source
 from qbatch.wire.records import Explanation, JobRecord, Jobs, Trails
@@ -89,7 +91,11 @@ class JobScreen(ModalScreen[None]):
             self.run_worker(self.look(), exclusive=True)
 
     async def look(self) -> None:
-        """Ask for the job and show it."""
+        """Ask for the job and show it, unless the screen has been left meanwhile."""
+        with contextlib.suppress(NoMatches):
+            await self._look()
+
+    async def _look(self) -> None:
         self._seen = self.board.find(self.job)
         try:
             said = await self.source.ask(JobStatus(jobs=(self.job,), finished="also"), Jobs)
@@ -153,7 +159,7 @@ def _local(path: str) -> str:
 
 
 def _details(job: JobRecord, now: int) -> str:
-    ran = None if job.started is None else (job.ended or now) - job.started
+    ran = None if job.started is None else run_time(job, now)
     rows: list[tuple[str, str]] = [
         ("name", job.name), ("user", f"{job.user}{f' ({job.group})' if job.group else ''}"), ("queue", job.queue),
         ("state", f"{job.state}, {_STATES.get(job.state, 'in another state')}"

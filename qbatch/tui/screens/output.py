@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from typing import Any
@@ -18,6 +19,9 @@ FIRST = 64 * 1024
 
 MOST_LINES = 5000
 
+MOST_OF_A_LINE = 10_000
+"""Letters of a line without an end that are kept."""
+
 
 class Follow(Log):
     """The end of a file; letters that a terminal would obey become question marks.
@@ -32,6 +36,8 @@ class Follow(Log):
         self._at: int | None = None
         self._identity: tuple[int, int] = (0, 0)
         self._rest = ""
+        self._is_rest_shown = False
+        self._decoder = _decoder()
         self._said = ""
 
     def on_mount(self) -> None:
@@ -49,6 +55,7 @@ class Follow(Log):
     def _restart(self) -> None:
         self.clear()
         self._at, self._rest, self._said = None, "", ""
+        self._is_rest_shown, self._decoder = False, _decoder()
 
     def look(self) -> None:
         """Show what has been written since the last look."""
@@ -81,17 +88,28 @@ class Follow(Log):
             os.close(handle)
         self._at += len(data)
         if data:
-            *lines, self._rest = (self._rest + data.decode("utf-8", "replace")).split("\n")
-            self.write_lines([_plain(line) for line in lines])
-            if len(self._rest) > 10_000:
-                self.write_line(_plain(self._rest))
-                self._rest = ""
+            *lines, rest = (self._rest + self._decoder.decode(data)).split("\n")
+            self._show_lines(lines, rest[-MOST_OF_A_LINE:])
+
+    def _show_lines(self, lines: list[str], rest: str) -> None:
+        """Show whole lines, and in the last line of all what has been written of the next one."""
+        if self._is_rest_shown:
+            self._lines.pop()
+            self._render_line_cache.clear()
+        self._rest, self._is_rest_shown = rest, bool(rest)
+        shown = [*lines, rest] if rest else lines
+        self.write_lines([_plain(line) or " " for line in shown])  # a line of nothing would not be written
 
     def _say(self, text: str) -> None:
         if text != self._said:
             self._restart()
             self._said = text
             self.write_line(text)
+
+
+def _decoder() -> codecs.IncrementalDecoder:
+    """Letters of several bytes may be cut in two by the end of what is read."""
+    return codecs.getincrementaldecoder("utf-8")("replace")
 
 
 def _plain(line: str) -> str:
