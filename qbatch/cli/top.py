@@ -76,7 +76,9 @@ def _recorder(path: str | None) -> Iterator[Any]:
     from qbatch.tui.tape import Recorder
 
     try:
-        with open(path, "wb") as file:
+        with open(path, "xb") as file:
             yield Recorder(file, __version__)
+    except FileExistsError:
+        raise OutputError(f"{path}: is there already; name another file, or remove it first") from None
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}") from None

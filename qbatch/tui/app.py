@@ -229,7 +229,8 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         focused = self.focused
         if focused is not None:
             groups.append((f"in this panel ({focused.id or type(focused).__name__})", _bindings(type(focused))))
-        groups.append(("everywhere", _bindings(type(self))))
+        # What does something stands before what only moves about.
+        groups.insert(0, ("everywhere", _bindings(type(self))))
         self.push_screen(Help(groups))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
@@ -240,6 +241,10 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
                 yield SystemCommand(
                     binding.description, f"{text} (key {binding.key})", lambda action=binding.action: self._run(action)
                 )
+        for number, name in enumerate(PANELS, 1):
+            yield SystemCommand(
+                f"Panel: {name}", f"Go to this panel (key {number})", lambda name=name: self.action_panel(name)
+            )
         yield from super().get_system_commands(screen)
 
     def _run(self, action: str) -> None:

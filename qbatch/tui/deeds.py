@@ -36,6 +36,8 @@ async def to_job(what: str, job: JobRecord, board: Board, source: Source, show: 
             kinds = "".join(letter for letter in job.hold if letter in "uos") or "u"
             question, verb, request = f"Release {name}?", "Release", requests.Release(jobs=(job.id,), kinds=kinds)
         case "delete":
+            if job.state in "FX":
+                return Done(f"{name} has ended already", False)
             does = "It runs: it gets TERM, then KILL." if job.id in board.running else "It waits: it leaves the queue."
             question, verb, request = f"Delete {name}? {does}", "Delete", requests.Delete(jobs=(job.id,))
         case "move":

@@ -122,7 +122,7 @@ def test_a_daemon_is_watched_recorded_and_played_again(tmp_path: Path) -> None:
 def test_the_demo_moves_on_a_terminal_and_leaves_nothing(tmp_path: Path) -> None:
     place = {"TMPDIR": str(tmp_path)}
     terminal = Terminal("demo", "--jobs", "60", "--speed", "20000", cwd=tmp_path, environment=place)
-    terminal.until("have arrived")
+    terminal.until("log")
     terminal.until("started")
     terminal.press(b"q")
     assert terminal.end(120) == 0

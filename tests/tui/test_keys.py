@@ -364,7 +364,7 @@ def test_zoom_theme_help_palette_and_quit() -> None:
                 assert (binding.tooltip or binding.description) in shown
         await press(pilot, "escape")
         commands = {command.title for command in app.get_system_commands(app.screen)}
-        assert {"Hold", "Filter", "Run until", "Theme"} <= commands
+        assert {"Hold", "Filter", "Run until", "Theme", "Panel: history"} <= commands
         await press(pilot, "q")
         assert app._exit
 

@@ -1,0 +1,52 @@
+"""Another policy on the live server: said before, journaled, kept in snapshots, given up when the configuration changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qbatch.client import Session
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Text
+from qbatch.wire.requests import PolicySet
+from tests.daemon.harness import Daemon, emulated
+
+
+def decides(daemon: Daemon) -> str:
+    return daemon.run("qbatch", "policy", "show").stdout.splitlines()[-1].split()[-1]
+
+
+def test_a_policy_is_set_kept_over_crashes_and_given_up(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated()) as daemon:
+        for width in (4, 3, 1):
+            daemon.submit("sleep 100\n", resources={"select": f"4:ncpus={width}", "walltime": "200"})
+        daemon.run("qbatch", "time", "until", "1")
+        said = daemon.run("qbatch", "policy", "set", "sjf-backfill", "--dry-run").stdout
+        assert "easy -> sjf-backfill; 1 running jobs run on, 2 waiting jobs are looked at anew" in said
+        assert decides(daemon) == "easy"
+        assert "easy -> sjf-backfill" in daemon.run("qbatch", "policy", "set", "sjf-backfill").stderr
+        assert decides(daemon) == "sjf-backfill"
+        daemon.kill()
+        daemon.start("--time", "virtual", "--paused")
+        assert decides(daemon) == "sjf-backfill"  # from the journal
+        daemon.run("qbatch", "down")
+        daemon.start("--time", "virtual", "--paused")
+        assert decides(daemon) == "sjf-backfill"  # from a snapshot
+        short = daemon.submit("sleep 1\n", resources={"select": "4:ncpus=4", "walltime": "2"})
+        daemon.run("qbatch", "time", "until-start", short)
+        running = [job.id for job in daemon.jobs().values() if job.state == "R"]
+        assert running == [short]  # the shortest is next, not the first
+        daemon.run("qbatch", "down", "--jobs")
+        (tmp_path / "qbatch.toml").write_text(emulated(top='policy = "fcfs"\n'), encoding="utf-8")
+        daemon.start("--time", "virtual", "--paused")
+        assert decides(daemon) == "fcfs"  # the configuration has said something else since
+
+
+def test_what_cannot_be_set_is_said(tmp_path: Path) -> None:
+    with Daemon(tmp_path, config=emulated()) as daemon:
+        assert "sjf-backfill" in daemon.run("qbatch", "policy", "set", "sjf-backfil", code=2).stderr
+        assert "pools: main" in daemon.run("qbatch", "policy", "set", "easy", "--pool", "bach", code=2).stderr
+        assert "decides already" in daemon.run("qbatch", "policy", "set", "easy").stderr
+        with Session(daemon.socket) as session, pytest.raises(Refusal, match="no parameter"):
+            session.ask(PolicySet(policy="easy:dpth=3"), Text)
