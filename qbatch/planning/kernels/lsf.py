@@ -93,12 +93,14 @@ def schedule_host(
     host: int, queue: Int64Array, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array,
     order: Int64Array, limits: Int64Array, counts: Int64Array, times: Int64Array, begun: Int64Array, count: int,
 ) -> int:  # fmt: skip
-    """Start what may start on one host; return how many have started so far."""
+    """Start what may start on one host; return how many have started so far.
+
+    A special at the system limit of its class neither starts nor blocks, and stays special.
+    """
     special = hosts[SPECIAL, host]
-    if special >= 0:
+    if special >= 0 and not is_limited(special, jobs, times):
         size = jobs[SIZE, special]
-        is_full = counts[host, size] >= limits[host, size] or is_limited(special, jobs, times)
-        if is_full or not is_free_for(host, special, procs, memory, hosts):
+        if counts[host, size] >= limits[host, size] or not is_free_for(host, special, procs, memory, hosts):
             return count
         count = begin(host, special, procs, memory, jobs, hosts, counts, times, begun, count)
     for rank in range(order.shape[1]):
