@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -177,3 +180,13 @@ def test_when_processors_alone_decide() -> None:
     assert Machine((Host("a", 2), Host("b", 2))).is_one_pool
     assert not Machine((Host("a", 2), Host("b", 2)), single_host=True).is_one_pool
     assert not Machine((Host("a", 2, 5),)).is_one_pool
+
+
+def test_the_example_of_the_manual_is_a_machine_file() -> None:
+    manual = (Path(__file__).resolve().parents[2] / "docs" / "machine.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)
+    machine = parse_machine(example, "machine.md")
+    assert (len(machine.hosts), machine.hosts[-1].limits, machine.per_user) == (65, (("short", 4),), 3)
+    found = machine.class_of(8, 2 * 2**30, 18_000_000_000)
+    assert found is not None
+    assert found.name == "short"

@@ -58,9 +58,9 @@ def generate_month(name: str, *, seed: int = 1, warmup_days: int = 7) -> Log:
     first = date(month.year, month.month, 1)
     parts = [_shifted(_arrived(month, first, seed), warmup_days * DAY_S)]
     if warmup_days:
-        before, days = _before(month)
-        start = first - timedelta(days=days)
-        parts.insert(0, _shifted(_arrived(before, start, seed), (warmup_days - days) * DAY_S).from_second(0))
+        before = _before(month)
+        start = first - timedelta(days=before.days)
+        parts.insert(0, _shifted(_arrived(before, start, seed), (warmup_days - before.days) * DAY_S).from_second(0))
     return _log(month, parts, seed, warmup_days)
 
 
@@ -104,12 +104,10 @@ def _checked(name: str, seed: int) -> Month:
     return MONTHS[name]
 
 
-def _before(month: Month) -> tuple[Month, int]:
-    """Return the month before and its days; before October, of which no table tells, comes another October."""
+def _before(month: Month) -> Month:
+    """Return the month before; before October 1999, of which nothing is printed, comes another October."""
     names = list(MONTHS)
-    place = names.index(month.name)
-    before = MONTHS[names[max(place - 1, 0)]]
-    return before, before.days
+    return MONTHS[names[max(names.index(month.name) - 1, 0)]]
 
 
 def _arrived(month: Month, first: date, seed: int) -> _Arrived:
@@ -151,10 +149,11 @@ def _with_lean_serials(targets: list[Target], parts: list[Jobs], keys: list[list
     step = 0.0 if low <= share <= high else tables.SERIAL_TILT_STEP * (1 if share < low else -1)
     for again in range(1, _TILTS if step else 0):
         for where, target in enumerate(targets):
-            bent = _class_jobs(target, keys[where], step * again) if target.size == "sj" else parts[where]
-            if np.array_equal(
-                bent.run_s, parts[where].run_s
-            ):  # else these jobs could not be bent, and others were drawn
+            if target.size != "sj":
+                continue
+            bent = _class_jobs(target, keys[where], step * again)
+            # Other run times mean that these jobs could not be bent that far and others were drawn in their place.
+            if np.array_equal(bent.run_s, parts[where].run_s):
                 parts[where] = bent
         if low <= serial_share(_joined(parts)) <= high:
             break
