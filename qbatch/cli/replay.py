@@ -42,13 +42,9 @@ def replay(
     ] = None,
     before: Annotated[Text, typer.Option("--to", metavar="T", help="Submissions before this instant only.")] = None,
     first: Annotated[int | None, typer.Option(min=1, help="At most so many jobs.")] = None,
-    warmup: Annotated[
-        str, typer.Option(metavar="T", help="Run jobs of the first T (3600, 12h, 7d), or up to a date, not counted.")
-    ] = "0",
+    warmup: Annotated[str, typer.Option(metavar="T", help="Run the first T (12h, 7d, to a date) uncounted.")] = "0",
     load: Annotated[float, typer.Option(help="Divide the gaps between arrivals by this.")] = 1.0,
-    machine: Annotated[
-        Text, typer.Option(metavar="FILE", help="Machine file (TOML), or origin2000, in place of the header.")
-    ] = None,
+    machine: Annotated[Text, typer.Option(metavar="FILE", help="Machine file (TOML), or origin2000.")] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write a result: result.json and job rows.")] = None,
     jobs: Annotated[Text, typer.Option(metavar="FILE", help="Write job rows: .csv or .parquet.")] = None,
     swf: Annotated[Text, typer.Option(metavar="FILE", help="Write the schedule as SWF (one policy).")] = None,

@@ -286,6 +286,10 @@ class _Reader(TomlText):
         paired = [each for each in classes if each.kind != "plain"]
         if not paired:
             return
+        names = [each.name for each in classes]
+        for name in names:
+            if names.count(name) > 1:
+                raise self.error("name", f"the class {name!r} is there twice", name)
         for kind in _KINDS:
             same = [each for each in classes if each.kind == kind]
             if not same or len(paired) < len(classes):
@@ -299,7 +303,3 @@ class _Reader(TomlText):
                     raise self.error(
                         "name", f"the class {next_one.name!r} is below {one.name!r}: smallest first", next_one.name
                     )
-        names = [each.name for each in classes]
-        for name in names:
-            if names.count(name) > 1:
-                raise self.error("name", f"the class {name!r} is there twice", name)

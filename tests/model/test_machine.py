@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +71,80 @@ def test_a_bad_machine_file_is_refused_with_key_line_and_reason(change: tuple[st
     assert "\n" not in str(error.value)
 
 
+PAIRED = """
+schema = 1
+single_host = true
+per_user = 3
+[[host]]
+name = "n[1-2]"
+cpus = 8
+serves = ["large", "small"]
+limits = { large = 3, small = 4 }
+[[class]]
+name = "short"
+kind = "time"
+cpu_time = 3600
+time = 4000
+reserve_wait = 60
+goes_first = true
+[[class]]
+name = "long"
+kind = "time"
+limit = 20
+[[class]]
+name = "small"
+kind = "size"
+procs = 2
+memory = "512MB"
+[[class]]
+name = "large"
+kind = "size"
+procs = 8
+memory = "1GB"
+"""
+
+
+def test_classes_of_two_kinds_and_limits_of_hosts_are_read() -> None:
+    machine = parse_machine(PAIRED, "paired.toml")
+    assert machine.per_user == 3
+    for host in machine.hosts:
+        assert (host.serves, host.limits) == (("large", "small"), (("large", 3), ("small", 4)))
+    short, long, small, _ = machine.classes
+    assert (short.kind, short.cpu_time, short.time, short.goes_first) == ("time", 3_600_000_000, 4_000_000_000, True)
+    assert (long.limit, long.goes_first, small.kind, small.procs) == (20, False, "size", 2)
+    names = [pair.name for pair in machine.class_pairs]
+    assert names == ["short_small", "long_small", "short_large", "long_large"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("per_user = 3", "per_user = -1"), "line 4, key 'per_user': -1 is not a whole number from 0"),
+        (('["large", "small"]', '["larg"]'), "line 8, key 'serves': there is no class 'larg'; did you mean 'large'"),
+        (('["large", "small"]', '"large"'), "line 8, key 'serves': must be a list of names"),
+        (("{ large = 3", "{ huge = 3"), "line 9, key 'limits': there is no class 'huge'"),
+        (("{ large = 3", "{ large = -3"), "line 9, key 'limits': large = -3 is not a whole number from 0"),
+        (("{ large = 3", "{ large = true"), "line 9, key 'limits': large = True is not a whole number"),
+        (("limits = { large = 3, small = 4 }", "limits = 3"), "line 9, key 'limits': must be a table"),
+        (('kind = "time"', 'kind = "tme"'), "line 12, key 'kind': 'tme' is no kind of class; use one of time, size"),
+        (("goes_first = true", "goes_first = 1"), "line 16, key 'goes_first': must be true or false"),
+        (("cpu_time = 3600", "procs = 2"), "key 'procs': bounds no class of the kind 'time'; leave it out of 'short'"),
+        (('procs = 2', 'reserve_wait = 2'), "key 'reserve_wait': bounds no class of the kind 'size'"),
+        (('kind = "size"', ""), "key 'kind': classes are all plain, or each is of the kind time or size"),
+        (('name = "long"', 'name = "short"'), "key 'name': the class 'short' is there twice"),
+        (("procs = 8", "procs = 1"), "key 'name': the class 'large' is below 'small': smallest first"),
+        (('memory = "512MB"', ""), "key 'name': the class 'large' is below 'small': smallest first"),
+        (("limit = 20", "time = 3000"), "key 'name': the class 'long' is below 'short': smallest first"),
+    ],
+)  # fmt: skip
+def test_bad_classes_and_limits_are_refused_with_key_line_and_reason(change: tuple[str, str], message: str) -> None:
+    assert change[0] in PAIRED
+    with pytest.raises(InputError, match=message) as error:
+        parse_machine(PAIRED.replace(*change), "paired.toml")
+    assert str(error.value).startswith("paired.toml: ")
+    assert "\n" not in str(error.value)
+
+
 def test_no_host_is_no_machine() -> None:
     with pytest.raises(InputError, match="there is no host"):
         parse_machine("schema = 1", "empty.toml")
@@ -103,3 +180,13 @@ def test_when_processors_alone_decide() -> None:
     assert Machine((Host("a", 2), Host("b", 2))).is_one_pool
     assert not Machine((Host("a", 2), Host("b", 2)), single_host=True).is_one_pool
     assert not Machine((Host("a", 2, 5),)).is_one_pool
+
+
+def test_the_example_of_the_manual_is_a_machine_file() -> None:
+    manual = (Path(__file__).resolve().parents[2] / "docs" / "machine.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)
+    machine = parse_machine(example, "machine.md")
+    assert (len(machine.hosts), machine.hosts[-1].limits, machine.per_user) == (65, (("short", 4),), 3)
+    found = machine.class_of(8, 2 * 2**30, 18_000_000_000)
+    assert found is not None
+    assert found.name == "short"

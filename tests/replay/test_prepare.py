@@ -15,6 +15,8 @@ from qbatch.model.machine import Host, Machine, one_host
 from qbatch.replay import Options, prepare
 from qbatch.replay.prepare import choose_procs
 from qbatch.workloads import Log, generate_log, read_log, write_log
+from tests.harness import workload_of
+from tests.oracle.naive import Job
 
 HEADER = "; UnixStartTime: 843480031\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 100\n"
 
@@ -135,3 +137,37 @@ def test_a_generated_log_is_read_back_as_it_was(tmp_path: Path) -> None:
     one, other = prepare(log, one_host(16)), prepare(read_log(str(path)), one_host(16))
     assert one.submit.tolist() == other.submit.tolist()
     assert one.estimate.tolist() == other.estimate.tolist()
+
+
+def test_used_memory_is_of_the_whole_job_and_unknown_where_the_log_says_nothing(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path,
+        "1 0 -1 5 4 -1 100 8 9 -1 1 1 1 -1 1 -1 -1 -1",
+        "2 0 -1 5 -1 -1 7 3 9 -1 1 1 1 -1 1 -1 -1 -1",
+        "3 0 -1 5 4 -1 -1 4 9 -1 1 1 1 -1 1 -1 -1 -1",
+        "4 0 -1 5 2 -1 0.5 2 9 -1 1 1 1 -1 1 -1 -1 -1",
+        "5 0 -1 5 2 -1 9007199254740992 2 9 -1 1 1 1 -1 1 -1 -1 -1",
+    )
+    used = prepare(log, one_host(8)).used_memory
+    assert used.tolist() == [4 * 100 * 1024, 3 * 7 * 1024, -1, 1024, 1 << 60], "measured on the processors that it had"
+    unknown = prepare(log_of(tmp_path, row(1, 0, 5, 4), row(2, 0, 5, 4)), one_host(8)).used_memory
+    assert unknown.tolist() == [-1, -1]
+
+
+def test_a_workload_that_is_told_no_used_memory_knows_none() -> None:
+    work = workload_of([Job(0, 0, 1, 5, 5), Job(1, 3, 1, 5, 5)], 4)
+    assert work.used_memory.tolist() == [-1, -1]
+    assert work.changed(used_memory=np.array([5, -1])).used_memory.tolist() == [5, -1]
+
+
+@pytest.mark.parametrize("load", [1.0, 2.0])
+def test_jobs_before_a_date_run_and_are_not_counted(tmp_path: Path, load: float) -> None:
+    log = log_of(tmp_path, row(1, 100, 5, 4), row(2, 1968, 5, 4), row(3, 1969, 5, 4), row(4, 5000, 5, 4))
+    work = prepare(log, one_host(8), Options(counted_from="1996-09-23T14:33:20", load=load))
+    assert work.counted.tolist() == [False, False, True, True]
+    assert prepare(log, one_host(8), Options(counted_from="1969")).counted.tolist() == [False, False, True, True]
+    both = prepare(log, one_host(8), Options(counted_from="1969", warmup=4000))
+    assert both.counted.tolist() == [False, False, False, True]
+    bare = log_of(tmp_path, row(1, 100, 5, 4), header="; MaxProcs: 8\n")
+    with pytest.raises(UsageError, match=r"--warmup '1996-09-23'.*UnixStartTime"):
+        prepare(bare, one_host(8), Options(counted_from="1996-09-23"))

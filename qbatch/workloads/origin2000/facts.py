@@ -69,8 +69,8 @@ def facts(place: Column, jobs: Jobs) -> list[Fact]:
 
 
 def is_like_the_paper(place: Column, jobs: Jobs) -> bool:
-    """Whether every statistic lies in its range."""
-    return all(fact.is_in_range for fact in facts(place, jobs))
+    """Whether every statistic lies in its range, and over half of the lt jobs, not just half, run no longer than st jobs may."""
+    return lt_within_st(place, jobs) and all(fact.is_in_range for fact in facts(place, jobs))
 
 
 def serial_share(jobs: Jobs) -> float:

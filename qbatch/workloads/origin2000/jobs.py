@@ -66,29 +66,42 @@ class _Drawn:
     memory_u: Column
 
 
-def draw_class(draws: Draws, target: Target, serial_tilt: float = 0.0) -> Jobs | None:
+def draw_class(
+    draws: Draws, target: Target, serial_tilt: float = 0.0, bound_percent: int = tables.BOUND_PERCENT
+) -> Jobs | None:
     """Return the jobs of a class, or None where these draws cannot meet the demands.
 
-    ``serial_tilt``: how much more than that of the others the memory of serial sj jobs is bent.
+    ``serial_tilt``: how much more than that of the others the memory of serial sj jobs is bent.  ``bound_percent``: see
+    ``tables.BOUND_PERCENT``.
     """
-    drawn = _draw(draws, target)
+    drawn = _draw(draws, target, bound_percent)
     percent = tables.NARROW_PERCENT[target.size]
-    direction = 0
-    while 0 <= percent <= 100:
-        is_narrow = drawn.narrowness < percent
-        procs = np.where(is_narrow, drawn.narrow, drawn.wide)
-        run_s = _run_times(drawn, procs, target)
-        if run_s is None:
-            return None
-        memory_kb, sign = _memory(drawn, procs, is_narrow, run_s, target, serial_tilt)
-        if memory_kb is not None:
-            used_kb = _used_memory(draws, drawn, procs, run_s, memory_kb)
-            return Jobs(procs, drawn.requested_s, run_s, memory_kb, used_kb)
-        if target.size == "sj" or sign == -direction:
-            return None
-        direction = sign
-        percent += sign * _STEP_PERCENT
+    jobs, sign = _met(draws, drawn, target, percent, serial_tilt)
+    if jobs is not None or target.size == "sj" or sign == 0:
+        return jobs
+    # More jobs that are in their class for their memory need more of it.  If not even all of them do, none of these draws will.
+    last = 100 if sign > 0 else 0
+    if _met(draws, drawn, target, last, serial_tilt)[1] == sign:
+        return None
+    for share in range(percent + sign * _STEP_PERCENT, last + sign, sign * _STEP_PERCENT):
+        jobs, _ = _met(draws, drawn, target, share, serial_tilt)
+        if jobs is not None:
+            return jobs
     return None
+
+
+def _met(draws: Draws, drawn: _Drawn, target: Target, percent: int, serial_tilt: float) -> tuple[Jobs | None, int]:
+    """Return the jobs with this share of narrow ones; else None and 1 for too little memory, -1 for too much, 0 for run times."""
+    is_narrow = drawn.narrowness < percent
+    procs = np.where(is_narrow, drawn.narrow, drawn.wide)
+    run_s = _run_times(drawn, procs, target)
+    if run_s is None:
+        return None, 0
+    memory_kb, sign = _memory(drawn, procs, is_narrow, run_s, target, serial_tilt)
+    if memory_kb is None:
+        return None, sign
+    used_kb = _used_memory(draws, drawn, procs, run_s, memory_kb)
+    return Jobs(procs, drawn.requested_s, run_s, memory_kb, used_kb), 0
 
 
 def early_count(jobs: int, percent: int) -> int:
@@ -106,7 +119,7 @@ def tilted(u: Column, low: Column, high: Column, tilt: float) -> Column:
     return np.asarray(low * exp(ln(1.0 + grown) / tilt))
 
 
-def _draw(draws: Draws, target: Target) -> _Drawn:
+def _draw(draws: Draws, target: Target, bound_percent: int) -> _Drawn:
     jobs = target.jobs
     early = np.zeros(jobs, np.bool_)
     early[draws.shuffled(jobs)[: early_count(jobs, tables.EARLY_PERCENT[target.time])]] = True
@@ -120,7 +133,7 @@ def _draw(draws: Draws, target: Target) -> _Drawn:
         is_killed=~early & (draws.below(100, jobs) < tables.KILLED_PERCENT),
         run_s=np.clip(seconds, 1, tables.EARLY_S - 1),
         run_u=draws.fractions(jobs),
-        is_bound=draws.below(100, jobs) < tables.BOUND_PERCENT,
+        is_bound=draws.below(100, jobs) < bound_percent,
         memory_u=draws.fractions(jobs),
     )
 
@@ -194,7 +207,7 @@ def _used_memory(draws: Draws, drawn: _Drawn, procs: Column, run_s: Column, memo
     is_capped = drawn.early & (draws.below(100, jobs) < tables.SMALL_EARLY_PERCENT)
     tenth = -(-memory_kb // 10)
     key = draws.shuffled(jobs)
-    bound = np.flatnonzero(draws.below(100, jobs) < tables.BOUND_PERCENT)
+    bound = np.flatnonzero(draws.below(100, jobs) < tables.BOUND_MEMORY_PERCENT)
     key[bound[np.argsort(run_s[bound], kind="stable")]] = np.sort(key[bound])
     key += jobs * ~(is_capped & (cap < tenth))
     rank = np.argsort(np.argsort(key, kind="stable"), kind="stable")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from qbatch.workloads.origin2000.tables import CLASSES, MONTHS, SIZES, TIMES, Mo
 WARMUP_DAYS_MAX = 28
 _COLUMNS = ("procs", "requested_s", "run_s", "memory_kb", "used_kb")
 _ATTEMPTS = 100
+_BOUND_ATTEMPTS = 5
 _TILTS = 16
 _SERIAL_AIM = (0.45, 0.6)
 
@@ -56,15 +58,15 @@ def generate_month(name: str, *, seed: int = 1, warmup_days: int = 7) -> Log:
     first = date(month.year, month.month, 1)
     parts = [_shifted(_arrived(month, first, seed), warmup_days * DAY_S)]
     if warmup_days:
-        before, days = _before(month)
-        start = first - timedelta(days=days)
-        parts.insert(0, _shifted(_arrived(before, start, seed), (warmup_days - days) * DAY_S).from_second(0))
+        before = _before(month)
+        start = first - timedelta(days=before.days)
+        parts.insert(0, _shifted(_arrived(before, start, seed), (warmup_days - before.days) * DAY_S).from_second(0))
     return _log(month, parts, seed, warmup_days)
 
 
 def month_jobs(month: Month, seed: int) -> tuple[Column, Jobs]:
     """Return the places in ``CLASSES`` and the jobs of a month, class by class."""
-    return _month_jobs(month, [seed, month.year * 100 + month.month])
+    return _month_jobs(month, seed, month.year * 100 + month.month)
 
 
 def month_record(name: str, seed: int) -> dict[str, Any]:
@@ -102,61 +104,57 @@ def _checked(name: str, seed: int) -> Month:
     return MONTHS[name]
 
 
-def _before(month: Month) -> tuple[Month, int]:
-    """Return the month before and its days; before October, of which no table tells, comes another October."""
+def _before(month: Month) -> Month:
+    """Return the month before; before October 1999, of which nothing is printed, comes another October."""
     names = list(MONTHS)
-    place = names.index(month.name)
-    before = MONTHS[names[max(place - 1, 0)]]
-    return before, before.days
+    return MONTHS[names[max(names.index(month.name) - 1, 0)]]
 
 
 def _arrived(month: Month, first: date, seed: int) -> _Arrived:
     """Return the jobs of a month that begins on ``first``, in order of submission."""
-    key = [seed, first.year * 100 + first.month]
-    place, jobs = _month_jobs(month, key)
-    draws = Draws([*key, len(CLASSES)])
+    stream = first.year * 100 + first.month
+    place, jobs = _month_jobs(month, seed, stream)
+    draws = Draws([seed, stream, len(CLASSES)])
     submit_s = arrival_times(draws, first, month.days, len(jobs))
     order = shuffled_jobs(draws, submit_s, first, jobs.procs)
     user = 1 + draws.weighted([1_000_000 // rank for rank in range(1, tables.USERS + 1)], len(jobs))
     return _Arrived(submit_s, place[order], user, _picked(jobs, order))
 
 
-def _month_jobs(month: Month, key: list[int]) -> tuple[Column, Jobs]:
+@lru_cache(maxsize=32)  # a month is wanted twice: for itself, and as the warm-up of the next
+def _month_jobs(month: Month, seed: int, stream: int) -> tuple[Column, Jobs]:
     """Return a month's jobs, drawn again until all that the paper says of them is true (nearly always at once)."""
     place = np.repeat(np.arange(len(CLASSES)), month.counts)
     targets = class_targets(month)
     for attempt in range(_ATTEMPTS):
-        parts = [_class_jobs(target, [*key, where, attempt]) for where, target in enumerate(targets)]
-        parts = _with_short_lt(targets, parts, place, [*key, attempt])
-        parts = _with_lean_serials(targets, parts, [*key, attempt])
-        jobs = _joined(parts)
+        keys = [[seed, stream, where, attempt, 0] for where in range(len(targets))]
+        parts = [_class_jobs(*each) for each in zip(targets, keys, strict=True)]
+        for again in range(1, _ATTEMPTS):
+            if lt_within_st(place, _joined(parts)):
+                break
+            for where, target in enumerate(targets):
+                if target.time == "lt":
+                    keys[where] = [seed, stream, where, attempt, again]
+                    parts[where] = _class_jobs(target, keys[where])
+        jobs = _joined(_with_lean_serials(targets, parts, keys))
         if is_like_the_paper(place, jobs):
             return place, jobs
     raise AssertionError(f"{month.name}: no draw of {_ATTEMPTS} gives a month like the paper's")
 
 
-def _with_short_lt(targets: list[Target], parts: list[Jobs], place: Column, key: list[int]) -> list[Jobs]:
-    """Return the parts with the lt classes drawn again until most lt jobs could have asked for st."""
-    for again in range(1, _ATTEMPTS):
-        if lt_within_st(place, _joined(parts)):
-            break
-        parts = [
-            _class_jobs(target, [*key, where, again]) if target.time == "lt" else part
-            for where, (target, part) in enumerate(zip(targets, parts, strict=True))
-        ]
-    return parts
-
-
-def _with_lean_serials(targets: list[Target], parts: list[Jobs], key: list[int]) -> list[Jobs]:
-    """Return the parts with the sj classes bent, if need be, until about half of the serial jobs request over 512 MB."""
+def _with_lean_serials(targets: list[Target], parts: list[Jobs], keys: list[list[int]]) -> list[Jobs]:
+    """Return the same jobs, the memory of sj ones bent, if need be, until about half of the serial ones request over 512 MB."""
     low, high = _SERIAL_AIM
     share = serial_share(_joined(parts))
     step = 0.0 if low <= share <= high else tables.SERIAL_TILT_STEP * (1 if share < low else -1)
     for again in range(1, _TILTS if step else 0):
-        parts = [
-            _class_jobs(target, [*key, where], step * again) if target.size == "sj" else part
-            for where, (target, part) in enumerate(zip(targets, parts, strict=True))
-        ]
+        for where, target in enumerate(targets):
+            if target.size != "sj":
+                continue
+            bent = _class_jobs(target, keys[where], step * again)
+            # Other run times mean that these jobs could not be bent that far and others were drawn in their place.
+            if np.array_equal(bent.run_s, parts[where].run_s):
+                parts[where] = bent
         if low <= serial_share(_joined(parts)) <= high:
             break
     return parts
@@ -164,7 +162,8 @@ def _with_lean_serials(targets: list[Target], parts: list[Jobs], key: list[int])
 
 def _class_jobs(target: Target, key: list[int], serial_tilt: float = 0.0) -> Jobs:
     for attempt in range(_ATTEMPTS):
-        jobs = draw_class(Draws([*key, attempt]), target, serial_tilt)
+        bound_percent = tables.BOUND_PERCENT if attempt < _BOUND_ATTEMPTS else 0
+        jobs = draw_class(Draws([*key, attempt]), target, serial_tilt, bound_percent)
         if jobs is not None:
             return jobs
     raise AssertionError(f"{target}: no draw of {_ATTEMPTS} meets it")

@@ -117,10 +117,12 @@ KILLED_PERCENT = 3
 """Share of the others that run up to what they requested, and are ended there."""
 
 BOUND_PERCENT = 25
-"""Share of the jobs of a class among which those of more processors run longer, and of those among which the longer ones use more
-of their memory; section 3 says that they correlate."""
+"""Share of the jobs of a class among which those of more processors run longer; section 3 says that the two correlate."""
 
-SERIAL_TILT_STEP = 0.25
+BOUND_MEMORY_PERCENT = 40
+"""Share of the jobs of a class among which the longer ones use more of their memory; section 3 says that too."""
+
+SERIAL_TILT_STEP = 0.5
 """By how much the memory of serial jobs is bent at a time until about half of them request more than 512 MB (section 3)."""
 
 LOW_MEMORY_PERCENT = 30

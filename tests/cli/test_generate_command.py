@@ -1,0 +1,116 @@
+"""``qbatch generate`` as a user types it, and a replay of what it makes on the shipped machine."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from qbatch.cli.main import run
+from qbatch.workloads import read_log
+from qbatch.workloads.origin2000 import MONTHS, generate_month
+from tests.workloads.samples import same
+
+MARCH = ("generate", "origin2000", "--month", "2000-03")
+
+
+def command(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run([str(argument) for argument in arguments])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def test_a_month_goes_to_a_file_a_packed_file_and_standard_output(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plain, packed = tmp_path / "march.swf", tmp_path / "march.swf.gz"
+    assert command(capfd, *MARCH, "-o", plain) == (0, "", "")
+    assert command(capfd, *MARCH, "--out", packed) == (0, "", "")
+    code, out, err = command(capfd, *MARCH)
+    assert (code, err) == (0, "")
+    assert plain.read_text() == out == gzip.decompress(packed.read_bytes()).decode()
+    assert same(read_log(str(plain)), generate_month("2000-03"))
+
+
+def test_the_options_choose_the_seed_and_the_warm_up(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "march.swf"
+    assert command(capfd, *MARCH, "--seed", 5, "--warmup-days", 0, "-o", path)[0] == 0
+    log = read_log(str(path))
+    assert same(log, generate_month("2000-03", seed=5, warmup_days=0))
+    assert len(log) == MONTHS["2000-03"].jobs
+
+
+def test_the_facts_stand_beside_the_printed_ones(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capfd, *MARCH, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert (record["schema"], record["month"], record["seed"]) == ("qbatch.generate-facts/1", "2000-03", 1)
+    assert record["classes"][0]["name"] == "vst_sj"
+    assert [row["procs_printed"] for row in record["classes"]] == list(MONTHS["2000-03"].procs_percent)
+    code, table, _ = command(capfd, *MARCH, "--facts")
+    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines() if line}
+    assert rows["overall"][:3] == ["7034", "85", "85.00"]
+    for row in record["classes"]:
+        assert rows[row["name"]][2] == f"{row['procs_percent']:.2f}"
+    for fact in record["facts"]:
+        assert f"{fact['value']:.3f}" in next(line for line in table.splitlines() if line.startswith(fact["name"]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--month", "1999-13"), 2, "--month '1999-13': use one of 1999-10"),
+        (("--month", "2000-03", "--warmup-days", "40"), 2, "--warmup-days is 40; use 0 to 28"),
+        (("--month", "2000-03", "--facts", "-o", "x"), 2, "--facts are printed; leave out -o"),
+        (("--month", "2000-03", "-o", "/no/such/folder/x.swf"), 4, "cannot be written"),
+        ((), 2, "--month"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_an_exit_code(
+    capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    found, out, err = command(capfd, "generate", "origin2000", *arguments)
+    assert (found, out) == (code, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_replay_on_the_shipped_machine_reports_the_month_alone(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path, result = tmp_path / "march.swf", tmp_path / "result"
+    assert command(capfd, *MARCH, "--warmup-days", 2, "-o", path)[0] == 0
+    replay = ("replay", path, "--machine", "origin2000", "-p", "fcfs", "-p", "easy", "--warmup", "2000-03-01", "--json")
+    code, out, _ = command(capfd, *replay, "--audit", "--by", "month", "--by", "queue", "--out", result)
+    assert code == 0
+    document = json.loads(out)
+    assert document["machine"] == {"procs": 960, "hosts": 8, "single_host": True}
+    assert document["skipped"] == {}
+    assert document["log"]["jobs"] > MONTHS["2000-03"].jobs
+    for each in document["results"]:
+        assert each["metrics"]["jobs"] == MONTHS["2000-03"].jobs
+        (month,) = each["by"]["month"]
+        assert (month["label"], month["jobs"]) == ("2000-03", MONTHS["2000-03"].jobs)
+        counts = {int(group["label"]): group["jobs"] for group in each["by"]["queue"]}
+        assert tuple(counts[number] for number in range(1, 13)) == MONTHS["2000-03"].counts
+    fcfs, easy = (each["metrics"]["wait_mean_s"] for each in document["results"])
+    assert easy < fcfs
+
+
+def test_a_warm_up_that_is_no_time_is_refused(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("; MaxProcs: 4\n0 10 1\n5 10 1\n")
+    code, _, err = command(capfd, "replay", path, "-p", "easy", "--warmup", "March")
+    assert (code, "--warmup 'March': use seconds" in err) == (2, True)
+    code, _, err = command(capfd, "replay", path, "-p", "easy", "--warmup", "2000-03-01")
+    assert (code, "has no UnixStartTime" in err) == (2, True)
+
+
+def test_the_command_alone_lists_its_models_quickly() -> None:
+    code = "import sys, qbatch.cli.generate; print('numpy' in sys.modules, 'numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "False False\n"
