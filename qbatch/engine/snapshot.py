@@ -194,8 +194,19 @@ def _check_origin(body: _Body, machine: Machine, policy: Policy) -> None:
         raise InputError(f"the snapshot is of the policy {body.policy!r}, not of {name_of(policy)!r}")
 
 
+_LATER = {"serves", "limits", "cpu_time", "kind", "goes_first", "per_user"}
+"""Fields that machines did not have at first: where they say nothing, a snapshot from before them still fits."""
+
+
 def _identity(machine: Machine) -> str:
-    return hashlib.sha256(msgspec.msgpack.encode(machine)).hexdigest()
+    def plain(struct: msgspec.Struct) -> dict[str, Any]:
+        values = {name: getattr(struct, name) for name in struct.__struct_fields__}
+        defaults = dict(zip(struct.__struct_fields__[::-1], struct.__struct_defaults__[::-1], strict=False))
+        return {name: value for name, value in values.items() if name not in _LATER or value != defaults[name]}
+
+    body = plain(machine)
+    body |= {name: [plain(each) for each in body[name]] for name in ("hosts", "classes")}
+    return hashlib.sha256(msgspec.msgpack.encode(body)).hexdigest()
 
 
 def _roomy(array: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -1,9 +1,8 @@
-"""The priority-backfill family: each weight, each reading, a brute-force oracle job for job, and EASY as a special case."""
+"""The priority-backfill family: each weight, each reading, and EASY as a special case (oracle: test_origin2000.py)."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,74 +17,11 @@ from qbatch.policies import load_policy
 from qbatch.policies.priority import PriorityBackfill
 from tests.harness import run_named, workload_of
 from tests.oracle.workloads import random_jobs
-from tests.policies import naive_hosts
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
 HOSTS = (Host("a", 8, 1000), Host("b", 4, 3000), Host("c", 8, 500), Host("d", 2, 4000))
 MACHINE = Machine(HOSTS, single_host=True)
-
-
-def key_of(**weights: float) -> Callable[[naive_hosts.Job, int], float]:
-    """Return the negated priority, as the specification writes it."""
-
-    def key(job: naive_hosts.Job, now: int) -> float:
-        wait, asked = now - job.submit, max(job.estimate, 60 * SECOND)
-        memory = job.memory / 2**20 / 358.4
-        total = weights.get("wait", 0.0) * (wait / 3_600_000_000.0) + weights.get("xfactor", 0.0) * (
-            (wait + asked) / asked
-        )
-        total = total + weights.get("procs", 0.0) * job.procs + weights.get("memory", 0.0) * memory
-        total = total + weights.get("both", 0.0) * max(job.procs, memory)
-        return -(total + weights["bypass"] * job.bypasses) if weights.get("bypass") else -total
-
-    return key
-
-
-CASES: list[tuple[str, Callable[[naive_hosts.Job, int], float], bool, int]] = [
-    ("fcfs-backfill", lambda job, now: 0.0, False, 1),
-    ("fcfs-backfill:depth=3", lambda job, now: 0.0, False, 3),
-    ("fcfs-backfill:depth=0", lambda job, now: 0.0, False, 0),
-    ("sjf-backfill", lambda job, now: job.estimate, True, 1),
-    ("sjf-backfill:depth=2", lambda job, now: job.estimate, True, 2),
-    ("lxf-backfill", key_of(xfactor=1.0), False, 1),
-    ("lxfw-backfill", key_of(wait=0.0167, xfactor=1.0), False, 1),
-    ("priority-backfill", key_of(wait=1.0, xfactor=5.0, procs=0.2), False, 1),
-    ("priority-backfill:bypass=2.5,depth=2", key_of(wait=1.0, xfactor=5.0, procs=0.2, bypass=2.5), False, 2),
-    ("priority-backfill:memory=-3,both=0.5,bypass=-1",
-     key_of(wait=1.0, xfactor=5.0, procs=0.2, memory=-3.0, both=0.5, bypass=-1.0), False, 1),
-]  # fmt: skip
-
-
-def hosts_workload(seed: int) -> tuple[list[naive_hosts.Job], list[int]]:
-    """Return jobs each of which fits some host, and their memory."""
-    rng = random.Random(seed)
-    jobs = random_jobs(rng, rng.randint(1, 22), 8)
-    memory = [
-        rng.choice([0, 1, 300, 500, max(host.memory for host in HOSTS if host.cpus >= job.procs)])
-        for job in jobs
-    ]  # fmt: skip
-    memory = [
-        need if any(host.cpus >= job.procs and host.memory >= need for host in HOSTS) else 0
-        for job, need in zip(jobs, memory, strict=True)
-    ]
-    return jobs, memory
-
-
-@pytest.mark.parametrize(("policy", "key", "is_sticky", "depth"), CASES, ids=[case[0] for case in CASES])
-def test_the_oracle_agrees_job_for_job(policy: str, key: Callable[..., float], is_sticky: bool, depth: int) -> None:
-    for seed in range(120):
-        jobs, memory = hosts_workload(seed)
-        work = workload_of(jobs, 8, memory)
-        schedule = run_named(work, policy, machine=MACHINE)
-        plain = [
-            naive_hosts.Job(row, int(work.submit[row]), int(work.procs[row]), int(work.memory[row]), int(work.estimate[row]),
-                            int(work.run[row]))
-            for row in range(len(work))
-        ]  # fmt: skip
-        world = naive_hosts.World([naive_hosts.Host(host.cpus, host.memory) for host in HOSTS], depth, key, is_sticky)
-        expected = naive_hosts.simulate(plain, world)
-        assert schedule.start.tolist() == [expected[row][0] for row in range(len(work))], seed
 
 
 @pytest.mark.parametrize(

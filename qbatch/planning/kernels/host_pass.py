@@ -102,6 +102,20 @@ def stands(
     return fits(free_procs[host], procs, at, end) and (not counts or fits(free_memory[host], memory, at, end))
 
 
+@kernel
+def reserve(
+    host: int, at: int, now: int, sign: int, row: int, procs: Int64Array, memory: Int64Array, estimate: Int64Array,
+    hosts: Int64Array, free_procs: Int64Array, free_memory: Int64Array,
+) -> None:  # fmt: skip
+    """Book a reservation (``sign`` -1) or lift it out (1); one whose time is over books nothing."""
+    if at < now:
+        return
+    end = at + booked(estimate[row])
+    add(free_procs[host], at, end, sign * procs[row])
+    if hosts[MEMORY, host] > 0:
+        add(free_memory[host], at, end, sign * memory[row])
+
+
 @allocating_kernel
 def host_pass(
     now: int, order: Int64Array, depth: int, is_stopping: bool, procs: Int64Array, memory: Int64Array, estimate: Int64Array,
@@ -118,14 +132,36 @@ def host_pass(
     """
     count, kept = 0, 0
     holders = held.shape[1]
-    space = 2 * (running + min(order.shape[0], int(hosts[FREE].sum())) + min(depth, order.shape[0])) + 20
+    most = min(order.shape[0], int(hosts[FREE].sum())) + min(depth, order.shape[0]) + 2 * holders
+    space = 2 * (running + most) + 20
     free_procs = np.zeros((hosts.shape[1], 2, space), np.int64)
     free_memory = np.zeros((hosts.shape[1], 2, space), np.int64)
     is_reserved = np.zeros(hosts.shape[1], np.bool_)
-    is_filled = False
+    is_filled = holders > 0
+    if is_filled:
+        # Every reservation that is held binds all the others; each is lifted out at its turn.
+        fill_profiles(now, hosts, pieces, running, free_procs, free_memory)
+        for place in range(holders):
+            is_reserved[held[WHERE, place]] = True
+            reserve(held[WHERE, place], held[AT, place], now, -1, order[place], procs, memory, estimate, hosts, free_procs,
+                    free_memory)  # fmt: skip
     for place in range(order.shape[0]):
         row = order[place]
         width, need, end = procs[row], memory[row], now + estimate[row]
+        if place < holders:
+            reserve(
+                held[WHERE, place],
+                held[AT, place],
+                now,
+                1,
+                row,
+                procs,
+                memory,
+                estimate,
+                hosts,
+                free_procs,
+                free_memory,
+            )
         host = start_host(now, end, width, need, hosts, is_reserved, free_procs, free_memory)
         if host >= 0:
             need = need if hosts[MEMORY, host] > 0 else 0
@@ -159,8 +195,7 @@ def host_pass(
                 at, host = held[AT, place], held[WHERE, place]
             if at < FOREVER:
                 is_reserved[host] = True
-                add(free_procs[host], at, at + duration, -width)
-                add(free_memory[host], at, at + duration, -(need if hosts[MEMORY, host] > 0 else 0))
+                reserve(host, at, now, -1, row, procs, memory, estimate, hosts, free_procs, free_memory)
                 reserved[ROW, kept], reserved[WHERE, kept], reserved[AT, kept] = row, host, at
                 kept += 1
             else:

@@ -38,7 +38,8 @@ OPERATE = {"root", "operator", "manager"}
 MANAGE = {"root", "manager"}
 MATRIX = {
     "Submit": EVERYONE, "Delete": OWN, "Alter": OWN, "Hold": OWN, "Release": OWN, "Move": OWN, "Order": OWN, "Rerun": OWN,
-    "Message": OWN, "Signal": OWN, "RunNow": OPERATE, "QueueControl": OPERATE, "HostControl": OPERATE, "Fault": MANAGE, "PolicySet": MANAGE,
+    "Message": OWN, "Signal": OWN, "RunNow": OPERATE, "QueueControl": OPERATE, "HostControl": OPERATE, "Fault": MANAGE,
+    "PolicySet": MANAGE,
     "Hello": EVERYONE, "JobStatus": EVERYONE, "QueueStatus": EVERYONE, "HostStatus": EVERYONE, "ServerStatus": EVERYONE,
     "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "History": EVERYONE, "Subscribe": EVERYONE, "Time": OPERATE,
     "Forecast": EVERYONE, "Shadow": OPERATE, "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
@@ -85,7 +86,8 @@ def request_of(daemon: Daemon, verb: str) -> dict[str, Any]:
         "Move": {"jobs": [job], "destination": "batch"}, "Order": {"first": job, "second": job},
         "Rerun": {"jobs": ["1"]}, "Message": {"jobs": ["1"], "text": "hello"}, "Signal": {"jobs": ["1"], "signal": "0"},
         "RunNow": {"jobs": ["1"]}, "QueueControl": {"queues": ["batch"], "started": True},
-        "HostControl": {"hosts": ["n1"], "action": "up"}, "Fault": {"kind": "clear"}, "PolicySet": {"policy": "easy"}, "Explain": {"job": job},
+        "HostControl": {"hosts": ["n1"], "action": "up"}, "Fault": {"kind": "clear"},
+        "PolicySet": {"policy": "easy"}, "Explain": {"job": job},
         "Wait": {"jobs": ["1"], "timeout": 0.0}, "Trail": {"job": job}, "Time": {"action": "pause"}, "Shadow": {"action": "set"},
         "Backup": {"path": "/nowhere/at/all"},
     }  # fmt: skip

@@ -1,0 +1,1128 @@
+"""Oracle for the scheduling policies of paper 004 (NCSA Origin 2000), written from the specification alone
+(papers.md 0, 3.1-3.4, 3.7; design.md "The meaning of one instant").  Times: integer microseconds.  Memory: bytes.
+Plain and slow on purpose."""
+
+import random
+from dataclasses import dataclass
+
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+
+
+@dataclass(frozen=True)
+class Host:
+    name: str
+    cpus: int
+    memory: int
+    serves: tuple
+    limits: dict
+
+
+@dataclass(frozen=True)
+class TimeClass:
+    name: str
+    limit: object  # how many may run in the system; None = no limit
+    reserve_wait: object  # microseconds; None = never asks for a special
+    goes_first: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    sequence: int
+    submit: int
+    procs: int
+    memory: int
+    estimate: int
+    run: int
+    used_memory: int
+    time_class: str
+    size_class: str
+
+
+@dataclass
+class Outcome:
+    first_start: object  # None: never started (fits on no host)
+    final_start: object
+    end: object
+    host: object  # name of the host of the final start
+    suspensions: list
+    quantum: bool
+
+
+# The table of 3.3.  Keys: wait, slowdown, procs, memory, pe, bypass (W_w, W_x, W_p, W_m, W_pe, W_bypass).
+PRIORITY = {"wait": 1.0, "slowdown": 5.0, "procs": 0.2}
+LXF_W = {"wait": 0.0167, "slowdown": 1.0}
+LXF = {"slowdown": 1.0}
+
+
+class Held:
+    """A job that holds something on a host: it runs, is suspended, or is the guest of a quantum."""
+
+    def __init__(self, job, host, start, memory):
+        self.job = job
+        self.host = host  # index of the host
+        self.start = start  # last start or resumption
+        self.memory = memory  # memory held
+        self.executed = 0  # executed before self.start, since the last start from scratch
+        self.guest = False
+        self.suspended_at = None
+        self.by = None  # the guest that suspended it
+        self.own = job.procs  # processors taken from the idle ones (a guest: its part that is not the victims')
+        self.victims = []
+        self.quantum_end = None  # the end of the quantum as the scheduler knows it
+        self.end = None  # actual end (None while suspended)
+
+
+class Machine:
+    def __init__(self, jobs, hosts, log):
+        self.hosts = hosts
+        self.log = log
+        self.now = 0
+        self.held = []
+        self.waiting = []
+        self.outcome = {}
+        self.discarded = {}  # executed time that a quantum threw away
+        for job in jobs:
+            self.outcome[job.sequence] = Outcome(None, None, None, None, [], False)
+            self.discarded[job.sequence] = 0
+
+    def note(self, what, job, host):
+        if self.log is not None:
+            self.log.append((self.now, what, job.sequence, self.hosts[host].name))
+
+    def free(self, host):
+        # Victims count as holding their processors, a guest only what it took from the idle ones: so what victims freed
+        # beyond the guest's need is not free.
+        left = self.hosts[host].cpus
+        for h in self.held:
+            if h.host == host:
+                left -= h.own
+        return left
+
+    def free_memory(self, host):
+        left = self.hosts[host].memory
+        for h in self.held:
+            if h.host == host:
+                left -= h.memory
+        return left
+
+    def fits_empty(self, job, host):
+        return job.procs <= self.hosts[host].cpus and job.memory <= self.hosts[host].memory
+
+    def fits_now(self, job, host):
+        return job.procs <= self.free(host) and job.memory <= self.free_memory(host)
+
+    def start(self, job, host):
+        assert self.fits_now(job, host)
+        self.waiting.remove(job)
+        h = Held(job, host, self.now, job.memory)
+        h.end = self.now + min(job.run, job.estimate)
+        self.held.append(h)
+        o = self.outcome[job.sequence]
+        if o.first_start is None:
+            o.first_start = self.now
+        o.final_start = self.now
+        o.host = self.hosts[host].name
+        self.note("start", job, host)
+
+    def start_guest(self, job, host, victims, quantum, first_memory, quantum_known):
+        idle = self.free(host)
+        assert first_memory <= self.free_memory(host)
+        self.waiting.remove(job)
+        g = Held(job, host, self.now, first_memory)
+        g.guest = True
+        g.own = min(job.procs, idle)  # idle processors first
+        # READING: what is "its quantum's end" for a guest with an estimate below the quantum: (a) start + quantum, literally
+        # ("full"); (b) start + min(quantum, estimate), since it is killed there ("estimate").  Chosen: (a).
+        if quantum_known == "full":
+            g.quantum_end = self.now + quantum
+        else:
+            g.quantum_end = self.now + min(quantum, job.estimate)
+        # READING: a job that uses more memory than the initial allocation and has run time 0: (a) the memory ends the quantum;
+        # (b) it is done.  Chosen: (a), the memory test comes first.
+        # READING: used memory above the request but the request below 1 GiB: (a) literally above the initial allocation, so it
+        # ends the quantum (and the later normal run is not hurt); (b) used memory is taken as at most the request.  Chosen: (a).
+        if job.used_memory > first_memory:
+            g.end = self.now
+        else:
+            g.end = self.now + min(job.run, job.estimate, quantum)
+        for v in victims:
+            assert not v.guest and v.suspended_at is None
+            v.executed += self.now - v.start
+            v.suspended_at = self.now
+            v.end = None
+            v.by = g
+            g.victims.append(v)
+            self.note("suspend", v.job, host)
+        self.held.append(g)
+        o = self.outcome[job.sequence]
+        if o.first_start is None:
+            o.first_start = self.now
+        o.final_start = self.now
+        o.host = self.hosts[host].name
+        o.quantum = True
+        self.note("guest", job, host)
+
+    def finish(self, h, quantum):
+        """A job ends, or a guest leaves.  Returns True if the job goes back to the queue."""
+        self.held.remove(h)
+        job = h.job
+        again = False
+        if h.guest:
+            # READING: a guest whose run is exactly the quantum: done (run <= 60 s).  A guest that reaches its estimate within the
+            # quantum is killed there, hence done.
+            if job.used_memory > h.memory or min(job.run, job.estimate) > quantum:
+                again = True
+                self.discarded[job.sequence] += self.now - h.start
+        if again:
+            self.note("leave", job, h.host)
+            self.waiting.append(job)
+        else:
+            self.note("end", job, h.host)
+            self.outcome[job.sequence].end = self.now
+        for v in h.victims:
+            self.outcome[v.job.sequence].suspensions.append((v.suspended_at, self.now))
+            v.suspended_at = None
+            v.by = None
+            v.start = self.now
+            v.end = self.now + min(v.job.run, v.job.estimate) - v.executed
+            self.note("resume", v.job, v.host)
+        return again
+
+
+# ---------------------------------------------------------------------------------------------------------------- 3.3
+
+
+class Reservation:
+    def __init__(self, job, host, time):
+        self.job = job
+        self.host = host
+        self.time = time
+
+
+class PriorityFamily:
+    def __init__(self, machine, kind, weights, depth, victim_end):
+        self.m = machine
+        self.kind = kind
+        self.weights = weights
+        self.depth = depth
+        self.victim_end = victim_end
+        self.reservations = []
+        self.bypassed = {}
+        for sequence in machine.outcome:
+            self.bypassed[sequence] = 0
+
+    def priority(self, job):
+        w = self.m.now - job.submit
+        r = max(job.estimate, 60 * SECOND)
+        # READING: mem_MB: (a) bytes / 2^20 (336 * 1024 / 960 = 358.4); (b) bytes / 10^6.  Chosen: (a).  The six terms are added from
+        # the left in doubles, terms of weight 0 included (they add 0.0).
+        megabytes = job.memory / MIB
+        weight = self.weights
+        return (
+            weight.get("wait", 0) * (w / HOUR)
+            + weight.get("slowdown", 0) * ((w + r) / r)
+            + weight.get("procs", 0) * job.procs
+            + weight.get("memory", 0) * (megabytes / 358.4)
+            + weight.get("pe", 0) * max(job.procs, megabytes / 358.4)
+            + weight.get("bypass", 0) * self.bypassed[job.sequence]
+        )
+
+    def expected_end(self, h):
+        now = self.m.now
+        if h.guest:
+            return h.quantum_end
+        if h.suspended_at is None:
+            return h.start + h.job.estimate - h.executed
+        # READING: the "own expected end" of a victim while it is suspended: (a) the end of the quantum plus what is left of its
+        # estimate ("shifted"); (b) the end it had before it was suspended, and one second from now once that is past
+        # ("unshifted").  Chosen: (a).
+        if self.victim_end == "shifted":
+            return h.by.quantum_end + h.job.estimate - h.executed
+        end = h.suspended_at + h.job.estimate - h.executed
+        if end <= now:
+            end = now + SECOND
+        return end
+
+    def holds(self, host, without):
+        """(from, until, procs, memory) of everything on the host, apart from the reservation of the job `without`."""
+        now = self.m.now
+        found = []
+        for h in self.m.held:
+            if h.host == host:
+                until = self.expected_end(h)
+                if until > now:  # a running job of zero estimate counts as gone
+                    found.append((now, until, h.own, h.memory))
+        for r in self.reservations:
+            if r.host == host and r.job is not without:
+                found.append((r.time, r.time + max(r.job.estimate, SECOND), r.job.procs, r.job.memory))
+        return found
+
+    def fits(self, job, host, time, duration):
+        """Does the job fit beside everything on the host during [time, time + duration)?"""
+        if duration == 0:
+            return True
+        holds = self.holds(host, job)
+        instants = [time]
+        for hold in holds:
+            if time < hold[0] < time + duration:
+                instants.append(hold[0])
+        for instant in instants:
+            procs = job.procs
+            memory = job.memory
+            for start, until, p, mem in holds:
+                if start <= instant < until:
+                    procs += p
+                    memory += mem
+            if procs > self.m.hosts[host].cpus or memory > self.m.hosts[host].memory:
+                return False
+        return True
+
+    def can_start(self, job, host):
+        # READING: "a running job of zero estimate counts as gone": (a) in profiles only, a start needs processors and memory that
+        # are really free, and "free now" counts it as holding; (b) also in start tests and "free now", so that a job may start on
+        # top of it.  Chosen: (a).
+        # READING: a start with estimate 0 tests the empty interval [now, now): (a) no reservation can forbid it; (b) it is tested
+        # at the instant.  Chosen: (a) (literal estimate, half-open).
+        return self.m.fits_now(job, host) and self.fits(job, host, self.m.now, job.estimate)
+
+    def earliest(self, job, host):
+        if not self.m.fits_empty(job, host):
+            return None
+        candidates = [self.m.now]
+        for hold in self.holds(host, job):
+            if hold[1] > self.m.now:
+                candidates.append(hold[1])
+        for time in sorted(candidates):
+            if self.fits(job, host, time, max(job.estimate, SECOND)):
+                return time
+        raise AssertionError("no earliest start")
+
+    def best_reservation(self, job):
+        best = None
+        for host in range(len(self.m.hosts)):
+            time = self.earliest(job, host)
+            if time is not None:
+                key = (time, self.m.free(host), host)
+                if best is None or key < best:
+                    best = key
+        return best
+
+    def best_start(self, job):
+        best = None
+        for host in range(len(self.m.hosts)):
+            if self.can_start(job, host):
+                key = (self.m.free(host), host)
+                if best is None or key < best:
+                    best = key
+        return best
+
+    def order(self):
+        keyed = []
+        for job in self.m.waiting:
+            if self.kind == "priority":
+                keyed.append(((-self.priority(job), job.sequence), job))
+            elif self.kind == "fcfs":
+                # READING: equal submit times: by sequence (3.7.1), which is also the order of (submit, id).
+                keyed.append(((job.submit, job.sequence), job))
+            else:
+                keyed.append(((job.estimate, job.sequence), job))
+        keyed.sort(key=lambda pair: pair[0])
+        rest = [pair[1] for pair in keyed]
+        if self.kind != "sjf":
+            return rest
+        holders = [r.job for r in self.reservations if r.job in rest]
+        return holders + [job for job in rest if job not in holders]
+
+    def reservation_of(self, job):
+        for r in self.reservations:
+            if r.job is job:
+                return r
+        return None
+
+    def run_pass(self):
+        now = self.m.now
+        if self.kind != "sjf":
+            self.reservations = []  # forgotten after each pass
+        order = self.order()
+        still = []  # the jobs of the order that were seen and still wait
+        for job in order:
+            # READING (sjf, several holders): while one holder is tried, (a) the reservations of all the other holders bind it,
+            # older and younger; (b) only the older ones.  Chosen: (a).  Each holder is tried and moved before the next is tried.
+            start = self.best_start(job)
+            mine = self.reservation_of(job)
+            if start is not None:
+                if mine is not None:
+                    self.reservations.remove(mine)
+                self.m.start(job, start[1])
+                # READING: a guest is not waiting, so it gains no bypass, and the start of a quantum bypasses nobody ("when the
+                # pass starts a job"); a job keeps its bypasses over its quantum.
+                for earlier in still:
+                    self.bypassed[earlier.sequence] += 1
+                continue
+            still.append(job)
+            if mine is not None:
+                # READING (sjf inside a wrapper): a kept reservation that a quantum made impossible: (a) shifts to the earliest time on
+                # its own host, and leaves that host only for a strictly earlier time; (b) is taken anew over all hosts; (c) keeps
+                # its time though impossible.  Chosen: (a) ("all reservations shift").  Cannot occur without a wrapper.
+                if mine.time < now or not self.fits(job, mine.host, mine.time, max(job.estimate, SECOND)):
+                    mine.time = self.earliest(job, mine.host)
+                best = self.best_reservation(job)
+                if best[0] < mine.time:
+                    mine.time = best[0]
+                    mine.host = best[2]
+            elif self.depth is None or len(self.reservations) < self.depth:
+                # READING: a job that fits on no empty host: (a) gets no reservation and uses none of the D; (b) uses one.
+                # Chosen: (a).
+                best = self.best_reservation(job)
+                if best is not None:
+                    self.reservations.append(Reservation(job, best[2], best[0]))
+
+
+# ---------------------------------------------------------------------------------------------------------------- 3.4
+
+
+class Quanta:
+    def __init__(self, machine, inner, kind, quantum, initial_memory, protection, options):
+        self.m = machine
+        self.inner = inner
+        self.kind = kind
+        self.quantum = quantum
+        self.initial_memory = initial_memory
+        self.protection = protection
+        self.options = options
+
+    def give(self, job, host, victims):
+        first_memory = min(job.memory, self.initial_memory)
+        self.m.start_guest(job, host, victims, self.quantum, first_memory, self.options["quantum_end"])
+        # READING (sjf): the reservation of a job that becomes a guest: (a) is gone, the quantum is a start and the inner policy sees
+        # the guest as running ("drop"); (b) stays through the quantum and after it ("keep"); (c) is gone if any pass happens
+        # during the quantum ("lazy").  Chosen: (a).
+        if self.options["guest_reservation"] == "drop":
+            mine = self.inner.reservation_of(job)
+            if mine is not None:
+                self.inner.reservations.remove(mine)
+
+    def run_pass(self, arrived):
+        # a kept reservation goes when its job is done inside the quantum
+        self.inner.reservations = [r for r in self.inner.reservations if self.m.outcome[r.job.sequence].end is None]
+        if self.options["guest_reservation"] == "lazy":
+            self.inner.reservations = [r for r in self.inner.reservations if r.job in self.m.waiting]
+        self.inner.run_pass()
+        if self.kind == "immediate":
+            for job in arrived:
+                if job in self.m.waiting:
+                    self.try_immediate(job)
+        else:
+            for job in sorted(self.m.waiting, key=lambda j: j.sequence):
+                if not self.m.outcome[job.sequence].quantum:
+                    self.try_soon(job)
+
+    def slowdown(self, h):
+        executed = h.executed + self.m.now - h.start
+        # READING: "all executed time" of a victim that had a quantum of its own which was discarded: (a) includes that quantum;
+        # (b) does not.  Chosen: (a), by the word "all".
+        if self.options["slowdown_counts_quantum"]:
+            executed += self.m.discarded[h.job.sequence]
+        if executed == 0:
+            return float("inf")  # only with protection 0
+        return (self.m.now - h.job.submit) / executed
+
+    def try_immediate(self, job):
+        # READING: the host of a quantum needs (a) the initial memory and enough processors only; (b) must also be able to hold
+        # the whole request when empty.  Chosen: (a).
+        # READING: a quantum that ends at its first instant (memory): (a) its end is an event of the next round, later arrivals of
+        # this round see it as running; (b) it ends before the next arrival tries.  Chosen: (a) ("another round follows").
+        best = None
+        for host in range(len(self.m.hosts)):
+            if job.procs > self.m.hosts[host].cpus:
+                continue
+            if min(job.memory, self.initial_memory) > self.m.free_memory(host):
+                continue
+            # READING: a guest is never a victim, whatever the protection (alternative: like any running job).
+            eligible = []
+            for h in self.m.held:
+                if h.host == host and not h.guest and h.suspended_at is None:
+                    if self.m.now - h.start >= self.protection:
+                        eligible.append(h)
+            # READING: the slowdowns are compared as doubles, (now - submit) / executed over integer times.
+            eligible.sort(key=lambda h: (self.slowdown(h), h.job.sequence))
+            got = self.m.free(host)
+            victims = []
+            for h in eligible:
+                if got >= job.procs:
+                    break
+                victims.append(h)
+                got += h.job.procs
+            if got < job.procs:
+                continue
+            key = (got - job.procs, len(victims), host)
+            if best is None or key < best[0]:
+                best = (key, host, victims)
+        if best is not None:
+            self.give(job, best[1], best[2])
+
+    def try_soon(self, job):
+        # READING: the host of a soon quantum, when several have room: (a) fewest free processors, then host order, as for
+        # immediate service ("fewest_free"); (b) the first in host order ("first").  Chosen: (a).
+        best = None
+        for host in range(len(self.m.hosts)):
+            free = self.m.free(host)
+            if job.procs <= free and min(job.memory, self.initial_memory) <= self.m.free_memory(host):
+                if self.options["soon_host"] == "fewest_free":
+                    key = (free, host)
+                else:
+                    key = (0, host)
+                if best is None or key < best:
+                    best = key
+        if best is not None:
+            self.give(job, best[1], [])
+
+
+# ---------------------------------------------------------------------------------------------------------------- 3.2
+
+
+class Lsf:
+    def __init__(self, machine, time_classes, options):
+        self.m = machine
+        self.classes = {}
+        for c in time_classes:
+            self.classes[c.name] = c
+        self.options = options
+        self.special = []
+        for _host in machine.hosts:
+            self.special.append(None)
+        self.sweep_order = sorted(range(len(machine.hosts)), key=lambda i: (len(machine.hosts[i].serves), i))
+
+    def system_limited(self, job):
+        limit = self.classes[job.time_class].limit
+        running = 0
+        for h in self.m.held:
+            if h.job.time_class == job.time_class:
+                running += 1
+        return limit is not None and running >= limit
+
+    def host_limited(self, host, size):
+        limit = self.m.hosts[host].limits.get(size)
+        running = 0
+        for h in self.m.held:
+            if h.host == host and h.job.size_class == size:
+                running += 1
+        return limit is not None and running >= limit
+
+    def fits(self, job, host):
+        return self.m.fits_now(job, host) and not self.host_limited(host, job.size_class)
+
+    def start(self, job, host):
+        self.m.start(job, host)
+        for i in range(len(self.special)):  # wherever it starts, its special is cleared
+            if self.special[i] is job:
+                self.special[i] = None
+
+    def in_class_order(self, jobs):
+        def key(job):
+            first = 0 if self.classes[job.time_class].goes_first else 1
+            return (first, job.submit, job.sequence)
+
+        return sorted(jobs, key=key)
+
+    def special_step(self, host):
+        # READING: the step comes (a) after the round's arrivals, with the pass; (b) at the completion.  No difference unless a
+        # reserve wait is negative.  Every end of a job counts as a completion on its host, in every round of an instant.
+        # READING: a host that has a special already: (a) no step; (b) another candidate that fits may start.  Chosen: (a).
+        if self.special[host] is not None:
+            return
+        for size in self.m.hosts[host].serves:
+            # READING: "runnable on A": (a) A serves its size class and it fits on A when empty; its host limit is no obstacle to
+            # asking (then it becomes the special); (b) also below the host limit now.  Chosen: (a).
+            # READING: "highest priority for A (vst first etc.)": (a) size classes in the host's order of preference, inside each
+            # vst first, then FCFS; (b) vst of every size before all others.  Chosen: (a).
+            # READING: a candidate that fits now but whose host is not the best: it starts on A at once (literal).
+            candidates = []
+            for job in self.m.waiting:
+                wait = self.classes[job.time_class].reserve_wait
+                if job.size_class != size or wait is None or self.m.now - job.submit <= wait:
+                    continue
+                if job in self.special or not self.m.fits_empty(job, host) or self.system_limited(job):
+                    continue
+                candidates.append(job)
+            if candidates:
+                job = self.in_class_order(candidates)[0]
+                if self.fits(job, host):
+                    self.start(job, host)
+                else:
+                    self.special[host] = job
+                return
+
+    def schedule(self, host):
+        started = False
+        special = self.special[host]
+        if special is not None:
+            # READING: a special that is (now) at its system limit: (a) neither starts nor blocks: the host goes on with other jobs and
+            # the special stays; (b) keeps the host idle (3.2 read literally; limited_special_blocks=True).  Chosen: (a), 3.7.10.
+            if self.system_limited(special):
+                if self.options["limited_special_blocks"]:
+                    return started
+            elif self.fits(special, host):
+                self.start(special, host)
+                started = True
+            else:
+                return started
+        for size in self.m.hosts[host].serves:
+            if self.host_limited(host, size):
+                continue
+            blocked = False
+            waiting = [job for job in self.m.waiting if job.size_class == size]
+            for job in self.in_class_order(waiting):
+                if self.system_limited(job):
+                    continue
+                if self.m.fits_now(job, host):
+                    self.start(job, host)
+                    started = True
+                    if self.host_limited(host, size):
+                        break
+                elif self.m.fits_empty(job, host):
+                    # READING: a waiting job that holds a special on another host still blocks lower size classes here, like any
+                    # waiting job (alternative: it does not).
+                    blocked = True
+            if blocked and not self.host_limited(host, size):
+                return started
+        return started
+
+    def run_pass(self, completed_on):
+        # READING: special steps of several hosts in one round: (a) in the order of the sweeps ("sweep"); (b) in host order
+        # ("host").  Chosen: (a).  All steps come before the first sweep.
+        if self.options["special_order"] == "sweep":
+            steps = self.sweep_order
+        else:
+            steps = range(len(self.m.hosts))
+        for host in steps:
+            if host in completed_on:
+                self.special_step(host)
+        while True:
+            started = False
+            for host in self.sweep_order:
+                if self.schedule(host):
+                    started = True
+            if not started:
+                return
+
+
+# ------------------------------------------------------------------------------------------------------------- driver
+
+
+def simulate(jobs, hosts, time_classes, policy, **parameters):
+    """policy: "lsf", "priority", "fcfs", "sjf", "immediate", "soon".
+    weights: dict (see PRIORITY, LXF_W, LXF); depth: D, default 1, None = all;
+    inner: "priority" | "fcfs" | "sjf", for the wrappers; quantum, initial_memory, protection;
+    log: a list that receives (time, what, sequence, host name).
+    Readings: victim_end="shifted"|"unshifted", quantum_end="full"|"estimate", guest_reservation="drop"|"keep"|"lazy",
+    soon_host="fewest_free"|"first", slowdown_counts_quantum=True|False, limited_special_blocks=False|True,
+    special_order="sweep"|"host"."""
+    p = {
+        "weights": LXF_W,
+        "depth": 1,
+        "inner": "priority",
+        "quantum": 60 * SECOND,
+        "initial_memory": GIB,
+        "protection": 600 * SECOND,
+        "log": None,
+        "victim_end": "shifted",
+        "quantum_end": "full",
+        "guest_reservation": "drop",
+        "soon_host": "fewest_free",
+        "slowdown_counts_quantum": True,
+        "limited_special_blocks": False,
+        "special_order": "sweep",
+    }
+    for name in parameters:
+        assert name in p, name
+        p[name] = parameters[name]
+    m = Machine(jobs, hosts, p["log"])
+    lsf = None
+    quanta = None
+    family = None
+    # READING: the priority family and its quanta: (a) know no size classes, host limits or system limits (3.3: "procs, mem");
+    # (b) obey the LSF limits.  Chosen: (a).
+    if policy == "lsf":
+        lsf = Lsf(m, time_classes, p)
+    elif policy in ("immediate", "soon"):
+        family = PriorityFamily(m, p["inner"], p["weights"], p["depth"], p["victim_end"])
+        quanta = Quanta(m, family, policy, p["quantum"], p["initial_memory"], p["protection"], p)
+    else:
+        assert policy in ("priority", "fcfs", "sjf"), policy
+        family = PriorityFamily(m, policy, p["weights"], p["depth"], p["victim_end"])
+
+    coming = sorted(jobs, key=lambda j: (j.submit, j.sequence))
+    while True:
+        times = [h.end for h in m.held if h.end is not None]
+        if coming:
+            times.append(coming[0].submit)
+        if not times:
+            break
+        m.now = min(times)
+        # READING: the end of an unfinished quantum is a suspension (step 1) or a timer (step 2): no difference, both precede the pass.
+        ending = sorted([h for h in m.held if h.end == m.now], key=lambda h: h.job.sequence)
+        completed_on = set()
+        for h in ending:
+            m.finish(h, p["quantum"])
+            completed_on.add(h.host)
+        arrived = []
+        while coming and coming[0].submit == m.now:
+            arrived.append(coming.pop(0))
+        m.waiting.extend(arrived)
+        arrived.sort(key=lambda j: j.sequence)
+        # One pass per round; an event at the same instant makes the next turn of this loop another round.
+        if lsf is not None:
+            lsf.run_pass(completed_on)
+        elif quanta is not None:
+            quanta.run_pass(arrived)
+        else:
+            family.run_pass()
+    # READING: Outcome.quantum: the job had a quantum (alternative: it completed inside it).  final_start: its last start from
+    # scratch, a resumption is none; a job done inside its quantum has final_start = first_start = the quantum's start.
+    return m.outcome
+
+
+# --------------------------------------------------------------------------------------------------------- self-check
+
+
+def audit(jobs, hosts, time_classes, policy, outcome, log, quantum=60 * SECOND, protection=600 * SECOND):
+    """Replays the log with its own accounts."""
+    by_sequence = {}
+    for job in jobs:
+        by_sequence[job.sequence] = job
+    by_name = {}
+    for host in hosts:
+        by_name[host.name] = host
+    state = {}  # sequence -> (what, host name): "runs", "stopped", "guest"
+    segments = {}  # sequence -> executed since the last start from scratch
+    since = {}
+    guests_victims = {}  # guest -> list of victims
+    pending = []  # suspended, guest not yet seen
+    quanta_of = {}
+    last = None
+    for time, what, sequence, name in log:
+        assert last is None or time >= last
+        last = time
+        job = by_sequence[sequence]
+        assert time >= job.submit
+        if what == "start":
+            assert sequence not in state and outcome[sequence].final_start == time
+            state[sequence] = ("runs", name)
+            segments[sequence] = 0
+            since[sequence] = time
+        elif what == "suspend":
+            assert state[sequence] == ("runs", name) and time - since[sequence] >= protection
+            state[sequence] = ("stopped", name)
+            segments[sequence] += time - since[sequence]
+            pending.append(sequence)
+        elif what == "guest":
+            assert sequence not in state and sequence not in quanta_of
+            if policy == "immediate":
+                assert time == job.submit
+            else:
+                assert not pending
+            state[sequence] = ("guest", name)
+            quanta_of[sequence] = time
+            guests_victims[sequence] = pending
+            since[sequence] = time
+            segments[sequence] = 0
+            pending = []
+        elif what in ("end", "leave"):
+            assert state[sequence][0] in ("runs", "guest") and state[sequence][1] == name
+            done = segments[sequence] + time - since[sequence]
+            if what == "end":
+                assert done == min(job.run, job.estimate)
+                assert outcome[sequence].end == time and outcome[sequence].host == name
+            else:
+                big = job.used_memory > min(job.memory, GIB)
+                assert (big and done == 0) or (not big and done == quantum)
+            del state[sequence]
+        elif what == "resume":
+            assert state[sequence] == ("stopped", name)
+            state[sequence] = ("runs", name)
+            since[sequence] = time
+        if pending:
+            continue  # a suspension and its guest are one action
+        resuming = False
+        for g in list(guests_victims):
+            if g not in state or state[g][0] != "guest":
+                for v in guests_victims[g]:
+                    if state.get(v, ("", ""))[0] == "stopped":
+                        resuming = True
+                if not resuming:
+                    del guests_victims[g]
+        for host in hosts:
+            cpus = 0
+            memory = 0
+            sizes = {}
+            for s, (how, where) in state.items():
+                if where != host.name:
+                    continue
+                j = by_sequence[s]
+                if how == "guest":
+                    memory += min(j.memory, GIB)
+                    cpus += j.procs
+                else:
+                    memory += j.memory
+                    if how == "runs":
+                        cpus += j.procs
+                sizes[j.size_class] = sizes.get(j.size_class, 0) + 1
+            assert cpus <= host.cpus, (host, time, cpus)
+            assert memory <= host.memory, (host, time, memory)
+            if policy == "lsf":
+                for size in sizes:
+                    assert size in host.serves
+                    assert size not in host.limits or sizes[size] <= host.limits[size]
+        if policy == "lsf":
+            for c in time_classes:
+                if c.limit is not None:
+                    assert sum(1 for s in state if by_sequence[s].time_class == c.name) <= c.limit
+    assert not state and not pending
+    for job in jobs:
+        o = outcome[job.sequence]
+        assert o.end is not None, ("lost", job)
+        stopped = 0
+        for a, b in o.suspensions:
+            assert o.final_start <= a <= b <= a + quantum and b <= o.end
+            stopped += b - a
+        assert o.end - o.final_start - stopped == min(job.run, job.estimate)
+        assert job.submit <= o.first_start <= o.final_start
+        assert o.quantum == (job.sequence in quanta_of)
+
+
+def random_workload(rng):
+    """Small machine, small jobs, many ties; every job fits on some empty host that serves it."""
+    hosts = []
+    for i in range(rng.choice([1, 1, 2, 3])):
+        serves = rng.choice([("lj", "mj", "sj"), ("lj", "mj", "sj"), ("sj",), ("mj",)])
+        if i == 0:
+            serves = ("lj", "mj", "sj")
+        limits = {}
+        for size in serves:
+            if rng.random() < 0.4:
+                limits[size] = rng.randint(1, 3)
+        hosts.append(Host("h%d" % i, rng.choice([4, 8]), rng.choice([4, 8]) * GIB, serves, limits))
+    hosts.reverse() if rng.random() < 0.5 else None
+    classes = [
+        TimeClass("vst", None, rng.choice([0, 60, 900]) * SECOND, True),
+        TimeClass("st", None, rng.choice([60, 300, 1800]) * SECOND, False),
+        TimeClass("mt", rng.choice([None, 1, 2]), rng.choice([60, 600]) * SECOND, False),
+        TimeClass("lt", rng.choice([None, 1]), rng.choice([None, 0, 60 * SECOND]), False),
+    ]
+    jobs = []
+    submit = 0
+    short = rng.random() < 0.5
+    grain = rng.choice([1, 30, 60, 300]) * SECOND
+    for i in range(rng.randint(2, 24)):
+        submit += rng.choice([0, 0, 0, 1, 1, 2, 5]) * grain
+        estimate = rng.choice([0, 1, 30, 60, 61, 300, 600, 900, 1800, 3600]) * SECOND
+        if short:
+            estimate = rng.choice([0, 30, 60, 90, 120, 660, 700, 1200]) * SECOND
+        run = estimate if rng.random() < 0.4 else rng.randint(0, 3700) * SECOND
+        if rng.random() < 0.2:
+            run = rng.randint(0, 60 * SECOND)
+        procs = rng.randint(1, 4)
+        memory = rng.choice([0, GIB // 2, GIB, 2 * GIB, 4 * GIB])
+        used = rng.choice([0, memory, memory // 2, memory // 4])
+        jobs.append(
+            Job(
+                i + 1,
+                submit,
+                procs,
+                memory,
+                estimate,
+                run,
+                used,
+                rng.choice(["vst", "st", "mt", "lt"]),
+                "lj" if procs > 2 else ("mj" if procs == 2 else "sj"),
+            )
+        )
+    return jobs, hosts, classes
+
+
+def small(name, cpus=4, memory=8, serves=("lj", "mj", "sj"), limits=None):
+    return Host(name, cpus, memory * GIB, serves, limits or {})
+
+
+def job(sequence, submit, procs, estimate, run=None, memory=0, used=0, time_class="st", size_class="sj"):
+    """Times in seconds, memory in bytes."""
+    return Job(
+        sequence,
+        submit * SECOND,
+        procs,
+        memory,
+        estimate * SECOND,
+        (estimate if run is None else run) * SECOND,
+        used,
+        time_class,
+        size_class,
+    )
+
+
+def expect(label, outcome, wanted):
+    """wanted: sequence -> (first start, final start, end, host, suspensions, quantum), seconds."""
+    for sequence in wanted:
+        o = outcome[sequence]
+        first, final, end, host, suspensions, quantum = wanted[sequence]
+        want = Outcome(
+            first * SECOND,
+            final * SECOND,
+            end * SECOND,
+            host,
+            [(a * SECOND, b * SECOND) for a, b in suspensions],
+            quantum,
+        )
+        assert o == want, (label, sequence, o, want)
+
+
+def plain(start, end, host="a"):
+    return (start, start, end, host, [], False)
+
+
+CLASSES = [
+    TimeClass("vst", None, 100 * SECOND, True),
+    TimeClass("st", None, 100 * SECOND, False),
+    TimeClass("lt", 1, 100 * SECOND, False),
+]
+
+
+def hand_cases():
+    # 1. fcfs: 1 runs 3 of 4 processors until 100.  2 wants 4: reserved at 100.  3 (1 proc, 100 s) ends exactly at 100: starts at 0.
+    # 4 (1 proc, 101 s) would delay 2 and has no processor anyway: starts when 2 ends, at 150.
+    jobs = [job(1, 0, 3, 100), job(2, 0, 4, 50), job(3, 0, 1, 100), job(4, 0, 1, 101)]
+    expect(
+        "fcfs",
+        simulate(jobs, [small("a")], CLASSES, "fcfs"),
+        {1: plain(0, 100), 2: plain(100, 150), 3: plain(0, 100), 4: plain(150, 251)},
+    )
+
+    # 2. memory is the second dimension: 8 GiB.  1 holds 6 until 100; 2 wants 4 GiB: reserved at 100.  3 (1 proc, 2 GiB, 1000 s) fits
+    # beside 1 now (8) and beside 2 later (6): starts.  4 (3 GiB): 1+3 use 8 now; at 100, 2+3 use 6; 2 GiB left: at 200, when 2 ends.
+    jobs = [
+        job(1, 0, 1, 100, memory=6 * GIB),
+        job(2, 0, 1, 100, memory=4 * GIB),
+        job(3, 0, 1, 1000, memory=2 * GIB),
+        job(4, 0, 1, 10, memory=3 * GIB),
+    ]
+    expect(
+        "memory",
+        simulate(jobs, [small("a")], CLASSES, "fcfs"),
+        {1: plain(0, 100), 2: plain(100, 200), 3: plain(0, 1000), 4: plain(200, 210)},
+    )
+
+    # 3. start host: fewest free processors.  1 (2 procs) on a (tie 4/4... b has 8): a.  2 (1 proc): a has 2 free: a.  3 (2): only b.
+    jobs = [job(1, 0, 2, 100), job(2, 0, 1, 100), job(3, 0, 2, 100)]
+    expect(
+        "fewest",
+        simulate(jobs, [small("b", 8), small("a", 4)], CLASSES, "fcfs"),
+        {1: plain(0, 100), 2: plain(0, 100), 3: plain(0, 100, "b")},
+    )
+
+    # 4. sjf, sticky: 1 holds all until 100.  2 (4 procs, 50 s, at 10) is reserved at 100.  3 (4 procs, 10 s, at 20) is shorter but
+    # comes later: 2 starts at 100, 3 at 150.  4 (4 procs, 5 s, at 30): at 100 the slot is free, shortest first: 4 is reserved at 150.
+    jobs = [job(1, 0, 4, 100), job(2, 10, 4, 50), job(3, 20, 4, 10), job(4, 30, 4, 5)]
+    expect(
+        "sjf",
+        simulate(jobs, [small("a")], CLASSES, "sjf"),
+        {1: plain(0, 100), 2: plain(100, 150), 4: plain(150, 155), 3: plain(155, 165)},
+    )
+
+    # 5. bypass: weights procs 0.5, bypass 1.  1 (3 procs) until 100.  2 (3 procs, at 1): 1.5, reserved at 100.  3 (1 proc, at 2): 0.5,
+    # starts behind 2, which gains 1: 2.5.  4 (4 procs, at 3): 2, so 2 stays first: 2 at 100, 4 at 110.
+    # With bypass weight 0, 4 (2) comes before 2 (1.5): 4 at 100, 2 at 110.
+    jobs = [job(1, 0, 3, 100), job(2, 1, 3, 10), job(3, 2, 1, 10), job(4, 3, 4, 10)]
+    expect(
+        "bypass 1",
+        simulate(jobs, [small("a")], CLASSES, "priority", weights={"bypass": 1, "procs": 0.5}),
+        {3: plain(2, 12), 2: plain(100, 110), 4: plain(110, 120)},
+    )
+    expect(
+        "bypass 0",
+        simulate(jobs, [small("a")], CLASSES, "priority", weights={"bypass": 0, "procs": 0.5}),
+        {3: plain(2, 12), 4: plain(100, 110), 2: plain(110, 120)},
+    )
+    # 5b. 3.3 as in the table (wait hours + 5 (w + r)/r + 0.2 procs).  1 (4 procs) until 3600.  2 (4 procs, 36000 s, at 0) and 3 (4
+    # procs, 600 s, at 1800).  At 3600: 2 = 1 + 5 * 1.1 + 0.8 = 7.3; 3 = 0.5 + 5 * 4 + 0.8 = 21.3: 3 first.
+    jobs = [job(1, 0, 4, 3600), job(2, 0, 4, 36000), job(3, 1800, 4, 600)]
+    expect("priority", simulate(jobs, [small("a")], CLASSES, "fcfs"), {2: plain(3600, 39600), 3: plain(39600, 40200)})
+    expect(
+        "priority",
+        simulate(jobs, [small("a")], CLASSES, "priority", weights=PRIORITY),
+        {1: plain(0, 3600), 3: plain(3600, 4200), 2: plain(4200, 40200)},
+    )
+
+    # 6. immediate: 1 (4 procs, 2000 s).  2 (3 procs, estimate 100, run 30) arrives at 700: 1 has run 700 >= 600: suspended at 700;
+    # 2 ends at 730, 1 resumes and ends at 2030.  3 (1 proc, at 800): 1 restarted at 730: protected: waits until 2030.
+    jobs = [job(1, 0, 4, 2000), job(2, 700, 3, 100, 30), job(3, 800, 1, 10)]
+    expect(
+        "immediate",
+        simulate(jobs, [small("a")], CLASSES, "immediate"),
+        {1: (0, 0, 2030, "a", [(700, 730)], False), 2: (700, 700, 730, "a", [], True), 3: plain(2030, 2040)},
+    )
+    # 6b. as 6, 2 runs 90 s: leaves at 760, waits, starts again at 2060 from scratch, ends 2150.  3 (1 proc, 5 s, at 710) during
+    # the quantum: the processor that 1 freed beyond the need of 2 is not free; no victim: waits; at 2060 both start (2 first).
+    jobs = [job(1, 0, 4, 2000), job(2, 700, 3, 100, 90), job(3, 710, 1, 5)]
+    expect(
+        "immediate, leaves",
+        simulate(jobs, [small("a")], CLASSES, "immediate"),
+        {1: (0, 0, 2060, "a", [(700, 760)], False), 2: (700, 2060, 2150, "a", [], True), 3: plain(2060, 2065)},
+    )
+    # 6c. too much memory: the quantum of 2 ends at its first instant; 1 is preempted once, for no time.  3 arrives at 1299: 599 s
+    # after the restart at 700: protected.  4 at 1300: 600 s: suspends 1 (and ends at 1310).
+    jobs = [
+        job(1, 0, 4, 2000),
+        job(2, 700, 4, 100, 30, 2 * GIB, 2 * GIB),
+        job(3, 1299, 4, 100, 10),
+        job(4, 1300, 4, 200, 10),
+    ]
+    expect(
+        "immediate, memory",
+        simulate(jobs, [small("a")], CLASSES, "immediate", inner="fcfs"),
+        {
+            1: (0, 0, 2010, "a", [(700, 700), (1300, 1310)], False),
+            2: (700, 2010, 2040, "a", [], True),
+            3: plain(2040, 2050),
+            4: (1300, 1300, 1310, "a", [], True),
+        },
+    )
+    # 6d. smallest leftover: b (8 procs) full with a job of 8, a (4) full with one of 4.  3 wants 3: leftover 5 on b, 1 on a: a.
+    jobs = [job(1, 0, 4, 2000), job(2, 0, 8, 2000), job(3, 600, 3, 100, 60)]
+    expect(
+        "leftover",
+        simulate(jobs, [small("b", 8), small("a", 4)], CLASSES, "immediate"),
+        {1: (0, 0, 2060, "a", [(600, 660)], False), 2: plain(0, 2000, "b"), 3: (600, 600, 660, "a", [], True)},
+    )
+
+    # 7. soon: 1 (3 procs, 100 s).  2 (4 procs) reserved at 100.  3 (1 proc, 500 s, run 20) may not start (2), but gets a quantum at 0
+    # and is done at 20.  4 (1 proc, 500 s) gets its quantum at 20 (the event), leaves at 80; 2 runs 100..150; 4 from 150.
+    jobs = [job(1, 0, 3, 100), job(2, 0, 4, 50), job(3, 0, 1, 500, 20), job(4, 0, 1, 500)]
+    expect(
+        "soon",
+        simulate(jobs, [small("a")], CLASSES, "soon", inner="fcfs"),
+        {1: plain(0, 100), 2: plain(100, 150), 3: (0, 0, 20, "a", [], True), 4: (20, 150, 650, "a", [], True)},
+    )
+    # 7b. a soon quantum delays a reservation: as 7, but 3 arrives at 90: quantum 90..150 delays 2 from 100 to 150.
+    # At 100 1 ends; 2 does not fit (1 processor of the guest), gets its own quantum?  No: 4 processors are not idle.
+    jobs = [job(1, 0, 3, 100), job(2, 0, 4, 50), job(3, 90, 1, 500)]
+    expect(
+        "soon delays",
+        simulate(jobs, [small("a")], CLASSES, "soon", inner="fcfs"),
+        {1: plain(0, 100), 2: plain(150, 200), 3: (90, 200, 700, "a", [], True)},
+    )
+
+    # 8. lsf: an lj that waits blocks lower size classes, but not other lj.  1 (lj, 3 procs, until 50).  2 (lj, 4 procs) blocked.
+    # 3 (sj, 1 proc) may not start on the general host a; on the restricted host s (sj only) it starts.  4 (lj, 1 proc) skips 2.
+    jobs = [
+        job(1, 0, 3, 50, size_class="lj"),
+        job(2, 0, 4, 10, size_class="lj"),
+        job(3, 0, 1, 10),
+        job(4, 0, 1, 10, size_class="lj"),
+    ]
+    expect(
+        "lsf",
+        simulate(jobs, [small("a"), small("s", 1, 1, ("sj",))], CLASSES, "lsf"),
+        {1: plain(0, 50), 2: plain(50, 60), 3: plain(0, 10, "s"), 4: plain(0, 10)},
+    )
+    # 8b. lsf special: reserve wait 100 s.  1 (3 procs, 0..300), 2 (sj, 1 proc, 0..150), 3 (lj, 4 procs, at 10) waits.  4 (lj, 1 proc,
+    # 400 s, at 140): fits nothing until 150.  At 150 2 ends: 3 has waited 140 > 100: special; a stays idle beside 1 until 300;
+    # 3 runs 300..310; then 4.  Without the special 4 would have started at 150.
+    jobs = [
+        job(1, 0, 3, 300, size_class="lj"),
+        job(2, 0, 1, 150),
+        job(3, 10, 4, 10, size_class="lj"),
+        job(4, 140, 1, 400, size_class="lj"),
+    ]
+    expect(
+        "special",
+        simulate(jobs, [small("a")], CLASSES, "lsf"),
+        {1: plain(0, 300), 2: plain(0, 150), 3: plain(300, 310), 4: plain(310, 710)},
+    )
+    # 8c. wait exactly the reserve wait is not enough: 2 ends at 110 (3 waited 100): 4 starts at... it arrives at 105: at 110.
+    jobs = [
+        job(1, 0, 3, 300, size_class="lj"),
+        job(2, 0, 1, 110),
+        job(3, 10, 4, 10, size_class="lj"),
+        job(4, 105, 1, 400, size_class="lj"),
+    ]
+    expect("no special yet", simulate(jobs, [small("a")], CLASSES, "lsf"), {4: plain(110, 510), 3: plain(510, 520)})
+    # 8d. system limit lt = 1: 2 (lt) neither starts nor blocks: 3 starts at 0; 2 at 100.  vst first: 5 before 4 at 100.
+    jobs = [
+        job(1, 0, 1, 100, time_class="lt", size_class="lj"),
+        job(2, 0, 1, 50, time_class="lt", size_class="lj"),
+        job(3, 0, 3, 100),
+        job(4, 1, 3, 10),
+        job(5, 2, 3, 10, time_class="vst"),
+    ]
+    expect(
+        "system limit",
+        simulate(jobs, [small("a")], CLASSES, "lsf"),
+        {1: plain(0, 100), 2: plain(100, 150), 3: plain(0, 100), 5: plain(100, 110), 4: plain(110, 120)},
+    )
+    # 8e. host limit lj <= 1: with 1 running, size lj is full: the sj 3 passes the waiting lj 2.
+    jobs = [job(1, 0, 1, 100, size_class="lj"), job(2, 0, 1, 50, size_class="lj"), job(3, 0, 1, 10)]
+    expect(
+        "host limit",
+        simulate(jobs, [small("a", limits={"lj": 1})], CLASSES, "lsf"),
+        {1: plain(0, 100), 2: plain(100, 150), 3: plain(0, 10)},
+    )
+
+
+def self_check(count=300, seed=2000):
+    hand_cases()
+    settings = [
+        ("lsf", {}),
+        ("lsf", {"limited_special_blocks": True, "special_order": "host"}),
+        ("priority", {"weights": PRIORITY}),
+        ("priority", {"weights": LXF_W, "depth": 2}),
+        ("priority", {"weights": LXF, "depth": None}),
+        ("priority", {"weights": {"memory": 1, "pe": 0.5, "bypass": 2, "wait": 1}}),
+        ("fcfs", {}),
+        ("fcfs", {"depth": 3}),
+        ("sjf", {}),
+        ("sjf", {"depth": 3}),
+        ("sjf", {"depth": None}),
+    ]
+    for wrapper in ("immediate", "soon"):
+        settings += [
+            (wrapper, {"weights": LXF_W}),
+            (wrapper, {"weights": PRIORITY, "depth": 3}),
+            (wrapper, {"inner": "fcfs"}),
+            (wrapper, {"inner": "sjf"}),
+            (wrapper, {"inner": "sjf", "depth": 3, "guest_reservation": "keep"}),
+            (wrapper, {"inner": "sjf", "depth": 2, "guest_reservation": "lazy", "victim_end": "unshifted"}),
+            (
+                wrapper,
+                {
+                    "victim_end": "unshifted",
+                    "quantum_end": "estimate",
+                    "soon_host": "first",
+                    "slowdown_counts_quantum": False,
+                },
+            ),
+        ]
+    for policy, parameters in settings:
+        rng = random.Random(seed)
+        waited = quanta = stops = 0
+        for _number in range(count):
+            jobs, hosts, classes = random_workload(rng)
+            log = []
+            outcome = simulate(jobs, hosts, classes, policy, log=log, **parameters)
+            audit(jobs, hosts, classes, policy, outcome, log)
+            for j in jobs:
+                o = outcome[j.sequence]
+                waited += o.final_start > j.submit
+                quanta += o.quantum
+                stops += len(o.suspensions)
+        print(
+            policy,
+            parameters,
+            "ok: %d workloads, %d jobs waited, %d quanta, %d suspensions" % (count, waited, quanta, stops),
+        )
+
+
+if __name__ == "__main__":
+    self_check()

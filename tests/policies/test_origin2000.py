@@ -1,0 +1,103 @@
+"""The policies of the Origin 2000 study against an oracle that was written from the specification alone, job for job."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qbatch.model.job import Job
+from qbatch.model.job_class import JobClass
+from qbatch.model.machine import Host, Machine
+from qbatch.model.record import Workload
+from qbatch.policies import load_policy
+from qbatch.policies.lsf import Lsf
+from qbatch.replay.calendar import Calendar
+from tests.oracle import origin2000 as oracle
+
+SIZES = ("sj", "mj", "lj")
+
+
+def machine_of(hosts: list[oracle.Host], times: list[oracle.TimeClass]) -> Machine:
+    """Return the machine of a random workload, with its classes."""
+    classes = [
+        JobClass(each.name, limit=each.limit, reserve_wait=each.reserve_wait, kind="time", goes_first=each.goes_first)
+        for each in times
+    ]
+    classes += [JobClass(name, kind="size") for name in SIZES]
+    places = [Host(each.name, each.cpus, each.memory, "b", each.serves, tuple(each.limits.items())) for each in hosts]
+    return Machine(tuple(places), single_host=True, classes=tuple(classes))
+
+
+def workload_of(jobs: list[oracle.Job], machine: Machine) -> Workload:
+    """Return jobs, in order of sequence, as the replay takes them (killed at their estimate)."""
+
+    def column(values: list[int]) -> Any:
+        return np.array(values, np.int64)
+
+    absent = column([-1] * len(jobs))
+    run = column([min(job.run, job.estimate) for job in jobs])
+    return Workload(
+        "random", machine.procs, column([job.sequence for job in jobs]), column([job.submit for job in jobs]),
+        column([job.procs for job in jobs]), column([job.estimate for job in jobs]), run, run,
+        column([job.memory for job in jobs]), absent, absent, absent, np.ones(len(jobs), np.bool_), np.arange(len(jobs)),
+        used_memory=column([job.used_memory for job in jobs]),
+    )  # fmt: skip
+
+
+class Told(Lsf):
+    """LSF* with the classes that the oracle's jobs are said to be in, whatever they ask for."""
+
+    def __init__(self, jobs: list[oracle.Job], times: list[oracle.TimeClass]) -> None:
+        super().__init__("lsf")
+        names = [each.name for each in times]
+        self._told = {job.sequence: (names.index(job.time_class), SIZES.index(job.size_class)) for job in jobs}
+
+    def _class_of(self, machine: Machine, job: Job) -> tuple[int, int, int]:
+        time, size = self._told[job.number]
+        ranks = self._tables_of(machine).ranks
+        fits = any(
+            ranks[place, size] >= 0 and host.cpus >= job.procs and host.memory >= job.memory
+            for place, host in enumerate(machine.hosts)
+        )
+        return time, size, int(fits)
+
+
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "lsf": ("lsf", {}),
+    "fcfs-backfill": ("fcfs", {}),
+    "fcfs-backfill:depth=4": ("fcfs", {"depth": 4}),
+    "sjf-backfill": ("sjf", {}),
+    "sjf-backfill:depth=3": ("sjf", {"depth": 3}),
+    "lxf-backfill": ("priority", {"weights": oracle.LXF}),
+    "lxfw-backfill:depth=2": ("priority", {"weights": oracle.LXF_W, "depth": 2}),
+    "priority-backfill": ("priority", {"weights": oracle.PRIORITY}),
+    "priority-backfill:memory=-1,both=0.25,bypass=3": (
+        "priority", {"weights": {**oracle.PRIORITY, "memory": -1, "pe": 0.25, "bypass": 3}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", CASES)
+def test_every_start_is_the_oracles(policy: str) -> None:
+    name, parameters = CASES[policy]
+    for seed in range(150):
+        jobs, hosts, times = oracle.random_workload(random.Random(seed))
+        if name != "lsf":
+            jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]
+        jobs.sort(key=lambda job: (job.submit, job.sequence))
+        machine = machine_of(hosts, times)
+        ours = Told(jobs, times) if name == "lsf" else load_policy(policy)
+        schedule = Calendar(workload_of(jobs, machine), machine, ours, is_audited=True).run()
+        outcome = oracle.simulate(jobs, hosts, times, name, **parameters)
+        expected = [
+            -1 if outcome[job.sequence].final_start is None else outcome[job.sequence].final_start for job in jobs
+        ]
+        assert schedule.start.tolist() == expected, seed
+
+
+def test_the_oracle_keeps_its_own_rules() -> None:
+    oracle.hand_cases()
+    oracle.self_check(count=20)
