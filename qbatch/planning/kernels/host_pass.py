@@ -116,6 +116,32 @@ def reserve(
         add(free_memory[host], at, end, sign * memory[row])
 
 
+@kernel
+def book_held(
+    now: int, order: Int64Array, held: Int64Array, is_reserved: BoolArray, procs: Int64Array, memory: Int64Array,
+    estimate: Int64Array, hosts: Int64Array, free_procs: Int64Array, free_memory: Int64Array,
+) -> None:  # fmt: skip
+    """Book every reservation that is held: each binds all the others until it is lifted out at its turn."""
+    for place in range(held.shape[1]):
+        host = held[WHERE, place]
+        is_reserved[host] = True
+        reserve(host, held[AT, place], now, -1, order[place], procs, memory, estimate, hosts, free_procs, free_memory)
+
+
+@kernel
+def give_back(
+    now: int, started: Int64Array, count: int, procs: Int64Array, memory: Int64Array, estimate: Int64Array,
+    hosts: Int64Array, free_procs: Int64Array, free_memory: Int64Array,
+) -> None:  # fmt: skip
+    """What has started in this pass is gone from what is free; note in the profiles when it comes back."""
+    for place in range(count):
+        row, host = started[ROW, place], started[WHERE, place]
+        until = now + estimate[row]
+        add(free_procs[host], until, FOREVER, procs[row])
+        if hosts[MEMORY, host] > 0:
+            add(free_memory[host], until, FOREVER, memory[row])
+
+
 @allocating_kernel
 def host_pass(
     now: int, order: Int64Array, depth: int, is_stopping: bool, procs: Int64Array, memory: Int64Array, estimate: Int64Array,
@@ -139,29 +165,14 @@ def host_pass(
     is_reserved = np.zeros(hosts.shape[1], np.bool_)
     is_filled = holders > 0
     if is_filled:
-        # Every reservation that is held binds all the others; each is lifted out at its turn.
         fill_profiles(now, hosts, pieces, running, free_procs, free_memory)
-        for place in range(holders):
-            is_reserved[held[WHERE, place]] = True
-            reserve(held[WHERE, place], held[AT, place], now, -1, order[place], procs, memory, estimate, hosts, free_procs,
-                    free_memory)  # fmt: skip
+        book_held(now, order, held, is_reserved, procs, memory, estimate, hosts, free_procs, free_memory)
     for place in range(order.shape[0]):
         row = order[place]
         width, need, end = procs[row], memory[row], now + estimate[row]
         if place < holders:
-            reserve(
-                held[WHERE, place],
-                held[AT, place],
-                now,
-                1,
-                row,
-                procs,
-                memory,
-                estimate,
-                hosts,
-                free_procs,
-                free_memory,
-            )
+            reserve(held[WHERE, place], held[AT, place], now, 1, row, procs, memory, estimate, hosts, free_procs,
+                    free_memory)  # fmt: skip
         host = start_host(now, end, width, need, hosts, is_reserved, free_procs, free_memory)
         if host >= 0:
             need = need if hosts[MEMORY, host] > 0 else 0
@@ -178,11 +189,7 @@ def host_pass(
             if not is_filled:
                 is_filled = True
                 fill_profiles(now, hosts, pieces, running, free_procs, free_memory)
-                for earlier in range(count):
-                    other, where = started[ROW, earlier], started[WHERE, earlier]
-                    until = now + estimate[other]
-                    add(free_procs[where], until, FOREVER, procs[other])
-                    add(free_memory[where], until, FOREVER, memory[other] if hosts[MEMORY, where] > 0 else 0)
+                give_back(now, started, count, procs, memory, estimate, hosts, free_procs, free_memory)
             duration = booked(estimate[row])
             at, host = earliest_start(now, width, need, duration, hosts, free_procs, free_memory)
             if (
