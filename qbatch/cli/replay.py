@@ -177,7 +177,7 @@ def _notes(log: Log, work: Workload, machine: Machine) -> None:
     if not work.counted.any():
         talk("note: --warmup is longer than the log: no job is counted")
     if machine.classes:
-        talk("note: the classes of the machine file are read; no policy of this version follows them")
+        talk("note: of the policies only lsf follows the classes of the machine file")
 
 
 def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:

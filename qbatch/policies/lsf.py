@@ -75,9 +75,8 @@ class Lsf:
         rejected = list(self._classify(view, memory))
         ended = {memory.places.pop(row) for row in (*view.finished, *view.withdrawn) if row in memory.places}
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
-            memory.places = {
-                row: run.allocation[0].host for row, run in (*view.running.items(), *view.suspended.items())
-            }
+            runs = (*view.running.items(), *view.suspended.items())
+            memory.places = {row: 0 if view.machine.is_one_pool else run.allocation[0].host for row, run in runs}
         gone = {each.row for each in rejected} | set(view.withdrawn)
         memory.specials = [-1 if row in gone else row for row in memory.specials]
         if len(view.queue) == 0 or max(view.free) == 0:

