@@ -104,6 +104,8 @@ def _trial(cluster: Cluster, action: Start, now: int) -> None:
     job, machine = cluster.jobs[action.row], cluster.machine
     if action.until is None:
         raise _refused(action, now, "a trial must say until when")
+    if not job.is_rerunnable:
+        raise _refused(action, now, "the job may not be begun twice")
     if len(action.allocation) != 1 or not 0 <= action.allocation[0].host < len(machine.hosts):
         raise _refused(action, now, "a trial is given its place, inside one host of the machine")
     chunk = action.allocation[0]

@@ -147,6 +147,10 @@ class Engine:
         """Return the state of a job."""
         return self._cluster.states[row]
 
+    def is_trial(self, row: int) -> bool:
+        """Tell whether a row runs a trial now."""
+        return row in self._cluster.trials
+
     def promise_to(self, row: int) -> int | None:
         """Return the start that a job was last promised, or None."""
         return self._cluster.promises.get(row)

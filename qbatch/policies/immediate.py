@@ -19,6 +19,7 @@ guest as running on the idle processors that it took, until its quantum or its e
 or ends, a policy that keeps a plan makes it anew (as when a host opens): promises that a quantum breaks are recorded.
 
 Where the paper is silent: a job that started or resumed at this very instant is no victim, whatever ``protect`` says;
+a job that may not be begun twice (``qsub -r n``) gets no quantum;
 executed time counts work that was kept, not a quantum that was thrown away; a job of several hosts, or one that takes
 whole hosts, is neither guest nor victim; of a host that closes during a quantum the victims resume when it opens again.
 """
@@ -200,7 +201,7 @@ class QuantumService:
     def _serve(self, view: View, memory: Service, desk: _Desk, row: int) -> Iterator[Action]:
         """Give one waiting job a quantum, if there is a host for it."""
         job = view.jobs[row]
-        if view.machine.chunked and not can_share_one_host(job):
+        if not job.is_rerunnable or (view.machine.chunked and not can_share_one_host(job)):
             return
         best: tuple[int, int, int] | None = None
         chosen: list[int] = []

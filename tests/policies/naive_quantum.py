@@ -211,9 +211,10 @@ class Machine:
     def stoppable(self, host: int) -> list[int]:
         found = []
         for j, life in self.living.items():
-            if life.host == host and life.since is not None and life.guest_until is None:
-                if self.now - life.since >= (self.protect or 0) and life.since < self.now:
-                    found.append(j)
+            if life.host != host or life.since is None or life.guest_until is not None:
+                continue
+            if self.now - life.since >= (self.protect or 0) and life.since < self.now:
+                found.append(j)
         return found
 
     def slowdown(self, j: int) -> Fraction:
