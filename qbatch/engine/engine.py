@@ -322,6 +322,8 @@ class Engine:
         first = len(cluster.rows)
         replace = msgspec.structs.replace
         jobs = [replace(job, row=row) for row, job in enumerate(jobs, first)]
+        if getattr(self.policy, "is_malleable", False):
+            jobs = [job if job.max_procs else replace(job, min_procs=1, max_procs=job.procs) for job in jobs]
         cluster.rows.add(jobs)
         if cluster.shapes is not None:
             cluster.shapes.add(jobs)

@@ -185,6 +185,27 @@ POLICIES["immediate"] = Entry(
     is_interrupting=True,
     is_for_single_hosts=True,
 )
+
+
+def _equispatial(name: str, interval: int, over50: str, quantum: int, memory: int) -> Policy:
+    from qbatch.policies.equispatial import EquiSpatial
+
+    return EquiSpatial(name, interval * 1_000_000, over50 == "yes", quantum * 1_000_000, memory)
+
+
+POLICIES["equispatial"] = Entry(
+    _equispatial,
+    "gives every job an equal share of its host, resized as jobs come and go (all jobs count as malleable)",
+    f"{_CV01}, section 2.5",
+    (
+        Whole("interval", 0, 0, 1_000_000, "the shortest time between two divisions of a host, seconds"),
+        Choice("over50", "no", ("no", "yes"), "whether a job gets all that it asks for after 50 hours"),
+        *_QUANTUM[1:],
+    ),
+    is_interrupting=True,
+    is_for_single_hosts=True,
+    takes_chunks=False,
+)
 POLICIES["soon"] = Entry(
     _with_quantum,
     "gives each waiting job one quantum on the first idle processors, suspending nobody",

@@ -204,6 +204,8 @@ class Calendar:
     def _begin(self, action: Start, now: int) -> None:
         chunk = action.allocation[0]
         self._hosts[action.row] = chunk.host
+        if sum(each.procs for each in action.allocation) != self.workload.procs[action.row]:
+            self._in_pieces.add(action.row)
         if action.is_trial:
             self._in_pieces.add(action.row)
             if self.engine.machine.hosts[chunk.host].memory and self._used_memory(action.row) > chunk.memory:
