@@ -110,7 +110,6 @@ def _settings(
     from qbatch.daemon import config
     from qbatch.daemon.settings import Pool
     from qbatch.model.machine import Host
-    from qbatch.policies.registry import load_policy
 
     settings = config.read_config(path) if path is not None else config.default_settings()
     if executor is not None and executor not in ("process", "emulated"):
@@ -128,7 +127,7 @@ def _settings(
             ),
         )
     if policy is not None:
-        load_policy(policy)
+        config.live_policy(policy)
         pools = tuple(msgspec.structs.replace(pool, policy=policy) for pool in pools)
     return msgspec.structs.replace(settings, pools=pools, executor=executor or settings.executor)
 

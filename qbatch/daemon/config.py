@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from qbatch.daemon.core.emulation import parse_runtime
 from qbatch.daemon.settings import MOST_SHADOWS, Pool, Queue, Settings
-from qbatch.model.errors import InputError, QbatchError, suggestion
+from qbatch.model.errors import InputError, QbatchError, UsageError, suggestion
 from qbatch.model.machine import Host, expand_names, parse_memory
 from qbatch.model.toml_text import TomlText
+from qbatch.planning.policy import Policy
 from qbatch.policies.registry import load_policy
 from qbatch.wire.resources import format_duration, parse_duration
 
@@ -283,8 +284,22 @@ def _hosts(value: Any) -> list[str]:
     return found
 
 
+def live_policy(text: str) -> Policy:
+    """Return the policy that a text names, for a daemon.
+
+    Raises:
+        UsageError: if there is no such policy, or if it resizes jobs while they run, which only a replay can.
+    """
+    policy = load_policy(text)
+    if getattr(policy, "is_malleable", False):
+        raise UsageError(
+            f"policy {text!r} resizes running jobs, which only a replay can: qbatch replay --policy {text}"
+        )
+    return policy
+
+
 def _policy(value: Any) -> str:
-    load_policy(_text(value))
+    live_policy(_text(value))
     return str(value)
 
 

@@ -83,7 +83,7 @@ def _driven(engine: Engine, now: int, stopped: frozenset[int]) -> list[tuple[int
     ends: list[tuple[int, int]] = []
     view = engine.view()
     for row, each in view.running.items():
-        if row in stopped:
+        if row in stopped or _is_cut_short(engine, row):
             continue
         heapq.heappush(ends, (each.expected_end if each.expected_end > now else now + OVERDUE, row))
     found: dict[int, tuple[int, int]] = {}
@@ -105,12 +105,21 @@ def _driven(engine: Engine, now: int, stopped: frozenset[int]) -> list[tuple[int
     return [(row, start, end) for row, (start, end) in found.items()]
 
 
+def _is_cut_short(engine: Engine, row: int) -> bool:
+    """Tell whether a row runs a trial that its quantum ends before its estimate: it will start once more."""
+    view = engine.view()
+    run = view.running[row]
+    return engine.is_trial(row) and run.expected_end < run.since + view.jobs[row].estimate
+
+
 def _note(engine: Engine, done: Round, found: dict[int, tuple[int, int]], ends: list[tuple[int, int]]) -> bool:
     """Note who started; tell whether to go on (a policy that suspends has no forecast beyond its first suspension)."""
     for action in done.actions:
         if isinstance(action, Suspend):
             return False
         if isinstance(action, Start):
+            if _is_cut_short(engine, action.row):
+                continue
             end = engine.view().running[action.row].expected_end
             found[action.row] = (done.at, end)
             heapq.heappush(ends, (end, action.row))

@@ -21,7 +21,7 @@ from qbatch.daemon import attempts, entry, notify
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.commands import link_commands
-from qbatch.daemon.config import as_toml, parse_config
+from qbatch.daemon.config import as_toml, live_policy, parse_config
 from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import image
 from qbatch.daemon.core.resettle import resettle
@@ -36,7 +36,6 @@ from qbatch.daemon.store import Occupied, StorageError, Store
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.planning.policy import Policy
-from qbatch.policies.registry import load_policy
 
 log = logging.getLogger("qbatch")
 
@@ -65,7 +64,7 @@ class Options(msgspec.Struct, kw_only=True):
 
 def policy_of(text: str) -> Policy:
     """Return the policy that a configuration names."""
-    return load_policy(text)
+    return live_policy(text)
 
 
 def give_memory_back() -> None:

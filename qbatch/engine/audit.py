@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qbatch.engine.states import State
+from qbatch.engine.work_book import WorkBook
 from qbatch.model.actions import Promise, Start
 from qbatch.model.errors import AuditError
 from qbatch.model.record import NO_PROMISE, Schedule
 from qbatch.planning.chunks import divides
+from qbatch.planning.kernels.types import Int64Array
 
 if TYPE_CHECKING:
     from qbatch.engine.cluster import Cluster
@@ -30,12 +32,14 @@ class Watch:
         self.last: int | None = None
         self.starts: dict[int, int] = {}
         self.promised: dict[int, int] = {}
+        self.work = WorkBook()
 
     def resume(self, cluster: Cluster, now: int | None) -> None:
         """Begin with a cluster that has a past."""
         self.last = now
         self.promised = dict(cluster.promises)
         self.starts = {row: int(cluster.columns.started[row]) for row in (*cluster.running, *cluster.suspended)}
+        self.work.resume(cluster)
 
     def check(self, cluster: Cluster, done: Round) -> None:
         """Check everything that must hold after a round.
@@ -53,6 +57,9 @@ class Watch:
         yield from self._capacity(cluster)
         yield from self._places(cluster)
         yield from self._exclusive(cluster)
+        for row in done.requeued:
+            self.starts.pop(row, None)
+        yield from self.work.problems(cluster, done)
         for action in done.actions:
             if isinstance(action, Promise):
                 self.promised[action.row] = min(action.at, self.promised.get(action.row, action.at))
@@ -64,13 +71,12 @@ class Watch:
                 for chunk in action.allocation:
                     if chunk.host in cluster.withheld:
                         yield f"job {number} was started on a closed host"
-                if cluster.machine.chunked and not divides(
-                    cluster.machine, action.allocation, cluster.jobs[action.row]
-                ):
+                is_whole = cluster.machine.chunked and not action.is_trial
+                if is_whole and not divides(cluster.machine, action.allocation, cluster.jobs[action.row]):
                     yield f"job {number} was not given the chunks that it asked for"
                 if done.at < cluster.jobs[action.row].submit:
                     yield f"job {number} was started before its submission"
-                is_late = done.at > self.promised.get(action.row, done.at)
+                is_late = not action.is_trial and done.at > self.promised.get(action.row, done.at)
                 if is_late != (action.row in done.broken):
                     yield f"the promise to job {number} was broken and not recorded, or the other way round"
 
@@ -131,7 +137,7 @@ def breaches(schedule: Schedule, *, is_one_pool: bool = True) -> list[str]:
     """Return what is wrong with a finished schedule, at most one line an invariant.
 
     Capacity at every instant (on one pool of processors), nobody started before submission, no end before the
-    run time is over, promises kept.
+    run time is over, promises kept; of jobs that ran in pieces, no two at once, and together the work that there was.
     """
     work = schedule.workload
     found = []
@@ -146,13 +152,42 @@ def breaches(schedule: Schedule, *, is_one_pool: bool = True) -> list[str]:
     first(ran & (schedule.end < schedule.start + work.run), "ended before its run time was over")
     first(ran & (schedule.promise != NO_PROMISE) & (schedule.start > schedule.promise), "started after its promise")
     first(~ran & (schedule.end >= 0), "ended without a start")
+    whole, pieces = ran.copy(), np.empty((0, 6), np.int64) if schedule.pieces is None else schedule.pieces
+    whole[pieces[:, 0]] = False
+    found += _broken_work(schedule, pieces)
     if not is_one_pool:
         return found
-    instants = np.concatenate([schedule.start[ran], schedule.end[ran]])
-    change = np.concatenate([work.procs[ran], -work.procs[ran]])
+    begins, ends = (
+        np.concatenate([schedule.start[whole], pieces[:, 1]]),
+        np.concatenate([schedule.end[whole], pieces[:, 2]]),
+    )
+    amounts = np.concatenate([work.procs[whole], pieces[:, 3]])
+    instants = np.concatenate([begins, ends])
+    change = np.concatenate([amounts, -amounts])
     order = np.lexsort((change, instants))
     used = np.cumsum(change[order])
     if len(used) and used.max() > work.procs_total:
         at = instants[order][int(used.argmax())]
         found.append(f"{used.max()} of {work.procs_total} processors used at {at / 1e6:.15g} s")
     return found
+
+
+def _broken_work(schedule: Schedule, pieces: Int64Array) -> list[str]:
+    """Return whose pieces overlap, or do not add up to processors x run time (the last is rounded up to a microsecond)."""
+    work = schedule.workload
+    done: dict[int, int] = {}
+    last: dict[int, tuple[int, int]] = {}
+    found = []
+    for row, begin, end, procs, _, is_kept in pieces.tolist():
+        if begin < last.get(row, (begin, 0))[0] or end < begin:
+            found.append(f"job {work.number[row]}: runs twice at {begin / 1e6:.15g} s")
+        last[row] = end, procs
+        done[row] = done.get(row, 0) + (end - begin) * procs * is_kept
+    for row, area in done.items():
+        wanted = int(work.run[row]) * int(work.procs[row])
+        if not wanted <= area < wanted + last[row][1] or last[row][0] != schedule.end[row]:
+            text = (
+                f"{area} processor-microseconds of work done by {last[row][0] / 1e6:.15g} s, {wanted} were to be done"
+            )
+            found.append(f"job {work.number[row]}: {text}")
+    return found[:1]

@@ -10,7 +10,7 @@ from qbatch.engine.cluster import Cluster
 from qbatch.engine.states import TRANSITIONS, State
 from qbatch.model.actions import Action, Allocation, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
-from qbatch.planning.chunks import divides, requested
+from qbatch.planning.chunks import can_share_one_host, divides, requested
 
 
 def check(cluster: Cluster, action: Action, now: int) -> None:
@@ -35,15 +35,20 @@ def check(cluster: Cluster, action: Action, now: int) -> None:
         case Start():
             _state(cluster, action, now, "start")
             _until(action, now)
-            _allocation(cluster, action, now, action.allocation or cluster.place(cluster.jobs[action.row]))
+            if action.is_trial:
+                _trial(cluster, action, now)
+            else:
+                _allocation(cluster, action, now, action.allocation or cluster.place(cluster.jobs[action.row]))
         case Suspend():
             _state(cluster, action, now, "suspend")
+            _no_trial(cluster, action, now)
         case Resume():
             _state(cluster, action, now, "resume")
             _until(action, now)
             _own_hosts(cluster, action, now)
         case Resize():
             _state(cluster, action, now, "resize")
+            _no_trial(cluster, action, now)
             _resize(cluster, action, now)
         case Reject():
             _state(cluster, action, now, "reject")
@@ -87,6 +92,28 @@ def _allocation(cluster: Cluster, action: Start, now: int, allocation: Allocatio
     counted = sum(chunk.memory for chunk in allocation)
     if all(machine.hosts[host].memory for host in hosts) and counted < job.memory:
         raise _refused(action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}")
+
+
+def _no_trial(cluster: Cluster, action: Suspend | Resize, now: int) -> None:
+    if action.row in cluster.trials:
+        raise _refused(action, now, "a trial runs to its end or goes back to the queue")
+
+
+def _trial(cluster: Cluster, action: Start, now: int) -> None:
+    """A trial lives inside one host, on as many processors as are asked for, with as much memory as it is given."""
+    job, machine = cluster.jobs[action.row], cluster.machine
+    if action.until is None:
+        raise _refused(action, now, "a trial must say until when")
+    if not job.is_rerunnable:
+        raise _refused(action, now, "the job may not be begun twice")
+    if len(action.allocation) != 1 or not 0 <= action.allocation[0].host < len(machine.hosts):
+        raise _refused(action, now, "a trial is given its place, inside one host of the machine")
+    chunk = action.allocation[0]
+    if chunk.procs != job.procs or chunk.memory < 0:
+        raise _refused(action, now, f"it allocates {chunk.procs} processors, the job asks for {job.procs}")
+    if machine.chunked and not can_share_one_host(job):
+        raise _refused(action, now, "the chunks of the job cannot be on one host beside others")
+    _room_on_hosts(cluster, action, now, action.allocation)
 
 
 def _room_on_hosts(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:

@@ -44,6 +44,7 @@ class Cluster:
         self.running: dict[int, Run] = {}
         self.suspended: dict[int, Run] = {}
         self.until: dict[int, int] = {}
+        self.trials: set[int] = set()
         self.promises: dict[int, int] = {}
         self._ends = np.empty(64, np.int64)
         self._amounts = np.empty(64, np.int64)
@@ -93,6 +94,10 @@ class Cluster:
         else:
             self.waiting.remove(row)
 
+    def enter_queue_again(self, rows: Int64Array) -> None:
+        """Put rows (ascending) that ran a trial back to their places in the queue."""
+        self.waiting.insert(rows)
+
     def place(self, job: Job) -> Allocation:
         """Return the default allocation of a job, empty if there is no room for it."""
         return place(self.machine, self.free, self.free_memory, job)
@@ -115,12 +120,18 @@ class Cluster:
             self.free[host] += procs
             self.free_memory[host] += memory
 
-    def run(self, row: int, allocation: Allocation, now: int, done: int, until: int | None) -> None:
+    def run(
+        self, row: int, allocation: Allocation, now: int, done: int, until: int | None, *, is_trial: bool = False
+    ) -> None:
         """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
         job = self.rows.job(row)
         width = self._width(row, allocation)
         left = max(job.estimate * job.procs - done, 0)
-        run = Run(row, allocation, now, now - (-left // width), done)
+        end = now - (-left // width)
+        if is_trial and until is not None:
+            self.trials.add(row)
+            end = min(end, until)
+        run = Run(row, allocation, now, end, done)
         self._enter(run)
         if self.pieces is not None:
             self.pieces.enter(run)
@@ -141,6 +152,7 @@ class Cluster:
             _leave(self._ends, self._amounts, self._counted, run.expected_end, amount)
             self._counted -= 1
         self.until.pop(row, None)
+        self.trials.discard(row)
         return run._replace(since=now, done=run.done + (now - run.since) * self._width(row, run.allocation))
 
     def _width(self, row: int, allocation: Allocation) -> int:
@@ -184,7 +196,7 @@ class Cluster:
         self.renew_shapes()
 
     def renew_shapes(self) -> None:
-        """Forget the shapes of jobs that do not wait any more."""
+        """Forget the shapes of jobs that do not wait any more, nor can wait again."""
         if self.shapes is not None:
-            rows = (*self.waiting.rows.tolist(), *self.parked.rows.tolist())
+            rows = (*self.waiting.rows.tolist(), *self.parked.rows.tolist(), *self.trials)
             self.shapes.renew([self.rows.job(row) for row in sorted(rows)])

@@ -1,8 +1,9 @@
 """The engine: events of one instant in, checked actions out.
 
 ``Engine.handle(at, events)`` is one round of design.md, "The meaning of one instant": completions and stops, by
-sequence; timers; what was taken back; hosts that close and open; arrivals, by (submit, number); one pass.  If the actions of the
-pass cause an event at the same instant, the driver calls ``handle`` again with the same ``at``.
+sequence; timers; trials that go back to the queue; what was taken back; hosts that close and open; arrivals, by
+(submit, number); one pass.  If the actions of the pass cause an event at the same instant, the driver calls ``handle``
+again with the same ``at``.
 
 The engine never learns how long a job will run: the driver (an executor, or a replay's calendar) launches what
 ``Start`` and ``Resume`` say and tells of the end with ``Finished``.  It asks ``next_timer`` when to call without an
@@ -27,7 +28,7 @@ from qbatch.engine.round import Round
 from qbatch.engine.states import TRANSITIONS, State
 from qbatch.model.actions import Action, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError, QbatchError
-from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn, Woken
+from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Returned, Submitted, Withdrawn, Woken
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
@@ -46,11 +47,12 @@ class _Happened:
         events = list(events)
         for event in events:
             kinds.setdefault(type(event), []).append(event)
-        known = (Finished, Submitted, Withdrawn, Woken, HostClosed, HostOpened)
+        known = (Finished, Returned, Submitted, Withdrawn, Woken, HostClosed, HostOpened)
         for kind in kinds:
             if kind not in known:
                 raise DecisionError(f"{kinds[kind][0]!r} is no event")
         self.finished = tuple(sorted(event.row for event in kinds.get(Finished, ())))
+        self.returned = {event.row for event in kinds.get(Returned, ())}
         self.withdrawn = tuple(sorted(event.row for event in kinds.get(Withdrawn, ())))
         self.hosts: list[HostClosed | HostOpened] = [*kinds.get(HostClosed, ()), *kinds.get(HostOpened, ())]
         if len(self.hosts) > 1:
@@ -95,9 +97,12 @@ class Engine:
         cluster = self._cluster
         for row in happened.finished:
             self._finish(row)
-        stopped = tuple(sorted(row for row, until in cluster.until.items() if until <= at))
+        due = {row for row, until in cluster.until.items() if until <= at}
+        requeued = tuple(sorted((due & cluster.trials) | happened.returned))
+        stopped = tuple(sorted(due.difference(requeued)))
         for row in stopped:
             self._suspend(Suspend(row))
+        held_back = self._requeue(requeued)
         self._wake_at = {wake for wake in self._wake_at if wake > at}
         withdrawn = tuple(row for row in happened.withdrawn if self._withdraw(row))
         is_changed = self._close_and_open(happened.hosts) or self._is_new_policy
@@ -105,16 +110,18 @@ class Engine:
         parked, returned = self._park() if is_changed else ((), ())
         arrived, refused, late = self._arrive(happened.jobs)
         view = self._view(happened.finished, (*withdrawn, *parked), arrived)
-        only_arrivals = not (happened.finished or stopped or happened.withdrawn or is_changed)
-        view = view._replace(only_arrivals=only_arrivals, is_machine_changed=is_changed)
+        only_arrivals = not (happened.finished or stopped or requeued or happened.withdrawn or is_changed)
+        view = view._replace(only_arrivals=only_arrivals, is_machine_changed=is_changed, requeued=requeued)
         actions = tuple(self._carry_out(action) for action in self._decisions(view))
         promises = cluster.promises
-        started = [action.row for action in actions if isinstance(action, Start)]
+        started = [action.row for action in actions if isinstance(action, Start) and not action.is_trial]
         broken = tuple(row for row in started if at > promises.get(row, at))
-        if late:
-            arrived, parked = tuple(sorted((*arrived, *late))), (*parked, *late)
+        if late or held_back:
+            arrived = tuple(sorted((*arrived, *late)))
+            parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
         first = cluster.waiting.first()
-        result = Round(at, happened.finished, stopped, arrived, refused, actions, broken, first, parked, returned)
+        facts = (at, happened.finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued)
+        result = Round(*facts)
         if self._watch is not None:
             self._watch.check(cluster, result)
         return result
@@ -155,6 +162,10 @@ class Engine:
     def state_of(self, row: int) -> State:
         """Return the state of a job."""
         return self._cluster.states[row]
+
+    def is_trial(self, row: int) -> bool:
+        """Tell whether a row runs a trial now."""
+        return row in self._cluster.trials
 
     def promise_to(self, row: int) -> int | None:
         """Return the start that a job was last promised, or None."""
@@ -246,6 +257,23 @@ class Engine:
         self._cluster.give_back(run.allocation)
         self._over.append(row)
 
+    def _requeue(self, rows: tuple[int, ...]) -> list[int]:
+        """Throw away what trials did and put them back into the queue; return those that only closed hosts could hold."""
+        cluster = self._cluster
+        if not rows:
+            return []
+        for row in rows:
+            if row not in cluster.trials:
+                raise DecisionError(f"row {row} cannot be returned at {self.now}: it runs no trial")
+            self._change(row, "returned")
+            cluster.give_back(cluster.stop(row, self.now or 0).allocation)
+        places = np.array(rows, np.int64)
+        could = self._could_run(places) if cluster.withheld else np.ones(len(places), np.bool_)
+        cluster.enter_queue_again(places[could])
+        cluster.parked.insert(places[~could])
+        held_back: list[int] = places[~could].tolist()
+        return held_back
+
     def _forget(self) -> None:
         """Drop the jobs that were over by the last round: policies could look at them then."""
         for row in self._over:
@@ -310,6 +338,8 @@ class Engine:
         first = len(cluster.rows)
         replace = msgspec.structs.replace
         jobs = [replace(job, row=row) for row, job in enumerate(jobs, first)]
+        if getattr(self.policy, "is_malleable", False):
+            jobs = [job if job.max_procs else replace(job, min_procs=1, max_procs=job.procs) for job in jobs]
         cluster.rows.add(jobs)
         if cluster.shapes is not None:
             cluster.shapes.add(jobs)
@@ -359,7 +389,7 @@ class Engine:
         self._change(action.row, "start")
         cluster.leave_queue(action.row)
         cluster.take(allocation)
-        cluster.run(action.row, allocation, self.now or 0, 0, action.until)
+        cluster.run(action.row, allocation, self.now or 0, 0, action.until, is_trial=action.is_trial)
         return msgspec.structs.replace(action, allocation=allocation)
 
     def _suspend(self, action: Suspend) -> None:

@@ -9,7 +9,7 @@ from qbatch.planning.view import Run
 
 
 class Pieces:
-    """One column a part: expected end, host, processors (0: nobody), memory, when the run began."""
+    """One column a part: expected end, host, processors, memory (both 0: nobody), when the run began."""
 
     def __init__(self) -> None:
         self._array = np.zeros((5, 64), np.int64)
@@ -40,5 +40,5 @@ class Pieces:
     def leave(self, row: int) -> None:
         """Forget the parts of a run."""
         for place in self._places.pop(row):
-            self._array[2, place] = 0
+            self._array[2:4, place] = 0
             self._vacant.append(place)

@@ -16,6 +16,7 @@ class Round(msgspec.Struct, frozen=True):
     did, as it was carried out (allocations filled in).  ``broken``: rows that started after their promise.
     ``first_waiting``: the first row left waiting, or None.  ``parked``: rows (arrivals too) that left the queue because
     only closed hosts could hold them; ``returned``: parked rows that came back to their places in the queue.
+    ``requeued``: rows whose trial ended without their end; they wait again (a parked one among ``parked`` as well).
     """
 
     at: int
@@ -28,3 +29,4 @@ class Round(msgspec.Struct, frozen=True):
     first_waiting: int | None
     parked: tuple[int, ...] = ()
     returned: tuple[int, ...] = ()
+    requeued: tuple[int, ...] = ()

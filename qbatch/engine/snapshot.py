@@ -78,6 +78,7 @@ class _Body(msgspec.Struct):
     wake_at: list[int]
     over: list[int]
     memory: bytes
+    trials: list[int] = []
 
 
 def dump(engine: Engine) -> bytes:
@@ -112,6 +113,7 @@ def dump(engine: Engine) -> bytes:
         wake_at=sorted(engine._wake_at),
         over=engine._over,
         memory=plain.encode(engine._memory, type(engine.policy).__module__),
+        trials=sorted(cluster.trials),
     )
     data = msgspec.msgpack.encode(body)
     return b"".join((_MARK, hashlib.sha256(data).digest(), data))
@@ -166,6 +168,7 @@ def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.running.update({run[0]: _read(run) for run in body.running})
     cluster.suspended.update({run[0]: _read(run) for run in body.suspended})
     cluster.until.update(body.until)
+    cluster.trials.update(body.trials)
     cluster.promises.update(body.promises)
     cluster.restore_running(body.ends.array(), body.amounts.array(len(body.ends.data) // 8))
 

@@ -4,7 +4,8 @@ Rule 1: everything that may happen to a job's state stands in ``TRANSITIONS``; t
 here, and what is not here is refused.  Rule 2: this file knows neither time nor hosts nor policies.
 
 A job is QUEUED when it has arrived and waits; RUNNING while it holds processors; SUSPENDED when it has run,
-holds no processors and may hold its memory; the other three are ends.  ``qbatch states`` prints the diagram.
+holds no processors and may hold its memory; a trial that is returned is QUEUED again; the other three are ends.
+``qbatch states`` prints the diagram.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ TRANSITIONS: dict[tuple[State | None, str], State] = {
     (State.RUNNING, "finished"): State.FINISHED,
     (State.RUNNING, "suspend"): State.SUSPENDED,
     (State.RUNNING, "resize"): State.RUNNING,
+    (State.RUNNING, "returned"): State.QUEUED,
     (State.SUSPENDED, "resume"): State.RUNNING,
     (State.SUSPENDED, "withdrawn"): State.WITHDRAWN,
 }

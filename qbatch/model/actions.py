@@ -22,11 +22,16 @@ class Start(msgspec.Struct, frozen=True, tag=True):
     """Start a waiting job.  An empty allocation lets the engine fill hosts in their order.
 
     ``until``: an instant at which the engine itself suspends the job again (time slices and quanta).
+
+    ``is_trial``: the job gets only a quantum, ``until`` when it must say.  A trial lives inside one host and may have less
+    memory there than the job asks for.  At ``until``, or when the driver says ``Returned``, what it did is thrown away,
+    its processors and memory are given back, and the job stands in the queue again at its own place.
     """
 
     row: int
     allocation: Allocation = ()
     until: int | None = None
+    is_trial: bool = False
 
 
 class Suspend(msgspec.Struct, frozen=True, tag=True):

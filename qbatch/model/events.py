@@ -23,6 +23,12 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
     row: int
 
 
+class Returned(msgspec.Struct, frozen=True, tag=True):
+    """A trial ended before its time because it used more memory than it was given: the job waits again."""
+
+    row: int
+
+
 class Withdrawn(msgspec.Struct, frozen=True, tag=True):
     """Somebody took a waiting or suspended job back."""
 
@@ -45,5 +51,5 @@ class HostOpened(msgspec.Struct, frozen=True, tag=True):
     host: int
 
 
-Event = Submitted | Finished | Withdrawn | Woken | HostClosed | HostOpened
+Event = Submitted | Finished | Returned | Withdrawn | Woken | HostClosed | HostOpened
 """What can happen to the engine."""

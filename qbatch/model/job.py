@@ -27,7 +27,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
 
     ``chunks`` (on a chunked machine) say what goes together: ``procs`` and ``memory`` are their sums then; without them
     the job is ``procs`` chunks of one processor.  ``placing``: one of ``PLACINGS``.  ``is_exclusive``: it takes whole
-    hosts, with all that they have, and waits for hosts on which nobody else is.
+    hosts, with all that they have, and waits for hosts on which nobody else is.  ``is_rerunnable``: it may be begun again, as
+    it is after a trial.
     """
 
     row: int = -1
@@ -45,3 +46,4 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     chunks: tuple[ChunkRequest, ...] = ()
     placing: str = FREE
     is_exclusive: bool = False
+    is_rerunnable: bool = True

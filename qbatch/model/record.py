@@ -85,6 +85,12 @@ class Schedule:
     ``start``, ``promise`` (the planned start last told), ``first_promise``: microseconds, the promises
     ``NO_PROMISE`` where none was given.  ``kind``: places in ``KINDS``.  ``start`` and ``end`` are -1 for jobs that
     the policy rejected.  ``queue_max``: the longest queue, before the passes.
+
+    ``start`` is the first start, and ``kind`` how it came about: a quantum that was thrown away counts (papers.md 3.7,
+    item 8).  A job that ran in pieces waited ``end - submit - run`` in all (papers.md 0.3, ``wait_total``), which is
+    ``start - submit`` for every other one.  ``pieces``: None where every job ran in one go; else what the
+    jobs ran that did not, one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
+    thrown away (0), in order of end.
     """
 
     workload: Workload
@@ -95,11 +101,18 @@ class Schedule:
     first_promise: Int64Array
     end: Int64Array
     queue_max: int
+    pieces: Int64Array | None = None
 
     @property
     def ran(self) -> BoolArray:
         """Which rows ran."""
         return np.asarray(self.start >= 0)
+
+    @property
+    def wait_total(self) -> Int64Array:
+        """Response less run time: all the time in which a job did not advance; of rows that ran only."""
+        work = self.workload
+        return np.asarray(self.end - work.submit - work.run)
 
     def in_order_of_start(self) -> Int64Array:
         """Return the rows that ran, by (start, sequence): the order of the job rows."""

@@ -26,6 +26,12 @@ def requested(job: Job) -> Request:
     return ((job.procs, 1, -(-job.memory // max(job.procs, 1))),)
 
 
+def can_share_one_host(job: Job) -> bool:
+    """Tell whether all chunks of a job may be on one host beside other jobs."""
+    is_apart = job.placing == SCATTER and sum(count for count, _, _ in requested(job)) > 1
+    return not (job.is_exclusive or is_apart)
+
+
 def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
     """Return the default allocation of a job, empty if its chunks do not fit now; one ``Chunk`` a host."""
     hosts = machine.hosts

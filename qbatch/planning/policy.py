@@ -18,7 +18,11 @@ from qbatch.planning.view import View
 
 
 class Policy(Protocol):
-    """Anything with ``decide``."""
+    """Anything with ``decide``.
+
+    A policy with ``is_malleable = True`` takes every job as malleable, from one processor to those that it asks for:
+    the engine gives jobs that say nothing else these bounds when they arrive.
+    """
 
     def decide(self, view: View) -> Iterable[Action]:
         """Return what to do at ``view.now``; the engine checks each action, in order."""

@@ -63,7 +63,8 @@ class View(NamedTuple):
     ``now``: microseconds.  ``queue``: waiting rows in order of sequence.  ``free`` and ``free_memory``: by host.
     ``running`` and ``suspended``: by row.  ``ends`` and ``amounts``: expected ends of the running jobs, ascending,
     and their processors.  ``finished``, ``withdrawn`` and ``arrived``: rows, in this round; ``only_arrivals``:
-    nothing but arrivals happened since the last pass.
+    nothing but arrivals happened since the last pass.  ``requeued``: rows whose trial ended without their end; they are in
+    the queue again (or parked).
 
     A host of ``closed`` shows nothing free, and ``ends`` and ``amounts`` leave it out: what ends there gives nothing
     back until it opens.  Rows that the open hosts could never hold are ``parked``: not in the queue, and named in
@@ -71,7 +72,7 @@ class View(NamedTuple):
     round; parked rows may have come back to their places in the queue, so that a plan is best made anew from it.
 
     Where hosts matter (not on a machine of one pool): ``pieces[5, n]`` are the parts of running jobs (expected end, host,
-    processors, memory, when the run began; 0 processors: no part), in no order.  Only on a chunked machine: ``shapes``
+    processors, memory, when the run began; 0 of both: no part), in no order.  Only on a chunked machine: ``shapes``
     are what the waiting jobs ask for, as arrays.
     """
 
@@ -96,6 +97,7 @@ class View(NamedTuple):
     parked: Int64Array = _NOBODY
     shapes: Shapes | None = None
     pieces: Int64Array | None = None
+    requeued: tuple[int, ...] = ()
 
     @property
     def waiting(self) -> Iterator[Job]:
@@ -162,7 +164,7 @@ class View(NamedTuple):
         With ``space`` entries to spare, and how many are in use; overdue ones end ``OVERDUE`` from now.
         """
         assert self.pieces is not None
-        pieces = self.pieces[:, self.pieces[2] > 0]
+        pieces = self.pieces[:, (self.pieces[2] > 0) | (self.pieces[3] > 0)]
         if self.closed:
             pieces = pieces[:, ~np.isin(pieces[1], list(self.closed))]
         ends = pieces[0]

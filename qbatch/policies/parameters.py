@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from qbatch.model.errors import UsageError, suggestion
+from qbatch.model.machine import parse_memory
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -77,7 +78,39 @@ class Real(msgspec.Struct, frozen=True):
         return value
 
 
-Parameter = Whole | Choice | Real
+class Memory(msgspec.Struct, frozen=True):
+    """A parameter that is an amount of memory: bytes, or a number with a binary unit."""
+
+    name: str
+    default: int
+    least: int
+    most: int
+    meaning: str
+
+    @property
+    def values(self) -> str:
+        """The values that it takes, in words."""
+        return f"{self.text(self.least)} to {self.text(self.most)}"
+
+    def read(self, text: str, where: str) -> int:
+        """Return the value of a text in bytes, or raise ``UsageError``."""
+        try:
+            value = parse_memory(int(text) if text.isdecimal() and text.isascii() else text)
+        except ValueError as error:
+            raise UsageError(f"{where}: {self.name}={text}: {error}") from error
+        if not self.least <= value <= self.most:
+            raise UsageError(f"{where}: {self.name}={text} is not from {self.values}")
+        return value
+
+    def text(self, value: int) -> str:
+        """Return an amount in the largest unit that leaves it whole."""
+        for unit, size in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+            if value and value % size == 0:
+                return f"{value // size}{unit}"
+        return str(value)
+
+
+Parameter = Whole | Choice | Real | Memory
 
 
 def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) -> dict[str, int | float | str]:
@@ -101,9 +134,11 @@ def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) 
 
 def canonical_name(name: str, values: dict[str, int | float | str], known: tuple[Parameter, ...]) -> str:
     """Return ``name:key=value,...`` with the parameters that differ from their defaults, in the order of ``known``."""
-    changed = [f"{each.name}={_text(values[each.name])}" for each in known if values[each.name] != each.default]
+    changed = [f"{each.name}={_text(each, values[each.name])}" for each in known if values[each.name] != each.default]
     return f"{name}:{','.join(changed)}" if changed else name
 
 
-def _text(value: int | float | str) -> str:
+def _text(parameter: Parameter, value: int | float | str) -> str:
+    if isinstance(parameter, Memory) and isinstance(value, int):
+        return parameter.text(value)
     return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -1,5 +1,7 @@
 """The registry: which policies there are, what they are called, where they come from, what they take.
 
+A wrapper takes ``inner=NAME`` and the parameters of that policy as ``inner.key=value``.
+
 ``load_policy`` reads ``NAME``, ``NAME:key=value,key=value``, and for a policy of a user's own ``module:Class`` or a
 name from the entry point group ``qbatch.policies``, both with parameters after a further colon.
 """
@@ -17,21 +19,39 @@ from typing import Any
 import msgspec
 
 from qbatch.model.errors import UsageError, suggestion
+from qbatch.model.machine import Machine
 from qbatch.planning.kernels.orders import ORDERS
 from qbatch.planning.policy import Policy
-from qbatch.policies.parameters import Choice, Parameter, Real, Whole, canonical_name, read_parameters
+from qbatch.policies.parameters import Choice, Memory, Parameter, Real, Whole, canonical_name, read_parameters
 
 GROUP = "qbatch.policies"
 """The entry point group in which a package announces policies of its own."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One registered policy: how to make it, what it does, its source, its parameters."""
+    """One registered policy: how to make it, what it does, its source, its parameters.
+
+    ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.  ``is_interrupting``:
+    jobs may run in pieces, and promises of an inner policy break.  ``is_for_single_hosts``: it refuses machines on which a
+    job may span hosts; ``takes_chunks``: but for those with chunks.
+    """
 
     make: Callable[..., Policy]
     meaning: str
     source: str
     parameters: tuple[Parameter, ...] = ()
+    is_wrapper: bool = False
+    is_interrupting: bool = False
+    is_for_single_hosts: bool = False
+    takes_chunks: bool = True
+
+    def takes(self, machine: Machine) -> bool:
+        """Tell whether the policy works on a machine."""
+        if not self.is_for_single_hosts:
+            return True
+        if machine.chunked:
+            return self.takes_chunks
+        return machine.single_host or len(machine.hosts) == 1
 
 
 _FW98 = "Feitelson and Weil 1998"
@@ -150,6 +170,64 @@ POLICIES: dict[str, Entry] = {
 """The policies of qbatch, by name."""
 
 
+def _with_quantum(name: str, inner: Policy, quantum: int, memory: int, protect: int | None = None) -> Policy:
+    from qbatch.policies.immediate import QuantumService
+
+    return QuantumService(name, inner, quantum * 1_000_000, memory, None if protect is None else protect * 1_000_000)
+
+
+_QUANTUM = (
+    Choice(
+        "inner", "lxfw-backfill", tuple(POLICIES), "the policy around which it stands; inner.KEY=VALUE sets its KEY"
+    ),
+    Whole("quantum", 60, 1, 1_000_000, "how long a guest may run, seconds"),
+    Memory("memory", 2**30, 0, 2**60, "the most memory that a guest gets"),
+)
+
+POLICIES["immediate"] = Entry(
+    _with_quantum,
+    "gives a job that cannot start on arrival a quantum at once, suspending others for it",
+    f"{_CV01}, sections 2.4 and 3",
+    (
+        *_QUANTUM,
+        Whole("protect", 600, 0, 1_000_000, "how long a job runs at least before it may be suspended, seconds"),
+    ),
+    is_wrapper=True,
+    is_interrupting=True,
+    is_for_single_hosts=True,
+)
+
+
+def _equispatial(name: str, interval: int, over50: str, quantum: int, memory: int) -> Policy:
+    from qbatch.policies.equispatial import EquiSpatial
+
+    return EquiSpatial(name, interval * 1_000_000, over50 == "yes", quantum * 1_000_000, memory)
+
+
+POLICIES["equispatial"] = Entry(
+    _equispatial,
+    "gives every job an equal share of its host, resized as jobs come and go (all jobs count as malleable)",
+    f"{_CV01}, section 2.5",
+    (
+        Whole("interval", 0, 0, 1_000_000, "the shortest time between two divisions of a host, seconds"),
+        Choice("over50", "no", ("no", "yes"), "whether a job gets all that it asks for after 50 hours"),
+        *_QUANTUM[1:],
+    ),
+    is_interrupting=True,
+    is_for_single_hosts=True,
+    takes_chunks=False,
+)
+POLICIES["soon"] = Entry(
+    _with_quantum,
+    "gives each waiting job one quantum on the first idle processors, suspending nobody",
+    f"{_CV01}, section 4.3",
+    _QUANTUM,
+    is_wrapper=True,
+    is_interrupting=True,
+    is_for_single_hosts=True,
+)
+
+
 def load_policy(text: str) -> Policy:
     """Return the policy that a text such as ``hybrid:depth=4`` or ``mine:Smallest`` names.
 
@@ -160,6 +238,8 @@ def load_policy(text: str) -> Policy:
     if head in POLICIES:
         entry = POLICIES[head]
         pairs = [pair for pair in tail.split(",") if pair]
+        if entry.is_wrapper:
+            return _wrapper(head, entry, pairs, text)
         values = read_parameters(pairs, entry.parameters, f"policy {text!r}")
         policy: Policy = entry.make(canonical_name(head, values, entry.parameters), **values)
         return policy
@@ -173,6 +253,24 @@ def load_policy(text: str) -> Policy:
         f"policy {text!r}: there is no policy {head!r}{suggestion(head, known)} (known: {', '.join(known)}; "
         "or module:Class for one of your own)"
     )
+
+
+def _wrapper(head: str, entry: Entry, pairs: list[str], text: str) -> Policy:
+    """Return a wrapper around the policy that its pairs name."""
+    own = [pair for pair in pairs if not pair.startswith("inner.")]
+    values = read_parameters(own, entry.parameters, f"policy {text!r}")
+    inner_head = str(values.pop("inner"))
+    known = POLICIES[inner_head].parameters
+    inner_values = read_parameters(
+        [pair.removeprefix("inner.") for pair in pairs if pair not in own], known, f"policy {text!r}, inner"
+    )
+    inner_name = canonical_name(inner_head, inner_values, known)
+    inner = POLICIES[inner_head].make(inner_name, **inner_values)
+    name = canonical_name(head, {**values, "inner": inner_head}, entry.parameters)
+    of_inner = [f"inner.{pair}" for pair in inner_name.partition(":")[2].split(",") if pair]
+    name = f"{name}{',' if ':' in name else ':'}{','.join(of_inner)}" if of_inner else name
+    policy: Policy = entry.make(name, inner=inner, **values)
+    return policy
 
 
 def _announced(point: EntryPoint, tail: str, text: str) -> Policy:

@@ -2,7 +2,11 @@
 
 The calendar knows how long each job really runs, the engine does not.  It launches what the engine's actions say,
 keeps account of work through suspensions and resizes (linear speedup: work is processors times time), and tells
-the engine of each end on the instant at which it is due.
+the engine of each end on the instant at which it is due, rounded up to the microsecond.
+
+A trial begins a job's work anew.  Of a job that uses more memory than its trial was given, the end is never reached: it
+is returned at the instant of its start, in another round.  What a job uses is ``Workload.used_memory`` where that is
+known (-1: it is not), else what it asks for.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.model.actions import Promise, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
-from qbatch.model.events import Event, Finished, Submitted, Woken
+from qbatch.model.events import Event, Finished, Returned, Submitted, Woken
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import KINDS, NO_PROMISE, Schedule, Workload
@@ -59,6 +63,10 @@ class Calendar:
         self._launch = np.zeros(rows, np.int64)
         self._going: dict[int, tuple[int, int]] = {}
         self._work: dict[int, int] = {}
+        self._outgrown: list[int] = []
+        self._hosts: dict[int, int] = {}
+        self._pieces: list[tuple[int, int, int, int, int, int]] = []
+        self._in_pieces: set[int] = set()
 
     def run(self, observe: Observer | None = None, progress: Progress | None = None) -> Schedule:
         """Run to the end and return the schedule.
@@ -87,10 +95,11 @@ class Calendar:
             self.first_promise,
             self.end,
             self.queue_max,
+            np.array(self._pieces, np.int64).reshape(-1, 6) if self._in_pieces else None,
         )
 
     def _check_progress(self, done: Round) -> None:
-        is_idle = not (done.finished or done.stopped or done.arrived or done.refused)
+        is_idle = not (done.finished or done.stopped or done.requeued or done.arrived or done.refused)
         is_idle = is_idle and all(isinstance(action, WakeAt) for action in done.actions)
         self._idle = self._idle + 1 if is_idle else 0
         if self._idle > _MOST_IDLE:
@@ -116,12 +125,15 @@ class Calendar:
         candidates = [] if timer is None or not (waits or self._going) else [timer]
         if self._ends:
             candidates.append(self._ends[0][0])
+        if self._outgrown:
+            candidates.append(self.engine.now or 0)
         if self._arrived < len(self.workload):
             candidates.append(int(self.workload.submit[self._arrived]))
         return min(candidates) if candidates else None
 
     def _due(self, instant: int) -> list[Event]:
-        events: list[Event] = []
+        events: list[Event] = [Returned(row) for row in self._outgrown]
+        self._outgrown = []
         while self._ends and self._ends[0][0] == instant:
             _, row, launch = heapq.heappop(self._ends)
             if self._launch[row] == launch:
@@ -150,17 +162,23 @@ class Calendar:
     def _account(self, done: Round) -> None:
         for row in done.finished:
             self.end[row] = done.at
-            self._going.pop(row, None)
+            self._leave(row, done.at)
             self._work.pop(row, None)
+            self._hosts.pop(row, None)
         for row in done.stopped:
             self._pause(row, done.at)
+        for row in done.requeued:
+            self._leave(row, done.at, is_kept=False)
+            self._launch[row] += 1
+            del self._work[row]
         started = []
         for action in done.actions:
             match action:
                 case Start():
-                    self.start[action.row] = done.at
-                    started.append(action.row)
-                    self._go(action.row, sum(chunk.procs for chunk in action.allocation), done.at)
+                    if self.start[action.row] < 0:
+                        self.start[action.row] = done.at
+                        started.append(action.row)
+                    self._begin(action, done.at)
                 case Resume():
                     self._go(action.row, self.engine.view().running[action.row].procs, done.at)
                 case Suspend():
@@ -183,13 +201,40 @@ class Calendar:
         waiting = len(self.engine.view().queue) + len(started)
         self.queue_max = max(self.queue_max, waiting)
 
+    def _begin(self, action: Start, now: int) -> None:
+        chunk = action.allocation[0]
+        self._hosts[action.row] = chunk.host
+        if sum(each.procs for each in action.allocation) != self.workload.procs[action.row]:
+            self._in_pieces.add(action.row)
+        if action.is_trial:
+            self._in_pieces.add(action.row)
+            if self.engine.machine.hosts[chunk.host].memory and self._used_memory(action.row) > chunk.memory:
+                self._outgrown.append(action.row)
+        self._go(action.row, sum(chunk.procs for chunk in action.allocation), now)
+
+    def _used_memory(self, row: int) -> int:
+        used = getattr(self.workload, "used_memory", None)
+        known = -1 if used is None else int(used[row])
+        return known if known >= 0 else int(self.workload.memory[row])
+
     def _go(self, row: int, procs: int, now: int) -> None:
         work = self._work.setdefault(row, int(self.workload.run[row]) * int(self.workload.procs[row]))
         self._launch[row] += 1
         self._going[row] = (now, procs)
+        if row in self._outgrown:
+            return
         heapq.heappush(self._ends, (now - (-work // procs), row, int(self._launch[row])))
 
     def _pause(self, row: int, now: int) -> None:
-        since, procs = self._going.pop(row)
-        self._work[row] = max(self._work[row] - (now - since) * procs, 0)
+        self._in_pieces.add(row)
+        done = self._leave(row, now)
+        self._work[row] = max(self._work[row] - done, 0)
         self._launch[row] += 1
+
+    def _leave(self, row: int, now: int, *, is_kept: bool = True) -> int:
+        """Note a piece of a run that does not go through in one; return its work."""
+        since, procs = self._going.pop(row)
+        host = self._hosts[row]
+        if row in self._in_pieces:
+            self._pieces.append((row, since, now, procs, host, int(is_kept)))
+        return (now - since) * procs

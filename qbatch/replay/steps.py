@@ -9,7 +9,7 @@ from qbatch.engine.round import Round
 from qbatch.model.actions import Promise, Reject, Resize, Resume, Start, Suspend
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
-from qbatch.model.record import Schedule, Workload
+from qbatch.model.record import Workload
 from qbatch.planning.policy import Policy, name_of
 from qbatch.replay.calendar import Calendar
 
@@ -38,7 +38,7 @@ def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> Iterator
     schedule = Calendar(workload, machine, policy).run(board)
     board.last = max(board.last, int(schedule.end.max()))
     yield f"{name_of(policy)}: {len(workload)} jobs on {machine.procs} processors"
-    yield from board.frames(schedule)
+    yield from board.frames()
 
 
 class _Board:
@@ -48,33 +48,51 @@ class _Board:
         self.workload = workload
         self.procs = machine.procs
         self.free = set(range(machine.procs))
-        self.lanes: dict[int, list[int]] = {}
+        self.spans: dict[int, list[tuple[int, int | None, list[int]]]] = {}
         self.rounds: list[tuple[Round, dict[int, int], list[tuple[int, int | None]]]] = []
         self.first = int(workload.submit[0])
         self.last = self.first
 
     def __call__(self, engine: Engine, done: Round) -> None:
         """Note one round."""
-        for row in done.finished:
-            self.free |= set(self.lanes[row])
-        for action in done.actions:
-            if isinstance(action, Start):
-                lanes = sorted(self.free)[: sum(chunk.procs for chunk in action.allocation)]
-                self.lanes[action.row] = lanes
-                self.free -= set(lanes)
         view = engine.view()
+        for row in (*done.finished, *done.stopped, *done.requeued):
+            self._stop(row, done.at)
+        for action in done.actions:
+            match action:
+                case Start():
+                    self._go(action.row, sum(chunk.procs for chunk in action.allocation), done.at)
+                case Suspend():
+                    self._stop(action.row, done.at)
+                case Resume():
+                    self._go(action.row, view.running[action.row].procs, done.at)
+                case Resize():
+                    self._stop(action.row, done.at)
+                    self._go(action.row, action.procs, done.at)
+                case _:
+                    pass
         running = {row: view.expected_end(run) for row, run in view.running.items()}
         waiting = [(row, engine.promise_to(row)) for row in view.queue.tolist()]
         self.rounds.append((done, running, waiting))
 
-    def frames(self, schedule: Schedule) -> Iterator[str]:
+    def _go(self, row: int, procs: int, at: int) -> None:
+        lanes = sorted(self.free)[:procs]
+        self.spans.setdefault(row, []).append((at, None, lanes))
+        self.free -= set(lanes)
+
+    def _stop(self, row: int, at: int) -> None:
+        begin, _, lanes = self.spans[row].pop()
+        self.spans[row].append((begin, at, lanes))
+        self.free |= set(lanes)
+
+    def frames(self) -> Iterator[str]:
         """Return the lines of all rounds."""
         for done, running, waiting in self.rounds:
             yield ""
             yield f"t = {done.at / 1e6:.15g} s: {'; '.join(self._happened(done)) or 'nothing started'}"
             if waiting:
                 yield "  waiting: " + ", ".join(self._waits(row, promise) for row, promise in waiting)
-            yield from self._chart(schedule, done.at, running)
+            yield from self._chart(done.at, running)
 
     def _name(self, row: int) -> str:
         return f"{self.workload.number[row]}({_symbol(row)})"
@@ -99,24 +117,32 @@ class _Board:
         estimate = self.workload.estimate[row] / 1e6
         return f"{self._name(row)} {self.workload.procs[row]}x{estimate:g}{told}"
 
-    def _chart(self, schedule: Schedule, now: int, running: dict[int, int]) -> Iterator[str]:
+    def _pieces(self, now: int) -> Iterator[tuple[int, int, int | None, list[int]]]:
+        """Return row, begin, end (None: after now) and lanes of what had begun by now.
+
+        A piece without length is drawn only if it is the job's last.
+        """
+        for row, spans in self.spans.items():
+            for begin, over, lanes in spans:
+                is_empty = over == begin and (begin, over, lanes) != spans[-1]
+                if begin <= now and not is_empty:
+                    yield row, begin, over if over is not None and over <= now else None, lanes
+
+    def _chart(self, now: int, running: dict[int, int]) -> Iterator[str]:
         span = max(self.last - self.first, 1)
         cells = [[" "] * WIDTH for _ in range(self.procs)]
 
         def column(instant: int) -> int:
             return min(max((instant - self.first) * WIDTH // span, 0), WIDTH)
 
-        for row, lanes in self.lanes.items():
-            start = int(schedule.start[row])
-            if start > now:
-                continue
-            is_running = row in running
-            end = now if is_running else int(schedule.end[row])
+        for row, start, over, lanes in self._pieces(now):
+            is_running = row in running and over is None
+            end = now if over is None else over
             for lane in lanes:
                 for place in range(column(start), max(column(end), column(start) + (end > start or is_running))):
                     if place < WIDTH:
                         cells[lane][place] = _symbol(row)
-                for place in range(column(end), column(running.get(row, end))):
+                for place in range(column(end), column(running[row]) if is_running else 0):
                     if cells[lane][place] == " ":
                         cells[lane][place] = "."
         for lane in reversed(range(self.procs)):

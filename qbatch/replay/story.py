@@ -46,6 +46,9 @@ class _Listener:
         """Look at one round."""
         if self.row in done.arrived:
             self._arrival(engine, done)
+        elif self.row in done.requeued:
+            self.lines.append(f"{_time(done.at)}  its quantum is over without its end; it waits again")
+            self.last = ("", (), None)
         elif self.last is None:
             return
         state = engine.state_of(self.row)

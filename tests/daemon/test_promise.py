@@ -75,6 +75,24 @@ def finished(daemon: Daemon, seconds: float = 120.0) -> list[JobRecord]:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_core_takes_the_decisions_of_the_replay(policy: str) -> None:
     known(policy)
+    ended = lived(policy)
+    for driver in ("auto", "engine"):
+        assert rows(ended) == expected(replayed(policy, driver))
+
+
+@pytest.mark.parametrize(
+    "policy", ["immediate", "immediate:inner=easy,quantum=600,protect=60", "soon:inner=conservative"]
+)
+def test_the_core_gives_the_quanta_of_the_replay(policy: str) -> None:
+    ends = {number: end for number, (_, end) in rows(lived(policy)).items()}
+    schedule = replayed(policy)
+    assert schedule.pieces is not None
+    assert (schedule.pieces[:, 5] == 0).any()
+    assert ends == {number: end for number, (_, end) in expected(schedule).items()}
+
+
+def lived(policy: str) -> list[JobRecord]:
+    """Run the log through a live core and return the records of its jobs."""
     work = workload()
     pool = Pool(name="main", hosts=(Host("machine", 128),), policy=policy, spans=True)
     core = Core(Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy)
@@ -86,8 +104,7 @@ def test_the_core_takes_the_decisions_of_the_replay(policy: str) -> None:
         feed.arrive(core, at)
         passes.advance(core, at)
         ended += [effect.record for effect in core.take_effects() if isinstance(effect, Ending)]
-    for driver in ("auto", "engine"):
-        assert rows(ended) == expected(replayed(policy, driver))
+    return ended
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "fcfs"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.model.actions import Action, Resume, Start, Suspend
-from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn, Woken
+from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Returned, Submitted, Withdrawn, Woken
 from qbatch.model.job import PLACINGS, ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.view import View
@@ -57,6 +57,12 @@ def every_policy() -> list[str]:
             else:
                 names += [f"{name}:{parameter.name}={value}" for value in (parameter.least, 3)]
     return names
+
+
+def takes(name: str, machine: Machine) -> bool:
+    """Tell whether a policy works on a machine."""
+    entry = POLICIES.get(name.partition(":")[0])
+    return entry is None or entry.takes(machine)
 
 
 class Turn:
@@ -108,6 +114,7 @@ class Life:
         self.since: dict[int, int] = {}
         self.truth: dict[int, int] = {}
         self.over: set[int] = set()
+        self.trials: set[int] = set()
         self.is_ending = False
 
     def job(self) -> Submitted:
@@ -135,7 +142,11 @@ class Life:
             return None
         self.now = max(min(instants), self.now)
         events: list[Event] = [Finished(row) for row, end in self.ends.items() if end <= self.now]
-        self.over |= {event.row for event in events if isinstance(event, Finished)}
+        ended = {event.row for event in events if isinstance(event, Finished)}
+        self.over |= ended
+        self.trials -= ended
+        # Now and then a trial uses more memory than it was given.
+        events += [Returned(row) for row in sorted(self.trials) if rng.random() < 0.3]
         if timer is not None and timer <= self.now:
             events.append(Woken())
         if not self.is_ending:
@@ -157,6 +168,9 @@ class Life:
             del self.ends[row]
         for row in done.stopped:
             self._stop(row)
+        for row in done.requeued:
+            del self.ends[row], self.left[row]
+            self.trials.discard(row)
         self.over |= {row for row, _ in done.refused}
         for action in done.actions:
             match action:
@@ -165,6 +179,8 @@ class Life:
                     left = self.left.setdefault(action.row, self.truth[number])
                     self.since[action.row] = done.at
                     self.ends[action.row] = done.at + left
+                    if getattr(action, "is_trial", False):
+                        self.trials.add(action.row)
                 case Suspend():
                     self._stop(action.row)
                 case _:

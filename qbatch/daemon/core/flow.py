@@ -7,12 +7,13 @@ import signal
 from qbatch.daemon.core import accounting, dependencies, gates
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.emulation import run_of
-from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.core.job import BY_USER, BatchJob, Prepared
 from qbatch.daemon.core.records import full_record
 from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Launch, Mail, Send, Stop
 from qbatch.daemon.executors.attempt import LOST
+from qbatch.engine.states import State
 from qbatch.model.actions import Allocation
-from qbatch.model.events import Finished
+from qbatch.model.events import Finished, Returned, Withdrawn
 from qbatch.wire.identifiers import JobKey
 
 DELETED = 271
@@ -119,6 +120,7 @@ def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
     job.comment = ""
     job.used = None
     job.pauses = ()
+    job.stopped_by = 0
     if job.is_subjob:
         parent = core.jobs[job.sequence]
         if parent.started < 0:
@@ -147,11 +149,17 @@ def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
 
 
 def leave_hosts(core: Core, job: BatchJob) -> None:
-    """A job that ran does not run any more: tell the engine and give its places at the gates back."""
+    """A job that ran does not run any more: tell the engine and give its places at the gates back.
+
+    One that the policy has suspended is taken back; of one whose trial is over already the engine knows.
+    """
     pool = core.pool_of(job)
     del pool.running[job.key]
-    pool.events.append(Finished(job.row))
-    pool.by_row[job.row] = None
+    if job.row >= 0:
+        pool.events = [event for event in pool.events if event != Returned(job.row)]
+        is_suspended = pool.engine.state_of(job.row) is State.SUSPENDED
+        pool.events.append(Withdrawn(job.row) if is_suspended else Finished(job.row))
+        pool.by_row[job.row] = None
     job.row = -1
     core.is_dirty = True
     gates.pass_gates_back(core, job)
@@ -254,8 +262,40 @@ def delete(
         set_letter(core, job, "E")
 
 
-def suspend(core: Core, job: BatchJob) -> None:
-    """Stop the clock and the processes of a running job."""
+def returned(core: Core, job: BatchJob) -> None:
+    """The trial of a job is over without its end: it is stopped, and waits again with the engine, where it stood.
+
+    That is no failure, and no rerun that somebody asked for.  One that is being ended for another reason (it is deleted,
+    its host goes down) leaves the engine, and its end is awaited as before.
+    """
+    pool = core.pool_of(job)
+    if job.ending:
+        pool.events.append(Withdrawn(job.row))
+        pool.by_row[job.row] = None
+        job.row = -1
+        core.is_dirty = True
+        return
+    close_pause(core, job)
+    job.used = {"cput": 0.0, "walltime": job.ran(core.now) / 1e6}
+    if core.settings.executor != "emulated":
+        core.effects.append(Stop(job.file_key, 0))
+    job.comment = "its quantum is over; queued again"
+    core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, 0)))
+    core.happened("requeued", job.key, job.comment)
+    del pool.running[job.key]
+    job.session = job.stopped_by = 0
+    job.allocation = ()
+    job.started = job.due = job.left = -1
+    job.pauses = ()
+    job.modified = core.now
+    set_letter(core, job, "Q")
+
+
+def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
+    """Stop the clock and the processes of a running job; who it is that wants it is noted."""
+    job.stopped_by |= by
+    if job.letter == "S":
+        return
     if core.settings.executor == "emulated":
         job.left = max(job.due - core.now, 0)
         job.due = -1
@@ -272,8 +312,11 @@ def close_pause(core: Core, job: BatchJob) -> None:
         job.pauses = (*job.pauses[:-1], (job.pauses[-1][0], core.now))
 
 
-def resume(core: Core, job: BatchJob) -> None:
-    """Let a suspended job go on."""
+def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
+    """Let a suspended job go on, if nobody else wants it to stand still."""
+    job.stopped_by &= ~by
+    if job.stopped_by or job.letter != "S":
+        return
     close_pause(core, job)
     set_letter(core, job, "R")
     if core.settings.executor == "emulated":

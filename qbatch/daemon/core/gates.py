@@ -80,6 +80,7 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
         chunks=request.chunks,
         placing=request.placing,
         is_exclusive=request.is_exclusive,
+        is_rerunnable=job.spec.is_rerunnable,
         user=core.number_of(job.user),
         group=core.number_of(job.group),
         queue=core.queues[job.queue].place,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from qbatch.daemon.core.job import BY_POLICY
+
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
     from qbatch.daemon.core.state import Core
@@ -39,6 +41,9 @@ def breaches(core: Core) -> list[str]:
     for pool in core.pools:
         taken = [0] * len(pool.machine.hosts)
         for job in pool.running.values():
+            # Who the policy has suspended has no processors; whose trial is over has given them back.
+            if job.row < 0 or job.stopped_by & BY_POLICY:
+                continue
             for chunk in job.allocation:
                 taken[chunk.host] += chunk.procs
         for host, count in zip(pool.machine.hosts, taken, strict=True):

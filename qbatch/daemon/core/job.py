@@ -48,6 +48,10 @@ class Prepared:
         self.listed: dict[str, str] = listed_resources(spec.resources, demand, walltime)
 
 
+BY_USER, BY_POLICY = 1, 2
+"""Bits of :attr:`BatchJob.stopped_by`."""
+
+
 class Runs(Protocol):
     """Says how long jobs run and how they end where their specification does not: in the shadow of jobs that really run."""
 
@@ -67,6 +71,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     while the engine does not know it.  ``due``: when an emulated run ends.  ``status``: exit status, None before the
     end.  ``ending``: why it is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``).
     ``pauses``: from when until when its present attempt was suspended, -1 for an end that has not come.
+    ``stopped_by``: who suspended it, ``BY_USER`` or ``BY_POLICY`` or both; it goes on when nobody does any more.
     """
 
     sequence: int
@@ -104,6 +109,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     slot_limit: int | None = None
     waits_for: str = ""
     pauses: tuple[tuple[int, int], ...] = ()
+    stopped_by: int = 0
 
     @property
     def key(self) -> JobKey:

@@ -11,12 +11,12 @@ import heapq
 from qbatch.daemon.core import flow, gates
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
-from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.job import BY_POLICY, BatchJob
 from qbatch.daemon.core.state import Core, PoolState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.round import Round
 from qbatch.model.actions import Promise, Reject, Resume, Start, Suspend
-from qbatch.model.events import Submitted, Woken
+from qbatch.model.events import Returned, Submitted, Woken
 from qbatch.wire.identifiers import JobKey
 
 _WORDS = {flow.OVER_WALLTIME: "walltime exceeded", LOST: "LOST: a fault on demand"}
@@ -45,13 +45,17 @@ def advance(core: Core, at: int) -> None:
 
 
 def _ended_at_once(core: Core) -> None:
-    """Jobs of no length end at the instant of their start: another round follows."""
-    while core.calendar and core.calendar[0][0] <= core.now:
+    """Jobs of no length end at the instant of their start, trials with too little memory too: another round follows."""
+    while (core.calendar and core.calendar[0][0] <= core.now) or _has_returned(core):
         _take_due(core)
         for pool in core.pools:
             if pool.events or pool.pending:
                 _one_pass(core, pool)
     core.is_dirty = any(pool.events or pool.pending for pool in core.pools)
+
+
+def _has_returned(core: Core) -> bool:
+    return any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
 
 
 def _take_due(core: Core) -> None:
@@ -99,6 +103,14 @@ def apply_round(core: Core, pool: PoolState, done: Round) -> None:
         job = pool.by_row[row]
         if job is not None:
             _refused(core, pool, job, row, reason.text)
+    for row in done.requeued:
+        job = pool.by_row[row]
+        if job is not None:
+            flow.returned(core, job)
+    for row in done.stopped:
+        job = pool.by_row[row]
+        if job is not None:
+            flow.suspend(core, job, BY_POLICY)
     for action in done.actions:
         row = getattr(action, "row", -1)
         job = pool.by_row[row] if row >= 0 else None
@@ -107,17 +119,28 @@ def apply_round(core: Core, pool: PoolState, done: Round) -> None:
         match action:
             case Start():
                 flow.begin(core, job, action.allocation)
+                if action.is_trial:
+                    _try_memory(core, pool, job, row)
             case Promise():
                 job.promised = action.at
                 core.has_promised = True
             case Reject():
                 _refused(core, pool, job, row, action.reason.text)
             case Suspend():
-                flow.suspend(core, job)
+                flow.suspend(core, job, BY_POLICY)
             case Resume():
-                flow.resume(core, job)
+                flow.resume(core, job, BY_POLICY)
             case _:
                 pass
+
+
+def _try_memory(core: Core, pool: PoolState, job: BatchJob, row: int) -> None:
+    """An emulated job uses all the memory that it asks for: a trial with less is over as soon as it begins."""
+    chunk = job.allocation[0]
+    is_less = pool.machine.hosts[chunk.host].memory and chunk.memory < job.prepared.request.memory
+    if is_less and core.settings.executor == "emulated":
+        job.due = -1
+        pool.events.append(Returned(row))
 
 
 def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from qbatch.daemon.core import faults, flow
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Forget
-from qbatch.daemon.executors.attempt import LOST, Report, Started
+from qbatch.daemon.executors.attempt import LOST, Ended, Report, Started
 from qbatch.wire.identifiers import PLAIN, JobKey
 
 
@@ -23,6 +23,8 @@ def reported(core: Core, report: Report) -> None:
     """Note a report; one of an attempt that is over already changes nothing."""
     job = job_of(core, report.key)
     if job is None or not job.holds_hosts:
+        if isinstance(report, Ended):
+            core.effects.append(Forget(report.key))
         return
     if isinstance(report, Started):
         job.session = report.session

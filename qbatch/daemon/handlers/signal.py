@@ -45,9 +45,9 @@ def handle(core: Core, actor: Actor, request: Signal) -> Outcomes:
             identifier = core.id_of(job.key)
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
         for one in running:
-            if word == "suspend" and one.letter == "R":
+            if word == "suspend":
                 flow.suspend(core, one)
-            elif word == "resume" and one.letter == "S":
+            elif word == "resume":
                 flow.resume(core, one)
             elif number and core.settings.executor != "emulated":
                 core.effects.append(Send(one.file_key, number))

@@ -1,0 +1,92 @@
+"""What each job has done, kept from the actions alone: work must be conserved under suspension and resizing.
+
+Work is processors times time.  The cluster keeps it by entering and leaving runs; this book adds up what the rounds say
+happened, and finds where the two differ, and who went on elsewhere than where he was suspended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from qbatch.model.actions import Allocation, Resize, Resume, Start, Suspend
+
+if TYPE_CHECKING:
+    from qbatch.engine.cluster import Cluster
+    from qbatch.engine.round import Round
+
+
+class _Entry(msgspec.Struct):
+    """Work done before ``since``; width now, 0 while suspended; where it stands."""
+
+    done: int
+    since: int
+    width: int
+    places: tuple[tuple[int, int], ...]
+
+
+class WorkBook:
+    """Work done by each living job, from the rounds."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, _Entry] = {}
+
+    def resume(self, cluster: Cluster) -> None:
+        """Begin with a cluster that has a past."""
+        for row, run in cluster.running.items():
+            width = _width(cluster, row, run.procs)
+            self._entries[row] = _Entry(run.done, run.since, width, _places(run.allocation))
+        for row, run in cluster.suspended.items():
+            self._entries[row] = _Entry(run.done, run.since, 0, _places(run.allocation))
+
+    def problems(self, cluster: Cluster, done: Round) -> Iterator[str]:
+        """Follow one round and return what the cluster's books have otherwise."""
+        for row in (*done.finished, *done.requeued):
+            self._entries.pop(row, None)
+        for row in done.stopped:
+            self._settle(row, done.at, 0)
+        for action in done.actions:
+            match action:
+                case Start():
+                    width = sum(chunk.procs for chunk in action.allocation)
+                    width = _width(cluster, action.row, width)
+                    self._entries[action.row] = _Entry(0, done.at, width, _places(action.allocation))
+                case Suspend():
+                    self._settle(action.row, done.at, 0)
+                case Resume():
+                    own = sum(procs for _, procs in self._entries[action.row].places)
+                    self._settle(action.row, done.at, _width(cluster, action.row, own))
+                case Resize():
+                    self._settle(action.row, done.at, action.procs)
+                    (host, _), *_ = self._entries[action.row].places
+                    self._entries[action.row].places = ((host, action.procs),)
+        for row in [row for row in self._entries if row not in cluster.running and row not in cluster.suspended]:
+            del self._entries[row]  # withdrawn while it was suspended
+        yield from self._differences(cluster)
+
+    def _settle(self, row: int, at: int, width: int) -> None:
+        entry = self._entries[row]
+        entry.done += (at - entry.since) * entry.width
+        entry.since, entry.width = at, width
+
+    def _differences(self, cluster: Cluster) -> Iterator[str]:
+        for runs, is_running in ((cluster.running, True), (cluster.suspended, False)):
+            for row, run in runs.items():
+                entry = self._entries[row]
+                if (entry.done, entry.since, entry.width > 0) != (run.done, run.since, is_running):
+                    number = cluster.jobs[row].number
+                    yield f"job {number}: {run.done} processor-microseconds of work on the books, {entry.done} were done"
+                if entry.places != _places(run.allocation):
+                    yield f"job {cluster.jobs[row].number} is not on the processors of the host that it had"
+
+
+def _width(cluster: Cluster, row: int, procs: int) -> int:
+    """Return on how many processors a job works: one that takes whole hosts works on those that it asked for."""
+    job = cluster.jobs[row]
+    return job.procs if job.is_exclusive and cluster.machine.chunked else procs
+
+
+def _places(allocation: Allocation) -> tuple[tuple[int, int], ...]:
+    return tuple((chunk.host, chunk.procs) for chunk in allocation)

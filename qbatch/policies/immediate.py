@@ -1,0 +1,325 @@
+"""Immediate service and "soon": a short quantum for new jobs, around any policy that starts jobs.
+
+Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.4, 3 and
+4.3; exact readings in spec/papers.md 3.4 and 3.7, items 8 and 9.
+
+* ``immediate``: after the inner policy's pass, each job that arrived in this round and still waits tries once, in
+  sequence.  It gets a quantum on the host that has its processors (idle ones, and those of jobs that may be suspended)
+  and its memory, at most the quantum's; the host with the fewest processors left over, then the fewest victims, then
+  the first.  Victims are taken by the smallest slowdown (now - submit) / executed, ties by sequence, until it is enough.
+  They keep their memory and resume on their own processors when the guest has gone.
+* ``soon``: after every pass, one scan in sequence over the waiting jobs that had no quantum yet; each that finds idle
+  processors and memory gets one.  Nobody is suspended.
+
+A guest that does not end in its quantum goes back to its place in the queue; what it did is thrown away.  Reservations are
+no constraint for a guest.  What the victims freed beyond its need belongs to the quantum: nobody can start there.
+
+The inner policy sees the victims as running until they resume, and later, by the time that the guest can take; and the
+guest as running on the idle processors that it took, until its quantum or its estimate is over.  When a quantum begins
+or ends, a policy that keeps a plan makes it anew (as when a host opens): promises that a quantum breaks are recorded.
+
+Where the paper is silent: a job that started or resumed at this very instant is no victim, whatever ``protect`` says;
+a job that may not be begun twice (``qsub -r n``) gets no quantum;
+executed time counts work that was kept, not a quantum that was thrown away; a job of several hosts, or one that takes
+whole hosts, is neither guest nor victim; of a host that closes during a quantum the victims resume when it opens again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from qbatch.model.actions import Action, Chunk, Promise, Reject, Resume, Start, Suspend, WakeAt
+from qbatch.model.errors import DecisionError, UsageError
+from qbatch.model.machine import Machine
+from qbatch.model.reasons import Reason
+from qbatch.planning.chunks import can_share_one_host
+from qbatch.planning.placement import place
+from qbatch.planning.policy import Explaining, Policy, Remembering, name_of
+from qbatch.planning.view import Run, View
+
+_SECOND = 1_000_000
+
+
+@dataclass
+class Quantum:
+    """One guest and its victims on a host.
+
+    ``idle``: processors that the quantum holds beside those of its victims.  ``begin``, ``end``: of the guest, by its
+    estimate and its quantum.  ``is_over``: the guest has gone, the victims wait for their closed host.
+    """
+
+    guest: int
+    host: int
+    procs: int
+    memory: int
+    idle: int
+    victims: list[int]
+    begin: int
+    end: int
+    is_over: bool = False
+
+
+@dataclass
+class Service:
+    """What is remembered: the inner policy's record; the quanta; the guests that began after the last pass; who had a
+    quantum already; who was guest or victim and lives; whether the inner policy must make its plan anew."""
+
+    inner: Any
+    quanta: list[Quantum] = field(default_factory=list)
+    fresh: list[int] = field(default_factory=list)
+    had: set[int] = field(default_factory=set)
+    touched: set[int] = field(default_factory=set)
+    is_stale: bool = False
+
+
+class QuantumService:
+    """A quantum for new jobs, around an inner policy.
+
+    Args:
+        inner: decides about everything else.
+        quantum: how long a guest may run, microseconds.
+        memory: the most memory that a guest gets, bytes.
+        protect: how long a job runs at least before it may be suspended, microseconds; None: nobody is suspended, and
+            a job that found no room tries again after every pass (``soon``).
+    """
+
+    def __init__(self, name: str, inner: Policy, quantum: int, memory: int, protect: int | None) -> None:
+        self.name = name
+        self.inner = inner
+        self.quantum = quantum
+        self.memory = memory
+        self.protect = protect
+
+    def new_memory(self, machine: Machine) -> Service:
+        """Return the record for a machine on which nothing has happened yet.
+
+        Raises:
+            UsageError: if a job may span the hosts of the machine without saying how (no chunks).
+        """
+        if not (machine.chunked or machine.single_host or len(machine.hosts) == 1):
+            raise UsageError(
+                f"policy {self.name}: a quantum lives inside one host, and jobs may span the hosts of this machine; "
+                "write single_host = true in the machine file, or choose another policy"
+            )
+        return Service(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
+
+    def decide(self, view: View) -> Iterable[Action]:
+        """Let victims of guests that have gone resume, make the inner policy's pass, then serve guests."""
+        memory: Service = view.memory
+        memory.fresh = []
+        actions: list[Action] = list(self._resumes(view, memory))
+        seen = self._inner_view(view, memory, {action.row for action in actions if isinstance(action, Resume)})
+        memory.is_stale = False
+        desk = _Desk(view, seen)
+        for action in list(self.inner.decide(seen)):
+            actions.append(desk.inner_action(action, name_of(self.inner)))
+        for row in self._candidates(view, memory, desk):
+            actions += self._serve(view, memory, desk, row)
+        return actions
+
+    def explain(self, view: View, row: int) -> Reason:
+        """Say why a waiting job did not start in the inner policy's pass just over."""
+        memory: Service = view.memory
+        seen = self._inner_view(view, memory, set())
+        if memory.fresh:
+            seen = seen._replace(queue=np.union1d(seen.queue, np.array(memory.fresh, np.int64)))
+        if isinstance(self.inner, Explaining):
+            return self.inner.explain(seen, row)
+        return Reason("policy", name_of(self.inner), f"{name_of(self.inner)} gave no start to it", {})
+
+    def _resumes(self, view: View, memory: Service) -> Iterator[Resume]:
+        """Follow what happened to guests and victims; let the victims of a guest that has gone go on."""
+        left = []
+        for quantum in memory.quanta:
+            victims = [row for row in quantum.victims if row in view.suspended]
+            if len(victims) < len(quantum.victims):
+                kept = sum(view.suspended[row].procs for row in victims)
+                quantum.victims, quantum.idle = victims, max(quantum.idle, quantum.procs - kept)
+                memory.is_stale = True
+            if quantum.guest not in view.running and not quantum.is_over:
+                quantum.is_over = memory.is_stale = True
+                quantum.procs = quantum.memory = quantum.idle = 0
+            if quantum.is_over and (quantum.host not in view.closed or not victims):
+                memory.is_stale = True
+                yield from (Resume(row) for row in sorted(victims))
+            else:
+                left.append(quantum)
+        memory.quanta = left
+        gone = memory.touched.intersection((*view.finished, *view.withdrawn))
+        memory.is_stale |= bool(gone)
+        memory.touched -= gone
+        memory.had.difference_update(view.finished, view.withdrawn)
+
+    def _inner_view(self, view: View, memory: Service, resumed: set[int]) -> View:
+        """Return the view as the inner policy may see it: before this round's guests, and without the room of quanta."""
+        changed = view._replace(
+            memory=memory.inner, is_machine_changed=view.is_machine_changed or memory.is_stale, requeued=()
+        )
+        if not (memory.quanta or resumed or memory.touched):
+            return changed
+        free, free_memory = list(view.free), list(view.free_memory)
+        running, suspended = dict(view.running), dict(view.suspended)
+        for row in sorted(resumed):
+            run = suspended.pop(row)
+            running[row] = _as_if_in_one_go(view, run, view.now + _left(view, run))
+            for chunk in run.allocation:
+                free[chunk.host] -= chunk.procs
+        for row in memory.touched:
+            if row in view.running and view.running[row].since < view.now:
+                running[row] = _as_if_in_one_go(view, running[row], running[row].expected_end)
+        for quantum in memory.quanta:
+            is_fresh = quantum.guest in memory.fresh
+            held = sum(suspended[row].procs for row in quantum.victims)
+            if quantum.host not in view.closed:
+                free[quantum.host] -= quantum.idle + held - quantum.procs
+                if is_fresh:
+                    free[quantum.host] += quantum.idle
+                    free_memory[quantum.host] += quantum.memory
+            end = view.now if is_fresh else max(quantum.end, view.now)
+            for row in quantum.victims:
+                run = suspended.pop(row)
+                running[row] = _as_if_in_one_go(view, run, end + _left(view, run))
+            if not quantum.is_over:
+                guest = running.pop(quantum.guest)
+                guest = guest._replace(allocation=(Chunk(quantum.host, quantum.idle, quantum.memory),))
+                if not is_fresh:
+                    is_new = quantum.begin == view.now
+                    running[quantum.guest] = guest if is_new else _as_if_in_one_go(view, guest, quantum.end)
+        return _with_runs(changed, free, free_memory, running, suspended)
+
+    def _candidates(self, view: View, memory: Service, desk: _Desk) -> list[int]:
+        rows = view.arrived if self.protect is not None else view.queue.tolist()
+        return [row for row in rows if row not in desk.gone and row not in memory.had]
+
+    def _serve(self, view: View, memory: Service, desk: _Desk, row: int) -> Iterator[Action]:
+        """Give one waiting job a quantum, if there is a host for it."""
+        job = view.jobs[row]
+        if not job.is_rerunnable or (view.machine.chunked and not can_share_one_host(job)):
+            return
+        best: tuple[int, int, int] | None = None
+        chosen: list[int] = []
+        for host, spec in enumerate(view.machine.hosts):
+            need = min(job.memory, self.memory) if spec.memory else 0
+            if host in view.closed or spec.cpus < job.procs or (spec.memory and desk.free_memory[host] < need):
+                continue
+            room, victims = desk.free[host], list[int]()
+            if room < job.procs and self.protect is not None:
+                for victim in desk.victims_on(host, self.protect):
+                    if room >= job.procs:
+                        break
+                    victims.append(victim)
+                    room += view.running[victim].procs
+            key = (room - job.procs, len(victims), host)
+            if room >= job.procs and (best is None or key < best):
+                best, chosen = key, victims
+        if best is None:
+            return
+        host = best[2]
+        need = min(job.memory, self.memory) if view.machine.hosts[host].memory else 0
+        idle, until = min(desk.free[host], job.procs), view.now + self.quantum
+        desk.free[host] -= idle
+        desk.free_memory[host] -= need
+        desk.gone.update((row, *chosen))
+        end = min(until, view.now + job.estimate)
+        memory.quanta.append(Quantum(row, host, job.procs, need, idle, chosen, view.now, end))
+        memory.fresh.append(row)
+        memory.had.add(row)
+        memory.touched.update((row, *chosen))
+        memory.is_stale = True
+        yield from (Suspend(victim) for victim in chosen)
+        yield Start(row, (Chunk(host, job.procs, need),), until, is_trial=True)
+
+
+class _Desk:
+    """What is free while a pass goes on, who has left the queue in it, and who may be suspended."""
+
+    def __init__(self, view: View, seen: View) -> None:
+        self.view = view
+        self.free = list(seen.free)
+        self.free_memory = list(seen.free_memory)
+        self.gone: set[int] = set()
+        self._by_host: dict[int, list[int]] | None = None
+
+    def inner_action(self, action: Action, name: str) -> Action:
+        """Note an action of the inner policy; return it with its place filled in.
+
+        Raises:
+            DecisionError: if the inner policy suspends or resizes: two hands at one job.
+        """
+        match action:
+            case Start(is_trial=False):
+                job = self.view.jobs[action.row]
+                found = action.allocation or place(self.view.machine, self.free, self.free_memory, job)
+                for chunk in found:
+                    self.free[chunk.host] -= chunk.procs
+                    self.free_memory[chunk.host] -= chunk.memory
+                self.gone.add(action.row)
+                return msgspec.structs.replace(action, allocation=found)
+            case Reject():
+                self.gone.add(action.row)
+            case Promise() | WakeAt():
+                pass
+            case _:
+                raise DecisionError(f"the inner policy {name} asks for {action}: only starts can be wrapped")
+        return action
+
+    def victims_on(self, host: int, protect: int) -> list[int]:
+        """Return the rows on a host that may be suspended, smallest slowdown first."""
+        if self._by_host is None:
+            self._by_host = {}
+            trials = {quantum.guest for quantum in self.view.memory.quanta}
+            rows = [row for row, run in self.view.running.items() if row not in trials and self._may_stop(run, protect)]
+            for row in sorted(rows, key=lambda row: (self._slowdown(self.view.running[row]), row)):
+                self._by_host.setdefault(self.view.running[row].allocation[0].host, []).append(row)
+        return [row for row in self._by_host.get(host, ()) if row not in self.gone]
+
+    def _may_stop(self, run: Run, protect: int) -> bool:
+        is_rigid = len(run.allocation) == 1 and not self.view.jobs[run.row].is_exclusive
+        return is_rigid and max(protect, 1) <= self.view.now - run.since
+
+    def _slowdown(self, run: Run) -> Fraction:
+        executed = run.done + (self.view.now - run.since) * run.procs
+        return Fraction((self.view.now - self.view.jobs[run.row].submit) * run.procs, executed)
+
+
+def _left(view: View, run: Run) -> int:
+    """Return how long a suspended job still runs by its estimate."""
+    job = view.jobs[run.row]
+    width = job.procs if job.is_exclusive else run.procs
+    return max(-(-(job.estimate * job.procs - run.done) // width), 0)
+
+
+def _as_if_in_one_go(view: View, run: Run, end: int) -> Run:
+    """Return a run that ends at ``end`` by its estimate as if it had never paused: plans take its whole length from it."""
+    since = min(end - max(view.jobs[run.row].estimate, _SECOND), view.now - 1)
+    return run._replace(since=since, expected_end=end)
+
+
+def _with_runs(
+    view: View, free: list[int], free_memory: list[int], running: dict[int, Run], suspended: dict[int, Run]
+) -> View:
+    """Return the view with other running jobs, in all the forms in which they are told."""
+    pool = sorted((run.expected_end, amount) for run in running.values() if (amount := view.open_procs_of(run)))
+    columns = np.array(pool, np.int64).reshape(-1, 2)
+    parts = [
+        (run.expected_end, chunk.host, chunk.procs, chunk.memory, run.since)
+        for run in running.values()
+        for chunk in run.allocation
+    ]
+    pieces = None if view.pieces is None else np.ascontiguousarray(np.array(parts, np.int64).reshape(-1, 5).T)
+    return view._replace(
+        free=tuple(free),
+        free_memory=tuple(free_memory),
+        running=MappingProxyType(running),
+        suspended=MappingProxyType(suspended),
+        ends=np.ascontiguousarray(columns[:, 0]),
+        amounts=np.ascontiguousarray(columns[:, 1]),
+        pieces=pieces,
+    )

@@ -1,0 +1,169 @@
+"""Immediate service in a live core: quanta, victims, what users do to them meanwhile, and the same again from the journal."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from qbatch.daemon.core import image
+from qbatch.daemon.core.state import Account, Launch, Send, Stop
+from qbatch.daemon.executors.attempt import Ended
+from qbatch.wire import requests
+from tests.daemon.core.driver import ALICE, ROOT, Bench
+
+POLICY = "immediate:inner=fcfs-backfill,quantum=60,memory=1GB,protect=600"
+
+
+def config(executor: str = "emulated", policy: str = POLICY, memory: str = "0", hosts: str = "n1") -> str:
+    return f"""
+executor = "{executor}"
+[[pool]]
+hosts = "{hosts}"
+cpus = 4
+memory = "{memory}"
+policy = "{policy}"
+[[queue]]
+name = "batch"
+default_walltime = "1:00:00"
+"""
+
+
+def with_guest(bench: Bench, script: str = "sleep 20\n", **fields: object) -> tuple[str, str]:
+    """A job on all four processors, and at 600 s one that gets a quantum."""
+    victim = bench.submit("sleep 1000\n", resources={"ncpus": "4"})
+    bench.wait(600)
+    guest = bench.submit(script, resources={"ncpus": "3", "walltime": "500"}, **fields)
+    bench.wait(1)
+    return victim, guest
+
+
+def states(bench: Bench, *jobs: str) -> str:
+    bench.check()
+    return "".join(bench.state(job) for job in jobs)
+
+
+def test_a_guest_runs_its_victim_stands_still_and_goes_on() -> None:
+    bench = Bench(config())
+    victim, guest = with_guest(bench)
+    assert states(bench, victim, guest) == "SR"
+    bench.wait(20)
+    assert states(bench, victim, guest) == "RF"
+    bench.wait(500)
+    assert bench.ended[victim].exit_status == 0
+    assert bench.ended[victim].ended == 1_020_000_000
+    assert bench.ended[guest].exit_status == 0
+    assert bench.ended[guest].run_count == 1
+
+
+def test_a_guest_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
+    bench = Bench(config())
+    victim, guest = with_guest(bench, "sleep 100\n")
+    bench.wait(60)
+    assert states(bench, victim, guest) == "RQ"
+    assert [e.kind for e in bench.effects if isinstance(e, Account) and e.job == guest] == ["Q", "S", "R"]
+    bench.wait(1000)
+    assert states(bench, victim, guest) == "FF"
+    record = bench.ended[guest]
+    assert (record.exit_status, record.run_count) == (0, 2)
+    assert (record.started, record.ended) == (1_060_000_000, 1_160_000_000)
+
+
+def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returned_at_once() -> None:
+    bench = Bench(config(memory="8GB"))
+    victim = bench.submit("sleep 1000\n", resources={"ncpus": "4", "mem": "2gb"})
+    bench.wait(700)
+    guest = bench.submit("sleep 0\n", resources={"ncpus": "3", "mem": "2gb"})
+    bench.wait(0)
+    assert states(bench, victim, guest) == "RQ"
+    # The clock of the victim began anew.
+    other = bench.submit("sleep 5\n", resources={"ncpus": "3", "mem": "1gb"})
+    bench.wait(1)
+    assert states(bench, victim, guest, other) == "RQQ"
+    bench.wait(400)
+    assert states(bench, victim, guest, other) == "FFF"
+
+
+@pytest.mark.parametrize("which", ["victim", "guest"])
+@pytest.mark.parametrize("executor", ["emulated", "process"])
+def test_either_may_be_deleted_meanwhile(which: str, executor: str) -> None:
+    bench = Bench(config(executor))
+    victim, guest = with_guest(bench, "sleep 400\n")
+    gone, stays = (victim, guest) if which == "victim" else (guest, victim)
+    bench.do(ALICE, requests.Delete(jobs=(gone,)))
+    bench.wait(1)
+    if executor == "process":
+        assert bench.state(gone) == "E"
+        bench.check()
+        bench.wait(100)
+        bench.report(Ended(bench.core.find(bench.core.key_of(gone)).file_key, 271, 0))  # type: ignore[union-attr]
+        bench.wait(1)
+    assert states(bench, gone) == "F"
+    bench.wait(100)
+    assert states(bench, stays) in ("R", "Q")
+
+
+def test_who_was_suspended_by_a_user_as_well_goes_on_only_when_both_let_him() -> None:
+    bench = Bench(config())
+    victim, guest = with_guest(bench)
+    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="resume"))
+    assert states(bench, victim, guest) == "SR"
+    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="suspend"))
+    bench.wait(30)
+    assert states(bench, victim, guest) == "SF"
+    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="resume"))
+    assert states(bench, victim) == "R"
+    bench.wait(1000)
+    assert states(bench, victim) == "F"
+
+
+def test_a_job_that_may_not_be_rerun_gets_no_quantum() -> None:
+    bench = Bench(config())
+    victim, job = with_guest(bench, is_rerunnable=False)
+    assert states(bench, victim, job) == "RQ"
+
+
+def test_processes_are_stopped_by_signals_and_a_returned_attempt_for_good() -> None:
+    bench = Bench(config("process"))
+    victim, guest = with_guest(bench)
+    first = bench.core.find(bench.core.key_of(guest)).file_key  # type: ignore[union-attr]
+    assert any(isinstance(effect, Send) and effect.signal == 19 for effect in bench.effects)
+    bench.effects.clear()
+    bench.wait(60)
+    assert states(bench, victim, guest) == "RQ"
+    assert [effect.file_key for effect in bench.effects if isinstance(effect, Stop)] == [first]
+    assert any(isinstance(effect, Send) and effect.signal == 18 for effect in bench.effects)
+    # The end of the attempt that was stopped changes nothing.
+    bench.report(Ended(first, 271, 0))
+    assert states(bench, guest) == "Q"
+    bench.report(Ended(bench.core.find(bench.core.key_of(victim)).file_key, 0, 0))  # type: ignore[union-attr]
+    bench.wait(1)
+    assert states(bench, victim, guest) == "FR"
+    assert [effect.attempt for effect in bench.effects if isinstance(effect, Launch)] == [2]
+
+
+@pytest.mark.parametrize("policy", [POLICY.replace("600", "20"), POLICY.partition(",")[0].replace("immediate", "soon")])
+def test_from_journal_and_snapshot_the_same_is_done_again(policy: str) -> None:
+    for seed in range(6):
+        rng = random.Random(seed)
+        bench = Bench(config(policy=policy, memory=rng.choice(("0", "8GB")), hosts=rng.choice(("n1", "n[1-2]"))))
+        snapshot, since = b"", 0
+        jobs: list[str] = []
+        for step in range(60):
+            if rng.random() < 0.7:
+                asked = {"ncpus": str(rng.randint(1, 4)), "mem": rng.choice(("0", "1gb", "3gb")), "walltime": "300"}
+                jobs.append(bench.submit(f"sleep {rng.choice((0, 5, 30, 70, 200))}\n# {step}\n", resources=asked))
+            elif rng.random() < 0.3 and jobs and bench.state(name := rng.choice(jobs)) not in "F":
+                bench.do(ROOT, requests.Delete(jobs=(name,)))
+            elif rng.random() < 0.3:
+                bench.do(ROOT, requests.Rerun(jobs=tuple(job for job in jobs if bench.state(job) in "RS")[:1]))
+            bench.wait(rng.choice((0, 1, 10, 30, 60)))
+            bench.check()
+            if step == 30:
+                snapshot, since = image.dump(bench.core), len(bench.journal)
+        now = image.dump(bench.core)
+        assert image.dump(bench.replayed(bench.journal)) == now, seed
+        assert image.dump(bench.replayed(bench.journal[since:], snapshot)) == now, seed
+        bench.wait(100_000)
+        assert {bench.state(job) for job in jobs} == {"F"}, seed
+        bench.check()

@@ -1,0 +1,169 @@
+"""EQspatial: against the naive oracle, by properties, and in cases worked by hand."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbatch.daemon.config import parse_config
+from qbatch.engine.engine import Engine
+from qbatch.engine.states import State
+from qbatch.model.errors import InputError, UsageError
+from qbatch.model.events import HostClosed, HostOpened, Submitted, Withdrawn
+from qbatch.model.job import Job
+from qbatch.model.machine import Host, Machine
+from qbatch.policies import load_policy
+from qbatch.policies.equispatial import water_fill
+from tests.policies.naive_spatial import Sharing, dealt, simulate
+from tests.policies.test_immediate import SECOND, asked, random_case, schedule_of, seconds
+
+
+@given(st.integers(0, 40), st.lists(st.integers(1, 20), max_size=12))
+def test_water_is_filled_as_it_is_dealt_out(room: int, wanted: list[int]) -> None:
+    assert water_fill(room, wanted) == dealt(room, wanted)
+
+
+@pytest.mark.parametrize("interval", [0, 1, 7])
+def test_every_job_goes_as_the_oracle_says(interval: int) -> None:
+    for seed in range(800):
+        hosts, jobs = random_case(seed)
+        hosts = [(procs, 0) for procs, _ in hosts]
+        schedule = schedule_of(f"equispatial:interval={interval}", hosts, jobs)
+        naively = simulate(
+            [procs for procs, _ in hosts], [Sharing(job.submit, job.procs, job.run * job.procs) for job in jobs],
+            interval * SECOND,
+        )  # fmt: skip
+        assert schedule.end.tolist() == [job.end for job in naively], (seed, hosts, jobs)
+        assert schedule.start.tolist() == [job.first for job in naively], (seed, hosts, jobs)
+
+
+def test_with_memory_everyone_ends_and_his_work_is_done_once() -> None:
+    # The audit of every run checks capacity, memory and conserved work; here are its more crowded cases.
+    for seed in range(300):
+        hosts, jobs = random_case(seed)
+        rng = random.Random(seed)
+        text = f"equispatial:interval={rng.choice((0, 2, 30))},quantum={rng.choice((1, 5))},memory={rng.choice((1, 5))}"
+        schedule = schedule_of(text, hosts, jobs)
+        assert (schedule.end >= 0).all()
+        assert (schedule.wait_total >= 0).all(), seed
+
+
+def shares_at(schedule, at: float) -> dict[int, int]:
+    """Who has how many processors at an instant, of the jobs that ran in pieces."""
+    return {
+        int(row): int(procs)
+        for row, begin, end, procs, _, _ in schedule.pieces.tolist()
+        if begin <= at * SECOND < end
+    }  # fmt: skip
+
+
+def test_shares_are_equal_but_nobody_has_more_than_he_asks_for() -> None:
+    schedule = schedule_of("equispatial", [(10, 0)], [asked(0, 10, 100), asked(10, 2, 100), asked(10, 9, 100)])
+    # 10 processors for requests of 10, 2, 9: levels 4, 2, 4.
+    assert shares_at(schedule, 5) == {0: 10}
+    assert shares_at(schedule, 10) == {0: 4, 2: 4}
+    assert seconds(schedule.start) == [0, 10, 10]
+    assert seconds(schedule.end)[1] == 110
+
+
+def test_the_remainder_goes_one_each_in_order_of_arrival() -> None:
+    schedule = schedule_of("equispatial", [(8, 0)], [asked(0, 8, 90), asked(0, 8, 90), asked(0, 8, 90)])
+    assert shares_at(schedule, 0) == {0: 3, 1: 3, 2: 2}
+
+
+def test_with_more_jobs_than_processors_the_last_ones_stand_still() -> None:
+    schedule = schedule_of("equispatial", [(2, 0)], [asked(0, 2, 10), asked(1, 1, 10), asked(2, 1, 10)])
+    assert shares_at(schedule, 1) == {0: 1}
+    assert seconds(schedule.start) == [0, 1, 11]
+    # Job 1 has 2 for a second and 1 from then on: 2 + 18 is its work.
+    assert seconds(schedule.end) == [19, 11, 21]
+
+
+def test_between_two_divisions_a_new_job_has_what_is_unallocated() -> None:
+    jobs = [asked(0, 4, 1000), asked(100, 6, 1000), asked(150, 2, 1000)]
+    schedule = schedule_of("equispatial:interval=300", [(8, 0)], jobs)
+    # Divided at 0; at 100 job 2 takes the 4 that are left, at 150 there are none for job 3; all is divided at 300.
+    assert seconds(schedule.start) == [0, 100, 300]
+    assert shares_at(schedule, 299) == {0: 4, 1: 4}
+    assert shares_at(schedule, 300) == {0: 3, 1: 3}
+
+
+def test_a_job_goes_where_it_has_all_that_it_asks_for_else_where_there_is_most_for_each_request() -> None:
+    hosts = [(8, 0), (6, 0)]
+    schedule = schedule_of("equispatial", hosts, [asked(0, 5, 100), asked(0, 4, 100), asked(0, 4, 100)])
+    # Job 1 goes to the host with the fewest free (6), job 2 to the other, where job 3 fits as well.
+    assert schedule.pieces is None
+    schedule = schedule_of("equispatial", hosts, [asked(0, 5, 100), asked(0, 6, 100), asked(0, 4, 100)])
+    # For job 3: 8 / (6 + 4) on the first host, 6 / (5 + 4) on the second: the first.
+    assert shares_at(schedule, 0) == {1: 4}
+    assert seconds(schedule.end)[0] == 100
+
+
+def test_who_waited_for_memory_gets_all_until_he_has_what_he_missed() -> None:
+    jobs = [asked(0, 4, 100, memory=6), asked(0, 4, 300, memory=6), asked(0, 4, 200)]
+    schedule = schedule_of("equispatial:memory=0", [(4, 10)], jobs)
+    # Jobs 1 and 3 have 2 each until job 1 ends at 200.  Job 2 would have had 1 of (2, 1, 1): it missed 200.  From then on it
+    # has 3, as one is left for job 3: one more than its share of 2, for 200 s.  Job 3 has done 400 + 200 + 200 by 500, and
+    # job 2 600 + 200, and 400 alone.
+    assert seconds(schedule.start) == [0, 200, 0]
+    assert shares_at(schedule, 200) == shares_at(schedule, 399) == {1: 3, 2: 1}
+    assert shares_at(schedule, 400) == {1: 2, 2: 2}
+    assert seconds(schedule.end) == [200, 600, 500]
+
+
+def test_without_memory_a_quantum_makes_room_by_shrinking_the_others() -> None:
+    jobs = [asked(0, 4, 100, memory=10), asked(10, 3, 2, memory=8, used=1), asked(30, 3, 50, memory=8, used=1)]
+    schedule = schedule_of("equispatial:quantum=5,memory=1", [(4, 11)], jobs)
+    # Job 2 ends in its quantum; job 3 does not, and waits for the memory of job 1.
+    assert seconds(schedule.start) == [0, 10, 30]
+    assert seconds(schedule.end)[1] == 12
+    assert shares_at(schedule, 11) == {0: 1, 1: 3}
+    assert shares_at(schedule, 13) == {0: 4}
+    assert shares_at(schedule, 32) == {0: 1, 2: 3}
+    assert shares_at(schedule, 36) == {0: 4}
+    # 6 + 15 processor-seconds less for job 1: 2 s and 5 s on 1 instead of 4.
+    assert seconds(schedule.end)[0] == 100 + (6 + 15) / 4
+    assert [piece[0] for piece in schedule.pieces.tolist() if not piece[5]] == [2]
+
+
+def test_after_fifty_hours_a_job_gets_all_if_the_others_keep_one() -> None:
+    hour = 3600
+    jobs = [asked(0, 4, 100 * hour), asked(49 * hour, 4, 10 * hour)]
+    fair = schedule_of("equispatial", [(4, 0)], jobs)
+    assert shares_at(fair, 50 * hour + 1) == {0: 2, 1: 2}
+    favoured = schedule_of("equispatial:over50=yes", [(4, 0)], jobs)
+    assert shares_at(favoured, 50 * hour - 1) == {0: 2, 1: 2}
+    assert shares_at(favoured, 50 * hour + 1) == {0: 3, 1: 1}
+
+
+def submitted(number: int, procs: int, at: int, memory: int = 0) -> Submitted:
+    return Submitted(Job(number=number, submit=at * SECOND, procs=procs, estimate=1000 * SECOND, memory=memory))
+
+
+def test_closed_hosts_stay_as_they_are_and_share_again_when_they_open() -> None:
+    machine = Machine((Host("a", 4, 10), Host("b", 2, 10)), single_host=True)
+    engine = Engine(machine, load_policy("equispatial"), is_audited=True)
+    engine.handle(0, [submitted(1, 4, 0, 1), submitted(2, 2, 0, 1)])
+    engine.handle(SECOND, [HostClosed(0)])
+    engine.handle(2 * SECOND, [submitted(3, 1, 2, 1), submitted(4, 3, 2, 1), submitted(5, 2, 2, 9)])
+    assert engine.view().running[0].procs == 4
+    assert engine.view().running[1].procs == engine.view().running[2].procs == 1
+    assert engine.explain(4).code == "memory"
+    engine.handle(3 * SECOND, [HostOpened(0)])
+    assert engine.view().running[0].procs == 2
+    assert engine.view().running[3].procs == 2
+    assert engine.state_of(4) is State.QUEUED
+    engine.handle(4 * SECOND, [Withdrawn(4)])
+    assert len(engine.view().queue) == 0
+
+
+def test_machines_and_daemons_that_it_is_not_for_are_refused() -> None:
+    with pytest.raises(UsageError, match="single_host = true"):
+        Engine(Machine((Host("a", 4), Host("b", 2))), load_policy("equispatial"))
+    with pytest.raises(InputError, match="only a replay can"):
+        parse_config(
+            '[[pool]]\nhosts = "n1"\ncpus = 4\npolicy = "equispatial"\n[[queue]]\nname = "batch"\n', "the test"
+        )

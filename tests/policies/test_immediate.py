@@ -1,0 +1,274 @@
+"""Immediate service and "soon": against the naive oracle on random small workloads, and in cases worked by hand."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from qbatch.engine.engine import Engine
+from qbatch.engine.states import State
+from qbatch.model.actions import Chunk, Start, Suspend
+from qbatch.model.errors import DecisionError, UsageError
+from qbatch.model.events import Finished, HostClosed, HostOpened, Returned, Submitted, Withdrawn, Woken
+from qbatch.model.job import Job
+from qbatch.model.machine import Host, Machine, one_host
+from qbatch.model.record import Schedule
+from qbatch.policies import load_policy
+from qbatch.replay import run
+from tests.harness import workload_of
+from tests.oracle import naive
+from tests.policies import naive_quantum
+from tests.policies.naive_quantum import Asked
+
+SECOND = 1_000_000
+
+
+def schedule_of(policy: str, hosts: list[tuple[int, int]], jobs: list[Asked]) -> Schedule:
+    machine = Machine(tuple(Host(f"h{n}", *host) for n, host in enumerate(hosts)), single_host=True)
+    rows = [naive.Job(n, job.submit, job.procs, job.estimate, job.run) for n, job in enumerate(jobs)]
+    work = workload_of(rows, machine.procs, [job.memory for job in jobs])
+    used = np.array([job.used for job in jobs], np.int64)
+    return run(_Used.of(work, used), machine, load_policy(policy), is_audited=True)
+
+
+class _Used:
+    """A workload that knows what its jobs use."""
+
+    @staticmethod
+    def of(work, used):
+        if hasattr(work, "used_memory"):
+            return work.changed(used_memory=used)
+        kind = type("WorkloadWithUse", (type(work),), {"used_memory": used, "__slots__": ()})
+        return kind(**{name: getattr(work, name) for name in type(work).__dataclass_fields__})
+
+
+def random_case(seed: int) -> tuple[list[tuple[int, int]], list[Asked]]:
+    rng = random.Random(seed)
+    has_memory = rng.random() < 0.6
+    hosts = [
+        (rng.randint(1, 6), rng.choice((0, 10, 20, 30)) if has_memory else 0) for _ in range(rng.choice((1, 1, 2, 3)))
+    ]
+    jobs, at = [], 0
+    for _ in range(rng.randint(2, 12)):
+        at += rng.choice((0, 0, 1, 2, 5, 9)) * SECOND
+        procs, memory = rng.choice(hosts)
+        estimate = rng.choice((1, 2, 3, 5, 8, 12, 30)) * SECOND
+        size = rng.choice((0, 1, 5, 10, memory)) if memory else 0
+        size = min(size, memory)
+        used = rng.choice((0, size, size // 2, min(size, 3)))
+        run_time = rng.choice((estimate, estimate, estimate // 2, 1))
+        jobs.append(Asked(at, rng.randint(1, procs), size, estimate, run_time, used))
+    return hosts, jobs
+
+
+@pytest.mark.parametrize("kind", ["immediate", "soon"])
+@pytest.mark.parametrize(
+    ("inner", "key", "depth"),
+    [("lxfw-backfill", naive_quantum.expansion_and_wait, 1), ("fcfs-backfill", naive_quantum.first_come, 2)],
+)
+def test_every_job_goes_as_the_oracle_says(kind: str, inner: str, key, depth: int) -> None:
+    pieces = 0
+    for seed in range(1200):
+        hosts, jobs = random_case(seed)
+        rng = random.Random(seed + 1_000_000)
+        quantum, memory, protect = rng.choice((1, 2, 4)), rng.choice((2, 5, 10)), rng.choice((0, 1, 3))
+        text = f"{kind}:inner={inner},quantum={quantum},memory={memory},inner.depth={depth}"
+        text += f",protect={protect}" if kind == "immediate" else ""
+        schedule = schedule_of(text, hosts, jobs)
+        naively = naive_quantum.Machine(
+            hosts, jobs, key, depth, quantum * SECOND, memory, protect * SECOND if kind == "immediate" else None
+        ).simulate()
+        assert schedule.end.tolist() == [told.end for told in naively], (seed, text, hosts, jobs)
+        assert schedule.start.tolist() == [told.first for told in naively], (seed, text)
+        pieces += schedule.pieces is not None
+    assert pieces > (300 if kind == "immediate" else 100)
+
+
+def asked(submit: int, procs: int, estimate: int, run_time: int = -1, memory: int = 0, used: int = 0) -> Asked:
+    """A job in seconds."""
+    return Asked(
+        submit * SECOND, procs, memory, estimate * SECOND, (estimate if run_time < 0 else run_time) * SECOND, used
+    )
+
+
+def seconds(times) -> list[float]:
+    return [time / SECOND for time in times]
+
+
+IMMEDIATE = "immediate:inner=fcfs-backfill,quantum=60,memory=10,protect=600"
+
+
+def test_a_new_job_takes_the_processors_of_a_victim_that_resumes_when_it_has_gone() -> None:
+    schedule = schedule_of(IMMEDIATE, [(4, 0)], [asked(0, 4, 1000), asked(600, 3, 20)])
+    assert seconds(schedule.start) == [0, 600]
+    assert seconds(schedule.end) == [1020, 620]
+    assert seconds(schedule.wait_total) == [20, 0]
+    assert schedule.pieces.tolist() == [
+        [0, 0, 600 * SECOND, 4, 0, 1],
+        [1, 600 * SECOND, 620 * SECOND, 3, 0, 1],
+        [0, 620 * SECOND, 1020 * SECOND, 4, 0, 1],
+    ]
+
+
+def test_a_job_is_protected_for_ten_minutes_and_again_after_it_resumed() -> None:
+    jobs = [asked(0, 4, 5000), asked(599, 3, 20), asked(600, 3, 20), asked(1219, 3, 20), asked(1220, 3, 20)]
+    schedule = schedule_of(IMMEDIATE, [(4, 0)], jobs)
+    # Job 2 is too early; job 3 is served at 600 and the victim resumes at 620; job 4 is too early, job 5 is not.
+    assert seconds(schedule.start)[2] == 600
+    assert seconds(schedule.start)[4] == 1220
+    assert seconds(schedule.end)[0] == 5040
+    assert (seconds(schedule.start)[1], seconds(schedule.start)[3]) == (5040, 5060)
+
+
+def test_a_guest_that_does_not_end_loses_what_it_did_and_its_first_start_stands() -> None:
+    schedule = schedule_of(IMMEDIATE, [(4, 0)], [asked(0, 4, 1000), asked(700, 4, 100)])
+    assert seconds(schedule.start) == [0, 700]
+    assert seconds(schedule.end) == [1060, 1160]
+    assert seconds(schedule.wait_total) == [60, 360]
+    assert schedule.pieces[:, 5].tolist() == [1, 0, 1, 1]
+
+
+def test_too_much_memory_ends_the_quantum_at_once_and_the_victim_counts_as_interrupted() -> None:
+    jobs = [asked(0, 4, 2000, memory=10), asked(700, 4, 30, memory=30, used=11), asked(1299, 4, 30), asked(1300, 4, 30)]
+    schedule = schedule_of(IMMEDIATE, [(4, 50)], jobs)
+    # The clock of the victim restarts at 700: job 3 comes a second too early, job 4 does not.
+    assert seconds(schedule.start) == [0, 700, 2060, 1300]
+    assert seconds(schedule.end) == [2030, 2060, 2090, 1330]
+    assert seconds(schedule.wait_total)[1] == 1330
+
+
+def test_victims_are_taken_by_slowdown_and_the_room_they_leave_over_belongs_to_the_quantum() -> None:
+    # On 6 processors: job 1 (3) from 0, job 2 (3) waited 100 s: its slowdown is larger, so that job 1 is the victim.
+    jobs = [asked(0, 3, 5000), asked(0, 3, 100), asked(0, 3, 5000), asked(800, 2, 30), asked(810, 1, 10)]
+    schedule = schedule_of(IMMEDIATE, [(6, 0)], jobs)
+    assert seconds(schedule.start)[2:4] == [100, 800]
+    assert seconds(schedule.end) == [5030, 100, 5110, 830, 820]
+    # One processor is left over while job 4 runs, and nobody but a quantum of its own gets job 5 going: job 3 is stopped.
+
+
+def test_the_host_with_the_fewest_left_over_then_the_fewest_victims() -> None:
+    jobs = [asked(0, 4, 3000), asked(0, 3, 3000), asked(0, 2, 3000), asked(700, 4, 10)]
+    schedule = schedule_of(IMMEDIATE, [(5, 0), (4, 0)], jobs)
+    # On the first host two victims leave 1 over (3 + 2 - 4), on the second one leaves nothing.
+    assert seconds(schedule.end) == [3010, 3000, 3000, 710]
+    jobs = [asked(0, 2, 3000), asked(0, 2, 3000), asked(0, 4, 3000), asked(700, 4, 10)]
+    # Nothing is left over on either host; on the second one victim is enough.
+    assert seconds(schedule_of(IMMEDIATE, [(4, 0), (4, 0)], jobs).end) == [3000, 3000, 3010, 710]
+
+
+def test_reservations_are_no_constraint_for_a_guest() -> None:
+    jobs = [asked(0, 2, 100), asked(1, 4, 50), asked(2, 2, 1000, 1000)]
+    schedule = schedule_of(IMMEDIATE, [(4, 0)], jobs)
+    # Job 3 may not be backfilled, but its quantum takes the idle processors until 62.
+    assert seconds(schedule.start) == [0, 100, 2]
+    late = schedule_of(IMMEDIATE, [(4, 0)], [asked(0, 2, 50), *jobs[1:]])
+    assert seconds(late.start) == [0, 62, 2]
+
+
+def test_soon_serves_in_sequence_once_each_and_suspends_nobody() -> None:
+    soon = "soon:inner=fcfs-backfill,quantum=60,memory=10"
+    jobs = [asked(0, 4, 1000), asked(1, 6, 500), asked(2, 2, 2000), asked(3, 1, 3000)]
+    schedule = schedule_of(soon, [(6, 0)], jobs)
+    # Job 3 would delay job 2, but takes its quantum from 2 to 62; then it is the turn of job 4.
+    assert seconds(schedule.start) == [0, 1000, 2, 62]
+    assert seconds(schedule.end) == [1000, 1500, 3500, 4500]
+    assert [piece[0] for piece in schedule.pieces.tolist() if piece[5] == 0] == [2, 3]
+
+
+def submitted(number: int, procs: int, estimate: int, at: int, memory: int = 0) -> Submitted:
+    return Submitted(Job(number=number, submit=at * SECOND, procs=procs, estimate=estimate * SECOND, memory=memory))
+
+
+def guest_and_victim() -> Engine:
+    engine = Engine(one_host(4), load_policy(IMMEDIATE), is_audited=True)
+    engine.handle(0, [submitted(1, 4, 1000, 0)])
+    engine.handle(600 * SECOND, [submitted(2, 2, 500, 600)])
+    assert engine.state_of(0) is State.SUSPENDED
+    assert engine.state_of(1) is State.RUNNING
+    assert engine.view().free == (2,)
+    assert engine.next_timer() == 660 * SECOND
+    return engine
+
+
+def test_what_victims_freed_is_taken_by_nobody_until_the_victim_itself_is_taken_back() -> None:
+    engine = guest_and_victim()
+    engine.handle(610 * SECOND, [submitted(3, 2, 10, 610)])
+    assert engine.state_of(2) is State.QUEUED
+    assert engine.explain(2).code == "processors"
+    engine.handle(620 * SECOND, [Withdrawn(0)])
+    assert engine.state_of(2) is State.RUNNING
+    done = engine.handle(660 * SECOND, [Finished(2), Woken()])
+    assert done.requeued == (1,)
+    assert engine.state_of(1) is State.RUNNING
+    assert engine.view().columns.started[1] == 600 * SECOND
+
+
+def test_a_driver_says_that_a_trial_is_returned_and_its_victim_goes_on() -> None:
+    engine = guest_and_victim()
+    done = engine.handle(630 * SECOND, [Returned(1)])
+    assert done.requeued == (1,)
+    assert engine.state_of(0) is State.RUNNING
+    assert engine.view().running[0].expected_end == 1030 * SECOND
+    assert engine.view().queue.tolist() == [1]
+    with pytest.raises(DecisionError, match="it runs no trial"):
+        engine.handle(631 * SECOND, [Returned(0)])
+
+
+def test_a_victim_of_a_host_that_closed_resumes_when_it_opens() -> None:
+    engine = guest_and_victim()
+    engine.handle(610 * SECOND, [HostClosed(0)])
+    done = engine.handle(660 * SECOND, [Woken()])
+    assert done.requeued == done.parked == (1,)
+    assert engine.state_of(0) is State.SUSPENDED
+    engine.handle(900 * SECOND, [HostOpened(0)])
+    assert engine.state_of(0) is State.RUNNING
+    assert engine.view().queue.tolist() == [1]
+
+
+class Asks:
+    """A policy that asks for what it is told to ask for."""
+
+    def __init__(self, *actions: object) -> None:
+        self.actions = actions
+
+    def decide(self, view):
+        return self.actions if view.now == 0 or not isinstance(self.actions[0], Suspend) else ()
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (Start(0, (Chunk(0, 2),), is_trial=True), "until when"),
+        (Start(0, (), SECOND, is_trial=True), "given its place"),
+        (Start(0, (Chunk(3, 2),), SECOND, is_trial=True), "given its place"),
+        (Start(0, (Chunk(0, 1),), SECOND, is_trial=True), "the job asks for 2"),
+        (Start(0, (Chunk(0, 2, -1),), SECOND, is_trial=True), "the job asks for 2"),
+        (Start(0, (Chunk(0, 2, 60),), SECOND, is_trial=True), "50 bytes free"),
+    ],
+)
+def test_a_wrong_trial_is_refused(action: Start, reason: str) -> None:
+    with pytest.raises(DecisionError, match=reason):
+        Engine(Machine((Host("a", 4, 50),)), Asks(action)).handle(0, [submitted(1, 2, 10, 0, memory=20)])
+
+
+def test_a_trial_is_neither_suspended_nor_resized() -> None:
+    asks = Asks(Start(0, (Chunk(0, 2, 1),), SECOND, is_trial=True), Suspend(0))
+    with pytest.raises(DecisionError, match="runs to its end or goes back"):
+        Engine(Machine((Host("a", 4, 50),)), asks).handle(0, [submitted(1, 2, 10, 0, memory=20)])
+
+
+def test_names_carry_the_inner_policy_and_its_parameters() -> None:
+    text = "immediate:protect=5,inner.depth=4,inner=priority-backfill,memory=512MB,quantum=60"
+    name = "immediate:inner=priority-backfill,memory=512MB,protect=5,inner.depth=4"
+    assert load_policy(text).name == load_policy(name).name == name
+    assert load_policy("soon:inner=lxfw-backfill").name == "soon"
+    for wrong, reason in (
+        ("immediate:inner=immediate", "is not one of"),
+        ("soon:protect=3", "no parameter 'protect'"),
+        ("immediate:inner.dept=3", "did you mean 'depth'"),
+        ("immediate:memory=ten", "no memory size"),
+    ):
+        with pytest.raises(UsageError, match=reason):
+            load_policy(wrong)
