@@ -20,7 +20,7 @@ or ends, a policy that keeps a plan makes it anew (as when a host opens): promis
 
 Where the paper is silent: a job that started or resumed at this very instant is no victim, whatever ``protect`` says;
 a job that may not be begun twice (``qsub -r n``) gets no quantum;
-executed time counts work that was kept, not a quantum that was thrown away; a job of several hosts, or one that takes
+executed time counts a quantum that was thrown away too (all executed time); a job of several hosts, or one that takes
 whole hosts, is neither guest nor victim; of a host that closes during a quantum the victims resume when it opens again.
 """
 
@@ -69,12 +69,12 @@ class Quantum:
 @dataclass
 class Service:
     """What is remembered: the inner policy's record; the quanta; the guests that began after the last pass; who had a
-    quantum already; who was guest or victim and lives; whether the inner policy must make its plan anew."""
+    quantum already, and how long it ran in it; who was guest or victim and lives; whether the inner policy must make its plan anew."""
 
     inner: Any
     quanta: list[Quantum] = field(default_factory=list)
     fresh: list[int] = field(default_factory=list)
-    had: set[int] = field(default_factory=set)
+    had: dict[int, int] = field(default_factory=dict)
     touched: set[int] = field(default_factory=set)
     is_stale: bool = False
 
@@ -145,6 +145,7 @@ class QuantumService:
                 memory.is_stale = True
             if quantum.guest not in view.running and not quantum.is_over:
                 quantum.is_over = memory.is_stale = True
+                memory.had[quantum.guest] = view.now - quantum.begin
                 quantum.procs = quantum.memory = quantum.idle = 0
             if quantum.is_over and (quantum.host not in view.closed or not victims):
                 memory.is_stale = True
@@ -155,7 +156,8 @@ class QuantumService:
         gone = memory.touched.intersection((*view.finished, *view.withdrawn))
         memory.is_stale |= bool(gone)
         memory.touched -= gone
-        memory.had.difference_update(view.finished, view.withdrawn)
+        for row in (*view.finished, *view.withdrawn):
+            memory.had.pop(row, None)
 
     def _inner_view(self, view: View, memory: Service, resumed: set[int]) -> View:
         """Return the view as the inner policy may see it: before this round's guests, and without the room of quanta."""
@@ -230,7 +232,7 @@ class QuantumService:
         end = min(until, view.now + job.estimate)
         memory.quanta.append(Quantum(row, host, job.procs, need, idle, chosen, view.now, end))
         memory.fresh.append(row)
-        memory.had.add(row)
+        memory.had[row] = 0
         memory.touched.update((row, *chosen))
         memory.is_stale = True
         yield from (Suspend(victim) for victim in chosen)
@@ -285,7 +287,7 @@ class _Desk:
         return is_rigid and max(protect, 1) <= self.view.now - run.since
 
     def _slowdown(self, run: Run) -> Fraction:
-        executed = run.done + (self.view.now - run.since) * run.procs
+        executed = run.done + (self.view.now - run.since + self.view.memory.had.get(run.row, 0)) * run.procs
         return Fraction((self.view.now - self.view.jobs[run.row].submit) * run.procs, executed)
 
 

@@ -61,6 +61,7 @@ class Machine:
         self.living: dict[int, Living] = {}
         self.told = [Told() for _ in jobs]
         self.had: set[int] = set()
+        self.thrown_away: dict[int, int] = {}
         self.at_once: set[int] = set()
         self.now = 0
 
@@ -82,6 +83,8 @@ class Machine:
             self.at_once = set()
             for j in over:
                 self.told[j].end = self.now
+            for j in back:
+                self.thrown_away[j] = self.now - (self.living[j].since or 0)
             for j in [*over, *back]:
                 for victim in self.living[j].victims:
                     self.living[victim].since = self.now
@@ -220,7 +223,7 @@ class Machine:
     def slowdown(self, j: int) -> Fraction:
         life = self.living[j]
         assert life.since is not None
-        return Fraction(self.now - self.jobs[j].submit, life.done + self.now - life.since)
+        return Fraction(self.now - self.jobs[j].submit, life.done + self.now - life.since + self.thrown_away.get(j, 0))
 
 
 def first_come(job: Asked, now: int) -> float:

@@ -80,6 +80,27 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+QUANTA: dict[str, dict[str, Any]] = {
+    "soon:inner=lxfw-backfill": {"inner": "priority", "weights": oracle.LXF_W},
+    "immediate:inner=lxfw-backfill": {"inner": "priority", "weights": oracle.LXF_W},
+    "immediate:inner=fcfs-backfill": {"inner": "fcfs"},
+}
+
+
+@pytest.mark.parametrize("policy", QUANTA)
+def test_quanta_are_the_oracles(policy: str) -> None:
+    for seed in range(150):
+        jobs, hosts, times = oracle.random_workload(random.Random(seed))
+        jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]
+        jobs.sort(key=lambda job: (job.submit, job.sequence))
+        machine = machine_of(hosts, times)
+        schedule = Calendar(workload_of(jobs, machine), machine, load_policy(policy), is_audited=True).run()
+        outcome = oracle.simulate(jobs, hosts, times, policy.partition(":")[0], **QUANTA[policy])
+        assert schedule.end.tolist() == [outcome[job.sequence].end for job in jobs], seed
+        starts = [(outcome[job.sequence].first_start, outcome[job.sequence].final_start) for job in jobs]
+        assert all(start in both for start, both in zip(schedule.start.tolist(), starts, strict=True)), seed
+
+
 @pytest.mark.parametrize("policy", CASES)
 def test_every_start_is_the_oracles(policy: str) -> None:
     name, parameters = CASES[policy]
