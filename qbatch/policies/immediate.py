@@ -69,7 +69,8 @@ class Quantum:
 @dataclass
 class Service:
     """What is remembered: the inner policy's record; the quanta; the guests that began after the last pass; who had a
-    quantum already, and how long it ran in it; who was guest or victim and lives; whether the inner policy must make its plan anew."""
+    quantum already, and how long it ran in it; who was guest or victim and lives; whether the inner policy must make its
+    plan anew."""
 
     inner: Any
     quanta: list[Quantum] = field(default_factory=list)
