@@ -71,13 +71,17 @@ def _folder(out: str | None) -> Iterator[Path]:
 
 def _watch(path: Path, speed: float) -> None:
     """Let the log arrive at a daemon that is there for this only, and open the monitor on it."""
+    from qbatch.cli.daemon_answers import ask
     from qbatch.cli.private_server import PrivateServer
     from qbatch.cli.top import load_monitor
     from qbatch.tui.live import Live
+    from qbatch.wire.records import Shadows
+    from qbatch.wire.requests import Shadow
 
     watch = load_monitor()
     talk("starting a private daemon on a generated log; q leaves the monitor, ? shows its keys")
     with PrivateServer("--trace", str(path.resolve()), "--time", f"x{speed:g}") as server:
+        ask(Shadow(action="set", policies=("fcfs", "conservative")), Shadows, server.socket)
         watch(Live(server.socket), "textual-dark")
 
 

@@ -41,6 +41,25 @@ def rows_that_ran(schedule: Schedule) -> Columns:
     return _only(all_rows(schedule), schedule.ran)
 
 
+def rows_in_pieces(schedule: Schedule) -> Columns:
+    """Return what ran, a row each: a job that ran in pieces stands there once for each of them."""
+    ran = rows_that_ran(schedule)
+    if schedule.pieces is None:
+        return ran
+    rows, begin, end, procs = schedule.pieces[:, :4].T
+    is_whole = schedule.ran.copy()
+    is_whole[rows] = False
+    whole, submit = all_rows(schedule).only(is_whole), schedule.workload.submit[rows]
+    return Columns(
+        np.concatenate([whole.submit, submit]),
+        np.concatenate([whole.start, begin]),
+        np.concatenate([whole.end, end]),
+        np.concatenate([whole.run, end - begin]),
+        np.concatenate([whole.procs, procs]),
+        np.concatenate([whole.kind, schedule.kind[rows]]),
+    )
+
+
 def rows_that_count(schedule: Schedule) -> Columns:
     """Return the rows that ran and are counted; a copy only where some are not."""
     return _only(all_rows(schedule), schedule.ran & schedule.workload.counted)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from qbatch.metrics import machine, per_job
-from qbatch.metrics.columns import rows_that_count, rows_that_ran
+from qbatch.metrics.columns import rows_in_pieces, rows_that_count, rows_that_ran
 from qbatch.metrics.per_job import Metrics
 from qbatch.model.record import Schedule
 
@@ -14,8 +18,14 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     Waits, responses, slowdowns, the shares and ``jobs`` are over the jobs that ran and are counted.  Makespan,
     throughput, utilisation, loss of capacity and ``queue_max`` are over the whole run, the warm-up included.  With
     ``costly=False`` there is no ``loss_of_capacity``, the one metric that needs a compiled kernel.
+
+    Of jobs that ran in pieces (``Schedule.pieces``) the wait is all the time in which they did not advance, end - submit -
+    run (papers.md 0.3, ``wait_total``); the utilisation up to the last submission counts what really ran, thrown away or
+    not; loss of capacity is then not defined (None).
     """
     counted = rows_that_count(schedule)
+    if schedule.pieces is not None:
+        counted = rows_that_count(_as_if_begun_late(schedule))
     figures: Metrics = {"jobs": len(counted), **per_job.job_metrics(counted)}
     figures["backfilled_share"] = per_job.backfilled_share(counted)
     figures["immediate_share"] = per_job.immediate_share(counted)
@@ -24,8 +34,18 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     figures["makespan_s"] = machine.makespan_s(ran)
     figures["throughput_per_hour"] = machine.throughput_per_hour(ran)
     figures["utilisation_makespan"] = machine.utilisation_makespan(ran, procs_total)
-    figures["utilisation_submit"] = machine.utilisation_submit(ran, procs_total)
+    figures["utilisation_submit"] = machine.utilisation_submit(rows_in_pieces(schedule), procs_total)
     if costly:
-        figures["loss_of_capacity"] = machine.loss_of_capacity(ran, procs_total)
+        is_whole = schedule.pieces is None
+        figures["loss_of_capacity"] = machine.loss_of_capacity(ran, procs_total) if is_whole else None
     figures["queue_max"] = schedule.queue_max
     return figures
+
+
+def _as_if_begun_late(schedule: Schedule) -> Schedule:
+    """Return the schedule with jobs that ran in pieces begun so that they ran in one go until their ends."""
+    assert schedule.pieces is not None
+    rows = np.unique(schedule.pieces[:, 0])
+    start = schedule.start.copy()
+    start[rows] = schedule.end[rows] - schedule.workload.run[rows]
+    return replace(schedule, start=start)

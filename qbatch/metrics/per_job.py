@@ -22,7 +22,7 @@ BOUND_US = 10 * MICROSECONDS
 
 
 def waits(jobs: Columns, out: Int64Array) -> Int64Array:
-    """Wait = start - submit, of the first start (papers.md 0.3: ``wait_first``)."""
+    """Wait = start - submit (papers.md 0.3: ``wait_first``); ``measure`` sees to jobs that ran in pieces."""
     return np.subtract(jobs.start, jobs.submit, out=out)
 
 

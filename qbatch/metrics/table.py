@@ -38,7 +38,7 @@ def _family(name: str, unit: str, formula: str, source: str, meaning: str) -> tu
 
 METRICS: tuple[Metric, ...] = (
     Metric("jobs", "jobs", "n", "standard", "jobs that ran and are counted (a warm-up is not)"),
-    *_family("wait", "s", "start - submit", "standard", "time from submission to start"),
+    *_family("wait", "s", "start - submit", "standard", "time from submission to start; in pieces: end - submit - run"),
     *_family("response", "s", "end - submit", "standard", "time from submission to end"),
     *_family("slowdown", "ratio", "(end - submit) / run", "standard", "response time over run time, if that is not 0"),
     Metric("slowdown_skipped", "jobs", "count(run = 0)", "standard", "jobs left out of the slowdown: no run time"),

@@ -1,6 +1,7 @@
 """``measure`` against the oracle, which computes every metric from its definition over plain lists."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -172,3 +173,18 @@ def test_the_table_lists_every_metric_in_order_and_says_something() -> None:
     assert all(metric.formula.isascii() and metric.source and metric.meaning for metric in METRICS)
     assert all(metric.name.endswith("_s") == (metric.unit == "s") for metric in METRICS)
     assert {metric.unit for metric in METRICS} == {"s", "ratio", "share", "jobs", "jobs/h"}
+
+
+def test_jobs_in_pieces_wait_whenever_they_do_not_advance_and_use_what_their_pieces_used() -> None:
+    schedule = schedule_of(
+        [(0, 0, 30 * SECOND, 2, 10 * SECOND, "in_order"), (20 * SECOND,) * 3 + (1, 0, "in_order")], 4
+    )
+    pieces = np.array([[0, 0, 4, 2, 0, 0], [0, 8, 12, 2, 0, 1], [0, 24, 30, 2, 0, 1]], np.int64)
+    pieces[:, 1:3] *= SECOND
+    measured = measure(replace(schedule, pieces=pieces))
+    assert measured["wait_max_s"] == 20
+    assert measured["response_max_s"] == 30
+    # Up to the last submission, at 20 s: 4 s and 4 s on 2 of 4 processors.
+    assert measured["utilisation_submit"] == 16 / 80
+    assert measured["loss_of_capacity"] is None
+    assert measure(schedule)["wait_max_s"] == 0
