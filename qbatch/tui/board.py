@@ -185,7 +185,7 @@ class Board:
             self.running[record.id] = record
         else:
             self._release(record.id)
-            if record.id in self.waiting or len(self.waiting) < self.window:
+            if record.id in self.waiting or self._has_room():
                 self.waiting[record.id] = record
 
     def _gone(self, job: str) -> None:
@@ -197,6 +197,11 @@ class Board:
         if self.running.pop(job, None) is not None:
             self.grid.end(job)
             self.changed.add("hosts")
+
+    def _has_room(self) -> bool:
+        """Whether a job that begins to wait belongs on the board: not before those that wait and are not loaded yet."""
+        is_played = self.window > WINDOW
+        return len(self.waiting) < self.window and (is_played or self.waiting_total <= len(self.waiting) + 1)
 
     def find(self, job: str) -> JobRecord | None:
         """Return a job that runs or is among the waiting ones on the board."""

@@ -22,19 +22,16 @@ STATE = {"submitted": "Q", "started": "R", "suspended": "S", "resumed": "R", "re
 def events(choices: list[tuple[int, int, int]]) -> list[EventRecord]:
     """Return events of a few jobs, each in a state that its event leads to."""
     found = []
+    states: dict[int, str] = {}
     for number, (which, kind, host) in enumerate(choices, 1):
         name = KINDS[kind]
         letter = STATE[name]
         hosts = (("n1",), ("n2", "n3"))[host] if letter in "RS" else ()
+        states[which] = letter
+        counts = {each: list(states.values()).count(each) for each in "QHRS"}
+        record = job(which, letter, procs=4, hosts=hosts)
         found.append(
-            EventRecord(
-                number=number,
-                at=NOW + number,
-                kind=name,
-                job=f"{which}.qbatch",
-                record=job(which, letter, procs=4, hosts=hosts),
-                counts={"Q": which},
-            )
+            EventRecord(number=number, at=NOW + number, kind=name, job=f"{which}.qbatch", record=record, counts=counts)
         )
     return found
 
@@ -92,6 +89,17 @@ def test_the_window_holds_so_many_and_counts_tell_the_rest() -> None:
     assert (len(board.waiting), board.waiting_total, board.is_window) == (3, 7, True)
     board.more_waiting([job(6), job(7), job(1, "R", hosts=("n1",))])
     assert set(board.waiting) == {f"{n}.qbatch" for n in (1, 2, 3, 6, 7)}
+
+
+def test_a_late_comer_does_not_stand_before_those_that_are_not_loaded() -> None:
+    board = empty_board()
+    board.more_waiting([job(1), job(2)])
+    board.apply(EventRecord(number=1, at=NOW, kind="submitted", record=job(99), counts={"Q": 50}))
+    assert set(board.waiting) == {"1.qbatch", "2.qbatch"}
+    assert board.waiting_total == 50
+    board.window = 1 << 60  # a recording has nothing to load later
+    board.apply(EventRecord(number=2, at=NOW, kind="submitted", record=job(100), counts={"Q": 51}))
+    assert "100.qbatch" in board.waiting
 
 
 def test_the_clock_goes_on_as_the_server_says() -> None:
