@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from qbatch.engine.engine import Engine
-from qbatch.model.errors import QbatchError
+from qbatch.model.errors import QbatchError, UsageError
 from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
@@ -43,8 +43,11 @@ def warm(policies: Iterable[str]) -> None:
         QbatchError: for a policy that does not exist.
     """
     for name in policies:
+        load_policy(name)
         for machine in _MACHINES:
-            _live(name, machine)
+            # Some policies refuse some machines: there is nothing to compile for them.
+            with suppress(UsageError):
+                _live(name, machine)
         stamp = _stamp(name)
         if stamp is not None:
             # A cache that cannot be written is no cache; the policy works all the same.

@@ -20,7 +20,7 @@ from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.workloads import generate_log, read_log, write_log
-from tests.bench import live, monitor
+from tests.bench import live, monitor, origin2000
 from tests.bench.plain import plain_easy
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
@@ -195,6 +195,8 @@ def main() -> None:
             times=1,
             policies=("easy", "conservative"),
         )
+    report.say("\n## The Origin 2000: eight hosts with memory, through the engine\n\n| what | measured |\n|---|---|")
+    origin2000.figures(lambda label, figure: report.say(f"| {label} | {figure} |"))
     report.say("\n## Against a plain Python loop of the same EASY, in this run\n")
     small = prepare(generate_log(jobs=30_000, procs=128, load=0.85, seed=1), one_host(128))
     machine, easy = one_host(128), load_policy("easy")
