@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 SETTINGS = """\
@@ -58,8 +59,15 @@ def main() -> None:
     (run,) = json.loads(Path("report.json").read_text())["runs"]
     results = sorted((case["display_name"].rpartition("=")[2], case["result"]) for case in run["testcases"])
     assert results == [("0", "pass"), ("0.5", "pass"), ("3", "fail")], (results, done.stdout)
-    table = subprocess.run(["qstat"], check=True, capture_output=True, text=True).stdout.splitlines()[2:]
-    assert {line.split()[4] for line in table} <= {"C"}, table  # Torque shows what has completed
+    # ReFrame goes by the output files, which are there a moment before the end of the job is committed.
+    limit = time.monotonic() + 30
+    while True:
+        table = subprocess.run(["qstat"], check=True, capture_output=True, text=True).stdout.splitlines()[2:]
+        states = {line.split()[4] for line in table}
+        if states <= {"C"} or time.monotonic() > limit:  # Torque shows what has completed
+            break
+        time.sleep(0.2)
+    assert states <= {"C"}, table
     print("done", results)
 
 
