@@ -34,7 +34,8 @@ class Group:
 def breakdown(schedule: Schedule, key: str) -> list[Group]:
     """Return the groups by ``key`` (one of ``BREAKDOWNS``) of the jobs that ran and are counted; none is empty.
 
-    Each group has the metrics that ``measure`` computes job by job, also of jobs that ran in pieces.  Months and days are those of submission.
+    Each group has the metrics that ``measure`` computes job by job, also of jobs that ran in pieces.  Months and days
+    are those of submission.
 
     Raises:
         UsageError: if there is no such key.

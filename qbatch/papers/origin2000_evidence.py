@@ -92,7 +92,9 @@ def verdict_of(says: Sequence[str]) -> str:
     return HOLDS if all(one == YES for one in says) else UNDECIDED
 
 
-def claim_of(name: str, text: str, findings: Sequence[Finding], *, why: str = "", most: int = 4) -> Claim:
+def claim_of(
+    name: str, text: str, findings: Sequence[Finding], *, why: str = "", note: str = "", most: int = 4
+) -> Claim:
     """Return a claim that holds if all its comparisons say yes; ``why`` explains one that does not.
 
     The numbers tell the count of each answer and the comparisons themselves, those that speak against it first.
@@ -104,6 +106,8 @@ def claim_of(name: str, text: str, findings: Sequence[Finding], *, why: str = ""
     shown = "; ".join(one.text() for one in ordered[: most if len(ordered) > most + 2 else len(ordered)])
     more = len(ordered) - most if len(ordered) > most + 2 else 0
     numbers = f"{counts}: {shown}" + (f"; and {more} more" if more else "") if findings else "no such runs"
+    if note:
+        numbers += f"; {note}"
     if why and verdict == FAILS:
         numbers += f". Our best explanation: {why}"
     return Claim(name, text, verdict, numbers)

@@ -188,7 +188,10 @@ def figures_of(
         int(whole["jobs"] or 0),
         whole,
         measure(longer, costly=False),
-        {CLASSES[int(group.label) - 1]: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, "queue")},
+        {
+            CLASSES[int(group.label) - 1]: {"jobs": group.jobs, **group.metrics}
+            for group in breakdown(schedule, "queue")
+        },
         {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, "runtime")},
         kept_idle,
         placed,
@@ -223,8 +226,8 @@ def run_study(study: Study, tell: Tell = silent, *, workers: int = WORKERS) -> l
     # A process begun afresh: a fork of one that draws bars in a thread may inherit a lock that nobody holds.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
     try:
-        for done in as_completed([pool.submit(simulate, case) for case in cases]):
-            one = done.result()
+        for future in as_completed([pool.submit(simulate, case) for case in cases]):
+            one = future.result()
             results[one.case] = one
             tell("simulations", len(results), len(cases))
     finally:
