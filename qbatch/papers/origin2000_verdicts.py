@@ -139,9 +139,12 @@ def row_4(runs: Runs, months: Months) -> list[Claim]:
 
 
 def _won(runs: Runs, months: Months, keys: Sequence[str]) -> list[float]:
-    """Return for each replica the share of months and measures in which SJF-bf lies below LXF&W-bf."""
+    """Return for each replica the share of months and measures in which SJF-bf lies below LXF&W-bf; a tie is half of one."""
     columns = [
-        [gap < 0 for gap in evidence.differences(runs, month, "SJF-bf", "LXF&W-bf", evidence.whole(key))]
+        [
+            1.0 if gap < 0 else 0.5 if gap == 0 else 0.0
+            for gap in evidence.differences(runs, month, "SJF-bf", "LXF&W-bf", evidence.whole(key))
+        ]
         for month in months
         for key in keys
     ]
