@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.papers import origin2000_figures as figures
+from qbatch.papers import origin2000_pictures as pictures
 from qbatch.papers import origin2000_runs as runs
 from qbatch.papers import origin2000_verdicts as verdicts
 from qbatch.papers.record import Outcome, Tell
@@ -56,4 +57,9 @@ def outcome_of(study: runs.Study, found: list[runs.RunFigures]) -> Outcome:
         notes.append(f"{len(study.seeds)} replicas: intervals are wide; {REPLICAS} are usual")
     if study.days is not None:
         notes.append(f"only the first {study.days} days of each month were submitted: this is a quick look")
-    return Outcome(figures.all_tables(found, study.months), verdicts.all_claims(found, study.months), notes)
+    return Outcome(
+        figures.all_tables(found, study.months),
+        verdicts.all_claims(found, study.months),
+        notes,
+        pictures.all_pictures(found, study.months),
+    )

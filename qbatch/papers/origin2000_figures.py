@@ -24,12 +24,14 @@ SUMMARIES = {
 }
 """Tables with a line for each month and policy: name, title, policies."""
 
-_MEASURES = (
+MEASURES = (
     ("mean", "mean wait h", "wait_mean_s", 2),
     ("p95", "95 % h", "wait_p95_s", 2),
     ("max", "max h", "wait_max_s", 1),
     ("slowdown", "slowdown", "slowdown_mean", 1),
 )
+"""What is told of each month: key, heading, metric, decimals."""
+
 _FIGURE_4 = "2000-01"
 _FIGURE_9 = "1999-11"
 
@@ -46,7 +48,7 @@ def all_tables(runs: Sequence[RunFigures], months: Sequence[str]) -> list[Table]
         summaries["figure8"],
         by_range(
             runs,
-            [_the_one(months, _FIGURE_9)],
+            [the_month(months, _FIGURE_9)],
             "figure9",
             "Figure 9: equal shares, by range of run time",
             SUMMARIES["figure10"][1][:3],
@@ -72,7 +74,7 @@ def figure_3(runs: Sequence[RunFigures], months: Sequence[str]) -> Table:
 
 def figure_4(runs: Sequence[RunFigures], months: Sequence[str]) -> Table:
     """Return how the 5 % of jobs that wait longest under LSF* are spread over the ranges of run time."""
-    month = _the_one(months, _FIGURE_4)
+    month = the_month(months, _FIGURE_4)
     mine = by_policy(runs, month, "LSF*")
     ends = (60.0, 600.0, 3600.0, 36_000.0, 180_000.0, 360_000.0, float("inf"))
     rows: list[dict[str, Cell]] = []
@@ -96,7 +98,7 @@ def by_range(
     runs: Sequence[RunFigures], months: Sequence[str], name: str, title: str, policies: Sequence[str]
 ) -> Table:
     """Return mean wait, 95th percentile and slowdown by range of run time, a line for each month and range."""
-    measures = [measure for measure in _MEASURES if measure[0] != "max"]
+    measures = [measure for measure in MEASURES if measure[0] != "max"]
     rows: list[dict[str, Cell]] = []
     for month in months:
         for label in RANGES:
@@ -117,14 +119,14 @@ def summary(runs: Sequence[RunFigures], months: Sequence[str], name: str) -> Tab
     title, policies = SUMMARIES[name]
     rows = [_summary_row(by_policy(runs, month, policy), month, policy) for month in months for policy in policies]
     columns = [Column("month", "month"), Column("policy", "policy"), Column("replicas", "replicas")]
-    for key, heading, _, decimals in _MEASURES:
+    for key, heading, _, decimals in MEASURES:
         columns += [Column(key, heading, decimals), Column(f"{key}_half", "+-", decimals)]
     return Table(name, title, columns, rows)
 
 
 def _summary_row(replicas: Sequence[RunFigures], month: str, policy: str) -> dict[str, Cell]:
     row: dict[str, Cell] = {"month": month, "policy": policy, "replicas": len(replicas)}
-    for key, _, metric, _ in _MEASURES:
+    for key, _, metric, _ in MEASURES:
         values = interval([float(value) for one in replicas if (value := one.whole[metric]) is not None])
         row |= _cells(key, values, 1.0 if key == "slowdown" else HOUR_S)
     return row
@@ -132,10 +134,11 @@ def _summary_row(replicas: Sequence[RunFigures], month: str, policy: str) -> dic
 
 def _over(replicas: Sequence[RunFigures], label: str, metric: str, where: str) -> Interval:
     """Return the interval of a metric of one class or range over the replicas that have such jobs."""
-    return interval(list(_read(replicas, label, metric, where)))
+    return interval(list(read_group(replicas, label, metric, where)))
 
 
-def _read(replicas: Sequence[RunFigures], label: str, metric: str, where: str) -> Iterator[float]:
+def read_group(replicas: Sequence[RunFigures], label: str, metric: str, where: str) -> Iterator[float]:
+    """Give a metric of one class (``where`` is classes) or range of run time, for each replica that has such jobs."""
     for one in replicas:
         groups: dict[str, Metrics] = one.classes if where == "classes" else one.ranges
         value = groups[label][metric] if label in groups else None
@@ -151,6 +154,6 @@ def _cells(key: str, found: Interval, divisor: float = 1.0) -> dict[str, Cell]:
     return {key: found.mean / divisor, f"{key}_half": half}
 
 
-def _the_one(months: Sequence[str], wanted: str) -> str:
+def the_month(months: Sequence[str], wanted: str) -> str:
     """Return the month that the figure shows, or the first of those that were run."""
     return wanted if wanted in months else months[0]

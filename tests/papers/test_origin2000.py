@@ -124,6 +124,13 @@ def test_every_row_of_r004_has_a_claim(outcome: Outcome) -> None:
     assert {claim.verdict for claim in outcome.claims} <= set(VERDICTS)
 
 
+def test_every_picture_can_be_drawn(outcome: Outcome) -> None:
+    pytest.importorskip("matplotlib")
+    assert len(outcome.pictures) == 9
+    for draw in outcome.pictures.values():
+        assert draw().axes
+
+
 # ------------------------------------------------------------------------------------------------ verdicts
 
 
