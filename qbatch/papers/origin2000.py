@@ -54,7 +54,7 @@ def outcome_of(study: runs.Study, found: list[runs.RunFigures]) -> Outcome:
     """Return the tables and claims of runs that have been made."""
     notes = list(NOTES)
     if len(study.seeds) < REPLICAS:
-        notes.append(f"{len(study.seeds)} replicas: intervals are wide; {REPLICAS} are usual")
+        notes.append(f"only {len(study.seeds)} of the usual {REPLICAS} replicas: intervals are wide, or there are none")
     if study.days is not None:
         notes.append(f"only the first {study.days} days of each month were submitted: this is a quick look")
     return Outcome(
