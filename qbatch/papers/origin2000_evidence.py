@@ -2,7 +2,8 @@
 
 A comparison says *yes* where the whole 95 % interval lies on the claimed side, *no* where it lies wholly on the other side, and
 *open* where it reaches over the bound, or where there is only one replica.  A claim of several comparisons holds if all say
-yes, does not hold if one says no, and else is not decidable.
+yes, does not hold if one says no, and else is not decidable.  Ratios are averaged, and their intervals made, on a scale of
+logarithms.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from qbatch.metrics import Interval, interval
 from qbatch.papers.origin2000_runs import RunFigures, by_policy
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
 
+_MOST_RATIO = 1000.0
 YES, NO, OPEN = "yes", "no", "open"
 
 HOUR_S = 3600.0
@@ -51,9 +53,11 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def above(label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0) -> Finding:
+def above(
+    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
+) -> Finding:
     """Return whether the values of the replicas lie above a bound."""
-    found = interval(values)
+    found = ratio_interval(values) if is_ratio else interval(values)
     if found.low is None or found.high is None:
         says = OPEN
     else:
@@ -61,9 +65,11 @@ def above(label: str, values: Sequence[float], bound: float, unit: str = "", fac
     return Finding(label, says, found, unit, factor)
 
 
-def below(label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0) -> Finding:
+def below(
+    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
+) -> Finding:
     """Return whether the values of the replicas lie below a bound."""
-    found = interval(values)
+    found = ratio_interval(values) if is_ratio else interval(values)
     if found.low is None or found.high is None:
         says = OPEN
     else:
@@ -71,9 +77,11 @@ def below(label: str, values: Sequence[float], bound: float, unit: str = "", fac
     return Finding(label, says, found, unit, factor)
 
 
-def inside(label: str, values: Sequence[float], low: float, high: float, unit: str = "") -> Finding:
+def inside(
+    label: str, values: Sequence[float], low: float, high: float, unit: str = "", *, is_ratio: bool = False
+) -> Finding:
     """Return whether the values of the replicas lie between two bounds."""
-    found = interval(values)
+    found = ratio_interval(values) if is_ratio else interval(values)
     if found.low is None or found.high is None:
         says = OPEN
     elif low <= found.low and found.high <= high:
@@ -81,6 +89,16 @@ def inside(label: str, values: Sequence[float], low: float, high: float, unit: s
     else:
         says = NO if found.high < low or found.low > high else OPEN
     return Finding(label, says, found, unit)
+
+
+def ratio_interval(values: Sequence[float]) -> Interval:
+    """Return the interval of ratios by their logarithms: the geometric mean, and bounds that a / b and b / a agree on.
+
+    A ratio beyond a thousand or below a thousandth counts as that much, so that a 0 has a place.
+    """
+    found = interval([math.log(min(max(value, 1 / _MOST_RATIO), _MOST_RATIO)) for value in values])
+    mean, low, high = (None if bound is None else math.exp(bound) for bound in (found.mean, found.low, found.high))
+    return Interval(mean, low, high, found.n)
 
 
 def verdict_of(says: Sequence[str]) -> str:

@@ -52,6 +52,7 @@ def row_1(runs: Runs, months: Months) -> list[Claim]:
         evidence.inside(
             f"Priority-bf / FCFS-bf, {name}",
             evidence.overall_ratios(runs, months, "Priority-bf", "FCFS-bf", evidence.whole(key)), 1 / _SIMILAR, _SIMILAR,
+            is_ratio=True,
         )
         for name, key in WAITS.items()
     ]  # fmt: skip
@@ -158,6 +159,7 @@ def row_5(runs: Runs, months: Months) -> list[Claim]:
         evidence.above(
             f"D={depth} / D=1, {name}",
             evidence.overall_ratios(runs, months, f"Priority-bf, D={depth}", "Priority-bf", evidence.whole(key)), 0.95,
+            is_ratio=True,
         )
         for depth in (4, 16)
         for name, key in names.items()
@@ -171,15 +173,21 @@ def row_5(runs: Runs, months: Months) -> list[Claim]:
 def row_6(runs: Runs, months: Months) -> list[Claim]:
     """Immediate service: short jobs gain much, the others lose little."""
     fall = [
-        evidence.above(month, evidence.ratios(runs, month, "LXF&W-bf", "/immediate", evidence.whole(SLOWDOWN)), 2.0)
+        evidence.above(
+            month, evidence.ratios(runs, month, "LXF&W-bf", "/immediate", evidence.whole(SLOWDOWN)), 2.0, is_ratio=True
+        )
         for month in months
     ]
     kept = {
         name: evidence.overall_ratios(runs, months, "/immediate", "LXF&W-bf", evidence.longer(key))
         for name, key in WAITS.items()
     }
-    unharmed = [evidence.below(f"/immediate / none, {name}", values, 1.1) for name, values in kept.items()]
-    unchanged = [evidence.inside(f"/immediate / none, {name}", values, 0.9, 1.1) for name, values in kept.items()]
+    unharmed = [
+        evidence.below(f"/immediate / none, {name}", values, 1.1, is_ratio=True) for name, values in kept.items()
+    ]
+    unchanged = [
+        evidence.inside(f"/immediate / none, {name}", values, 0.9, 1.1, is_ratio=True) for name, values in kept.items()
+    ]
     soon = [_difference(runs, month, "/soon", "/immediate", "slowdown", SLOWDOWN) for month in months]
     return [
         _claim("6.slowdown-falls", "Immediate service makes the mean slowdown less than half, every month", fall),
@@ -199,6 +207,7 @@ def row_7(runs: Runs, months: Months) -> list[Claim]:
         evidence.inside(
             f"EQ-5m / /immediate, {name}",
             evidence.overall_ratios(runs, months, "EQ-5m", "/immediate", evidence.whole(key)), 1 / _COMPARABLE, _COMPARABLE,
+            is_ratio=True,
         )
         for name, key in names.items()
     ]  # fmt: skip
@@ -236,7 +245,11 @@ def _interval_matters(runs: Runs, months: Months) -> list[Finding]:
     for name, key in (*WAITS.items(), ("slowdown", SLOWDOWN)):
         number = evidence.whole(key)
         ratio = evidence.inside(
-            f"EQ-0m / EQ-5m, {name}", evidence.overall_ratios(runs, months, "EQ-0m", "EQ-5m", number), 0.9, 1.1
+            f"EQ-0m / EQ-5m, {name}",
+            evidence.overall_ratios(runs, months, "EQ-0m", "EQ-5m", number),
+            0.9,
+            1.1,
+            is_ratio=True,
         )
         gaps = evidence.overall_differences(runs, months, "EQ-0m", "EQ-5m", number)
         gap = evidence.inside(f"EQ-0m - EQ-5m, {name}", gaps, -300.0, 300.0, " s")

@@ -152,6 +152,16 @@ def test_a_comparison_is_yes_or_no_only_if_the_whole_interval_is(
     assert evidence.inside("", values, 0.9, 1.1).says == inside
 
 
+def test_ratios_have_intervals_that_their_inverses_agree_on() -> None:
+    values = [1.5, 8.0, 40.0]
+    found, inverse = evidence.ratio_interval(values), evidence.ratio_interval([1 / value for value in values])
+    assert found.mean == pytest.approx((1.5 * 8 * 40) ** (1 / 3)) == pytest.approx(1 / (inverse.mean or 0))
+    assert found.low == pytest.approx(1 / (inverse.high or 0))
+    assert evidence.ratio_interval([0.0, 0.0]).mean == pytest.approx(0.001)
+    assert evidence.above("", [9.0, 30.0, 100.0, 60.0], 2.0, is_ratio=True).says == "yes"
+    assert evidence.above("", [9.0, 30.0, 100.0, 60.0], 2.0).says == "open"
+
+
 @pytest.mark.parametrize(
     ("says", "verdict"),
     [
