@@ -20,13 +20,13 @@ from qbatch.model.errors import OutputError, UsageError, suggestion
 if TYPE_CHECKING:
     from qbatch.papers.record import Outcome, Table, Tell
     from qbatch.papers.registry import Paper
-    from qbatch.workloads import Log
 
 SCHEMA = "qbatch.paper/1"
 
 Text = str | None
+ORIGIN2000 = "origin2000"
 _FORMS = ("png", "svg")
-_MARKS = {"holds": "yes", "does not hold": "NO", "cannot be checked on this log": "?"}
+_MARKS = {"holds": "yes", "does not hold": "NO", "cannot be checked on this log": "?", "not decidable": "?"}
 
 
 def paper(
@@ -36,9 +36,14 @@ def paper(
         list[str] | None, typer.Option("--table", "-t", help="Only this part: 1, 2, 3 or figures; may be repeated.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many draws of estimates.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="The first seed.")] = None,
     procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Figures 9 to 11 too.")] = True,
+    months: Annotated[
+        list[str] | None, typer.Option("--months", "-m", help="origin2000: only this month; may be repeated.")
+    ] = None,
+    replicas: Annotated[int, typer.Option(min=1, max=1000, help="origin2000: how often each month is drawn.")] = 5,
+    days: Annotated[int | None, typer.Option(help="origin2000: only the first days of each month.")] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a claim does not hold.")] = False,
@@ -52,23 +57,20 @@ def paper(
         _print_papers(PAPERS)
         return
     chosen = find_paper(name)
+    if chosen.name == ORIGIN2000 and (log is not None or table or procs is not None or not figures):
+        raise UsageError(
+            f"paper {ORIGIN2000} generates its months: no LOG, --table, --procs or --no-figures; use --months"
+        )
+    if chosen.name != ORIGIN2000 and (months or days is not None):
+        raise UsageError(f"paper {chosen.name} has no --months and no --days")
     parts = _parts(chosen, table, has_figures=figures)
     if out is not None:
         _check_folder(out)
-    from qbatch.papers.sp2_backfilling import own_log, run_paper
-    from qbatch.replay.prepare import choose_procs
-    from qbatch.workloads import read_log
-
-    read = read_log(log) if log is not None else own_log()
-    if log is None and not quiet:
-        talk(
-            f"NO LOG GIVEN: running on a generated log of {len(read):,} jobs; the printed numbers are those of KTH's SP2"
-        )
-    size = choose_procs(read, procs)
-    _announce_compiler(is_quiet=quiet)
-    with _progress(is_quiet=quiet) as tell:
-        outcome = run_paper(read, procs=size, seeds=seeds, seed=seed, parts=parts, tell=tell)
-    document = _document(chosen, read, size, outcome, {"seeds": seeds, "seed": seed, "parts": parts})
+    if chosen.name == ORIGIN2000:
+        facts, outcome = _run_months(months, replicas, seed, days, is_quiet=quiet)
+    else:
+        facts, outcome = _run_log(log, procs, seeds, seed or 0, parts, is_quiet=quiet)
+    document = _document(chosen, facts, outcome)
     if out is not None:
         _write(out, document, outcome, is_quiet=quiet)
     if as_json:
@@ -77,6 +79,52 @@ def paper(
         _print(outcome, is_quiet=quiet)
     if check and any(claim.verdict == "does not hold" for claim in outcome.claims):
         raise typer.Exit(1)
+
+
+def _run_log(
+    log: str | None, procs: int | None, seeds: int, seed: int, parts: list[str], *, is_quiet: bool
+) -> tuple[dict[str, Any], Outcome]:
+    """Run a paper on a log; return what it ran on and what came out."""
+    from qbatch.papers.sp2_backfilling import own_log, run_paper
+    from qbatch.replay.prepare import choose_procs
+    from qbatch.workloads import read_log
+
+    read = read_log(log) if log is not None else own_log()
+    if log is None and not is_quiet:
+        talk(
+            f"NO LOG GIVEN: running on a generated log of {len(read):,} jobs; the printed numbers are those of KTH's SP2"
+        )
+    size = choose_procs(read, procs)
+    _announce_compiler(is_quiet=is_quiet)
+    with _progress(is_quiet=is_quiet) as tell:
+        outcome = run_paper(read, procs=size, seeds=seeds, seed=seed, parts=parts, tell=tell)
+    facts = {
+        "log": {"name": read.name, "sha256": read.sha256, "rows": len(read), "notes": read.notes},
+        "machine": {"procs": size},
+        "options": {"seeds": seeds, "seed": seed, "parts": parts},
+    }
+    return facts, outcome
+
+
+def _run_months(
+    months: list[str] | None, replicas: int, seed: int | None, days: int | None, *, is_quiet: bool
+) -> tuple[dict[str, Any], Outcome]:
+    """Run the paper of the Origin 2000 on generated months; return what it ran on and what came out."""
+    from qbatch.papers.origin2000 import SEED, run_paper, study_of
+
+    study = study_of(months, replicas=replicas, seed=SEED if seed is None else seed, days=days)
+    with _progress(is_quiet=is_quiet) as tell:
+        outcome = run_paper(study, tell)
+    facts = {
+        "machine": {"name": ORIGIN2000},
+        "options": {
+            "months": list(study.months),
+            "seeds": list(study.seeds),
+            "days": days,
+            "warmup_days": study.warmup_days,
+        },
+    }
+    return facts, outcome
 
 
 def _print_papers(papers: dict[str, Paper]) -> None:
@@ -136,7 +184,7 @@ def _progress(*, is_quiet: bool) -> Iterator[Tell]:
         yield move
 
 
-def _document(chosen: Paper, log: Log, procs: int, outcome: Outcome, options: dict[str, Any]) -> dict[str, Any]:
+def _document(chosen: Paper, facts: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
     """Return the record of the whole command: what --json prints and --out keeps."""
     from qbatch import __version__
 
@@ -145,9 +193,7 @@ def _document(chosen: Paper, log: Log, procs: int, outcome: Outcome, options: di
         "version": __version__,
         "command": ["qbatch", *sys.argv[1:]],
         "paper": {"name": chosen.name, "authors": chosen.authors, "title": chosen.title, "source": chosen.source},
-        "log": {"name": log.name, "sha256": log.sha256, "rows": len(log), "notes": log.notes},
-        "machine": {"procs": procs},
-        "options": options,
+        **facts,
         **outcome.document(),
     }
 

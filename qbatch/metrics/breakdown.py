@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.metrics.columns import all_rows
+from qbatch.metrics.columns import all_rows, begun_late
 from qbatch.metrics.dates import Grouped, by_day, by_month
 from qbatch.metrics.per_job import Metrics, job_metrics
 from qbatch.model.errors import UsageError, suggestion
@@ -34,7 +34,8 @@ class Group:
 def breakdown(schedule: Schedule, key: str) -> list[Group]:
     """Return the groups by ``key`` (one of ``BREAKDOWNS``) of the jobs that ran and are counted; none is empty.
 
-    Each group has the metrics that ``measure`` computes job by job.  Months and days are those of submission.
+    Each group has the metrics that ``measure`` computes job by job, also of jobs that ran in pieces.  Months and days
+    are those of submission.
 
     Raises:
         UsageError: if there is no such key.
@@ -47,7 +48,7 @@ def breakdown(schedule: Schedule, key: str) -> list[Group]:
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(labels) + 1)).tolist()
     rows = rows[order]
-    columns = all_rows(schedule)
+    columns = all_rows(begun_late(schedule))
     return [
         Group(label, end - begin, job_metrics(columns.only(rows[begin:end])))
         for label, begin, end in zip(labels, bounds, bounds[1:], strict=False)

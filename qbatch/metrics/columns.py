@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,19 @@ def rows_in_pieces(schedule: Schedule) -> Columns:
 def rows_that_count(schedule: Schedule) -> Columns:
     """Return the rows that ran and are counted; a copy only where some are not."""
     return _only(all_rows(schedule), schedule.ran & schedule.workload.counted)
+
+
+def begun_late(schedule: Schedule) -> Schedule:
+    """Return the schedule with jobs that ran in pieces begun so that they ran in one go until their ends.
+
+    Their wait is then all the time in which they did not advance (papers.md 0.3, ``wait_total``).
+    """
+    if schedule.pieces is None:
+        return schedule
+    rows = np.unique(schedule.pieces[:, 0])
+    start = schedule.start.copy()
+    start[rows] = schedule.end[rows] - schedule.workload.run[rows]
+    return replace(schedule, start=start)
 
 
 def _only(columns: Columns, mask: BoolArray) -> Columns:

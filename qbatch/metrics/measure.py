@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
 from qbatch.metrics import machine, per_job
-from qbatch.metrics.columns import rows_in_pieces, rows_that_count, rows_that_ran
+from qbatch.metrics.columns import begun_late, rows_in_pieces, rows_that_count, rows_that_ran
 from qbatch.metrics.per_job import Metrics
 from qbatch.model.record import Schedule
 
@@ -23,9 +19,7 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     run (papers.md 0.3, ``wait_total``); the utilisation up to the last submission counts what really ran, thrown away or
     not; loss of capacity is then not defined (None).
     """
-    counted = rows_that_count(schedule)
-    if schedule.pieces is not None:
-        counted = rows_that_count(_as_if_begun_late(schedule))
+    counted = rows_that_count(begun_late(schedule))
     figures: Metrics = {"jobs": len(counted), **per_job.job_metrics(counted)}
     figures["backfilled_share"] = per_job.backfilled_share(counted)
     figures["immediate_share"] = per_job.immediate_share(counted)
@@ -40,12 +34,3 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
         figures["loss_of_capacity"] = machine.loss_of_capacity(ran, procs_total) if is_whole else None
     figures["queue_max"] = schedule.queue_max
     return figures
-
-
-def _as_if_begun_late(schedule: Schedule) -> Schedule:
-    """Return the schedule with jobs that ran in pieces begun so that they ran in one go until their ends."""
-    assert schedule.pieces is not None
-    rows = np.unique(schedule.pieces[:, 0])
-    start = schedule.start.copy()
-    start[rows] = schedule.end[rows] - schedule.workload.run[rows]
-    return replace(schedule, start=start)

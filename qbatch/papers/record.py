@@ -15,8 +15,9 @@ Row = Mapping[str, Cell]
 HOLDS = "holds"
 FAILS = "does not hold"
 UNCHECKED = "cannot be checked on this log"
-VERDICTS = (HOLDS, FAILS, UNCHECKED)
-"""What can be said of a claim."""
+UNDECIDED = "not decidable"
+VERDICTS = (HOLDS, FAILS, UNCHECKED, UNDECIDED)
+"""What can be said of a claim; undecided is what the replicas at hand leave open: an interval reaches over the bound."""
 
 Tell = Callable[[str, int, int], None]
 """Told of progress: what is being run, how many runs of it are done, how many there are."""

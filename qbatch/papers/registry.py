@@ -26,6 +26,13 @@ PAPERS: dict[str, Paper] = {
         "IPPS/SPDP 1998",
         ("1", "2", "3", "figures"),
     ),
+    "origin2000": Paper(
+        "origin2000",
+        "Su-Hui Chiang and Mary K. Vernon",
+        "Production Job Scheduling for Parallel Shared Memory Systems",
+        "IPDPS 2001",
+        ("figures",),
+    ),
 }
 """Every paper by the name that the command takes."""
 

@@ -1,6 +1,7 @@
 """``breakdown``: its groups, and that each is measured as if it were alone."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,3 +111,15 @@ def test_no_jobs_make_no_groups(key: str) -> None:
 def test_an_unknown_key_is_named_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match="breakdown by 'moth': there is none; did you mean 'month'"):
         breakdown(schedule_of([], 8), "moth")
+
+
+def test_groups_of_jobs_in_pieces_wait_as_the_whole_does() -> None:
+    schedule = schedule_of(
+        [(0, 0, 30 * SECOND, 2, 10 * SECOND, "in_order"), (0, 0, 10 * SECOND, 1, 10 * SECOND, "in_order")], 4
+    )
+    pieces = np.array([[0, 0, 4, 2, 0, 1], [0, 24, 30, 2, 0, 1]], np.int64)
+    pieces[:, 1:3] *= SECOND
+    schedule = replace(schedule, pieces=pieces)
+    waits = {group.label: group.metrics["wait_mean_s"] for group in breakdown(schedule, "size")}
+    assert waits == {"1": 0.0, "2": 20.0}
+    assert measure(schedule)["wait_mean_s"] == 10.0

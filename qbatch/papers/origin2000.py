@@ -1,0 +1,65 @@
+"""Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001.
+
+Runs the months behind Figures 3 to 10 and checks what the paper concludes from them.  Its logs are not public: the months are
+generated (docs/origin2000.md), several replicas of each, and a claim is judged by intervals over them.
+"""
+
+from __future__ import annotations
+
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.papers import origin2000_figures as figures
+from qbatch.papers import origin2000_pictures as pictures
+from qbatch.papers import origin2000_runs as runs
+from qbatch.papers import origin2000_verdicts as verdicts
+from qbatch.papers.record import Outcome, Tell
+from qbatch.papers.registry import PAPERS
+from qbatch.workloads.origin2000 import MONTHS
+
+PAPER = PAPERS["origin2000"]
+REPLICAS = 5
+SEED = 1
+"""The replicas, and the seed of the first, where nothing else is said."""
+
+NOTES = (
+    "the logs of the paper are not public: its months are generated from what is printed of them, and no number of a figure "
+    "can be compared, only what is concluded",
+    "no job comes after a month: the last jobs of it end on a machine that empties",
+    "Figure 6 is of measured months after the scheduler was changed; there is nothing to simulate",
+)
+
+
+def study_of(
+    months: list[str] | None = None, *, replicas: int = REPLICAS, seed: int = SEED, days: int | None = None
+) -> runs.Study:
+    """Return the study of these months (None: all six), ``replicas`` seeds of each from ``seed`` on.
+
+    Raises:
+        UsageError: there is no such month, or a month has not so many days.
+    """
+    for month in months or ():
+        if month not in MONTHS:
+            raise UsageError(f"--month {month!r}: use one of {', '.join(MONTHS)}{suggestion(month, MONTHS)}")
+    chosen = tuple(month for month in MONTHS if not months or month in months)
+    if days is not None and not 1 <= days <= 29:
+        raise UsageError(f"--days is {days}; use 1 to 29, or leave it out for whole months")
+    return runs.Study(chosen, tuple(range(seed, seed + replicas)), days=days)
+
+
+def run_paper(study: runs.Study, tell: Tell = runs.silent, *, workers: int = runs.WORKERS) -> Outcome:
+    """Run a study and return its tables and claims."""
+    return outcome_of(study, runs.run_study(study, tell, workers=workers))
+
+
+def outcome_of(study: runs.Study, found: list[runs.RunFigures]) -> Outcome:
+    """Return the tables and claims of runs that have been made."""
+    notes = list(NOTES)
+    if len(study.seeds) < REPLICAS:
+        notes.append(f"only {len(study.seeds)} of the usual {REPLICAS} replicas: intervals are wide, or there are none")
+    if study.days is not None:
+        notes.append(f"only the first {study.days} days of each month were submitted: this is a quick look")
+    return Outcome(
+        figures.all_tables(found, study.months),
+        verdicts.all_claims(found, study.months),
+        notes,
+        pictures.all_pictures(found, study.months),
+    )

@@ -1,0 +1,198 @@
+"""How a claim is tested over replicas: paired intervals, one comparison at a time, and the verdict they add up to.
+
+A comparison says *yes* where the whole 95 % interval lies on the claimed side, *no* where it lies wholly on the other side, and
+*open* where it reaches over the bound, or where there is only one replica.  A claim of several comparisons holds if all say
+yes, does not hold if one says no, and else is not decidable.  Ratios are averaged, and their intervals made, on a scale of
+logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from qbatch.metrics import Interval, interval
+from qbatch.papers.origin2000_runs import RunFigures, by_policy
+from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
+
+_MOST_RATIO = 1000.0
+YES, NO, OPEN = "yes", "no", "open"
+
+HOUR_S = 3600.0
+Number = Callable[[RunFigures], float | None]
+"""What is read of one run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One comparison: what is compared, what it says, and the interval that says so."""
+
+    label: str
+    says: str
+    found: Interval
+    unit: str = ""
+    factor: float = 1.0
+
+    def text(self) -> str:
+        """Return ``1999-12 mean wait 2.1 h [1.8, 2.4]``."""
+        return f"{self.label} {written(self.found, self.unit, self.factor)}"
+
+
+def written(found: Interval, unit: str = "", factor: float = 1.0) -> str:
+    """Return a mean with its interval."""
+    if found.mean is None:
+        return "-"
+    mean = f"{_short(found.mean * factor)}{unit}"
+    if found.low is None or found.high is None:
+        return mean
+    return f"{mean} [{_short(found.low * factor)}, {_short(found.high * factor)}]"
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def above(
+    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
+) -> Finding:
+    """Return whether the values of the replicas lie above a bound."""
+    found = ratio_interval(values) if is_ratio else interval(values)
+    if found.low is None or found.high is None:
+        says = OPEN
+    else:
+        says = YES if found.low > bound else NO if found.high < bound else OPEN
+    return Finding(label, says, found, unit, factor)
+
+
+def below(
+    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
+) -> Finding:
+    """Return whether the values of the replicas lie below a bound."""
+    found = ratio_interval(values) if is_ratio else interval(values)
+    if found.low is None or found.high is None:
+        says = OPEN
+    else:
+        says = YES if found.high < bound else NO if found.low > bound else OPEN
+    return Finding(label, says, found, unit, factor)
+
+
+def inside(
+    label: str, values: Sequence[float], low: float, high: float, unit: str = "", *, is_ratio: bool = False
+) -> Finding:
+    """Return whether the values of the replicas lie between two bounds."""
+    found = ratio_interval(values) if is_ratio else interval(values)
+    if found.low is None or found.high is None:
+        says = OPEN
+    elif low <= found.low and found.high <= high:
+        says = YES
+    else:
+        says = NO if found.high < low or found.low > high else OPEN
+    return Finding(label, says, found, unit)
+
+
+def ratio_interval(values: Sequence[float]) -> Interval:
+    """Return the interval of ratios by their logarithms: the geometric mean, and bounds that a / b and b / a agree on.
+
+    A ratio beyond a thousand or below a thousandth counts as that much, so that a 0 has a place.
+    """
+    found = interval([math.log(min(max(value, 1 / _MOST_RATIO), _MOST_RATIO)) for value in values])
+    mean, low, high = (None if bound is None else math.exp(bound) for bound in (found.mean, found.low, found.high))
+    return Interval(mean, low, high, found.n)
+
+
+def verdict_of(says: Sequence[str]) -> str:
+    """Return what several comparisons add up to."""
+    if not says:
+        return UNCHECKED
+    if NO in says:
+        return FAILS
+    return HOLDS if all(one == YES for one in says) else UNDECIDED
+
+
+def claim_of(
+    name: str, text: str, findings: Sequence[Finding], *, why: str = "", note: str = "", most: int = 4
+) -> Claim:
+    """Return a claim that holds if all its comparisons say yes; ``why`` explains one that does not.
+
+    The numbers tell the count of each answer and the comparisons themselves, those that speak against it first.
+    """
+    says = [one.says for one in findings]
+    verdict = verdict_of(says)
+    ordered = sorted(findings, key=lambda one: (NO, OPEN, YES).index(one.says))
+    counts = ", ".join(f"{says.count(one)} {one}" for one in (YES, NO, OPEN) if one in says)
+    shown = "; ".join(one.text() for one in ordered[: most if len(ordered) > most + 2 else len(ordered)])
+    more = len(ordered) - most if len(ordered) > most + 2 else 0
+    numbers = f"{counts}: {shown}" + (f"; and {more} more" if more else "") if findings else "no such runs"
+    if note:
+        numbers += f"; {note}"
+    if why and verdict == FAILS:
+        numbers += f". Our best explanation: {why}"
+    return Claim(name, text, verdict, numbers)
+
+
+# ------------------------------------------------------------------------------------------------ numbers
+
+
+def whole(key: str) -> Number:
+    """Return the reader of a metric over all jobs of the month."""
+    return lambda one: _as_float(one.whole.get(key))
+
+
+def longer(key: str) -> Number:
+    """Return the reader of a metric over the jobs that ran more than a minute."""
+    return lambda one: _as_float(one.longer.get(key))
+
+
+def in_range(label: str, key: str) -> Number:
+    """Return the reader of a metric over the jobs of one range of run time."""
+    return lambda one: _as_float(one.ranges.get(label, {}).get(key))
+
+
+def _as_float(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def differences(runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number) -> list[float]:
+    """Return first - second for each replica of a month that has both."""
+    pairs = _pairs(runs, month, first, second, number)
+    return [one - other for one, other in pairs]
+
+
+def ratios(runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number) -> list[float]:
+    """Return first / second for each replica of a month; a replica where the second is 0 is left out."""
+    return [one / other for one, other in _pairs(runs, month, first, second, number) if other]
+
+
+def overall_ratios(
+    runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, number: Number
+) -> list[float]:
+    """Return for each replica the mean over the months under the first, divided by that under the second."""
+    columns = [_pairs(runs, month, first, second, number) for month in months]
+    found = []
+    for row in zip(*(column for column in columns if column), strict=False):
+        other = math.fsum(pair[1] for pair in row)
+        if other:
+            found.append(math.fsum(pair[0] for pair in row) / other)
+    return found
+
+
+def overall_differences(
+    runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, number: Number
+) -> list[float]:
+    """Return for each replica the mean over the months of first - second."""
+    columns = [differences(runs, month, first, second, number) for month in months]
+    rows = zip(*(column for column in columns if column), strict=False)
+    return [math.fsum(row) / len(row) for row in rows]
+
+
+def _pairs(
+    runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number
+) -> list[tuple[float, float]]:
+    others = {one.case.seed: number(one) for one in by_policy(runs, month, second)}
+    pairs = []
+    for one in by_policy(runs, month, first):
+        mine, other = number(one), others.get(one.case.seed)
+        if mine is not None and other is not None:
+            pairs.append((mine, other))
+    return pairs

@@ -1,0 +1,245 @@
+"""The runs behind Figures 3 to 10 of Chiang and Vernon 2001: each month under each policy, once for each replica.
+
+Source: papers/origin2000-production-scheduling.txt, section 4; protocol in spec/papers.md 3.6.  A month is simulated after
+seven days of warm-up until all its jobs have ended; only jobs submitted in the month are counted.  No job comes after the
+month.  A *replica* is the same month drawn with another seed.  Runs are independent, so they go to a pool of processes.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import lru_cache
+from multiprocessing import get_context
+
+import numpy as np
+
+from qbatch.engine.engine import Engine
+from qbatch.engine.round import Round
+from qbatch.metrics import breakdown, measure
+from qbatch.metrics.columns import begun_late
+from qbatch.metrics.per_job import Metrics
+from qbatch.model.machine import Machine
+from qbatch.model.record import MICROSECONDS, Schedule, Workload
+from qbatch.papers.record import Tell
+from qbatch.policies import load_policy
+from qbatch.replay import Options, prepare, run
+from qbatch.workloads.machines import load_machine
+from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month
+
+POLICIES: Mapping[str, str] = {
+    "LSF*": "lsf",
+    "FCFS-bf": "fcfs-backfill",
+    "Priority-bf": "priority-backfill",
+    "SJF-bf": "sjf-backfill",
+    "LXF&W-bf": "lxfw-backfill",
+    "/immediate": "immediate:inner=lxfw-backfill",
+    "/soon": "soon:inner=lxfw-backfill",
+    "EQ-5m": "equispatial:interval=300",
+    "EQ-0m": "equispatial:interval=0",
+    "EQ-5m/>50hr": "equispatial:interval=300,over50=yes",
+    "Priority-bf, D=4": "priority-backfill:depth=4",
+    "Priority-bf, D=16": "priority-backfill:depth=16",
+}
+"""What the figures call each policy, and what ``qbatch replay -p`` calls it."""
+
+WARMUP_DAYS = 7
+_DAY_S = 86_400
+_QUANTUM_S = 60
+_TOP_SHARE = 0.05
+WORKERS = 2
+
+
+def silent(_what: str, _done: int, _of: int) -> None:
+    """Take progress and tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What is run: which months, which seeds (a replica each), under which policies, and on how much of a month.
+
+    ``days``: only the first so many days of each month are submitted (None: all of it).
+    """
+
+    months: tuple[str, ...] = tuple(MONTHS)
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    policies: tuple[str, ...] = tuple(POLICIES)
+    days: int | None = None
+    warmup_days: int = WARMUP_DAYS
+
+    def cases(self) -> list[Case]:
+        """Return all runs, replica by replica, so that an early end leaves whole replicas."""
+        return [
+            Case(month, seed, policy, self.days, self.warmup_days)
+            for seed in self.seeds
+            for month in self.months
+            for policy in self.policies
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run: a month, a seed, a policy by its name in the figures."""
+
+    month: str
+    seed: int
+    policy: str
+    days: int | None = None
+    warmup_days: int = WARMUP_DAYS
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """What is kept of one run: small, so that hundreds of them fit anywhere.
+
+    ``whole``: the metrics of ``measure`` over the jobs of the month; ``longer``: the same over those that ran more than a
+    minute.  ``classes``, ``ranges``: the metrics of ``breakdown`` by class name and by range of run time, with ``jobs``.
+    ``kept_idle``: share of the processors' time of the month that stood idle under a special (LSF only).  ``placed``: share
+    of the jobs of the month that had a place on a host at their arrival (equal shares only).  ``top``: run time and wait in
+    seconds of the 5 % of jobs that waited longest.
+    """
+
+    case: Case
+    jobs: int
+    whole: Metrics
+    longer: Metrics
+    classes: dict[str, Metrics]
+    ranges: dict[str, Metrics]
+    kept_idle: float | None = None
+    placed: float | None = None
+    top: tuple[tuple[float, float], ...] = field(default=(), repr=False)
+
+
+@lru_cache(maxsize=1)
+def machine_of_paper() -> Machine:
+    """Return the eight hosts."""
+    return load_machine("origin2000")
+
+
+@lru_cache(maxsize=1)
+def workload_of(month: str, seed: int, days: int | None, warmup_days: int) -> Workload:
+    """Return the jobs of a month behind its warm-up, those of the month counted."""
+    log = generate_month(month, seed=seed, warmup_days=warmup_days)
+    before = None if days is None else str((warmup_days + days) * _DAY_S)
+    return prepare(log, machine_of_paper(), Options(counted_from=str(warmup_days * _DAY_S), before=before))
+
+
+class _Watch:
+    """Reads from the memory of a policy, round by round, what a schedule does not say."""
+
+    def __init__(self, workload: Workload, begin: int, end: int) -> None:
+        self.counted = workload.counted
+        self.begin, self.end = begin, end
+        self.idle = [0.0, 0.0]
+        self.placed = 0
+
+    def lsf(self, engine: Engine, done: Round) -> None:
+        """Note how much was idle under specials when the month began and when it ended."""
+        idle: float = engine.view().memory.idle
+        if done.at <= self.begin:
+            self.idle[0] = idle
+        if done.at <= self.end:
+            self.idle[1] = idle
+
+    def equal_shares(self, engine: Engine, done: Round) -> None:
+        """Count the arrivals that got a place, not merely a quantum."""
+        if done.arrived:
+            placed = engine.view().memory.placed
+            self.placed += sum(
+                1 for row in done.arrived if self.counted[row] and row in placed and not placed[row].is_guest
+            )
+
+
+def simulate(case: Case) -> RunFigures:
+    """Run one case and return its figures."""
+    work = workload_of(case.month, case.seed, case.days, case.warmup_days)
+    month_days = MONTHS[case.month].days if case.days is None else case.days
+    begin = case.warmup_days * _DAY_S * MICROSECONDS
+    end = begin + month_days * _DAY_S * MICROSECONDS
+    watch = _Watch(work, begin, end)
+    asked = POLICIES[case.policy]
+    is_lsf, is_equal = asked == "lsf", asked.startswith("equispatial")
+    observe = watch.lsf if is_lsf else watch.equal_shares if is_equal else None
+    schedule = run(work, machine_of_paper(), load_policy(asked), observe=observe)
+    capacity = float(end - begin) * work.procs_total
+    return figures_of(
+        case,
+        schedule,
+        kept_idle=(watch.idle[1] - watch.idle[0]) / capacity if is_lsf else None,
+        placed=watch.placed / max(int(np.count_nonzero(work.counted)), 1) if is_equal else None,
+    )
+
+
+def figures_of(
+    case: Case, schedule: Schedule, *, kept_idle: float | None = None, placed: float | None = None
+) -> RunFigures:
+    """Return the figures of a schedule, all by the metrics that everybody has."""
+    work = schedule.workload
+    whole = measure(schedule, costly=False)
+    is_longer = work.counted & (work.run > _QUANTUM_S * MICROSECONDS)
+    longer = Schedule(
+        work.changed(counted=is_longer), schedule.policy, schedule.start, schedule.kind, schedule.promise,
+        schedule.first_promise, schedule.end, schedule.queue_max, schedule.pieces,
+    )  # fmt: skip
+    return RunFigures(
+        case,
+        int(whole["jobs"] or 0),
+        whole,
+        measure(longer, costly=False),
+        {
+            CLASSES[int(group.label) - 1]: {"jobs": group.jobs, **group.metrics}
+            for group in breakdown(schedule, "queue")
+        },
+        {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, "runtime")},
+        kept_idle,
+        placed,
+        _top_waits(schedule),
+    )
+
+
+def _top_waits(schedule: Schedule) -> tuple[tuple[float, float], ...]:
+    """Return run time and wait, in seconds, of the 5 % of the counted jobs that waited longest."""
+    work = schedule.workload
+    rows = np.flatnonzero(schedule.ran & work.counted)
+    wait = (begun_late(schedule).start - work.submit)[rows]
+    top = rows[np.argsort(-wait, kind="stable")[: int(_TOP_SHARE * len(rows))]]
+    waits = begun_late(schedule).start[top] - work.submit[top]
+    return tuple(zip((work.run[top] / MICROSECONDS).tolist(), (waits / MICROSECONDS).tolist(), strict=True))
+
+
+def run_study(study: Study, tell: Tell = silent, *, workers: int = WORKERS) -> list[RunFigures]:
+    """Return the figures of all runs of a study, in the order of its cases; ``workers`` processes share them.
+
+    With one worker everything runs in this process.
+    """
+    cases = study.cases()
+    tell("simulations", 0, len(cases))
+    if workers == 1:
+        found = []
+        for done, case in enumerate(cases):
+            found.append(simulate(case))
+            tell("simulations", done + 1, len(cases))
+        return found
+    results: dict[Case, RunFigures] = {}
+    # A process begun afresh: a fork of one that draws bars in a thread may inherit a lock that nobody holds.
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+    try:
+        for future in as_completed([pool.submit(simulate, case) for case in cases]):
+            one = future.result()
+            results[one.case] = one
+            tell("simulations", len(results), len(cases))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [results[case] for case in cases]
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that the user talks to; it ends the pool."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def by_policy(runs: Sequence[RunFigures], month: str, policy: str) -> list[RunFigures]:
+    """Return the replicas of a month under a policy, in order of seed."""
+    return [one for one in runs if one.case.month == month and one.case.policy == policy]

@@ -1,0 +1,351 @@
+"""The claims of Chiang and Vernon 2001, section 4, on the generated months: spec/papers.md, R004, rows (1) to (9).
+
+One function for each row.  Every claim is a set of comparisons over replicas (``origin2000_evidence``); bounds that the paper
+leaves open ("similar", "comparable") are readings of ours and stand in the text of the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean, pstdev
+
+from qbatch.metrics import interval
+from qbatch.papers import origin2000_evidence as evidence
+from qbatch.papers.origin2000_evidence import Finding, Number, claim_of
+from qbatch.papers.origin2000_runs import RunFigures, by_policy
+from qbatch.papers.origin2000_why import WHY
+from qbatch.papers.record import Claim
+
+Runs = Sequence[RunFigures]
+Months = Sequence[str]
+
+HIGH_LOAD = ("1999-12", "2000-02")
+"""The months that Table 4 marks as of high load."""
+
+VERY_LONG = ("2000-02", "2000-03")
+"""The months in which the paper saw extremely long waits under equal shares."""
+
+WAITS = {"mean wait": "wait_mean_s", "95th percentile": "wait_p95_s", "max wait": "wait_max_s"}
+SLOWDOWN = "slowdown_mean"
+_HOURS = 1 / evidence.HOUR_S
+_SIMILAR = 1.25
+_COMPARABLE = 2.0
+_LONGEST = ">100h"
+_SHORT_RANGES = ("<1m", "1-10m", "10m-1h", "1-10h", "10-50h")
+_RANGE_ENDS_S = (60, 600, 3600, 36_000, 180_000)
+
+
+def all_claims(runs: Runs, months: Months) -> list[Claim]:
+    """Return every claim with its verdict, in the order of R004."""
+    return [claim for row in ROWS for claim in row(runs, months)]
+
+
+def row_1(runs: Runs, months: Months) -> list[Claim]:
+    """LSF* waits longest; the two plain backfill policies are alike."""
+    worse = [
+        _difference(runs, month, "LSF*", other, name, key)
+        for month in months
+        for other in ("FCFS-bf", "Priority-bf")
+        for name, key in WAITS.items()
+    ]
+    alike = [
+        evidence.inside(
+            f"Priority-bf / FCFS-bf, {name}",
+            evidence.overall_ratios(runs, months, "Priority-bf", "FCFS-bf", evidence.whole(key)), 1 / _SIMILAR, _SIMILAR,
+            is_ratio=True,
+        )
+        for name, key in WAITS.items()
+    ]  # fmt: skip
+    return [
+        _claim(
+            "1.lsf-is-worse", "LSF* waits longer than FCFS-bf and Priority-bf: mean, max and 95 %, every month", worse
+        ),
+        _claim(
+            "1.backfills-are-alike", "FCFS-bf and Priority-bf lie within 25 % of each other, over the months", alike
+        ),
+    ]
+
+
+def row_2(runs: Runs, months: Months) -> list[Claim]:
+    """Little of the machine is idle under specials."""
+    found = [
+        evidence.below(month, [one.kept_idle for one in by_policy(runs, month, "LSF*") if one.kept_idle is not None],
+                       0.04, " %", 100.0)
+        for month in months
+    ]  # fmt: skip
+    return [_claim("2.idle-under-specials", "LSF*: less than 4 % of all processor time is idle under a special", found)]
+
+
+def row_3(runs: Runs, months: Months) -> list[Claim]:
+    """LSF* varies more from month to month."""
+    lsf, priority = (variations(runs, months, policy) for policy in ("LSF*", "Priority-bf"))
+    gap = [one - other for one, other in zip(lsf, priority, strict=False)] if len(months) > 1 else []
+    found = [evidence.above("LSF* less Priority-bf, mean over the classes", gap, 0.0)] if gap else []
+    note = " and ".join(
+        f"{name} {evidence.written(interval(values))}" for name, values in (("LSF*", lsf), ("Priority-bf", priority))
+    )
+    text = "Mean waits of classes vary more from month to month (standard deviation / mean) under LSF* than Priority-bf"
+    return [_claim("3.lsf-varies-more", text, found, note)]
+
+
+def variations(runs: Runs, months: Months, policy: str) -> list[float]:
+    """Return for each replica the variation of a class's mean wait over the months, averaged over the classes."""
+    seeds = sorted({one.case.seed for one in runs if one.case.policy == policy})
+    found = []
+    for seed in seeds:
+        mine = [one for one in runs if one.case.policy == policy and one.case.seed == seed and one.case.month in months]
+        names = sorted(set.intersection(*(set(one.classes) for one in mine)))
+        each = []
+        for name in names:
+            waits = [float(one.classes[name]["wait_mean_s"] or 0) for one in mine]
+            if any(waits):
+                each.append(pstdev(waits) / fmean(waits))
+        if each:
+            found.append(fmean(each))
+    return found
+
+
+def row_4(runs: Runs, months: Months) -> list[Claim]:
+    """Short jobs first: better than Priority-bf in all but the longest wait."""
+    names = {"mean wait": "wait_mean_s", "95th percentile": "wait_p95_s", "slowdown": SLOWDOWN}
+    better = [
+        _difference(runs, month, "Priority-bf", policy, name, key)
+        for month in months
+        for policy in ("LXF&W-bf", "SJF-bf")
+        for name, key in names.items()
+    ]
+    longest = [
+        evidence.above(
+            f"{policy} - Priority-bf, max wait",
+            evidence.overall_differences(runs, months, policy, "Priority-bf", evidence.whole("wait_max_s")), 0.0, " h", _HOURS,
+        )
+        for policy in ("LXF&W-bf", "SJF-bf")
+    ]  # fmt: skip
+    won = [
+        evidence.above(
+            "share of months and measures in which SJF-bf is better", _won(runs, months, list(names.values())), 0.5
+        )
+    ]
+    starved = [
+        _difference(runs, month, "SJF-bf", "LXF&W-bf", "max wait", "wait_max_s") for month in months
+    ]  # fmt: skip
+    return [
+        _claim("4.short-first-is-better", "LXF&W-bf and SJF-bf beat Priority-bf in mean wait, 95 % and slowdown, every month",
+               better),
+        _claim("4.not-in-max-wait", "They do not beat it in max wait: over the months theirs is longer", longest),
+        _claim("4.sjf-mostly-better", "SJF-bf is better than LXF&W-bf in most months and measures", won),
+        _any_claim("4.sjf-starves", "SJF-bf has a longer max wait than LXF&W-bf in at least one month (the paper: February)",
+                   starved),
+    ]  # fmt: skip
+
+
+def _won(runs: Runs, months: Months, keys: Sequence[str]) -> list[float]:
+    """Return for each replica the share of months and measures in which SJF-bf lies below LXF&W-bf; a tie is half of one."""
+    columns = [
+        [
+            1.0 if gap < 0 else 0.5 if gap == 0 else 0.0
+            for gap in evidence.differences(runs, month, "SJF-bf", "LXF&W-bf", evidence.whole(key))
+        ]
+        for month in months
+        for key in keys
+    ]
+    return [sum(row) / len(row) for row in zip(*(column for column in columns if column), strict=False)]
+
+
+def row_5(runs: Runs, months: Months) -> list[Claim]:
+    """More reservations do not help."""
+    names = {"mean wait": "wait_mean_s", "95th percentile": "wait_p95_s", "slowdown": SLOWDOWN}
+    found = [
+        evidence.above(
+            f"D={depth} / D=1, {name}",
+            evidence.overall_ratios(runs, months, f"Priority-bf, D={depth}", "Priority-bf", evidence.whole(key)), 0.95,
+            is_ratio=True,
+        )
+        for depth in (4, 16)
+        for name, key in names.items()
+    ]  # fmt: skip
+    text = (
+        "More than one reservation does not help: Priority-bf with 4 or 16 is no more than 5 % better, over the months"
+    )
+    return [_claim("5.one-reservation-is-enough", text, found)]
+
+
+def row_6(runs: Runs, months: Months) -> list[Claim]:
+    """Immediate service: short jobs gain much, the others lose little."""
+    fall = [
+        evidence.above(
+            month, evidence.ratios(runs, month, "LXF&W-bf", "/immediate", evidence.whole(SLOWDOWN)), 2.0, is_ratio=True
+        )
+        for month in months
+    ]
+    kept = {
+        name: evidence.overall_ratios(runs, months, "/immediate", "LXF&W-bf", evidence.longer(key))
+        for name, key in WAITS.items()
+    }
+    unharmed = [
+        evidence.below(f"/immediate / none, {name}", values, 1.1, is_ratio=True) for name, values in kept.items()
+    ]
+    unchanged = [
+        evidence.inside(f"/immediate / none, {name}", values, 0.9, 1.1, is_ratio=True) for name, values in kept.items()
+    ]
+    soon = [_difference(runs, month, "/soon", "/immediate", "slowdown", SLOWDOWN) for month in months]
+    return [
+        _claim("6.slowdown-falls", "Immediate service makes the mean slowdown less than half, every month", fall),
+        _claim("6.others-unharmed", "Jobs above 1 min wait no more than 10 % longer: mean, 95 % and max, over the months",
+               unharmed),
+        _claim("6.others-unchanged", "Jobs above 1 min wait the same within 10 %: mean, 95 % and max, over the months",
+               unchanged),
+        _claim("6.better-than-soon", "/immediate has a lower mean slowdown than /soon, every month", soon),
+    ]  # fmt: skip
+
+
+def row_7(runs: Runs, months: Months) -> list[Claim]:
+    """Equal shares against immediate service."""
+    p95 = [_difference(runs, month, "/immediate", "EQ-5m", "95th percentile", "wait_p95_s") for month in months]
+    names = {"mean wait": "wait_mean_s", "max wait": "wait_max_s", "slowdown": SLOWDOWN}
+    comparable = [
+        evidence.inside(
+            f"EQ-5m / /immediate, {name}",
+            evidence.overall_ratios(runs, months, "EQ-5m", "/immediate", evidence.whole(key)), 1 / _COMPARABLE, _COMPARABLE,
+            is_ratio=True,
+        )
+        for name, key in names.items()
+    ]  # fmt: skip
+    longest = evidence.in_range(_LONGEST, "wait_max_s")
+    high = [
+        _difference(runs, month, "EQ-5m", "/immediate", f"max wait {_LONGEST}", "", longest)
+        for month in months
+        if month in VERY_LONG
+    ]
+    cut = [
+        evidence.above(
+            f"EQ-5m - EQ-5m/>50hr, max wait {_LONGEST}",
+            evidence.overall_differences(runs, months, "EQ-5m", "EQ-5m/>50hr", longest), 0.0, " h", _HOURS,
+        )
+    ]  # fmt: skip
+    placed = [
+        evidence.above(month, [one.placed for one in by_policy(runs, month, "EQ-5m") if one.placed is not None],
+                       0.99, " %", 100.0)
+        for month in months
+    ]  # fmt: skip
+    return [
+        _claim("7.p95-is-lower", "EQ-5m has a lower 95th percentile of wait than /immediate, every month", p95),
+        _claim("7.rest-is-comparable", "Mean wait, max wait and slowdown differ by less than twice, over the months",
+               comparable),
+        _claim("7.longest-jobs-wait", "In February and March jobs above 100 h wait at most far longer under EQ-5m", high),
+        _claim("7.over-50h-cuts-it", "EQ-5m/>50hr shortens the longest wait of jobs above 100 h, over the months", cut),
+        _claim("7.interval-hardly-matters", "EQ-0m is as EQ-5m: waits within 10 % or 5 min, slowdown within 10 %",
+               _interval_matters(runs, months)),
+        _claim("7.placed-at-once", "EQ-5m gives more than 99 % of the jobs a place when they arrive, every month", placed),
+    ]  # fmt: skip
+
+
+def _interval_matters(runs: Runs, months: Months) -> list[Finding]:
+    found = []
+    for name, key in (*WAITS.items(), ("slowdown", SLOWDOWN)):
+        number = evidence.whole(key)
+        ratio = evidence.inside(
+            f"EQ-0m / EQ-5m, {name}",
+            evidence.overall_ratios(runs, months, "EQ-0m", "EQ-5m", number),
+            0.9,
+            1.1,
+            is_ratio=True,
+        )
+        gaps = evidence.overall_differences(runs, months, "EQ-0m", "EQ-5m", number)
+        gap = evidence.inside(f"EQ-0m - EQ-5m, {name}", gaps, -300.0, 300.0, " s")
+        found.append(gap if key != SLOWDOWN and ratio.says != evidence.YES else ratio)
+    return found
+
+
+def row_8(runs: Runs, months: Months) -> list[Claim]:
+    """High load makes policies differ more."""
+    high = [month for month in months if month in HIGH_LOAD]
+    low = [month for month in months if month not in HIGH_LOAD]
+    found = []
+    for first, second in (("LSF*", "Priority-bf"), ("Priority-bf", "/immediate"), ("/immediate", "EQ-5m")):
+        number = evidence.whole("wait_mean_s")
+        at_high = evidence.overall_differences(runs, high, first, second, number)
+        at_low = evidence.overall_differences(runs, low, first, second, number)
+        gaps = [abs(one) - abs(other) for one, other in zip(at_high, at_low, strict=False)]
+        if gaps:
+            found.append(evidence.above(f"{first} against {second}, mean wait", gaps, 0.0, " h", _HOURS))
+    text = "Policies differ more in December and February than in the other months (mean wait, high less low)"
+    return [_claim("8.high-load-differs-more", text, found)]
+
+
+def row_9(runs: Runs, months: Months) -> list[Claim]:
+    """How long the waits under LSF* are, and whose."""
+    most = [
+        evidence.above(month, [_hours_share(one) for one in by_policy(runs, month, "LSF*")], 0.5, " %", 100.0)
+        for month in months
+    ]
+    longest = [
+        evidence.above(
+            month, _values(runs, month, "LSF*", evidence.whole("wait_max_s")), 100 * evidence.HOUR_S, " h", _HOURS
+        )
+        for month in months
+    ]
+    scattered = [
+        evidence.above(f"{label}, share of the 5 %", [_top_share(one, place) for one in _of(runs, months, "LSF*")], 0.0, " %",
+                       100.0)
+        for place, label in enumerate(_SHORT_RANGES)
+    ]  # fmt: skip
+    return [
+        _claim("9.hours-or-tens", "LSF*: most classes wait hours or tens of hours (1 to 100) on average, every month", most),
+        _claim("9.max-hundreds", "LSF*: the longest wait is above 100 h, every month", longest),
+        _claim("9.at-all-run-times", "LSF*: the 5 % that wait longest are of every range of run time, below 1 min too",
+               scattered),
+    ]  # fmt: skip
+
+
+def _hours_share(one: RunFigures) -> float:
+    """Return the share of the classes whose mean wait is 1 to 100 hours."""
+    waits = [float(each["wait_mean_s"] or 0) / evidence.HOUR_S for each in one.classes.values()]
+    return sum(1 <= wait < 100 for wait in waits) / len(waits)
+
+
+def _top_share(one: RunFigures, place: int) -> float:
+    """Return the share of one range of run time among the 5 % that waited longest."""
+    low = _RANGE_ENDS_S[place - 1] if place else 0
+    inside = sum(low <= run_s < _RANGE_ENDS_S[place] for run_s, _ in one.top)
+    return inside / len(one.top) if one.top else 0.0
+
+
+ROWS: tuple[Callable[[Runs, Months], list[Claim]], ...] = (
+    row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8, row_9,
+)  # fmt: skip
+"""The rows of R004 in order."""
+
+
+# ------------------------------------------------------------------------------------------------ helpers
+
+
+def _claim(name: str, text: str, findings: Sequence[Finding], note: str = "") -> Claim:
+    return claim_of(name, text, findings, why=WHY.get(name, ""), note=note)
+
+
+def _any_claim(name: str, text: str, findings: Sequence[Finding]) -> Claim:
+    """Return a claim that one comparison is enough for: the best of them decides."""
+    says = [one.says for one in findings]
+    decisive = [one for one in findings if one.says == evidence.YES]
+    if not decisive and evidence.OPEN in says:
+        decisive = [one for one in findings if one.says == evidence.OPEN]
+    return _claim(name, text, decisive or findings)
+
+
+def _difference(
+    runs: Runs, month: str, first: str, second: str, name: str, key: str, number: Number | None = None
+) -> Finding:
+    """Return whether the first is above the second in a month; waits in hours."""
+    values = evidence.differences(runs, month, first, second, number or evidence.whole(key))
+    unit, factor = ("", 1.0) if key == SLOWDOWN else (" h", _HOURS)
+    return evidence.above(f"{month} {first} - {second}, {name}", values, 0.0, unit, factor)
+
+
+def _values(runs: Runs, month: str, policy: str, number: Number) -> list[float]:
+    found = (number(one) for one in by_policy(runs, month, policy))
+    return [value for value in found if value is not None]
+
+
+def _of(runs: Runs, months: Months, policy: str) -> list[RunFigures]:
+    return [one for month in months for one in by_policy(runs, month, policy)]

@@ -1,0 +1,327 @@
+"""The paper of the Origin 2000 on a short part of two months, and its verdicts on made-up numbers, both ways."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from qbatch.cli.paper import paper
+from qbatch.metrics import interval, measure
+from qbatch.model.errors import UsageError
+from qbatch.papers import origin2000_evidence as evidence
+from qbatch.papers import origin2000_verdicts as verdicts
+from qbatch.papers.origin2000 import outcome_of, study_of
+from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures, Study, run_study, simulate, workload_of
+from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, Outcome
+from qbatch.policies import load_policy
+from qbatch.replay import Options, prepare, run
+from qbatch.workloads.machines import load_machine
+from qbatch.workloads.origin2000 import CLASSES, generate_month
+
+MONTHS = ("1999-12", "2000-02")
+STUDY = Study(MONTHS, (1, 2), days=1, warmup_days=1)
+app = typer.Typer()
+app.command()(paper)
+
+
+@pytest.fixture(scope="module")
+def found() -> list[RunFigures]:
+    return run_study(STUDY, workers=1)
+
+
+@pytest.fixture(scope="module")
+def outcome(found: list[RunFigures]) -> Outcome:
+    return outcome_of(STUDY, found)
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["origin2000", *arguments])
+
+
+# ------------------------------------------------------------------------------------------------ runs
+
+
+def test_every_month_seed_and_policy_is_run_once(found: list[RunFigures]) -> None:
+    assert [one.case for one in found] == STUDY.cases()
+    assert len(set(STUDY.cases())) == len(found) == 2 * 2 * len(POLICIES)
+
+
+def test_only_the_month_counts_and_the_warm_up_runs(found: list[RunFigures]) -> None:
+    log = generate_month("1999-12", seed=1, warmup_days=1)
+    submit = np.asarray(log["submit"])
+    inside = int(np.count_nonzero((submit >= 86_400) & (submit < 2 * 86_400)))
+    assert {one.jobs for one in found if one.case.month == "1999-12" and one.case.seed == 1} == {inside}
+    assert len(workload_of("1999-12", 1, 1, 1)) > inside
+
+
+@pytest.mark.parametrize("policy", ["LSF*", "/immediate", "EQ-5m"])
+def test_the_numbers_are_those_of_a_replay_by_hand(policy: str) -> None:
+    machine = load_machine("origin2000")
+    log = generate_month("1999-12", seed=2, warmup_days=1)
+    work = prepare(log, machine, Options(counted_from="86400", before=str(2 * 86_400)))
+    by_hand = measure(run(work, machine, load_policy(POLICIES[policy])), costly=False)
+    assert simulate(Case("1999-12", 2, policy, 1, 1)).whole == by_hand
+
+
+def test_classes_and_ranges_add_up_to_the_whole(found: list[RunFigures]) -> None:
+    for one in found:
+        for groups in (one.classes, one.ranges):
+            assert sum(int(group["jobs"] or 0) for group in groups.values()) == one.jobs
+            waited = sum(int(group["jobs"] or 0) * float(group["wait_mean_s"] or 0) for group in groups.values())
+            assert waited / one.jobs == pytest.approx(float(one.whole["wait_mean_s"] or 0), abs=1e-6)
+
+
+def test_only_lsf_tells_of_specials_and_only_equal_shares_of_places(found: list[RunFigures]) -> None:
+    assert {one.case.policy for one in found if one.kept_idle is not None} == {"LSF*"}
+    placed = {one.case.policy: one.placed for one in found if one.placed is not None}
+    assert set(placed) == {"EQ-5m", "EQ-0m", "EQ-5m/>50hr"}
+    assert all(0 < float(share or 0) <= 1 for share in placed.values())
+
+
+def test_the_longest_waits_are_a_twentieth_of_the_jobs_longest_first(found: list[RunFigures]) -> None:
+    for one in found:
+        waits = [wait for _, wait in one.top]
+        assert len(waits) == one.jobs // 20
+        assert waits == sorted(waits, reverse=True)
+        assert waits[0] == one.whole["wait_max_s"]
+
+
+def test_a_pool_gives_what_one_process_gives() -> None:
+    study = Study(("1999-12",), (1,), ("LSF*", "FCFS-bf"), days=1, warmup_days=1)
+    told: list[tuple[int, int]] = []
+    assert run_study(study, lambda _, done, of: told.append((done, of)), workers=2) == run_study(study, workers=1)
+    assert told == [(0, 2), (1, 2), (2, 2)]
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def test_the_tables_have_a_line_for_all_that_was_run(outcome: Outcome) -> None:
+    rows = {table.name: len(table.rows) for table in outcome.tables}
+    assert rows == {
+        "figure3": len(CLASSES), "figure4": 7, "figure5": 14, "figure5-months": 6, "figure7": 8, "figure8": 6,
+        "figure9": 7, "figure10": 8, "reservations": 6,
+    }  # fmt: skip
+
+
+def test_a_cell_is_the_mean_over_the_replicas_in_hours(outcome: Outcome, found: list[RunFigures]) -> None:
+    table = next(table for table in outcome.tables if table.name == "figure5-months")
+    row = next(row for row in table.rows if row["month"] == "2000-02" and row["policy"] == "LSF*")
+    waits = [one.whole["wait_mean_s"] for one in found if one.case.month == "2000-02" and one.case.policy == "LSF*"]
+    expected = interval([float(wait or 0) / 3600 for wait in waits])
+    assert row["replicas"] == 2
+    assert row["mean"] == pytest.approx(expected.mean)
+    assert row["mean_half"] == pytest.approx((expected.high or 0) - (expected.mean or 0))
+
+
+def test_every_row_of_r004_has_a_claim(outcome: Outcome) -> None:
+    assert {claim.name.partition(".")[0] for claim in outcome.claims} == set("123456789")
+    assert len({claim.name for claim in outcome.claims}) == len(outcome.claims)
+    assert {claim.verdict for claim in outcome.claims} <= set(VERDICTS)
+
+
+def test_every_picture_can_be_drawn(outcome: Outcome) -> None:
+    pytest.importorskip("matplotlib")
+    assert len(outcome.pictures) == 9
+    for draw in outcome.pictures.values():
+        assert draw().axes
+
+
+# ------------------------------------------------------------------------------------------------ verdicts
+
+
+@pytest.mark.parametrize(
+    ("values", "above", "below", "inside"),
+    [
+        ([2.0, 2.1, 2.2], "yes", "no", "no"),
+        ([0.2, 0.1, 0.3], "no", "yes", "no"),
+        ([1.0, 1.01, 0.99], "open", "open", "yes"),
+        ([0.0, 2.0, 1.0], "open", "open", "open"),
+        ([2.0], "open", "open", "open"),
+    ],
+)
+def test_a_comparison_is_yes_or_no_only_if_the_whole_interval_is(
+    values: list[float], above: str, below: str, inside: str
+) -> None:
+    assert evidence.above("", values, 1.0).says == above
+    assert evidence.below("", values, 1.0).says == below
+    assert evidence.inside("", values, 0.9, 1.1).says == inside
+
+
+def test_ratios_have_intervals_that_their_inverses_agree_on() -> None:
+    values = [1.5, 8.0, 40.0]
+    found, inverse = evidence.ratio_interval(values), evidence.ratio_interval([1 / value for value in values])
+    assert found.mean == pytest.approx((1.5 * 8 * 40) ** (1 / 3)) == pytest.approx(1 / (inverse.mean or 0))
+    assert found.low == pytest.approx(1 / (inverse.high or 0))
+    assert evidence.ratio_interval([0.0, 0.0]).mean == pytest.approx(0.001)
+    assert evidence.above("", [9.0, 30.0, 100.0, 60.0], 2.0, is_ratio=True).says == "yes"
+    assert evidence.above("", [9.0, 30.0, 100.0, 60.0], 2.0).says == "open"
+
+
+@pytest.mark.parametrize(
+    ("says", "verdict"),
+    [
+        (["yes", "yes"], HOLDS),
+        (["yes", "no", "open"], FAILS),
+        (["yes", "open"], UNDECIDED),
+        ([], UNCHECKED),
+    ],
+)
+def test_what_comparisons_add_up_to(says: list[str], verdict: str) -> None:
+    assert evidence.verdict_of(says) == verdict
+
+
+def made(
+    policy: str,
+    seed: int,
+    month: str = "2000-02",
+    *,
+    mean: float = 1.0,
+    p95: float = 5.0,
+    longest: float = 20.0,
+    slowdown: float = 10.0,
+    very_long: float = 20.0,
+    **more: Any,
+) -> RunFigures:
+    """Return a run with these hours of wait, a little more with each seed."""
+    part = 1 + seed / 1000
+    numbers: dict[str, float | int | None] = {
+        "wait_mean_s": mean * 3600 * part, "wait_p95_s": p95 * 3600 * part, "wait_max_s": longest * 3600 * part,
+        "slowdown_mean": slowdown * part, "jobs": 100,
+    }  # fmt: skip
+    classes = more.pop("classes", {name: {"jobs": 5, "wait_mean_s": mean * 3600 * part} for name in CLASSES})
+    ranges = {">100h": {"jobs": 5, "wait_max_s": very_long * 3600 * part}}
+    return RunFigures(Case(month, seed, policy), 100, numbers, more.pop("longer", numbers), classes, ranges, **more)
+
+
+def replicas(*policies: tuple[str, dict[str, Any]]) -> list[RunFigures]:
+    return [made(policy, seed, **numbers) for policy, numbers in policies for seed in (1, 2, 3)]
+
+
+def told(
+    row: Callable[..., list[Any]], runs: list[RunFigures], months: tuple[str, ...] = ("2000-02",)
+) -> dict[str, str]:
+    return {claim.name.partition(".")[2]: claim.verdict for claim in row(runs, months)}
+
+
+def test_row_1_both_ways() -> None:
+    long = {"mean": 3.0, "p95": 9.0, "longest": 99.0}
+    holds = told(verdicts.row_1, replicas(("LSF*", long), ("FCFS-bf", {}), ("Priority-bf", {"mean": 1.1})))
+    assert holds == {"lsf-is-worse": HOLDS, "backfills-are-alike": HOLDS}
+    fails = told(verdicts.row_1, replicas(("LSF*", {}), ("FCFS-bf", long), ("Priority-bf", {})))
+    assert fails == {"lsf-is-worse": FAILS, "backfills-are-alike": FAILS}
+
+
+@pytest.mark.parametrize(("idle", "verdict"), [(0.01, HOLDS), (0.08, FAILS)])
+def test_row_2_both_ways(idle: float, verdict: str) -> None:
+    runs = [made("LSF*", seed, kept_idle=idle + seed / 10_000) for seed in (1, 2, 3)]
+    assert told(verdicts.row_2, runs) == {"idle-under-specials": verdict}
+
+
+@pytest.mark.parametrize(("steady", "verdict"), [("Priority-bf", HOLDS), ("LSF*", FAILS)])
+def test_row_3_both_ways(steady: str, verdict: str) -> None:
+    runs = [
+        made(policy, seed, month, mean=1.0 if policy == steady or month == MONTHS[0] else 3.0 + seed)
+        for policy in ("LSF*", "Priority-bf")
+        for month in MONTHS
+        for seed in (1, 2, 3)
+    ]
+    assert told(verdicts.row_3, runs, MONTHS) == {"lsf-varies-more": verdict}
+    assert told(verdicts.row_3, runs, MONTHS[:1]) == {"lsf-varies-more": UNCHECKED}
+
+
+def test_row_4_both_ways() -> None:
+    short = {"mean": 0.5, "p95": 2.0, "slowdown": 3.0, "longest": 30.0}
+    shorter = {"mean": 0.4, "p95": 1.0, "slowdown": 2.0, "longest": 60.0}
+    holds = told(verdicts.row_4, replicas(("Priority-bf", {}), ("LXF&W-bf", short), ("SJF-bf", shorter)))
+    assert set(holds.values()) == {HOLDS}
+    fails = told(verdicts.row_4, replicas(("Priority-bf", shorter), ("LXF&W-bf", short), ("SJF-bf", {})))
+    assert set(fails.values()) == {FAILS}
+
+
+@pytest.mark.parametrize(("mean", "verdict"), [(1.0, HOLDS), (0.5, FAILS)])
+def test_row_5_both_ways(mean: float, verdict: str) -> None:
+    more = {"mean": mean}
+    runs = replicas(("Priority-bf", {}), ("Priority-bf, D=4", more), ("Priority-bf, D=16", {}))
+    assert told(verdicts.row_5, runs) == {"one-reservation-is-enough": verdict}
+
+
+def test_row_6_both_ways() -> None:
+    holds = told(
+        verdicts.row_6, replicas(("LXF&W-bf", {}), ("/immediate", {"slowdown": 2.0}), ("/soon", {"slowdown": 5.0}))
+    )
+    assert set(holds.values()) == {HOLDS}
+    harmed = {"mean": 2.0, "p95": 9.0, "longest": 60.0}
+    fails = told(verdicts.row_6, replicas(("LXF&W-bf", {}), ("/immediate", harmed), ("/soon", {"slowdown": 5.0})))
+    assert set(fails.values()) == {FAILS}
+    helped = {"mean": 0.5, "p95": 2.0, "longest": 9.0, "slowdown": 2.0}
+    better = told(verdicts.row_6, replicas(("LXF&W-bf", {}), ("/immediate", helped), ("/soon", {"slowdown": 5.0})))
+    assert better["others-unharmed"] == HOLDS
+    assert better["others-unchanged"] == FAILS
+
+
+def test_row_7_both_ways() -> None:
+    equal = {"p95": 1.0, "very_long": 90.0}
+    holds = told(
+        verdicts.row_7,
+        replicas(("/immediate", {}), ("EQ-5m", {**equal, "placed": 0.999}), ("EQ-0m", equal), ("EQ-5m/>50hr", {})),
+    )
+    assert set(holds.values()) == {HOLDS}
+    other = {"p95": 9.0, "mean": 9.0, "very_long": 1.0}
+    fails = told(
+        verdicts.row_7,
+        replicas(("/immediate", {}), ("EQ-5m", {**other, "placed": 0.9}), ("EQ-0m", {}), ("EQ-5m/>50hr", {})),
+    )
+    assert set(fails.values()) == {FAILS}
+
+
+@pytest.mark.parametrize(("busy", "verdict"), [("2000-02", HOLDS), ("2000-03", FAILS)])
+def test_row_8_both_ways(busy: str, verdict: str) -> None:
+    hours = {"LSF*": 8.0, "Priority-bf": 4.0, "/immediate": 2.0, "EQ-5m": 1.0}
+    runs = [
+        made(policy, seed, month, mean=mean * (3 if month == busy else 1))
+        for policy, mean in hours.items()
+        for month in ("2000-02", "2000-03")
+        for seed in (1, 2, 3)
+    ]
+    assert told(verdicts.row_8, runs, ("2000-02", "2000-03")) == {"high-load-differs-more": verdict}
+
+
+def test_row_9_both_ways() -> None:
+    every = tuple((run_s, 9.0) for run_s in (30.0, 300.0, 3000.0, 30_000.0, 100_000.0))
+    holds = [made("LSF*", seed, mean=9.0, longest=300.0, top=every) for seed in (1, 2, 3)]
+    assert set(told(verdicts.row_9, holds).values()) == {HOLDS}
+    fails = [made("LSF*", seed, mean=0.1, longest=30.0, top=every[1:]) for seed in (1, 2, 3)]
+    assert told(verdicts.row_9, fails) == {"hours-or-tens": FAILS, "max-hundreds": FAILS, "at-all-run-times": UNDECIDED}
+
+
+def test_a_claim_names_first_what_speaks_against_it() -> None:
+    findings = [evidence.above("a", [2.0, 2.1], 1.0), evidence.above("b", [0.1, 0.11], 1.0)]
+    claim = evidence.claim_of("x", "X", findings, why="because")
+    assert claim.numbers.startswith("1 yes, 1 no: b 0.105")
+    assert claim.numbers.endswith("Our best explanation: because")
+
+
+# ------------------------------------------------------------------------------------------------ command
+
+
+def test_the_command_prints_the_record() -> None:
+    result = invoke("--months", "1999-12", "--days", "1", "--replicas", "1", "--json", "-q")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert record["paper"]["name"] == "origin2000"
+    assert record["options"] == {"months": ["1999-12"], "seeds": [1], "days": 1, "warmup_days": 7}
+    assert {claim["verdict"] for claim in record["claims"]} <= set(VERDICTS)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"--month '1999-21'.*1999-12"):
+        study_of(["1999-21"])
+    with pytest.raises(UsageError, match="--days is 30"):
+        study_of(days=30)
+    assert isinstance(invoke("some.swf").exception, UsageError)
+    assert isinstance(CliRunner().invoke(app, ["sp2-backfilling", "--days", "2"]).exception, UsageError)
