@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterable
 
@@ -52,8 +51,7 @@ def every_policy() -> list[str]:
     names = []
     for name, entry in POLICIES.items():
         names.append(name)
-        # Uncompiled, where lines are counted, each policy once is enough: parameters change no line that is run.
-        for parameter in entry.parameters if os.environ.get("NUMBA_DISABLE_JIT") != "1" else ():
+        for parameter in entry.parameters:
             if hasattr(parameter, "choices"):
                 names += [f"{name}:{parameter.name}={value}" for value in parameter.choices[1:]]
             else:
