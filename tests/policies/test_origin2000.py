@@ -16,6 +16,7 @@ from qbatch.policies import load_policy
 from qbatch.policies.lsf import Lsf
 from qbatch.replay.calendar import Calendar
 from tests.oracle import origin2000 as oracle
+from tests.oracle import origin2000_checks as checks
 
 SIZES = ("sj", "mj", "lj")
 
@@ -90,7 +91,7 @@ QUANTA: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("policy", QUANTA)
 def test_quanta_are_the_oracles(policy: str) -> None:
     for seed in range(150):
-        jobs, hosts, times = oracle.random_workload(random.Random(seed))
+        jobs, hosts, times = checks.random_workload(random.Random(seed))
         jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]
         jobs.sort(key=lambda job: (job.submit, job.sequence))
         machine = machine_of(hosts, times)
@@ -105,7 +106,7 @@ def test_quanta_are_the_oracles(policy: str) -> None:
 def test_every_start_is_the_oracles(policy: str) -> None:
     name, parameters = CASES[policy]
     for seed in range(150):
-        jobs, hosts, times = oracle.random_workload(random.Random(seed))
+        jobs, hosts, times = checks.random_workload(random.Random(seed))
         if name != "lsf":
             jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]
         jobs.sort(key=lambda job: (job.submit, job.sequence))
@@ -120,5 +121,5 @@ def test_every_start_is_the_oracles(policy: str) -> None:
 
 
 def test_the_oracle_keeps_its_own_rules() -> None:
-    oracle.hand_cases()
-    oracle.self_check(count=20)
+    checks.hand_cases()
+    checks.self_check(count=20)
