@@ -53,19 +53,23 @@ def _with_origins(text: str, written: dict[str, object], source: str) -> str:
     lines = []
     table, place = "", {"pool": -1, "queue": -1}
     for line in text.splitlines():
-        if line.startswith("[["):
+        if line.startswith("["):
             table = line.strip("[]")
+        if line.startswith("[[") and table in place:
             place[table] += 1
-        name = line.partition(" = ")[0]
         if " = " in line:
-            entries = written.get(table, []) if table else []
-            inside = (
-                entries[place[table]] if table and isinstance(entries, list) and place[table] < len(entries) else {}
-            )
-            is_written = name in inside if table else name in written
+            name = line.partition(" = ")[0]
+            # The tables of a machine are there because the key machine was written.
+            is_written = table.startswith("pool.") or name in _written(written, table, place.get(table, 0))
             line = f"{line}  # {source if is_written else 'default'}"
         lines.append(line)
     return "\n".join(lines) + "\n"
+
+
+def _written(document: dict[str, object], table: str, place: int) -> dict[str, object]:
+    """Return what a file says in the table of a name that stands at a place among those of its name."""
+    tables = document.get(table, []) if table else [document]
+    return tables[place] if isinstance(tables, list) and place < len(tables) else {}
 
 
 @app.command("keys")

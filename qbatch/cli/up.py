@@ -15,7 +15,8 @@ from qbatch.cli.console import talk
 from qbatch.model.errors import InputError, QbatchError, UsageError
 
 if TYPE_CHECKING:
-    from qbatch.daemon.settings import Settings
+    from qbatch.daemon.settings import Pool, Settings
+    from qbatch.model.machine import Machine
 
 
 def up(
@@ -31,7 +32,10 @@ def up(
         None, "--policy", "-p", help="Policy of all pools, instead of the configured one."
     ),
     trace: Path | None = typer.Option(None, "--trace", help="Workload log whose jobs arrive by themselves."),
-    machine: int | None = typer.Option(None, "--procs", help="One host with so many processors, instead of the pools."),
+    procs: int | None = typer.Option(None, "--procs", help="One host with so many processors, instead of the pools."),
+    machine: str | None = typer.Option(
+        None, "--machine", metavar="FILE", help="Machine file (TOML), or origin2000, instead of the pools."
+    ),
     first: int | None = typer.Option(None, "--first", help="Only the first jobs of the log."),
     paused: bool = typer.Option(False, "--paused", help="Begin with the clock standing still."),
     foreground: bool = typer.Option(False, "--foreground", help="Do not go into the background."),
@@ -49,12 +53,16 @@ def up(
     from qbatch.daemon import process
 
     config_path = config or (paths.config_path() if paths.config_path().exists() else None)
-    workload = _workload(trace, first, machine) if trace is not None else None
-    if workload is not None and machine is None and config_path is None:
-        machine = workload.procs_total
+    if procs is not None and machine is not None:
+        raise UsageError("--procs and --machine both say how large the machine is; leave one out")
 
     def read() -> Settings:
-        return _settings(config_path, executor, policy, machine, mode, has_trace=workload is not None)
+        pool = _pool(procs, machine)
+        return _settings(config_path, executor, policy, pool, mode, has_trace=trace is not None)
+
+    workload = _workload(trace, first, _machine(config_path, procs, machine)) if trace is not None else None
+    if workload is not None and procs is None and machine is None and config_path is None:
+        procs = workload.procs_total
 
     read()
     begins = _origin(origin)
@@ -92,24 +100,56 @@ def _feed(workload: Any, mode: str, origin: int | None) -> Any:
     return feed_of(workload, begins)
 
 
-def _workload(path: Path, first: int | None, procs: int | None) -> Any:
+def _machine(config: Path | None, procs: int | None, name: str | None) -> Machine | None:
+    """Return the machine on which a log is to run; None: the one of the log's header."""
+    from qbatch.daemon.config import read_config
+    from qbatch.model.machine import one_host
+
+    if procs is not None:
+        return one_host(procs)
+    pool = _pool(procs, name)
+    if pool is None and config is not None:
+        settings = read_config(config)
+        queue = next(each for each in settings.queues if each.name == settings.default_queue)
+        pool = settings.pool_of(queue)
+    return None if pool is None else pool.machine
+
+
+def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
     from qbatch.model.machine import one_host
     from qbatch.replay.prepare import Options as PrepareOptions
     from qbatch.replay.prepare import choose_procs, prepare
     from qbatch.workloads import read_log
 
     log = read_log(str(path))
-    return prepare(log, one_host(choose_procs(log, procs)), PrepareOptions(first=first))
+    return prepare(log, machine or one_host(choose_procs(log, None)), PrepareOptions(first=first))
+
+
+def _pool(procs: int | None, machine: str | None) -> Pool | None:
+    """Return the pool that options ask for in place of the configured ones."""
+    from qbatch.daemon.config import check_hosts
+    from qbatch.daemon.settings import Pool, pool_on
+    from qbatch.model.machine import Host
+    from qbatch.workloads.machines import load_machine
+
+    if procs is not None:
+        return Pool(name="main", hosts=(Host("machine", procs, 0, "main"),), spans=True)
+    if machine is None:
+        return None
+    found = load_machine(machine)
+    try:
+        check_hosts(found)
+    except InputError as error:
+        raise InputError(f"{machine}: {error}") from error
+    return pool_on(found, "main", "easy")
 
 
 def _settings(
-    path: Path | None, executor: str | None, policy: str | None, procs: int | None, mode: str, *, has_trace: bool
+    path: Path | None, executor: str | None, policy: str | None, pool: Pool | None, mode: str, *, has_trace: bool
 ) -> Settings:
     import msgspec
 
     from qbatch.daemon import config
-    from qbatch.daemon.settings import Pool
-    from qbatch.model.machine import Host
 
     settings = config.read_config(path) if path is not None else config.default_settings()
     if executor is not None and executor not in ("process", "emulated"):
@@ -117,15 +157,8 @@ def _settings(
     if executor is None and path is None and (mode != "real" or has_trace):
         executor = "emulated"
     pools = settings.pools
-    if procs is not None:
-        pools = (
-            Pool(
-                name=pools[0].name,
-                hosts=(Host("machine", procs, 0, pools[0].name),),
-                policy=pools[0].policy,
-                spans=True,
-            ),
-        )
+    if pool is not None:
+        pools = (msgspec.structs.replace(pool, name=pools[0].name, policy=pools[0].policy),)
     if policy is not None:
         config.live_policy(policy)
         pools = tuple(msgspec.structs.replace(pool, policy=policy) for pool in pools)

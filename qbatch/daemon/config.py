@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qbatch.daemon.core.emulation import parse_runtime
-from qbatch.daemon.settings import MOST_SHADOWS, Pool, Queue, Settings
+from qbatch.daemon.settings import MOST_SHADOWS, Pool, Queue, Settings, pool_on
 from qbatch.model.errors import InputError, QbatchError, UsageError, suggestion
-from qbatch.model.machine import Host, expand_names, parse_memory
+from qbatch.model.machine import Host, Machine, expand_names, parse_memory
+from qbatch.model.machine_file import machine_as_toml, machine_of_tables
 from qbatch.model.toml_text import TomlText
 from qbatch.planning.policy import Policy
 from qbatch.policies.registry import load_policy
 from qbatch.wire.resources import format_duration, parse_duration
+from qbatch.workloads.machines import SHIPPED, load_machine
 
 TOP, POOL, QUEUE = "", "pool", "queue"
 
@@ -52,8 +54,9 @@ KEYS = (
     Key(TOP, "seed", "count", "1", "seed of the draws of emulated run times"),
     Key(TOP, "shadows", "policies", "[]", "up to four policies to follow in shadow, beside the real ones (see: qbatch shadow)"),
     Key(POOL, "name", "name", '"main"', "the pool's name"),
-    Key(POOL, "hosts", "hosts", "required", 'names of hosts: "n[01-64]" or ["a", "b[1-4]"]'),
-    Key(POOL, "cpus", "count", "required", "processors of each host"),
+    Key(POOL, "machine", "machine", "none", 'hosts and classes of a machine file ("origin2000", "hosts.toml"), or its tables'),
+    Key(POOL, "hosts", "hosts", "required", 'names of hosts: "n[01-64]" or ["a", "b[1-4]"] (without machine)'),
+    Key(POOL, "cpus", "count", "required", "processors of each host (without machine)"),
     Key(POOL, "memory", "memory", "0", 'memory of each host, "64GB"; 0: not counted'),
     Key(POOL, "policy", "policy", "as at the top", "the policy of this pool"),
     Key(POOL, "single_host", "bool", "false", "a job stays inside one host, all its chunks together"),
@@ -113,7 +116,7 @@ default_walltime = "24:00:00"
 
 
 def read_config(path: Path) -> Settings:
-    """Read a configuration file.
+    """Read a configuration file; machine files that it names are looked for from where it stands.
 
     Raises:
         InputError: it cannot be read or used; with the key, its line, the reason and the way out.
@@ -123,11 +126,11 @@ def read_config(path: Path) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(f"{path}: {reason}") from error
-    return parse_config(text, str(path))
+    return parse_config(text, str(path), path.parent)
 
 
-def parse_config(text: str, source: str) -> Settings:
-    """Return the settings that a TOML text describes.
+def parse_config(text: str, source: str, folder: Path = Path()) -> Settings:
+    """Return the settings that a TOML text describes; ``folder``: where machine files are that it names.
 
     Raises:
         InputError: with the key, its line, the reason and the way out.
@@ -136,7 +139,7 @@ def parse_config(text: str, source: str) -> Settings:
     plain = {name: value for name, value in reader.document.items() if name not in (POOL, QUEUE)}
     top = _table(reader, plain, TOP)
     policy = top.pop("policy", "easy")
-    pools = tuple(_pool(reader, table, policy, place) for place, table in enumerate(reader.tables(POOL)))
+    pools = tuple(_pool(reader, table, policy, place, folder) for place, table in enumerate(reader.tables(POOL)))
     if not pools:
         pools = default_settings().pools if text is not DEFAULT else ()
     queues = tuple(_queue(reader, table) for table in reader.tables(QUEUE))
@@ -148,18 +151,57 @@ def parse_config(text: str, source: str) -> Settings:
     return settings
 
 
-def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int) -> Pool:
+def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int, folder: Path) -> Pool:
     values = _table(reader, table, POOL)
+    if "machine" in values:
+        return _pool_on(reader, values, policy, place, folder)
     for name in ("hosts", "cpus"):
         if name not in values:
-            raise reader.error(POOL, f'needs {name}; for example hosts = "n[01-04]" and cpus = 16')
+            raise reader.error(POOL, f'needs {name}; for example hosts = "n[01-04]" and cpus = 16, or machine = "FILE"')
     memory = values.pop("memory", 0)
-    name = values.pop("name", "main" if place == 0 else f"pool{place + 1}")
+    name = values.pop("name", _usual_name(place))
     cpus = values.pop("cpus")
     hosts = tuple(Host(each, cpus, memory, name) for each in values.pop("hosts"))
     if values.get("single_host") and values.get("spans"):
         raise reader.error("spans", "does not go together with single_host")
     return Pool(name=name, hosts=hosts, policy=values.pop("policy", policy), **values)
+
+
+def _pool_on(reader: TomlText, values: dict[str, Any], policy: str, place: int, folder: Path) -> Pool:
+    """Return the pool whose hosts a machine file describes."""
+    for name in ("hosts", "cpus", "memory", "single_host", "spans"):
+        if name in values:
+            raise reader.error(name, "does not go together with machine, which says it itself; leave one out")
+    said = values["machine"]
+    try:
+        machine = machine_of_tables(reader, said) if isinstance(said, dict) else load_machine(_beside(said, folder))
+        check_hosts(machine)
+    except InputError as error:
+        raise error if isinstance(said, dict) else reader.error("machine", str(error), said) from error
+    name, runtime = values.get("name", _usual_name(place)), values.get("runtime", "walltime")
+    return pool_on(machine, name, values.get("policy", policy), runtime)
+
+
+def _beside(name: str, folder: Path) -> str:
+    """Return the path of a machine file that a configuration names: from where the configuration stands, if it is there."""
+    path = folder / name
+    return str(path) if path.is_file() or name not in SHIPPED else name
+
+
+def _usual_name(place: int) -> str:
+    return "main" if place == 0 else f"pool{place + 1}"
+
+
+def check_hosts(machine: Machine) -> None:
+    """Refuse a machine whose hosts have names that clients of PBS could not read.
+
+    Raises:
+        InputError: with the first such name.
+    """
+    try:
+        _check_names([host.name for host in machine.hosts])
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
@@ -276,12 +318,22 @@ def _time(value: Any) -> int | None:
 def _hosts(value: Any) -> list[str]:
     names = [value] if isinstance(value, str) else list(_texts(value))
     found = [each for name in names for each in expand_names(name)]
-    for each in found:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", each):
-            raise ValueError(f"{each!r} is no name of a host: letters, digits, - and _ (no dots: clients cut there)")
+    _check_names(found)
     if not found:
         raise ValueError("there is no host in it")
     return found
+
+
+def _check_names(hosts: list[str]) -> None:
+    for each in hosts:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", each):
+            raise ValueError(f"{each!r} is no name of a host: letters, digits, - and _ (no dots: clients cut there)")
+
+
+def _machine(value: Any) -> Any:
+    if not isinstance(value, str | dict):
+        raise ValueError(f'{value!r} is neither the name of a machine file, such as "origin2000", nor its tables')
+    return value
 
 
 def live_policy(text: str) -> Policy:
@@ -326,7 +378,7 @@ def _one_of(*known: str) -> Callable[[Any], str]:
 
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "name": _name, "text": _text, "texts": _texts, "bool": _bool, "integer": _integer, "count": _count, "time": _time,
-    "memory": parse_memory, "hosts": _hosts, "policy": _policy, "policies": _policies, "runtime": _runtime,
+    "memory": parse_memory, "hosts": _hosts, "machine": _machine, "policy": _policy, "policies": _policies, "runtime": _runtime,
     "executor": _one_of("process", "emulated"), "dialect": _one_of("openpbs", "torque"),
 }  # fmt: skip
 
@@ -337,22 +389,14 @@ def as_toml(settings: Settings) -> str:
              for key in KEYS if key.table == TOP and key.name != "policy"
              and getattr(settings, _RENAMED.get(key.name, key.name)) is not None]  # fmt: skip
     for pool in settings.pools:
-        lines += [
-            "",
-            "[[pool]]",
-            f'name = "{pool.name}"',
-            f"hosts = [{', '.join(_quoted(h.name) for h in pool.hosts)}]",
-        ]
-        lines += [
-            f"cpus = {pool.hosts[0].cpus}",
-            f"memory = {pool.hosts[0].memory}",
-            f"policy = {_quoted(pool.policy)}",
-        ]
-        lines += [
-            f"single_host = {_quoted(pool.single_host)}",
-            f"spans = {_quoted(pool.spans)}",
-            f"runtime = {_quoted(pool.runtime)}",
-        ]
+        values: dict[str, Any] = {"name": pool.name, "policy": pool.policy, "runtime": pool.runtime}
+        if pool.machine is None:
+            values |= {
+                "hosts": tuple(host.name for host in pool.hosts), "cpus": pool.hosts[0].cpus, "memory": pool.hosts[0].memory,
+                "single_host": pool.single_host, "spans": pool.spans,
+            }  # fmt: skip
+        lines += ["", "[[pool]]", *(f"{name} = {_quoted(value)}" for name, value in values.items())]
+        lines += machine_as_toml(pool.machine, "pool.machine") if pool.machine is not None else []
     for queue in settings.queues:
         lines += ["", "[[queue]]"]
         for key in KEYS:

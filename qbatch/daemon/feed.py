@@ -83,12 +83,16 @@ class Feed:
         number = int(work.user[row])
         user = f"user{number}" if number >= 0 else "trace"
         group = f"group{int(work.group[row])}" if int(work.group[row]) >= 0 else "trace"
-        resources = {"select": f"{int(work.procs[row])}:ncpus=1", "walltime": _seconds(int(work.estimate[row]))}
+        procs, memory = int(work.procs[row]), int(work.memory[row])
+        select = f"1:ncpus={procs}:mem={memory}b" if memory > 0 else f"{procs}:ncpus=1"
+        resources = {"select": select, "walltime": _seconds(int(work.estimate[row]))}
+        used = int(work.used_memory[row])
         spec = Spec(
             name=f"job{int(work.number[row])}",
             argv=("true",),
             resources=resources,
             runtime=int(work.run[row]),
+            used_memory=used if used >= 0 else None,
             host="trace",
             extra={"log_number": str(int(work.number[row]))},
         )

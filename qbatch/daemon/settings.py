@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from qbatch.model.machine import Host
+from qbatch.model.machine import Host, Machine
 
 SECOND = 1_000_000
 """Microseconds in a second."""
@@ -19,6 +19,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     ``policy``: as ``--policy`` takes it.  ``single_host``: a job stays inside one host.  ``spans``: processors are
     counted over the whole pool and a chunk may spread over hosts, as in a workload log.  ``runtime``: how long an
     emulated job runs that does not say so itself: ``walltime``, ``fixed(S)``, ``uniform(A,B)``, ``exponential(MEAN)``.
+    ``machine``: what a machine file says of the hosts, with classes of jobs; it decides about ``single_host`` and ``spans``.
     """
 
     name: str
@@ -27,6 +28,16 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     single_host: bool = False
     spans: bool = False
     runtime: str = "walltime"
+    machine: Machine | None = None
+
+
+def pool_on(machine: Machine, name: str, policy: str, runtime: str = "walltime") -> Pool:
+    """Return the pool of a machine file's hosts, all of them, scheduled as in a replay on that machine."""
+    is_single = machine.single_host or len(machine.hosts) == 1
+    return Pool(
+        name=name, hosts=machine.hosts, policy=policy, single_host=is_single, spans=not is_single, runtime=runtime,
+        machine=machine,
+    )  # fmt: skip
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):

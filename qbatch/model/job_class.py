@@ -19,7 +19,9 @@ class JobClass(msgspec.Struct, frozen=True):
 
     ``memory`` in bytes, ``time`` (of the job), ``cpu_time`` (of each processor) and ``reserve_wait`` in microseconds; None where
     the class sets no bound.  ``limit``: how many may run on the whole machine, ``per_host`` on any one host, ``per_user`` of one
-    user.  ``goes_first``: its jobs are tried before those of the other classes of its kind.
+    user.
+    ``hosts``: names of the hosts, or pools of hosts, where its jobs may run; empty: all.
+    ``goes_first``: its jobs are tried before those of the other classes of its kind.
     """
 
     name: str
@@ -34,6 +36,10 @@ class JobClass(msgspec.Struct, frozen=True):
     cpu_time: int | None = None
     kind: Kind = "plain"
     goes_first: bool = False
+
+    def runs_on(self, host: str, pool: str) -> bool:
+        """Whether its jobs may run on a host of this name in this pool."""
+        return not self.hosts or host in self.hosts or pool in self.hosts
 
     def holds(self, procs: int, memory: int, estimate: int, cpu_time: int) -> bool:
         """Whether a job keeps every bound of this class."""

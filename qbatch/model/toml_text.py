@@ -36,13 +36,13 @@ class TomlText:
         place = f"line {(exact or numbers)[0]}, " if numbers else ""
         return InputError(f"{self.source}: {place}key {key!r}: {reason}")
 
-    def tables(self, key: str) -> list[dict[str, Any]]:
-        """Return the tables of an array of tables, none where the key is absent.
+    def tables(self, key: str, inside: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Return the tables of an array of tables, of the document or of a table inside it; none where the key is absent.
 
         Raises:
             InputError: the key holds something else.
         """
-        tables = self.document.get(key, [])
+        tables = (self.document if inside is None else inside).get(key, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise self.error(key, f"must be an array of tables: [[{key}]]")
         return tables

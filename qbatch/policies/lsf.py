@@ -3,7 +3,9 @@
 Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, section 2.1 and
 Tables 1 and 2; readings in spec/papers.md 3.2 and 3.7, item 10.  The tables are the machine's: classes of two kinds (time and
 size), what each host serves and how many of which it may run (``--machine origin2000``).  Without classes all jobs are of one
-class, which nothing limits.
+class, which nothing limits.  Beyond the paper, whose simulations set no limit on users: the limits of the machine file by
+user, by size class on the whole machine and by time class on a host hold as system limits do (who is at one neither starts nor
+blocks).
 
 A job at the system limit of its class asks for no special.  Jobs that no class takes, or that no host of their class
 could hold, are rejected.  On a chunked machine, where there are no classes, jobs start in order as they fit.
@@ -19,7 +21,8 @@ import numpy as np
 
 from qbatch.model.actions import Action, Reject
 from qbatch.model.job import Job
-from qbatch.model.machine import Machine
+from qbatch.model.job_class import JobClass, JobClassPair
+from qbatch.model.machine import Host, Machine
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import lsf as kernels
 from qbatch.planning.kernels.live import live
@@ -32,6 +35,8 @@ _lsf_pass = live(kernels.lsf_pass)
 
 UNLIMITED = 1 << 40
 
+_ANY = JobClass("")
+
 
 class Tables(NamedTuple):
     """What the machine says, as the kernel takes it: see :mod:`qbatch.planning.kernels.lsf`."""
@@ -39,16 +44,19 @@ class Tables(NamedTuple):
     sweep: Int64Array
     order: Int64Array
     ranks: Int64Array
-    limits: Int64Array
-    times: Int64Array
+    rules: Int64Array
+    most: Int64Array
+    most_of_user: Int64Array
 
 
 @dataclass
 class Standing:
-    """What is remembered: by row the time class, the size class and 1 if it may run; who runs where (row -> host); by
-    host the special; idle processor-microseconds under a special so far, and until when they were counted."""
+    """What is remembered: by row the time class, the size class, 1 if it may run and the user; the users' numbers from 0; who
+    runs where (row -> host); by host the special; idle processor-microseconds under a special so far, and until when they
+    were counted."""
 
-    jobs: Int64Array = field(default_factory=lambda: np.zeros((3, 64), np.int64))
+    jobs: Int64Array = field(default_factory=lambda: np.zeros((4, 64), np.int64))
+    users: dict[int, int] = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
     specials: list[int] = field(default_factory=list)
     idle: float = 0.0
@@ -92,16 +100,12 @@ class Lsf:
         hosts[:4] = hosts_array(view)
         hosts[4] = memory.specials
         hosts[5, list(ended)] = 1
-        counts = np.zeros_like(tables.limits)
-        times = tables.times.copy()
-        for row, host in memory.places.items():
-            counts[host, memory.jobs[1, row]] += 1
-            times[kernels.RUNNING, memory.jobs[0, row]] += 1
+        quota = _quota(tables, memory)
         columns = view.columns
         begun = np.empty((2, min(len(view.queue), int(hosts[0].sum()))), np.int64)
         count = _lsf_pass(
             view.now, view.queue, columns.submit, columns.procs, columns.memory, memory.jobs, hosts, tables.sweep,
-            tables.order, tables.ranks, tables.limits, counts, times, begun,
+            tables.order, tables.ranks, tables.rules, quota, begun,
         )  # fmt: skip
         memory.specials = hosts[4].tolist()
         found = begun[:, :count].T.tolist()
@@ -133,26 +137,29 @@ class Lsf:
             memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
         fresh = view.queue.tolist() if view.is_machine_changed else view.arrived
         for row in fresh:
-            memory.jobs[:, row] = self._class_of(view.machine, view.jobs[row])
+            job = view.jobs[row]
+            memory.jobs[: kernels.USER, row] = self._class_of(view.machine, job)
+            if view.machine.limits_users:
+                memory.jobs[kernels.USER, row] = memory.users.setdefault(job.user, len(memory.users))
             if not memory.jobs[kernels.MAY, row]:
                 text = "no class takes it, or no host of its class could hold it"
-                yield Reject(row, Reason("no-class", self.name, text, {"procs": view.jobs[row].procs}))
+                yield Reject(row, Reason("no-class", self.name, text, {"procs": job.procs}))
 
     def _class_of(self, machine: Machine, job: Job) -> tuple[int, int, int]:
-        """Return the places of a job's time class and size class, and whether it may run on some host."""
+        """Return a job's time class and size class, as the kernel numbers them, and whether it may run on some host."""
+        times, sizes = _kinds(machine)
         if not machine.classes:
-            return 0, 0, 1
+            return 0, 1, 1
         pair = machine.class_of(job.procs, job.memory, job.estimate)
         if pair is None:
-            return 0, 0, 0
-        times, sizes = _kinds(machine)
-        time, size = times.index(pair.time), sizes.index(pair.size)
+            return 0, len(times), 0
+        time, size = times.index(pair.time), len(times) + sizes.index(pair.size)
         ranks = self._tables_of(machine).ranks
         fits = any(
-            ranks[place, size] >= 0 and host.cpus >= job.procs and (not host.memory or host.memory >= job.memory)
-            for place, host in enumerate(machine.hosts)
+            ranks[place, time, size] >= 0 and host.cpus >= job.procs and (not host.memory or host.memory >= job.memory)
+            for place, host in enumerate(_places(machine))
         )
-        return time, size, int(fits or machine.is_one_pool)
+        return time, size, int(fits)
 
     def _tables_of(self, machine: Machine) -> Tables:
         if machine not in self._tables:
@@ -169,11 +176,11 @@ class Lsf:
             return Reason(COULD_START if could else "hosts", self.name, text, numbers)
         memory: Standing = view.memory
         tables = self._tables_of(view.machine)
-        time, size = memory.jobs[0, row], memory.jobs[1, row]
-        running = sum(1 for other in memory.places if memory.jobs[0, other] == time)
-        if running >= tables.times[kernels.LIMIT, time]:
-            text = f"{running} jobs of its time class run, as many as may"
-            return Reason("class-limit", self.name, text, {**numbers, "running": running})
+        time, size = memory.jobs[kernels.TIME, row], memory.jobs[kernels.SIZE, row]
+        quota = _quota(tables, memory)
+        limit = _limit_reached(memory.jobs[:, row], quota, len(memory.specials))
+        if limit is not None:
+            return Reason("class-limit", self.name, limit[0], {**numbers, "running": limit[1]})
         if row in memory.specials:
             host = view.machine.hosts[memory.specials.index(row)].name
             return Reason("special", self.name, f"host {host} is kept for it and starts nobody else", numbers)
@@ -181,51 +188,83 @@ class Lsf:
         if kept:
             text = f"{kept} hosts are kept for jobs that have waited long, and no other starts it"
             return Reason("special", self.name, text, {**numbers, "kept": kept})
-        counts = np.zeros_like(tables.limits)
-        for other, host_place in memory.places.items():
-            counts[host_place, memory.jobs[1, other]] += 1
-        serving = tables.ranks[:, size] >= 0
-        if (counts[serving, size] >= tables.limits[serving, size]).all():
+        serving = np.flatnonzero(tables.ranks[:, time, size] >= 0)
+        full = (quota[kernels.RUNNING] >= quota[kernels.MOST])[serving]
+        if (full[:, time] | full[:, size]).all():
             return Reason("class-limit", self.name, "every host of its class runs as many of it as may", numbers)
         return Reason("hosts", self.name, "no host of its class has room, or a larger class waits there first", numbers)
 
 
-def _kinds(machine: Machine) -> tuple[list[object], list[object]]:
-    """Return the time classes and the size classes, each in the order of the file."""
-    pairs = machine.class_pairs
+def _quota(tables: Tables, memory: Standing) -> Int64Array:
+    """Return how many jobs may run, and how many do, by place and class: see :mod:`qbatch.planning.kernels.lsf`."""
+    hosts, users = len(memory.specials), max(len(memory.users), 1)
+    most = np.vstack([tables.most, np.broadcast_to(tables.most_of_user, (users, len(tables.most_of_user)))])
+    quota = np.stack([most, np.zeros_like(most)])
+    running = quota[kernels.RUNNING]
+    for row, host in memory.places.items():
+        time, size, _, user = memory.jobs[:, row]
+        for place in (host, hosts, hosts + 1 + user):
+            running[place, [time, size, -1]] += 1
+    return quota
+
+
+def _limit_reached(job: Int64Array, quota: Int64Array, machine: int) -> tuple[str, int] | None:
+    """Return which limit of the whole machine or of its user a job is at, in words, and how many run; None if at none."""
+    time, size, _, user = job.tolist()
+    for place, whose in ((machine, ""), (machine + 1 + user, " of its user")):
+        for each, what in (
+            (time, f"jobs{whose} of its time class"),
+            (size, f"jobs{whose} of its size class"),
+            (-1, f"jobs{whose}"),
+        ):
+            running = int(quota[kernels.RUNNING, place, each])
+            if running >= quota[kernels.MOST, place, each]:
+                return f"{running} {what} run, as many as may", running
+    return None
+
+
+def _kinds(machine: Machine) -> tuple[list[JobClass], list[JobClass]]:
+    """Return the time classes and the size classes, each in the order of the file; one of each that nothing bounds if none."""
+    pairs = machine.class_pairs or (JobClassPair(_ANY, _ANY),)
     return list(dict.fromkeys(pair.time for pair in pairs)), list(dict.fromkeys(pair.size for pair in pairs))
+
+
+def _places(machine: Machine) -> tuple[Host, ...]:
+    """Return the hosts as the kernel sees them: hosts that a job may span are one."""
+    is_spanned = machine.is_one_pool and len(machine.hosts) > 1
+    return (Host("", machine.procs),) if is_spanned else machine.hosts
 
 
 def _tables(machine: Machine) -> Tables:
     """Return a machine's tables; of one without classes those of a single class that nothing limits."""
-    pairs = machine.class_pairs
-    times = list(dict.fromkeys(pair.time for pair in pairs))
-    sizes = list(dict.fromkeys(pair.size for pair in pairs))
-    names = [size.name for size in sizes] or [""]
-    hosts = () if machine.is_one_pool else machine.hosts
-    places = max(len(hosts), 1)
-    order = np.full((places, len(names)), -1, np.int64)
-    ranks = np.full((places, len(names)), -1, np.int64)
-    limits = np.full((places, len(names)), UNLIMITED, np.int64)
-    for place in range(places):
-        serves = [name for name in hosts[place].serves if name in names] if hosts else []
+    times, sizes = _kinds(machine)
+    names = [size.name for size in sizes]
+    classes = len(times) + len(sizes)
+    hosts = _places(machine)
+    order = np.full((len(hosts), len(names)), -1, np.int64)
+    ranks = np.full((len(hosts), len(times), classes), -1, np.int64)
+    most = np.full((len(hosts) + 1, classes + 1), UNLIMITED, np.int64)
+    most_of_user = np.full(classes + 1, UNLIMITED, np.int64)
+    for place, host in enumerate(hosts):
         # Without a word of the file the largest class comes first, as on the Origin's general hosts.
-        for rank, name in enumerate(serves or reversed(names)):
+        for rank, name in enumerate([name for name in host.serves if name in names] or names[::-1]):
             size = names.index(name)
-            order[place, rank], ranks[place, size] = size, rank
-        for size, each in enumerate(sizes):
-            if each.per_host is not None:
-                limits[place, size] = each.per_host
-        for name, most in hosts[place].limits if hosts else ():
-            if name in names:
-                limits[place, names.index(name)] = most
-    served = (ranks >= 0).sum(axis=1)
-    rules = [
-        (UNLIMITED if time.limit is None else time.limit, 0, int(time.goes_first),
-         -1 if time.reserve_wait is None else time.reserve_wait)
-        for time in times
-    ]  # fmt: skip
-    return Tables(
-        np.lexsort((np.arange(places), served)), order, ranks, limits,
-        np.array(rules or [(UNLIMITED, 0, 0, -1)], np.int64).T.copy(),
-    )  # fmt: skip
+            order[place, rank] = len(times) + size
+            for time, each in enumerate(times):
+                if each.runs_on(host.name, host.pool) and sizes[size].runs_on(host.name, host.pool):
+                    ranks[place, time, len(times) + size] = rank
+        said = dict(host.limits)
+        for number, each in enumerate((*times, *sizes)):
+            most[place, number] = _or_unlimited(said.get(each.name, each.per_host))
+    for number, each in enumerate((*times, *sizes)):
+        most[-1, number] = _or_unlimited(each.limit)
+        most_of_user[number] = _or_unlimited(each.per_user)
+    most_of_user[-1] = _or_unlimited(machine.per_user)
+    rules = [(int(time.goes_first), -1 if time.reserve_wait is None else time.reserve_wait) for time in times]
+    served = (order >= 0).sum(axis=1)
+    sweep = np.lexsort((np.arange(len(hosts)), served))
+    return Tables(sweep, order, ranks, np.array(rules, np.int64).T.copy(), most, most_of_user)
+
+
+def _or_unlimited(limit: int | None) -> int:
+    return UNLIMITED if limit is None else limit

@@ -40,7 +40,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     values.  ``hold``: letters of ``uos``.  ``depend``: ``afterok:12:13,afterany:9``.  ``array``: ``1-10:2%3``.
     ``not_before``: microseconds since 1970 (``-a``).  ``variables``: the job's environment beyond the standard one.
     ``directory``: where the submission was made.  ``runtime``: microseconds that an emulated run takes; ``fate``:
-    how an emulated run ends (exit status).  ``shell``: ``-S``.  ``torque``: Torque's names for output and indices.
+    how an emulated run ends (exit status); ``used_memory``: bytes that it really uses (None: all that it asks for).
+     ``shell``: ``-S``.  ``torque``: Torque's names for output and indices.
     """
 
     name: str = "STDIN"
@@ -74,6 +75,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     deadline: Whole | None = None
     runtime: Whole | None = None
     fate: Whole | None = None
+    used_memory: Whole | None = None
     is_torque: bool = False
     extra: dict[str, str] = {}
     encoding: str = "utf-8"

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError
-from qbatch.model.machine import Host, Machine, expand_names, one_host, parse_machine, parse_memory
+from qbatch.model.machine import Host, Machine, expand_names, one_host, parse_memory
+from qbatch.model.machine_file import parse_machine
 
 ORIGIN = """
 schema = 1
@@ -57,7 +58,10 @@ def test_a_machine_file_is_read_whole() -> None:
         (("n[01-03]", "n[03-01]"), "line 9, key 'name': .*runs backwards"),
         (("n[01-03]", "n[01"), "line 9, key 'name': .*not closed"),
         (("n[01-03]", "eir"), "the host 'eir' is there twice"),
-        (('hosts = ["eir"]', 'hosts = ["eri"]'), "line 20, key 'hosts': there is no host 'eri'; did you mean 'eir'"),
+        (
+            ('hosts = ["eir"]', 'hosts = ["eri"]'),
+            "line 20, key 'hosts': there is no host or pool 'eri'; did you mean 'eir'",
+        ),
         (("single_host = true", ""), "counts only where a job stays inside one host"),
         (("[[host]]", "[[hosts]]"), "key 'hosts': is not known; did you mean 'host'"),
         (("[[host]]", "[host]"), "TOML|array of tables"),

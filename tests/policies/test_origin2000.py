@@ -54,13 +54,15 @@ class Told(Lsf):
     def __init__(self, jobs: list[oracle.Job], times: list[oracle.TimeClass]) -> None:
         super().__init__("lsf")
         names = [each.name for each in times]
-        self._told = {job.sequence: (names.index(job.time_class), SIZES.index(job.size_class)) for job in jobs}
+        self._told = {
+            job.sequence: (names.index(job.time_class), len(names) + SIZES.index(job.size_class)) for job in jobs
+        }
 
     def _class_of(self, machine: Machine, job: Job) -> tuple[int, int, int]:
         time, size = self._told[job.number]
         ranks = self._tables_of(machine).ranks
         fits = any(
-            ranks[place, size] >= 0 and host.cpus >= job.procs and host.memory >= job.memory
+            ranks[place, time, size] >= 0 and host.cpus >= job.procs and host.memory >= job.memory
             for place, host in enumerate(machine.hosts)
         )
         return time, size, int(fits)

@@ -13,7 +13,7 @@ from qbatch.cli.pbs.command import CommandFault
 from qbatch.cli.pbs.text import MICROSECONDS
 from qbatch.wire.identifiers import expand_id, parse_indices
 from qbatch.wire.requests import Spec
-from qbatch.wire.resources import parse_demand, parse_duration, parse_resources, split_list
+from qbatch.wire.resources import parse_demand, parse_duration, parse_resources, parse_size, split_list
 
 LETTERS = "a:A:b:c:C:d:D:e:EfF:GhIj:J:k:K:l:L:m:M:nN:o:p:P:q:r:R:S:t:T:u:v:Vw:W:xXz"
 """The union of the option strings of OpenPBS and Torque."""
@@ -117,22 +117,25 @@ class Gathered:
                 self.variables[name] = self.environment[name]
 
     def take_own(self, words: list[str]) -> None:
-        """Take the words of a ``#QBATCH`` line: ``runtime=SECONDS``, ``exit=STATUS``.
+        """Take the words of a ``#QBATCH`` line: ``runtime=SECONDS``, ``memory=SIZE``, ``exit=STATUS``.
 
         Raises:
-            CommandFault: a word is neither, or its value is illegal.
+            CommandFault: a word is none of them, or its value is illegal.
         """
+        kinds = {"runtime": ("runtime", parse_duration), "memory": ("used_memory", parse_size)}
         for word in words:
             name, _, value = word.partition("=")
-            if name == "runtime":
+            if name in kinds:
+                field, parse = kinds[name]
                 try:
-                    self.fields["runtime"] = parse_duration(value)
+                    self.fields[field] = parse(value)
                 except ValueError as error:
-                    raise CommandFault(f"illegal #QBATCH runtime: {error}", 2) from None
+                    raise CommandFault(f"illegal #QBATCH {name}: {error}", 2) from None
             elif name == "exit" and re.fullmatch(r"[0-9]{1,3}", value) and int(value) < 512:
                 self.fields["fate"] = int(value)
             else:
-                raise CommandFault(f"illegal #QBATCH directive {word!r}: known are runtime=SECONDS and exit=STATUS", 2)
+                known = "runtime=SECONDS, memory=SIZE and exit=STATUS"
+                raise CommandFault(f"illegal #QBATCH directive {word!r}: known are {known}", 2)
 
     def specification(self, variables: Mapping[str, str]) -> dict[str, object]:
         """Return the fields of the specification; ``variables``: the standard ones of a submission.

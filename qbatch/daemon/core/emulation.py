@@ -97,6 +97,12 @@ def run_of(core: Core, job: BatchJob) -> int:
     return min(wanted_run(core, job), job.prepared.walltime)
 
 
+def memory_of(job: BatchJob) -> int:
+    """Return the bytes of memory that an emulated job really uses: as it says, else all that it asks for."""
+    used = job.spec.used_memory
+    return job.prepared.request.memory if used is None else used
+
+
 def fate_of(core: Core, job: BatchJob) -> int:
     """Return the exit status with which an emulated run ends that is not stopped."""
     if core.runs is not None:

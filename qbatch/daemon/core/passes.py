@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 
-from qbatch.daemon.core import flow, gates
+from qbatch.daemon.core import emulation, flow, gates
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
 from qbatch.daemon.core.job import BY_POLICY, BatchJob
@@ -73,6 +73,8 @@ def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
         if status >= 0:
             status = status_of(core.faults, job.name, status)
         used = {"cput": ran * job.prepared.demand.procs / 1e6, "walltime": ran / 1e6}
+        if job.spec.used_memory is not None:
+            used["mem"] = float(job.spec.used_memory)
         flow.ended(core, job, status, _WORDS.get(status, ""), used)
     elif what == "release" and job.letter == "W":
         flow.settle(core, job)
@@ -135,9 +137,9 @@ def apply_round(core: Core, pool: PoolState, done: Round) -> None:
 
 
 def _try_memory(core: Core, pool: PoolState, job: BatchJob, row: int) -> None:
-    """An emulated job uses all the memory that it asks for: a trial with less is over as soon as it begins."""
+    """The trial of an emulated job that uses more memory than it has is over as soon as it begins."""
     chunk = job.allocation[0]
-    is_less = pool.machine.hosts[chunk.host].memory and chunk.memory < job.prepared.request.memory
+    is_less = pool.machine.hosts[chunk.host].memory and chunk.memory < emulation.memory_of(job)
     if is_less and core.settings.executor == "emulated":
         job.due = -1
         pool.events.append(Returned(row))

@@ -111,7 +111,7 @@ def _other_limits(core: Core, settings: Settings) -> list[str]:
 
 def _unchanged(core: Core, settings: Settings) -> set[str]:
     def what_counts(pool: Pool) -> tuple[object, ...]:
-        return pool.hosts, pool.policy, pool.single_host, pool.spans
+        return pool.hosts, pool.policy, pool.single_host, pool.spans, pool.machine
 
     new = {pool.name: what_counts(pool) for pool in settings.pools}
     return {pool.settings.name for pool in core.pools if new.get(pool.settings.name) == what_counts(pool.settings)}

@@ -179,6 +179,8 @@ class PoolState:
 
 def machine_of(pool: Pool) -> Machine:
     """Return the machine that a pool is to the engine."""
+    if pool.machine is not None:
+        return pool.machine
     if pool.spans:
         hosts = tuple(msgspec.structs.replace(host, memory=0) for host in pool.hosts)
         return Machine(hosts, name=pool.name)

@@ -309,6 +309,8 @@ def _check_texts(spec: Spec) -> None:
         raise Refusal("bad-value", f"illegal -j value: {spec.join[:20]!r} is none of oe, eo, n")
     if spec.runtime is not None and not 0 <= spec.runtime < 1 << 60:
         raise Refusal("bad-value", "illegal runtime: it is negative or too long")
+    if spec.used_memory is not None and not 0 <= spec.used_memory < 1 << 60:
+        raise Refusal("bad-value", "illegal used memory: it is negative or too much")
     if spec.umask is not None and not 0 <= spec.umask <= 0o777:
         raise Refusal("bad-value", "illegal umask: it is not from 000 to 777")
     if spec.not_before is not None and not 0 <= spec.not_before < 1 << 60:

@@ -9,21 +9,28 @@ from __future__ import annotations
 from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.types import Int64Array
 
-TIME, SIZE, MAY = 0, 1, 2
-"""Rows of ``jobs[3, row]``: the time class, the size class, and whether a class takes the job at all."""
+TIME, SIZE, MAY, USER = 0, 1, 2, 3
+"""Rows of ``jobs[4, row]``: the time class and the size class as classes of ``quota``, whether a class takes the job at all, and
+the user, from 0, where the machine limits users (else 0)."""
 
 FREE, FREE_MEMORY, CPUS, MEMORY, SPECIAL, HAS_ENDED = 0, 1, 2, 3, 4, 5
 """Rows of ``hosts[6, host]``: ... ``SPECIAL`` the row that it is kept for (-1), ``HAS_ENDED`` whether a job ended there."""
 
-LIMIT, RUNNING, GOES_FIRST, RESERVE_WAIT = 0, 1, 2, 3
-"""Rows of ``times[4, time class]``: how many may run on the machine, how many do, whether it goes first, its reserve wait."""
+GOES_FIRST, RESERVE_WAIT = 0, 1
+"""Rows of ``rules[2, class]``: whether a time class goes first, its reserve wait (-1: it never asks for a special)."""
+
+MOST, RUNNING = 0, 1
+"""``quota[2, place, class]``: how many jobs may run and how many do.  Places are the hosts, then the whole machine, then users;
+classes are the time classes, then the size classes, then all jobs together."""
 
 
 @kernel
-def could_hold(host: int, row: int, procs: Int64Array, memory: Int64Array, hosts: Int64Array) -> bool:
-    """Tell whether the empty host could hold a job."""
+def could_hold(
+    host: int, row: int, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array, ranks: Int64Array
+) -> bool:
+    """Tell whether the empty host could hold a job, and runs those of its class."""
     has_memory = hosts[MEMORY, host] == 0 or hosts[MEMORY, host] >= memory[row]
-    return bool(hosts[CPUS, host] >= procs[row] and has_memory)
+    return bool(hosts[CPUS, host] >= procs[row] and has_memory and ranks[host, jobs[TIME, row], jobs[SIZE, row]] >= 0)
 
 
 @kernel
@@ -34,23 +41,36 @@ def is_free_for(host: int, row: int, procs: Int64Array, memory: Int64Array, host
 
 
 @kernel
-def is_limited(row: int, jobs: Int64Array, times: Int64Array) -> bool:
-    """Tell whether as many jobs of its time class run on the machine as may."""
-    time = jobs[TIME, row]
-    return bool(times[RUNNING, time] >= times[LIMIT, time])
+def is_full(place: int, each: int, quota: Int64Array) -> bool:
+    """Tell whether as many jobs of a class run at a place as may."""
+    return bool(quota[RUNNING, place, each] >= quota[MOST, place, each])
+
+
+@kernel
+def is_limited(row: int, jobs: Int64Array, hosts: Int64Array, quota: Int64Array) -> bool:
+    """Tell whether the machine, or the job's user, has as many jobs of one of its classes running as may."""
+    machine = hosts.shape[1]
+    everything = quota.shape[2] - 1
+    for place in (machine, machine + 1 + jobs[USER, row]):
+        for each in (jobs[TIME, row], jobs[SIZE, row], everything):
+            if is_full(place, each, quota):
+                return True
+    return False
 
 
 @kernel
 def begin(
-    host: int, row: int, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array, counts: Int64Array,
-    times: Int64Array, begun: Int64Array, count: int,
+    host: int, row: int, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array, quota: Int64Array,
+    begun: Int64Array, count: int,
 ) -> int:  # fmt: skip
     """Start a job on a host; return how many have started.  Whatever special it has is over."""
     hosts[FREE, host] -= procs[row]
     if hosts[MEMORY, host] > 0:
         hosts[FREE_MEMORY, host] -= memory[row]
-    counts[host, jobs[SIZE, row]] += 1
-    times[RUNNING, jobs[TIME, row]] += 1
+    machine = hosts.shape[1]
+    for place in (host, machine, machine + 1 + jobs[USER, row]):
+        for each in (jobs[TIME, row], jobs[SIZE, row], quota.shape[2] - 1):
+            quota[RUNNING, place, each] += 1
     for other in range(hosts.shape[1]):
         if hosts[SPECIAL, other] == row:
             hosts[SPECIAL, other] = -1
@@ -62,7 +82,7 @@ def begin(
 @kernel
 def ask_special(
     host: int, now: int, queue: Int64Array, submit: Int64Array, procs: Int64Array, memory: Int64Array, jobs: Int64Array,
-    hosts: Int64Array, ranks: Int64Array, times: Int64Array,
+    hosts: Int64Array, ranks: Int64Array, rules: Int64Array, quota: Int64Array,
 ) -> int:  # fmt: skip
     """Return the job of highest priority for a host that has waited longer than its reserve wait, -1 for none.
 
@@ -72,13 +92,13 @@ def ask_special(
     best, best_rank = -1, 1 << 30
     for place in range(queue.shape[0]):
         row = queue[place]
-        time, size = jobs[TIME, row], jobs[SIZE, row]
-        if jobs[MAY, row] != 1 or ranks[host, size] < 0 or times[RESERVE_WAIT, time] < 0:
+        time = jobs[TIME, row]
+        if jobs[MAY, row] != 1 or rules[RESERVE_WAIT, time] < 0 or now - submit[row] <= rules[RESERVE_WAIT, time]:
             continue
-        if now - submit[row] <= times[RESERVE_WAIT, time] or is_limited(row, jobs, times):
+        if not could_hold(host, row, procs, memory, jobs, hosts, ranks) or is_limited(row, jobs, hosts, quota):
             continue
-        rank = 2 * ranks[host, size] + (0 if times[GOES_FIRST, time] else 1)
-        if rank >= best_rank or not could_hold(host, row, procs, memory, hosts):
+        rank = 2 * ranks[host, time, jobs[SIZE, row]] + (0 if rules[GOES_FIRST, time] else 1)
+        if rank >= best_rank:
             continue
         has_special = False
         for other in range(hosts.shape[1]):
@@ -89,47 +109,62 @@ def ask_special(
 
 
 @kernel
+def schedule_size(
+    host: int, size: int, queue: Int64Array, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array,
+    ranks: Int64Array, rules: Int64Array, quota: Int64Array, begun: Int64Array, count: int,
+) -> tuple[int, bool]:  # fmt: skip
+    """Start the jobs of one size class that may start on one host, those of time classes that go first before the others.
+
+    Returns:
+        How many have started so far, and whether one that might run here does not fit (it is *blocked*).
+    """
+    is_blocked = False
+    for turn in range(2):
+        for place in range(queue.shape[0]):
+            row = queue[place]
+            if (
+                jobs[MAY, row] != 1
+                or jobs[SIZE, row] != size
+                or (rules[GOES_FIRST, jobs[TIME, row]] > 0) != (turn == 0)
+                or is_full(host, jobs[TIME, row], quota)
+                or is_limited(row, jobs, hosts, quota)
+                or not could_hold(host, row, procs, memory, jobs, hosts, ranks)
+            ):
+                continue
+            if not is_free_for(host, row, procs, memory, hosts):
+                is_blocked = True
+                continue
+            count = begin(host, row, procs, memory, jobs, hosts, quota, begun, count)
+            if is_full(host, size, quota):
+                return count, is_blocked
+    return count, is_blocked
+
+
+@kernel
 def schedule_host(
     host: int, queue: Int64Array, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array,
-    order: Int64Array, limits: Int64Array, counts: Int64Array, times: Int64Array, begun: Int64Array, count: int,
+    order: Int64Array, ranks: Int64Array, rules: Int64Array, quota: Int64Array, begun: Int64Array, count: int,
 ) -> int:  # fmt: skip
     """Start what may start on one host; return how many have started so far.
 
     A special at the system limit of its class neither starts nor blocks, and stays special.
     """
     special = hosts[SPECIAL, host]
-    if special >= 0 and not is_limited(special, jobs, times):
-        size = jobs[SIZE, special]
-        if counts[host, size] >= limits[host, size] or not is_free_for(host, special, procs, memory, hosts):
+    if special >= 0 and not is_limited(special, jobs, hosts, quota):
+        is_at_limit = is_full(host, jobs[SIZE, special], quota) or is_full(host, jobs[TIME, special], quota)
+        if is_at_limit or not is_free_for(host, special, procs, memory, hosts):
             return count
-        count = begin(host, special, procs, memory, jobs, hosts, counts, times, begun, count)
+        count = begin(host, special, procs, memory, jobs, hosts, quota, begun, count)
     for rank in range(order.shape[1]):
         size = order[host, rank]
         if size < 0:
             break
-        if counts[host, size] >= limits[host, size]:
+        if is_full(host, size, quota):
             continue
-        is_blocked = False
-        for turn in range(2):
-            for place in range(queue.shape[0]):
-                row = queue[place]
-                if (
-                    jobs[MAY, row] != 1
-                    or jobs[SIZE, row] != size
-                    or (times[GOES_FIRST, jobs[TIME, row]] > 0) != (turn == 0)
-                ):
-                    continue
-                if is_limited(row, jobs, times) or not could_hold(host, row, procs, memory, hosts):
-                    continue
-                if not is_free_for(host, row, procs, memory, hosts):
-                    is_blocked = True
-                    continue
-                count = begin(host, row, procs, memory, jobs, hosts, counts, times, begun, count)
-                if counts[host, size] >= limits[host, size]:
-                    break
-            if counts[host, size] >= limits[host, size]:
-                break
-        if is_blocked and counts[host, size] < limits[host, size]:
+        count, is_blocked = schedule_size(
+            host, size, queue, procs, memory, jobs, hosts, ranks, rules, quota, begun, count
+        )
+        if is_blocked and not is_full(host, size, quota):
             return count
     return count
 
@@ -137,25 +172,25 @@ def schedule_host(
 @kernel
 def lsf_pass(
     now: int, queue: Int64Array, submit: Int64Array, procs: Int64Array, memory: Int64Array, jobs: Int64Array,
-    hosts: Int64Array, sweep: Int64Array, order: Int64Array, ranks: Int64Array, limits: Int64Array, counts: Int64Array,
-    times: Int64Array, begun: Int64Array,
+    hosts: Int64Array, sweep: Int64Array, order: Int64Array, ranks: Int64Array, rules: Int64Array, quota: Int64Array,
+    begun: Int64Array,
 ) -> int:  # fmt: skip
     """Make one pass: a special step for each host where a job has ended, then sweeps over all hosts until one starts nobody.
 
     Args:
         sweep: hosts in the order in which they are swept, the restricted ones first.
-        order, ranks: by host, the size classes that it serves in their order, and the place of each size class (-1: none).
-        limits, counts: by host and size class, how many may run and how many do.
+        order: by host, the size classes that it serves in their order (-1: no more).
+        ranks: by host, time class and size class, the place of the size class in that order (-1: such jobs do not run there).
     """
     count = 0
     for place in range(sweep.shape[0]):
         host = sweep[place]
         if hosts[HAS_ENDED, host] and hosts[SPECIAL, host] < 0:
-            row = ask_special(host, now, queue, submit, procs, memory, jobs, hosts, ranks, times)
+            row = ask_special(host, now, queue, submit, procs, memory, jobs, hosts, ranks, rules, quota)
             if row >= 0:
-                size = jobs[SIZE, row]
-                if counts[host, size] < limits[host, size] and is_free_for(host, row, procs, memory, hosts):
-                    count = begin(host, row, procs, memory, jobs, hosts, counts, times, begun, count)
+                is_at_limit = is_full(host, jobs[SIZE, row], quota) or is_full(host, jobs[TIME, row], quota)
+                if not is_at_limit and is_free_for(host, row, procs, memory, hosts):
+                    count = begin(host, row, procs, memory, jobs, hosts, quota, begun, count)
                 else:
                     hosts[SPECIAL, host] = row
     before = -1
@@ -163,6 +198,6 @@ def lsf_pass(
         before = count
         for place in range(sweep.shape[0]):
             count = schedule_host(
-                sweep[place], queue, procs, memory, jobs, hosts, order, limits, counts, times, begun, count
+                sweep[place], queue, procs, memory, jobs, hosts, order, ranks, rules, quota, begun, count
             )
     return count

@@ -10,7 +10,8 @@ import os
 from importlib.resources import files
 
 from qbatch.model.errors import InputError, suggestion
-from qbatch.model.machine import Machine, parse_machine
+from qbatch.model.machine import Machine
+from qbatch.model.machine_file import parse_machine
 
 SHIPPED = ("origin2000",)
 """Names that stand for a machine file of this package."""
