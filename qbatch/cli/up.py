@@ -150,6 +150,7 @@ def _settings(
     import msgspec
 
     from qbatch.daemon import config
+    from qbatch.policies.registry import load_policy
 
     settings = config.read_config(path) if path is not None else config.default_settings()
     if executor is not None and executor not in ("process", "emulated"):
@@ -160,7 +161,7 @@ def _settings(
     if pool is not None:
         pools = (msgspec.structs.replace(pool, name=pools[0].name, policy=pools[0].policy),)
     if policy is not None:
-        config.live_policy(policy)
+        load_policy(policy)
         pools = tuple(msgspec.structs.replace(pool, policy=policy) for pool in pools)
     return msgspec.structs.replace(settings, pools=pools, executor=executor or settings.executor)
 

@@ -54,6 +54,8 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attem
         uid=job.uid,
         gid=account.pw_gid if account else os.getgid(),
         encoding=spec.encoding,
+        procs=job.size,
+        share=job.size / job.prepared.request.procs,
     )
 
 
@@ -85,7 +87,8 @@ def _environment(
     demand = job.prepared.demand
     identifier = core.id_of(job.key)
     first = demand.chunks[0]
-    threads = first.threads or first.procs
+    procs = min(first.procs, job.size)
+    threads = first.threads or procs
     environment = {
         "PATH": _PATH,
         "HOME": home,
@@ -103,10 +106,10 @@ def _environment(
         "PBS_VNODENUM": "0",
         "PBS_MOMPORT": "15003",
         "PBS_JOBCOOKIE": f"{job.sequence:016X}{job.attempt:016X}",
-        "NCPUS": str(first.procs),
+        "NCPUS": str(procs),
         "OMP_NUM_THREADS": str(threads),
         "PBS_NUM_NODES": str(demand.hosts),
-        "PBS_NUM_PPN": str(first.procs),
+        "PBS_NUM_PPN": str(procs),
         "PBS_NP": str(len(node_file)),
         "PBS_WALLTIME": str(job.prepared.walltime // 1_000_000),
         "PBS_O_INITDIR": job.spec.directory or home,

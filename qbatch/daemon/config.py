@@ -336,22 +336,24 @@ def _machine(value: Any) -> Any:
     return value
 
 
-def live_policy(text: str) -> Policy:
-    """Return the policy that a text names, for a daemon.
+def shadow_policy(text: str) -> Policy:
+    """Return the policy that a text names, to be followed in shadow.
 
     Raises:
-        UsageError: if there is no such policy, or if it resizes jobs while they run, which only a replay can.
+        UsageError: if there is no such policy, or if it resizes jobs while they run: how long a real job will run is not
+            known, so nobody knows what it would have left to do after a change.
     """
     policy = load_policy(text)
     if getattr(policy, "is_malleable", False):
         raise UsageError(
-            f"policy {text!r} resizes running jobs, which only a replay can: qbatch replay --policy {text}"
+            f"policy {text!r} resizes running jobs and cannot be followed in shadow; let it decide (qbatch policy set), or "
+            f"replay the history: qbatch replay --policy {text}"
         )
     return policy
 
 
 def _policy(value: Any) -> str:
-    live_policy(_text(value))
+    load_policy(_text(value))
     return str(value)
 
 
@@ -359,7 +361,9 @@ def _policies(value: Any) -> tuple[str, ...]:
     names = _texts(value)
     if len(names) > MOST_SHADOWS:
         raise ValueError(f"{len(names)} policies; at most {MOST_SHADOWS} are followed in shadow")
-    return tuple(_policy(each) for each in names)
+    for each in names:
+        shadow_policy(each)
+    return names
 
 
 def _runtime(value: Any) -> str:

@@ -10,7 +10,20 @@ from qbatch.daemon import attempts
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.announcer import Announcer
 from qbatch.daemon.core.records import output_path
-from qbatch.daemon.core.state import Account, Append, Core, Effect, Ending, Forget, Happening, Launch, Mail, Send, Stop
+from qbatch.daemon.core.state import (
+    Account,
+    Append,
+    Core,
+    Effect,
+    Ending,
+    Fit,
+    Forget,
+    Happening,
+    Launch,
+    Mail,
+    Send,
+    Stop,
+)
 from qbatch.daemon.executors.attempt import Executor
 from qbatch.daemon.forecasts import Forecasts
 from qbatch.daemon.waiters import Waiters
@@ -63,6 +76,9 @@ class Effects:
                 case Send():
                     if self.executor is not None:
                         self.executor.signal(effect.file_key, effect.signal)
+                case Fit():
+                    if self.executor is not None:
+                        self.executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
                 case Forget():
                     self.forget(effect.file_key)
                 case Append():

@@ -21,7 +21,7 @@ from qbatch.daemon import attempts, entry, notify
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.commands import link_commands
-from qbatch.daemon.config import as_toml, live_policy, parse_config
+from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import image
 from qbatch.daemon.core.resettle import resettle
@@ -35,7 +35,7 @@ from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import Occupied, StorageError, Store
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
-from qbatch.planning.policy import Policy
+from qbatch.policies.registry import load_policy
 
 log = logging.getLogger("qbatch")
 
@@ -62,11 +62,6 @@ class Options(msgspec.Struct, kw_only=True):
     surroundings: dict[str, str] = {}
 
 
-def policy_of(text: str) -> Policy:
-    """Return the policy that a configuration names."""
-    return live_policy(text)
-
-
 def give_memory_back() -> None:
     """Return to the system what the C library keeps of freed memory, where it can (glibc)."""
     import ctypes
@@ -88,7 +83,7 @@ async def recover(store: Store, settings: Settings) -> tuple[Core, bool, list[Ac
     old = parse_config(said, "the settings in the store") if said else settings
     snapshot = store.snapshot()
     try:
-        core = image.load(snapshot, old, policy_of) if snapshot is not None else Core(old, policy_of)
+        core = image.load(snapshot, old, load_policy) if snapshot is not None else Core(old, load_policy)
     except InputError as error:
         raise StorageError(f"{store.directory}: {error}") from error
     records: list[Account] = []
@@ -173,7 +168,7 @@ async def _serve(options: Options, store: Store) -> int:
     gc.enable()
     is_other = not was_there or as_toml(core.settings) != as_toml(settings)
     if was_there and is_other:
-        core = resettle(core, settings, policy_of)
+        core = resettle(core, settings, load_policy)
     core.settings = settings
     clock = Clock(options.mode, options.speed, _origin(options, core))
     if was_there:
@@ -324,9 +319,14 @@ class _Daemon:
             marker.unlink()
         await executor.recover([attempts.attempt_of(core, job, service.effects.surroundings) for job in running])
         for job in running:
+            # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
+            if job.sizes:
+                executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
             if job.letter == "S":
                 executor.signal(job.file_key, signal.SIGSTOP)
-            elif job.ending:
+            elif job.pauses:
+                executor.signal(job.file_key, signal.SIGCONT)
+            if job.ending:
                 executor.stop(job.file_key, core.settings.kill_delay / 1e6)
         return executor
 
@@ -403,7 +403,7 @@ class _Daemon:
             raise InputError(
                 f"the disk of {self.store.directory} is full: the old configuration stays until there is space"
             )
-        await service.exchange_core(lambda core: resettle(core, new, policy_of), self.snapshots.write)
+        await service.exchange_core(lambda core: resettle(core, new, load_policy), self.snapshots.write)
         service.announcer.reloaded(service.core)
         before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
         changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]

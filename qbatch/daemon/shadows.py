@@ -27,6 +27,7 @@ from typing import NoReturn, Protocol
 import msgspec
 
 from qbatch.daemon.announcer import Announcer
+from qbatch.daemon.config import shadow_policy
 from qbatch.daemon.core.state import Core, machine_of
 from qbatch.daemon.settings import MOST_SHADOWS
 from qbatch.daemon.shadowing.team import Team
@@ -229,7 +230,7 @@ def _check_each(core: Core, policies: Sequence[str]) -> None:
     for policy in policies:
         for pool in core.settings.pools:
             try:
-                loaded = core.load_policy(policy)
+                loaded = shadow_policy(policy)
                 Engine(machine_of(pool), loaded)
             except QbatchError as error:
                 text = str(error)

@@ -10,6 +10,7 @@ from qbatch.engine.cluster import Cluster
 from qbatch.engine.states import TRANSITIONS, State
 from qbatch.model.actions import Action, Allocation, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
+from qbatch.model.job import Job
 from qbatch.planning.chunks import can_share_one_host, divides, requested
 
 
@@ -85,13 +86,20 @@ def _allocation(cluster: Cluster, action: Start, now: int, allocation: Allocatio
         _chunks(cluster, action, now, allocation)
         return
     width = sum(chunk.procs for chunk in allocation)
-    least, most = (job.min_procs or job.procs), (job.max_procs or job.procs)
+    least, most = _sizes(cluster, job)
     if not least <= width <= most or any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
         raise _refused(action, now, f"it allocates {width} processors, the job asks for {job.procs}")
     _room_on_hosts(cluster, action, now, allocation)
     counted = sum(chunk.memory for chunk in allocation)
     if all(machine.hosts[host].memory for host in hosts) and counted < job.memory:
         raise _refused(action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}")
+
+
+def _sizes(cluster: Cluster, job: Job) -> tuple[int, int]:
+    """Return the fewest and the most processors that a job takes; every job is malleable if the policy says so."""
+    if job.max_procs:
+        return max(job.min_procs, 1), job.max_procs
+    return (1 if cluster.is_malleable else job.procs), job.procs
 
 
 def _no_trial(cluster: Cluster, action: Suspend | Resize, now: int) -> None:
@@ -153,10 +161,11 @@ def _own_hosts(cluster: Cluster, action: Resume, now: int) -> None:
 def _resize(cluster: Cluster, action: Resize, now: int) -> None:
     job = cluster.jobs[action.row]
     run = cluster.running[action.row]
-    if job.max_procs == 0:
+    if not (job.max_procs or cluster.is_malleable):
         raise _refused(action, now, f"job {job.number} is rigid")
-    if not max(job.min_procs, 1) <= action.procs <= job.max_procs:
-        raise _refused(action, now, f"the job takes {max(job.min_procs, 1)} to {job.max_procs} processors")
+    least, most = _sizes(cluster, job)
+    if not least <= action.procs <= most:
+        raise _refused(action, now, f"the job takes {least} to {most} processors")
     if len(run.allocation) != 1:
         raise _refused(action, now, "a job on several hosts cannot be resized")
     more = action.procs - run.procs

@@ -46,6 +46,7 @@ class Cluster:
         self.until: dict[int, int] = {}
         self.trials: set[int] = set()
         self.promises: dict[int, int] = {}
+        self.is_malleable = False
         self._ends = np.empty(64, np.int64)
         self._amounts = np.empty(64, np.int64)
         self._counted = 0

@@ -75,6 +75,7 @@ class Engine:
         self.policy = policy
         self.now: int | None = None
         self._cluster = Cluster(machine)
+        self._cluster.is_malleable = getattr(policy, "is_malleable", False)
         self._admission = self._open_hosts = Admission(machine)
         self._memory = self._ask(lambda: policy.new_memory(machine)) if isinstance(policy, Remembering) else None
         self._wake_at: set[int] = set()
@@ -146,6 +147,7 @@ class Engine:
         self.policy = policy
         self._memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
         self._wake_at.clear()
+        self._cluster.is_malleable = getattr(policy, "is_malleable", False)
         self._cluster.until.clear()
         self._cluster.promises.clear()
         self._is_new_policy = True
@@ -338,8 +340,6 @@ class Engine:
         first = len(cluster.rows)
         replace = msgspec.structs.replace
         jobs = [replace(job, row=row) for row, job in enumerate(jobs, first)]
-        if getattr(self.policy, "is_malleable", False):
-            jobs = [job if job.max_procs else replace(job, min_procs=1, max_procs=job.procs) for job in jobs]
         cluster.rows.add(jobs)
         if cluster.shapes is not None:
             cluster.shapes.add(jobs)

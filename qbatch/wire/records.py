@@ -22,7 +22,8 @@ class JobRecord(Record, frozen=True):
     resources_used (cput and walltime as HH:MM:SS, mem and vmem as sizes, cpupercent and ncpus as numbers).  A brief
     record has id, name, user, queue, state, ``used["cput"]`` and what the alternate table shows (session, hosts
     ``nodect`` and ncpus, mem and walltime in ``resources``, started).  ``pauses``: from when until when it was
-    suspended, None for an end that has not come.
+    suspended, None for an end that has not come.  ``sizes``: from when on it had how many processors, where the policy has
+    resized it.
     """
 
     id: str
@@ -82,6 +83,7 @@ class JobRecord(Record, frozen=True):
     reason: str = ""
     attempt: int = 0
     pauses: tuple[tuple[int, int | None], ...] = ()
+    sizes: tuple[tuple[int, int], ...] = ()
     extra: dict[str, str] = {}
 
 

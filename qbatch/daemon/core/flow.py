@@ -9,7 +9,7 @@ from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.emulation import run_of
 from qbatch.daemon.core.job import BY_USER, BatchJob, Prepared
 from qbatch.daemon.core.records import full_record
-from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Launch, Mail, Send, Stop
+from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Fit, Launch, Mail, Send, Stop
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.states import State
 from qbatch.model.actions import Allocation
@@ -121,6 +121,10 @@ def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
     job.used = None
     job.pauses = ()
     job.stopped_by = 0
+    asked = job.prepared.request.procs
+    has = allocation[0].procs if len(allocation) == 1 and not job.prepared.request.is_exclusive else asked
+    job.sizes = () if has == asked else ((core.now, has),)
+    job.done, job.since = 0, core.now
     if job.is_subjob:
         parent = core.jobs[job.sequence]
         if parent.started < 0:
@@ -130,14 +134,42 @@ def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
             _mail(core, parent, "b", "began")
             _tell_of_start(core, parent.key)
     if core.settings.executor == "emulated":
-        job.due = core.now + run_of(core, job)
-        core.at(job.due, "end", job.key, job.attempt)
+        job.work = run_of(core, job) * asked
+        _set_due(core, job)
     else:
         core.effects.append(Launch(job.key, job.attempt))
     core.happened("started", job.key)
     core.effects.append(Account(core.now, "S", core.id_of(job.key), accounting.started(core, job)))
     _mail(core, job, "b", "began")
     _tell_of_start(core, job.key)
+
+
+def _set_due(core: Core, job: BatchJob) -> None:
+    """An emulated job runs on from now: its end, rounded up to the microsecond, follows from the work that is left."""
+    job.due = core.now - (-max(job.work - job.done, 0) // job.size)
+    core.at(job.due, "end", job.key, job.attempt)
+
+
+def _stand_still(core: Core, job: BatchJob) -> None:
+    """A piece of a run is over: what it did is added up."""
+    job.done, job.since = job.worked(core.now), -1
+
+
+def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
+    """The policy has given a job another number of processors on its host."""
+    _stand_still(core, job)
+    job.allocation = allocation
+    job.sizes = (*job.sizes, (core.now, allocation[0].procs))
+    is_emulated = core.settings.executor == "emulated"
+    if job.letter == "S":
+        job.left = -(-max(job.work - job.done, 0) // job.size)
+    else:
+        job.since = core.now
+        if is_emulated:
+            _set_due(core, job)
+    if not is_emulated:
+        core.effects.append(Fit(job.file_key, job.size, job.prepared.request.procs))
+    core.happened("resized", job.key, f"{job.size} processors")
 
 
 def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
@@ -168,6 +200,7 @@ def leave_hosts(core: Core, job: BatchJob) -> None:
 def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
     """A running job ended, by itself or by force; it is queued again if that is why it was stopped."""
     close_pause(core, job)
+    _stand_still(core, job)
     job.used = used if used is not None else {"cput": 0.0, "walltime": job.ran(core.now) / 1e6}
     if why:
         job.comment = why
@@ -183,7 +216,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
         if status == LOST and job.started == core.now:
             job.not_before = core.now + PAUSE
         job.started = job.promised = job.due = -1
-        job.pauses = ()
+        job.pauses = job.sizes = ()
         settle(core, job)
         return
     if job.ending == "deleted" and status >= 0:
@@ -285,8 +318,8 @@ def returned(core: Core, job: BatchJob) -> None:
     del pool.running[job.key]
     job.session = job.stopped_by = 0
     job.allocation = ()
-    job.started = job.due = job.left = -1
-    job.pauses = ()
+    job.started = job.due = job.left = job.since = -1
+    job.pauses = job.sizes = ()
     job.modified = core.now
     set_letter(core, job, "Q")
 
@@ -296,6 +329,7 @@ def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
     job.stopped_by |= by
     if job.letter == "S":
         return
+    _stand_still(core, job)
     if core.settings.executor == "emulated":
         job.left = max(job.due - core.now, 0)
         job.due = -1
@@ -318,6 +352,7 @@ def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
     if job.stopped_by or job.letter != "S":
         return
     close_pause(core, job)
+    job.since = core.now
     set_letter(core, job, "R")
     if core.settings.executor == "emulated":
         job.due = core.now + job.left

@@ -72,6 +72,9 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     end.  ``ending``: why it is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``).
     ``pauses``: from when until when its present attempt was suspended, -1 for an end that has not come.
     ``stopped_by``: who suspended it, ``BY_USER`` or ``BY_POLICY`` or both; it goes on when nobody does any more.
+    ``work``: processor-microseconds that an emulated run takes in all; ``done``: those that the present attempt had done by
+    ``since``, when it last began to run on (-1: it stands still).  ``sizes``: from when on it had how many processors, where
+    that is not what it asked for.
     """
 
     sequence: int
@@ -110,6 +113,10 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     waits_for: str = ""
     pauses: tuple[tuple[int, int], ...] = ()
     stopped_by: int = 0
+    work: int = -1
+    done: int = 0
+    since: int = -1
+    sizes: tuple[tuple[int, int], ...] = ()
 
     @property
     def key(self) -> JobKey:
@@ -145,6 +152,15 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
         """Return how long its present attempt has run: microseconds from its start to ``now`` without its pauses."""
         paused = sum((now if until < 0 else until) - since for since, until in self.pauses)
         return max(now - self.started - paused, 0)
+
+    @property
+    def size(self) -> int:
+        """On how many processors it works: what it asked for, unless the policy has resized it."""
+        return self.sizes[-1][1] if self.sizes else self.prepared.request.procs
+
+    def worked(self, now: int) -> int:
+        """Return the processor-microseconds that its present attempt has done."""
+        return self.done + (max(now - self.since, 0) * self.size if self.since >= 0 else 0)
 
     @property
     def file_key(self) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import heapq
 
+import msgspec
+
 from qbatch.daemon.core import emulation, flow, gates
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
@@ -15,7 +17,7 @@ from qbatch.daemon.core.job import BY_POLICY, BatchJob
 from qbatch.daemon.core.state import Core, PoolState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.round import Round
-from qbatch.model.actions import Promise, Reject, Resume, Start, Suspend
+from qbatch.model.actions import Promise, Reject, Resize, Resume, Start, Suspend
 from qbatch.model.events import Returned, Submitted, Woken
 from qbatch.wire.identifiers import JobKey
 
@@ -68,11 +70,11 @@ def _take_due(core: Core) -> None:
 
 def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
     if what == "end" and job.letter == "R" and job.attempt == attempt and job.due == due:
-        ran = job.ran(core.now)
+        ran, worked = job.ran(core.now), job.worked(core.now)
         status = fate_of(core, job)
         if status >= 0:
             status = status_of(core.faults, job.name, status)
-        used = {"cput": ran * job.prepared.demand.procs / 1e6, "walltime": ran / 1e6}
+        used = {"cput": worked / 1e6, "walltime": ran / 1e6}
         if job.spec.used_memory is not None:
             used["mem"] = float(job.spec.used_memory)
         flow.ended(core, job, status, _WORDS.get(status, ""), used)
@@ -132,6 +134,8 @@ def apply_round(core: Core, pool: PoolState, done: Round) -> None:
                 flow.suspend(core, job, BY_POLICY)
             case Resume():
                 flow.resume(core, job, BY_POLICY)
+            case Resize():
+                flow.resize(core, job, (msgspec.structs.replace(job.allocation[0], procs=action.procs),))
             case _:
                 pass
 

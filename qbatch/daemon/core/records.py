@@ -125,6 +125,7 @@ def event_record(core: Core, key: JobKey) -> JobRecord | None:
         promised=_instant(job.promised),
         exec_vnode=exec_texts(core, job)[1] if job.prepared.demand.memory else "",
         pauses=_pauses(job),
+        sizes=job.sizes,
     )
 
 
@@ -135,11 +136,10 @@ def _pauses(job: BatchJob) -> tuple[tuple[int, int | None], ...]:
 def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
     if job.used is None and job.holds_hosts:
         # An emulated job uses its processors fully; a real one is measured when it ends.
-        ran = job.ran(core.now)
-        cput = ran if core.settings.executor == "emulated" else 0
-        walltime = format_duration(ran)
-        return {"cput": format_duration(cput * job.prepared.demand.procs), "walltime": walltime, "mem": "0kb",
-                "cpupercent": "0", "ncpus": str(job.prepared.demand.procs), "vmem": "0kb"}  # fmt: skip
+        cput = job.worked(core.now) if core.settings.executor == "emulated" else 0
+        walltime = format_duration(job.ran(core.now))
+        return {"cput": format_duration(cput), "walltime": walltime, "mem": "0kb",
+                "cpupercent": "0", "ncpus": str(job.size), "vmem": "0kb"}  # fmt: skip
     return used_of(job)
 
 
@@ -199,6 +199,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         promised=_instant(job.promised),
         attempt=job.attempt,
         pauses=_pauses(job),
+        sizes=job.sizes,
         extra=spec.extra,
         **array,
     )

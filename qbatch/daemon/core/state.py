@@ -65,6 +65,14 @@ class Send(NamedTuple):
     signal: int
 
 
+class Fit(NamedTuple):
+    """Effect: tell an attempt that it has so many processors now, of those that it asked for."""
+
+    file_key: str
+    procs: int
+    asked: int
+
+
 class Forget(NamedTuple):
     """Effect: an attempt is over and its end is known; its run directory may go."""
 
@@ -114,7 +122,7 @@ class Happening(NamedTuple):
     text: str
 
 
-Effect = Launch | Stop | Send | Forget | Append | Mail | Account | Ending | Happening
+Effect = Launch | Stop | Send | Fit | Forget | Append | Mail | Account | Ending | Happening
 
 
 class QueueState(msgspec.Struct, gc=False):

@@ -18,6 +18,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ``argv`` a command without a shell.  ``shell``: used where the script has no ``#!`` line.  ``environment``: complete,
     nothing is inherited.  ``output`` and ``error``: absolute paths; where ``join`` is ``oe`` both go to ``output``, ``eo``
     to ``error``.  ``node_file``: lines of PBS_NODEFILE.  ``walltime``, ``grace``: seconds; None: no limit.
+    ``procs``: how many processors it begins with; ``share``: those as a part of what it asked for, at which its walltime runs.
     """
 
     key: str
@@ -37,6 +38,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     uid: int
     gid: int
     encoding: str = "utf-8"
+    procs: int = 1
+    share: float = 1.0
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):
@@ -75,6 +78,10 @@ class Executor(Protocol):
 
     def signal(self, key: str, number: int) -> None:
         """Send a signal to all processes of the attempt."""
+        ...
+
+    def resize(self, key: str, procs: int, share: float) -> None:
+        """Tell the attempt how many processors it has now, and let its walltime run at that share of its speed."""
         ...
 
     def forget(self, key: str) -> None:

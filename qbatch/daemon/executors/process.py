@@ -137,6 +137,10 @@ class ProcessExecutor:
             raise ValueError(f"not a signal: {number}")
         self._tell(key, f"signal {int(number)}")
 
+    def resize(self, key: str, procs: int, share: float) -> None:
+        """Write down for the attempt how many processors it has now, and tell its processes (SIGWINCH)."""
+        self._tell(key, f"resize {int(procs)} {float(share)!r}")
+
     async def recover(self, expected: list[Attempt]) -> None:
         """After a restart: find again what runs, report what ended or was lost, launch what never started.
 

@@ -26,17 +26,39 @@ class Outcome(NamedTuple):
 
 
 class _Run:
-    """A job that really runs: since when, and how long it was stopped meanwhile."""
+    """A job that really runs: since when, how long it was stopped meanwhile, and how much time it lost by having fewer
+    processors than it asked for."""
 
     def __init__(self, job: BatchJob, at: int) -> None:
         self.job = job
         self.started = at
         self.stopped = 0
         self.stopped_at = at if job.letter == "S" else -1
+        self.size, self.since = job.size, at
 
     def lived(self, at: int) -> int:
-        """Return how long it has run by an instant."""
-        return (at if self.stopped_at < 0 else self.stopped_at) - self.started - self.stopped
+        """Return how long it would have run by an instant on the processors that it asked for."""
+        now = at if self.stopped_at < 0 else self.stopped_at
+        return now - self.started - self.stopped - self._lost(now)
+
+    def fit(self, at: int) -> None:
+        """It has another number of processors from now on."""
+        self.stopped += self._lost(at)
+        self.size, self.since = self.job.size, at
+
+    def stand_still(self, at: int) -> None:
+        """It is stopped."""
+        self.stopped += self._lost(at)
+        self.stopped_at = self.since = at
+
+    def go_on(self, at: int) -> None:
+        """It runs on."""
+        self.stopped += at - self.stopped_at
+        self.stopped_at, self.since = -1, at
+
+    def _lost(self, at: int) -> int:
+        asked = self.job.prepared.request.procs
+        return 0 if self.stopped_at >= 0 else (at - self.since) * (asked - self.size) // asked
 
 
 class Truth:
@@ -93,8 +115,9 @@ class Truth:
             return
         if kind == "requeued":
             del self._running[key]
+        elif kind == "resized":
+            run.fit(at)
         elif kind == "suspended":
-            run.stopped_at = at
+            run.stand_still(at)
         elif kind == "resumed" and run.stopped_at >= 0:
-            run.stopped += at - run.stopped_at
-            run.stopped_at = -1
+            run.go_on(at)

@@ -79,7 +79,8 @@ def test_environment_is_exactly_what_was_given_and_the_run_directory(
     assert len(token) == 32
     found.pop("LC_CTYPE", None)  # Python's own doing
     run = str(world.root / "1.1")
-    assert found == {**given, "PBS_NODEFILE": f"{run}/nodes", "PBS_JOBDIR": str(world.base), "TMPDIR": f"{run}/tmp"}
+    ours = {"PBS_NODEFILE": f"{run}/nodes", "PBS_JOBDIR": str(world.base), "TMPDIR": f"{run}/tmp"}
+    assert found == {**given, **ours, "QBATCH_ALLOCATION": f"{run}/allocation"}
     assert (world.root / "1.1" / "nodes").read_text(encoding="utf-8") == "alpha\nalpha\nbeta\n"
 
 

@@ -3,10 +3,11 @@
 spec.json   the attempt, written by the executor before the supervisor is spawned
 lock        held (flock) by the supervisor for as long as it lives: immune to the reuse of process numbers
 claim       made with O_EXCL by whoever decides the fate of the attempt, once and for all
-control     lines appended by the executor (``stop 5.0``, ``signal 19``); ``wake`` is a FIFO that says: read it
+control     lines appended by the executor (``stop 5.0``, ``signal 19``, ``resize 4 0.5``); ``wake`` is a FIFO that says: read it
 started     the script runs
 exit.json   how it ended; until then its room on the disk is kept by exit.tmp, so that a full disk loses no ending
 script, nodes, tmp, log     for the job and for people
+allocation  how many processors the job has now; replaced when it is resized
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 SPEC, LOCK, CLAIM, CONTROL, WAKE = "spec.json", "lock", "claim", "control", "wake"
 STARTED, EXIT, EXIT_TEMPORARY = "started", "exit.json", "exit.tmp"
 SCRIPT, NODES, TEMPORARY, LOG, EVENTS = "script", "nodes", "tmp", "log", "events"
+ALLOCATION = "allocation"
 
 ROOM = 4096
 """Bytes that an exit record may have, set aside before the script starts."""
@@ -82,6 +84,14 @@ def write_new(name: str, text: str, directory: int, mode: int = 0o600, encoding:
     handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=directory)
     with open(handle, "w", encoding=encoding, newline="") as stream:
         stream.write(text)
+
+
+def replace(name: str, text: str, directory: int) -> None:
+    """Put a file in the place of another at once: who reads it sees the one or the other, whole."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    with open(os.open(name + ".tmp", flags, 0o600, dir_fd=directory), "w", encoding="utf-8") as stream:
+        stream.write(text)
+    os.rename(name + ".tmp", name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def write_synced(name: str, text: bytes, directory: int, flags: int) -> None:

@@ -81,6 +81,7 @@ class Supervision:
         self.began = self.started_at = 0.0
         self.ran_before, self.running_since = 0.0, 0.0
         self.suspended = False
+        self.share = 1.0  # of the processors asked for that it has: its walltime runs at this rate
         self.processor_time, self.memory = 0.0, 0
         self.told = 0  # how much of the control file is read
         self.early: list[int] = []  # signals that came before the script
@@ -128,7 +129,7 @@ class Supervision:
             handles = open_outputs(*outputs)
         finally:
             os.umask(0o077)
-        self.umask = int(attempt["umask"])
+        self.umask, self.share = int(attempt["umask"]), float(attempt.get("share", 1.0))
         script.write_job_files(self.directory, attempt)
         if self.leaf and not leaf.make_leaf(self.leaf):
             self.leaf = ""
@@ -209,7 +210,7 @@ class Supervision:
         if self.kill_at is not None:
             left = self.kill_at - now
         elif self.walltime is not None and not self.suspended:
-            left = self.walltime - self._ran(now)
+            left = (self.walltime - self._ran(now)) / self.share
         else:
             return None
         return min(86_400_000, max(1, int(left * 1000) + 1))  # a day at most: the kernel takes 31 bits
@@ -239,9 +240,7 @@ class Supervision:
         start = processes.start_of(self.main)
         record = {"pid": self.main, "start": start, "session": self.main, "at": int(self.started_at * 1_000_000)}
         try:
-            files.write_new(files.STARTED + ".tmp", files.to_json(record), self.directory)
-            names = {"src_dir_fd": self.directory, "dst_dir_fd": self.directory}
-            os.rename(files.STARTED + ".tmp", files.STARTED, **names)
+            files.replace(files.STARTED, files.to_json(record), self.directory)
             handle = os.open(f"../{files.EVENTS}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.directory)
             os.write(handle, f"{self.key}\n".encode("ascii"))
             os.close(handle)
@@ -263,6 +262,9 @@ class Supervision:
                         self._tell_to_end("stop", max(0.0, float(value)))
                     elif verb == "signal":
                         self._signal(int(value))
+                    elif verb == "resize":
+                        procs, _, share = value.partition(" ")
+                        self._resize(int(procs), float(share))
                 except ValueError:
                     continue
 
@@ -304,13 +306,30 @@ class Supervision:
         if number in signal.valid_signals():
             processes.signal_all(self._find, number)
 
+    def _resize(self, procs: int, share: float) -> None:
+        """The job has another number of processors: its file says so, then SIGWINCH, which harms nobody who ignores it."""
+        if not 0 < share <= 1:
+            return
+        if not self.suspended and self.main:
+            self._pause()
+            self.running_since = time.monotonic()
+        self.share = share
+        try:
+            files.replace(files.ALLOCATION, script.allocation_text(procs), self.directory)
+        except OSError as error:
+            sys.stderr.write(f"{files.ALLOCATION}: {error.strerror}\n")  # the log of the attempt; it runs on as it is
+            return
+        if self.main and self.status is None:
+            processes.signal_all(self._find, signal.SIGWINCH)
+
     def _pause(self) -> None:
         """Stop the clock of the walltime."""
         if not self.suspended:
-            self.ran_before += time.monotonic() - self.running_since
+            self.ran_before = self._ran(time.monotonic())
 
     def _ran(self, now: float) -> float:
-        return self.ran_before if self.suspended else self.ran_before + now - self.running_since
+        """Seconds of the walltime that are used, by the processors that it asked for."""
+        return self.ran_before if self.suspended else self.ran_before + (now - self.running_since) * self.share
 
     def _tell_to_end(self, reason: str, grace: float) -> None:
         """TERM to everything now, KILL when the grace is over.  Told again, the shorter grace counts."""

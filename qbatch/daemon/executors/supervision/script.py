@@ -26,12 +26,23 @@ def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
         encoding = attempt.get("encoding", "utf-8")
         files.write_new(files.SCRIPT, attempt["script"], directory, 0o700, encoding)
     files.write_new(files.NODES, "".join(f"{line}\n" for line in attempt["node_file"]), directory)
+    files.write_new(files.ALLOCATION, allocation_text(attempt.get("procs", 1)), directory)
     os.mkdir(files.TEMPORARY, 0o700, dir_fd=directory)
+
+
+def allocation_text(procs: int) -> str:
+    """What a job reads to learn how many processors it has: lines that a shell can source."""
+    return f"NCPUS={procs}\nOMP_NUM_THREADS={procs}\n"
 
 
 def job_environment(attempt: dict[str, Any], path: str, working: str, token: str) -> dict[str, str]:
     """The environment of the attempt, and what depends on the run directory."""
-    own = {"PBS_NODEFILE": f"{path}/{files.NODES}", "PBS_JOBDIR": working, "TMPDIR": f"{path}/{files.TEMPORARY}"}
+    own = {
+        "PBS_NODEFILE": f"{path}/{files.NODES}",
+        "PBS_JOBDIR": working,
+        "TMPDIR": f"{path}/{files.TEMPORARY}",
+        "QBATCH_ALLOCATION": f"{path}/{files.ALLOCATION}",
+    }
     return {**own, **attempt["environment"], MARKER: token}
 
 
