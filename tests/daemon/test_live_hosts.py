@@ -1,0 +1,319 @@
+"""The Origin 2000's way of scheduling, live: ten minutes scaled in time, and the replay takes the same decisions.
+
+Hosts fill by memory, class limits bite, victims are suspended and resumed, jobs are resized.  One machine file is for both.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+
+from qbatch.daemon.core import image, passes
+from qbatch.daemon.core.state import Core, Ending
+from qbatch.daemon.feed import Feed
+from qbatch.daemon.settings import Queue, Settings, pool_on
+from qbatch.model.job_class import JobClass
+from qbatch.model.machine import Host, Machine
+from qbatch.model.machine_file import parse_machine
+from qbatch.model.record import Schedule, Workload
+from qbatch.policies.registry import load_policy
+from qbatch.replay.drivers import run
+from qbatch.replay.prepare import Options, prepare
+from qbatch.wire.records import JobRecord
+from qbatch.wire.resources import parse_duration, parse_size
+from qbatch.workloads import read_log
+from qbatch.workloads.machines import load_machine
+from qbatch.workloads.origin2000 import generate_month
+from tests.daemon.harness import Daemon
+from tests.daemon.test_promise import finished
+
+SCALE = 20
+"""So many seconds of the scenario take a second where jobs are real processes."""
+
+MACHINE = """
+schema = 1
+single_host = true
+[[host]]
+name = "alpha"
+cpus = 16
+memory = "16GB"
+serves = ["large", "small"]
+limits = {{ large = 1 }}
+[[host]]
+name = "beta"
+cpus = 4
+memory = "2GB"
+serves = ["small"]
+[[class]]
+name = "short"
+kind = "time"
+time = {short}
+reserve_wait = {reserve_wait}
+goes_first = true
+[[class]]
+name = "long"
+kind = "time"
+reserve_wait = {reserve_wait}
+limit = 2
+[[class]]
+name = "small"
+kind = "size"
+procs = 4
+memory = "2GB"
+[[class]]
+name = "large"
+kind = "size"
+procs = 16
+memory = "16GB"
+"""
+
+CONFIG = """
+executor = "process"
+[[pool]]
+machine = "machine.toml"
+policy = "{policy}"
+[[queue]]
+name = "batch"
+"""
+
+MEGABYTE = 2**20
+
+
+class Wanted(NamedTuple):
+    """A job of the scenario: seconds and megabytes."""
+
+    submit: int
+    procs: int
+    memory: int
+    walltime: int
+    run: int
+
+
+TEN_MINUTES = (
+    Wanted(0, 6, 6144, 400, 250),  # large and long: alpha
+    Wanted(10, 2, 1536, 180, 150),  # beta, whose memory is full but for half a gigabyte
+    Wanted(30, 2, 1024, 180, 120),  # processors on beta, but no memory: alpha
+    Wanted(50, 1, 1536, 180, 100),  # alpha
+    Wanted(70, 6, 6144, 400, 110),  # alpha has room, but one large job there is enough; its quantum is too short
+    Wanted(90, 2, 512, 400, 170),  # the second long one
+    Wanted(110, 1, 512, 400, 100),  # a third long one: a guest, then it waits for the class
+    Wanted(130, 4, 1024, 180, 20),  # done in its quantum
+    Wanted(150, 12, 8192, 180, 30),  # others stop for it
+    Wanted(200, 4, 1024, 180, 30),
+    Wanted(250, 16, 4096, 180, 30),
+    Wanted(300, 3, 2048, 180, 90),
+    Wanted(330, 8, 3072, 400, 130),
+    Wanted(365, 14, 1024, 180, 20),
+    Wanted(405, 16, 1024, 180, 25),
+    Wanted(480, 14, 2048, 180, 45),
+    Wanted(600, 1, 256, 180, 10),
+)
+
+
+def machine_text(scale: int) -> str:
+    return MACHINE.format(short=200 // scale, reserve_wait=180 // scale)
+
+
+def policy_of(scale: int) -> str:
+    return f"immediate:inner=lsf,quantum={60 // scale},protect={60 // scale},memory=512MB"
+
+
+class Lived(NamedTuple):
+    """What became of a job, in microseconds: its last start, its end, and when it stood still between them."""
+
+    start: int
+    end: int
+    pauses: tuple[tuple[int, int], ...]
+
+
+def lived(record: JobRecord, first: int = 0) -> Lived:
+    pauses = tuple((since - first, (until or 0) - first) for since, until in record.pauses if until != since)
+    return Lived((record.started or 0) - first, (record.ended or 0) - first, pauses)
+
+
+def replayed(schedule: Schedule) -> list[Lived]:
+    """What became of each job, from the pieces of those that did not run through in one go."""
+    found = [Lived(int(start), int(end), ()) for start, end in zip(schedule.start, schedule.end, strict=True)]
+    assert schedule.pieces is not None
+    pieces = schedule.pieces[np.argsort(schedule.pieces[:, 1], kind="stable")]
+    for row in np.unique(pieces[:, 0]).tolist():
+        mine = [(begin, end) for begin, end, kept in pieces[pieces[:, 0] == row][:, [1, 2, 5]].tolist() if kept]
+        gaps = tuple((end, begin) for (_, end), (begin, _) in pairwise(mine) if begin > end)
+        found[row] = Lived(mine[0][0], mine[-1][1], gaps)
+    return found
+
+
+def swf(jobs: tuple[Wanted, ...]) -> str:
+    """The scenario as a log: memory in kilobytes of each processor; none is used."""
+    lines = ["; MaxProcs: 20"]
+    for number, job in enumerate(jobs, 1):
+        size = job.memory * 1024 // job.procs
+        lines.append(
+            f"{number} {job.submit} -1 {job.run} {job.procs} -1 0 {job.procs} {job.walltime} {size} 1 1 1 -1 -1 -1 -1 -1"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def without(machine: Machine, what: str) -> Machine:
+    """The machine without its memory, or without the limits of its classes."""
+    if what == "memory":
+        return msgspec.structs.replace(
+            machine, hosts=tuple(msgspec.structs.replace(host, memory=0) for host in machine.hosts)
+        )
+    hosts: tuple[Host, ...] = tuple(msgspec.structs.replace(host, limits=()) for host in machine.hosts)
+    classes: tuple[JobClass, ...] = tuple(msgspec.structs.replace(each, limit=None) for each in machine.classes)
+    return msgspec.structs.replace(machine, hosts=hosts, classes=classes)
+
+
+def check_that_it_bites(work: Workload, machine: Machine, policy: str, decided: list[Lived]) -> None:
+    """Memory, class limits and quanta each change what becomes of the jobs: none of them stands there for nothing."""
+    assert sum(len(each.pauses) for each in decided) >= 3
+    for what in ("memory", "limits"):
+        assert replayed(run(work, without(machine, what), load_policy(policy))) != decided
+    plain = run(work, machine, load_policy("lsf"))
+    assert plain.end.tolist() != [each.end for each in decided]
+
+
+def test_ten_minutes_on_emulated_hosts_at_sixty_times_the_speed(tmp_path: Path) -> None:
+    (tmp_path / "machine.toml").write_text(machine_text(1), encoding="utf-8")
+    (tmp_path / "log.swf").write_text(swf(TEN_MINUTES), encoding="utf-8")
+    machine = parse_machine(machine_text(1), "machine.toml")
+    work = prepare(read_log(str(tmp_path / "log.swf")), machine)
+    expected = replayed(run(work, machine, load_policy(policy_of(1))))
+    arguments = ("--trace", "log.swf", "--machine", "machine.toml", "--policy", policy_of(1), "--time", "x60")
+    with Daemon(tmp_path, *arguments, "--origin", "0") as daemon:
+        jobs = {int(job.extra["log_number"]): lived(job) for job in finished(daemon)}
+    assert [jobs[number] for number in range(1, len(TEN_MINUTES) + 1)] == expected
+    check_that_it_bites(work, machine, policy_of(1), expected)
+
+
+def history(records: list[JobRecord], first: int) -> Workload:
+    """The jobs that really ran, as a log says it: when they came, what they asked for, how long they executed."""
+
+    def column(values: list[int]) -> np.ndarray:
+        return np.array(values, np.int64)
+
+    absent = column([-1] * len(records))
+    run_time = column([executed(record) for record in records])
+    return Workload(
+        "history", 20, np.arange(1, len(records) + 1), column([(job.eligible or 0) - first for job in records]),
+        column([int(job.resources["ncpus"]) for job in records]),
+        column([parse_duration(job.resources["walltime"]) for job in records]), run_time, run_time,
+        column([parse_size(job.resources["mem"]) for job in records]), absent, absent, absent,
+        np.ones(len(records), np.bool_), np.arange(len(records)), used_memory=absent * 0,
+    )  # fmt: skip
+
+
+def executed(job: JobRecord) -> int:
+    """How long a job took on the processors that it asked for, in microseconds, rounded."""
+    asked, at = int(job.resources["ncpus"]), job.started or 0
+    work, size = 0, asked
+    changes = sorted([(since, size) for since, size in job.sizes] + [(job.ended or 0, 0)])
+    for change, next_size in changes:
+        still = sum(
+            max(min(until or 0, change) - max(since, at), 0) for since, until in job.pauses if until is not None
+        )
+        work += (change - at - still) * size
+        at, size = change, next_size
+    return -(-work // asked)
+
+
+def lived_through(daemon: Daemon, jobs: tuple[Wanted, ...], script: str, patience: int = 1) -> list[JobRecord]:
+    """Submit the scenario to real processes at its instants, and return what became of it, in order of submission.
+
+    ``patience``: how many times their walltime the jobs get.
+    """
+    begun = time.monotonic()
+    names = []
+    for number, job in enumerate(jobs):
+        time.sleep(max(begun + job.submit / SCALE - time.monotonic(), 0))
+        resources = {
+            "ncpus": str(job.procs),
+            "mem": f"{job.memory}mb",
+            "walltime": str(job.walltime // SCALE * patience),
+        }
+        text = script.format(seconds=job.run / SCALE, ticks=job.run * 10 * job.procs // SCALE)
+        names.append(daemon.submit(text, resources=resources, name=f"job{number}"))
+    for name in names:
+        daemon.until(name, "F", 60)
+    found = daemon.jobs(*names)
+    return [found[name] for name in names]
+
+
+def test_ten_minutes_of_real_processes_are_decided_as_their_replay(tmp_path: Path) -> None:
+    """Half a minute: jobs are scripts, victims stop by SIGSTOP; what happened, as a log, replays to the microsecond."""
+    (tmp_path / "machine.toml").write_text(machine_text(SCALE), encoding="utf-8")
+    machine = parse_machine(machine_text(SCALE), "machine.toml")
+    policy = policy_of(SCALE)
+    with Daemon(tmp_path, config=CONFIG.format(policy=policy)) as daemon:
+        records = lived_through(daemon, TEN_MINUTES, "sleep {seconds}\n")
+    assert {record.exit_status for record in records} == {0}
+    first = (records[0].submitted or 0) // 1_000_000 * 1_000_000
+    work = history(records, first)
+    decided = [lived(record, first) for record in records]
+    assert replayed(run(work, machine, load_policy(policy))) == decided
+    check_that_it_bites(work, machine, policy, decided)
+
+
+MALLEABLE = """
+trap '. "$QBATCH_ALLOCATION"' WINCH
+. "$QBATCH_ALLOCATION"
+done=0
+while [ $done -lt {ticks} ]; do
+    sleep 0.1
+    done=$((done + NCPUS))
+done
+"""
+
+
+@pytest.mark.parametrize("interval", [0, 2])
+def test_malleable_processes_are_resized_as_in_their_replay(tmp_path: Path, interval: int) -> None:
+    """Scripts that work as fast as they have processors: they are told of each change, and the replay has the same ones."""
+    (tmp_path / "machine.toml").write_text(machine_text(SCALE), encoding="utf-8")
+    machine = parse_machine(machine_text(SCALE), "machine.toml")
+    policy = f"equispatial:interval={interval}"
+    with Daemon(tmp_path, config=CONFIG.format(policy=policy)) as daemon:
+        records = lived_through(daemon, TEN_MINUTES, MALLEABLE, patience=5)
+    assert {record.exit_status for record in records} == {0}
+    assert sum(len(record.sizes) for record in records) >= 4
+    first = (records[0].submitted or 0) // 1_000_000 * 1_000_000
+    schedule = run(history(records, first), machine, load_policy(policy))
+    # A real job's work is no whole number of microseconds on the processors that it asked for: its end is rounded.
+    assert np.abs(schedule.end - [(record.ended or 0) - first for record in records]).max() < 1_000
+
+
+STUDY = (
+    "lsf", "priority-backfill", "fcfs-backfill", "sjf-backfill", "lxf-backfill", "lxfw-backfill:depth=4",
+    "immediate:inner=lxfw-backfill", "soon:inner=lxfw-backfill", "equispatial", "equispatial:over50=yes,interval=0",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", STUDY)
+def test_the_core_takes_the_decisions_of_the_replay_on_the_origin(policy: str) -> None:
+    """The same machine file, a log with memory asked for and used, snapshots in between: each job ends when it ends there."""
+    machine = load_machine("origin2000")
+    work = prepare(generate_month("1999-12", seed=7), machine, Options(first=700))
+    core = Core(
+        Settings(executor="emulated", pools=(pool_on(machine, "main", policy),), queues=(Queue(name="batch"),)),
+        load_policy,
+    )
+    feed = Feed(work, 0)
+    feed.attach(core)
+    ends, steps = {}, 0
+    while instants := [each for each in (passes.next_due(core), feed.next_arrival()) if each is not None]:
+        at = max(min(instants), core.now)
+        feed.arrive(core, at)
+        passes.advance(core, at)
+        endings = [effect.record for effect in core.take_effects() if isinstance(effect, Ending)]
+        ends |= {int(record.extra["log_number"]): record.ended for record in endings}
+        steps += 1
+        if steps % 200 == 0:
+            core = image.load(image.dump(core), core.settings, load_policy)
+    schedule = run(work, machine, load_policy(policy))
+    assert ends == dict(zip(work.number.tolist(), schedule.end.tolist(), strict=True))
