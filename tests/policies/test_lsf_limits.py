@@ -1,0 +1,143 @@
+"""LSF's limits that the paper's simulations left out: by user, by class and pool of hosts; kept at every instant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbatch.engine.engine import Engine
+from qbatch.model.job_class import JobClass
+from qbatch.model.machine import Host, Machine
+from qbatch.model.machine_file import parse_machine
+from qbatch.model.record import Workload
+from qbatch.policies import load_policy
+from qbatch.replay.calendar import Calendar
+
+SECOND = 1_000_000
+MACHINE = """
+schema = 1
+single_host = true
+per_user = 3
+[[host]]
+name = "a"
+cpus = 8
+[[host]]
+name = "b"
+cpus = 4
+pool = "small"
+[[class]]
+name = "short"
+procs = 4
+time = 100
+per_user = 1
+[[class]]
+name = "long"
+procs = 4
+limit = 2
+hosts = ["small"]
+"""
+
+
+def work_of(jobs: list[tuple[int, int, int, int]], machine: Machine) -> Workload:
+    """Jobs as (submit, procs, seconds, user), in order of submission."""
+
+    def column(values: list[int]) -> Any:
+        return np.array(values, np.int64)
+
+    times = column([seconds * SECOND for _, _, seconds, _ in jobs])
+    absent = column([-1] * len(jobs))
+    return Workload(
+        "limits", machine.procs, np.arange(1, len(jobs) + 1), column([job[0] * SECOND for job in jobs]),
+        column([job[1] for job in jobs]), times, times, times, absent * 0, column([job[3] for job in jobs]), absent, absent,
+        np.ones(len(jobs), np.bool_), np.arange(len(jobs)),
+    )  # fmt: skip
+
+
+def starts(jobs: list[tuple[int, int, int, int]], machine: Machine) -> list[int]:
+    schedule = Calendar(work_of(jobs, machine), machine, load_policy("lsf"), is_audited=True).run()
+    return (schedule.start // SECOND).tolist()
+
+
+def test_a_user_has_one_short_job_at_a_time_and_others_go_past() -> None:
+    machine = parse_machine(MACHINE, "machine.toml")
+    assert starts([(0, 1, 50, 1), (0, 1, 50, 1), (0, 1, 50, 2)], machine) == [0, 50, 0]
+
+
+def test_long_jobs_run_in_their_pool_only_and_two_at_a_time() -> None:
+    machine = parse_machine(MACHINE, "machine.toml")
+    # Host a has room for all; the class is for the pool small, whose one host has room for four of them.
+    assert starts([(0, 1, 200, user) for user in range(3)], machine) == [0, 0, 200]
+    assert starts([(0, 3, 200, 1), (0, 3, 200, 2)], machine) == [0, 200]
+
+
+def test_a_user_has_so_many_jobs_of_all_classes() -> None:
+    machine = parse_machine(MACHINE.replace("per_user = 1", "").replace("per_user = 3", "per_user = 2"), "machine.toml")
+    assert starts([(0, 1, 50, 1)] * 3 + [(0, 1, 50, 2)], machine) == [0, 0, 50, 0]
+
+
+def test_a_job_whose_class_runs_nowhere_is_refused() -> None:
+    machine = parse_machine(MACHINE.replace('"small"]', '"b"]').replace("cpus = 4", "cpus = 2"), "machine.toml")
+    calendar = Calendar(work_of([(0, 3, 200, 1)], machine), machine, load_policy("lsf"))
+    assert calendar.run().start.tolist() == [-1]
+
+
+LIMITS = st.one_of(st.none(), st.integers(1, 2))
+CLASSES = st.builds(
+    lambda short, per_host, limit, per_user, hosts: (
+        JobClass("short", time=60 * SECOND, per_host=per_host, limit=limit, per_user=per_user, goes_first=short),
+        JobClass("long", limit=per_host, per_user=limit, hosts=("a",) if hosts else ()),
+    ),
+    st.booleans(), LIMITS, LIMITS, LIMITS, st.booleans(),
+)  # fmt: skip
+JOBS = st.lists(
+    st.tuples(st.integers(0, 100), st.integers(1, 3), st.sampled_from([10, 60, 61, 150]), st.integers(0, 2)),
+    min_size=1, max_size=20,
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(JOBS, CLASSES, LIMITS, LIMITS)
+def test_no_limit_is_ever_passed(
+    jobs: list[tuple[int, int, int, int]], classes: tuple[JobClass, ...], on_a: int | None, per_user: int | None
+) -> None:
+    limits = () if on_a is None else (("short", on_a),)
+    hosts = (Host("a", 6, limits=limits), Host("b", 3))
+    machine = Machine(hosts, single_host=True, classes=classes, per_user=per_user)
+    most = {
+        **{(place, each.name): each.per_host for place in ("a", "b") for each in classes},
+        **{("", each.name): each.limit for each in classes},
+        **{(user, each.name): each.per_user for user in range(3) for each in classes},
+        **{(user, ""): per_user for user in range(3)},
+    }
+    if on_a is not None:
+        most["a", "short"] = on_a
+
+    def look(engine: Engine, _: object) -> None:
+        view = engine.view()
+        running: Counter[tuple[Any, str]] = Counter()
+        for row, run in view.running.items():
+            job = view.jobs[row]
+            pair = machine.class_of(job.procs, job.memory, job.estimate)
+            assert pair is not None
+            place = machine.hosts[run.allocation[0].host].name
+            assert pair.time.runs_on(place, "batch")
+            running.update([(place, pair.name), ("", pair.name), (job.user, pair.name), (job.user, "")])
+        for what, count in running.items():
+            limit = most.get(what)
+            assert limit is None or count <= limit, (what, count, limit)
+
+    jobs = sorted(jobs, key=lambda job: job[0])
+    calendar = Calendar(work_of(jobs, machine), machine, load_policy("lsf"), is_audited=True)
+    schedule = calendar.run(observe=look)
+    assert (schedule.start >= 0).all()
+
+
+def test_a_limit_of_users_is_known_to_the_machine() -> None:
+    machine = parse_machine(MACHINE, "machine.toml")
+    assert machine.limits_users
+    assert not msgspec.structs.replace(machine, per_user=None, classes=()).limits_users
