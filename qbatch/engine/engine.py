@@ -13,7 +13,7 @@ event.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
@@ -82,6 +82,7 @@ class Engine:
         self._over: list[int] = []
         self._watch = audit.Watch() if is_audited else None
         self._is_new_policy = False
+        self._left_behind: set[int] = set()
 
     def handle(self, at: int, events: Iterable[Event]) -> Round:
         """Apply the events that fall on the instant ``at`` and make one pass.
@@ -99,21 +100,23 @@ class Engine:
         for row in happened.finished:
             self._finish(row)
         due = {row for row, until in cluster.until.items() if until <= at}
-        requeued = tuple(sorted((due & cluster.trials) | happened.returned))
+        over = cluster.trials if self._is_new_policy else due & cluster.trials
+        requeued = tuple(sorted(over | happened.returned))
         stopped = tuple(sorted(due.difference(requeued)))
         for row in stopped:
             self._suspend(Suspend(row))
         held_back = self._requeue(requeued)
         self._wake_at = {wake for wake in self._wake_at if wake > at}
         withdrawn = tuple(row for row in happened.withdrawn if self._withdraw(row))
-        is_changed = self._close_and_open(happened.hosts) or self._is_new_policy
+        is_changed = self._close_and_open(happened.hosts) or self._is_new_policy or bool(self._left_behind)
         self._is_new_policy = False
+        resumed = tuple(self._take_up())
         parked, returned = self._park() if is_changed else ((), ())
         arrived, refused, late = self._arrive(happened.jobs)
         view = self._view(happened.finished, (*withdrawn, *parked), arrived)
         only_arrivals = not (happened.finished or stopped or requeued or happened.withdrawn or is_changed)
         view = view._replace(only_arrivals=only_arrivals, is_machine_changed=is_changed, requeued=requeued)
-        actions = tuple(self._carry_out(action) for action in self._decisions(view))
+        actions = (*resumed, *(self._carry_out(action) for action in self._decisions(view)))
         promises = cluster.promises
         started = [action.row for action in actions if isinstance(action, Start) and not action.is_trial]
         broken = tuple(row for row in started if at > promises.get(row, at))
@@ -141,8 +144,9 @@ class Engine:
         """Let another policy decide from here on, over the jobs that wait and run.
 
         It begins with an empty record, and its first pass is told that the machine has changed: it plans anew from what
-        runs and from the queue.  What the policy before it promised, and when it wanted to be woken, is forgotten; jobs that
-        it has suspended stay so until somebody resumes them.
+        runs and from the queue.  What the policy before it promised, and when it wanted to be woken, is forgotten.  Trials are
+        over and wait again at the next pass.  Who it has suspended goes on as soon as the own processors are free; until
+        then nothing else on those hosts is free to the new policy, which is told in each pass that the machine has changed.
         """
         self.policy = policy
         self._memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
@@ -151,6 +155,9 @@ class Engine:
         self._cluster.until.clear()
         self._cluster.promises.clear()
         self._is_new_policy = True
+        self._left_behind.update(self._cluster.suspended)
+        if self._watch is not None:
+            self._watch.promised.clear()
 
     def next_timer(self) -> int | None:
         """Return the next instant at which ``handle`` must be called even without an event, or None."""
@@ -219,6 +226,27 @@ class Engine:
                 raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action")
         return decisions
 
+    def _take_up(self) -> Iterator[Action]:
+        """Resume those whom an earlier policy left suspended, in order of sequence, where their processors are free."""
+        cluster = self._cluster
+        self._left_behind &= set(cluster.suspended)
+        for row in sorted(self._left_behind):
+            run = cluster.suspended[row]
+            has_memory = run.holds_memory or all(
+                chunk.memory <= cluster.free_memory[chunk.host] for chunk in run.allocation
+            )
+            if has_memory and all(chunk.procs <= cluster.free[chunk.host] for chunk in run.allocation):
+                self._left_behind.remove(row)
+                yield self._carry_out(Resume(row))
+
+    def _free(self) -> tuple[int, ...]:
+        """Return the free processors by host, as a policy sees them: none where someone left behind waits for his own."""
+        cluster = self._cluster
+        if not self._left_behind:
+            return tuple(cluster.free)
+        kept = {chunk.host for row in self._left_behind for chunk in cluster.suspended[row].allocation}
+        return tuple(0 if host in kept else free for host, free in enumerate(cluster.free))
+
     def _view(self, finished: Sequence[int], withdrawn: Sequence[int], arrived: Sequence[int]) -> View:
         cluster = self._cluster
         ends, amounts = cluster.running_arrays()
@@ -228,7 +256,7 @@ class Engine:
             columns=cluster.columns,
             jobs=cluster.jobs,
             queue=cluster.queue,
-            free=tuple(cluster.free),
+            free=self._free(),
             free_memory=tuple(cluster.free_memory),
             running=MappingProxyType(cluster.running),
             suspended=MappingProxyType(cluster.suspended),

@@ -79,6 +79,8 @@ class _Body(msgspec.Struct):
     over: list[int]
     memory: bytes
     trials: list[int] = []
+    left_behind: list[int] = []
+    is_new_policy: bool = False
 
 
 def dump(engine: Engine) -> bytes:
@@ -114,6 +116,8 @@ def dump(engine: Engine) -> bytes:
         over=engine._over,
         memory=plain.encode(engine._memory, type(engine.policy).__module__),
         trials=sorted(cluster.trials),
+        left_behind=sorted(engine._left_behind),
+        is_new_policy=engine._is_new_policy,
     )
     data = msgspec.msgpack.encode(body)
     return b"".join((_MARK, hashlib.sha256(data).digest(), data))
@@ -153,6 +157,8 @@ def _restore(engine: Engine, body: _Body) -> None:
     engine.now = body.now
     engine._wake_at = set(body.wake_at)
     engine._over = list(body.over)
+    engine._left_behind = set(body.left_behind)
+    engine._is_new_policy = body.is_new_policy
     engine._open_hosts = Admission(engine.machine, engine._cluster.closed)
     engine._memory = plain.decode(body.memory, type(engine.policy).__module__)
     if engine._watch is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from qbatch.daemon.core.state import Actor, Core, PoolState
 from qbatch.model.errors import QbatchError, suggestion
-from qbatch.planning.policy import name_of
+from qbatch.model.events import Woken
+from qbatch.planning.policy import Policy, name_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Text
 from qbatch.wire.requests import PolicySet
@@ -20,12 +21,13 @@ def handle(core: Core, actor: Actor, request: PolicySet) -> Text:
             name = name_of(policy)
         except QbatchError as error:
             raise Refusal("bad-value", str(error)) from None
-        lines.append(_said(pool, name))
+        lines.append(_said(pool, policy, name))
         if request.is_dry_run or name == pool.name_of_policy:
             continue
         pool.chosen = request.policy if request.policy != pool.settings.policy else ""
         pool.policy = policy
         pool.engine.exchange_policy(policy)
+        pool.events.append(Woken())
         for job in core.live_jobs():
             for one in core.members(job):
                 if core.pool_of(one) is pool and not one.holds_hosts:
@@ -47,7 +49,7 @@ def _pools(core: Core, name: str) -> list[PoolState]:
     return found
 
 
-def _said(pool: PoolState, name: str) -> str:
+def _said(pool: PoolState, policy: Policy, name: str) -> str:
     """Return what becomes of a pool's jobs."""
     view = pool.engine.view()
     waiting = len(view.queue) + len(view.parked)
@@ -57,6 +59,12 @@ def _said(pool: PoolState, name: str) -> str:
     words = [f"{len(view.running)} running jobs run on", f"{waiting} waiting jobs are looked at anew"]
     if promises:
         words.append(f"{promises} promised starts are forgotten")
+    trials = sum(1 for row in view.running if pool.engine.is_trial(row))
+    if trials:
+        words.append(f"{trials} quanta end and their jobs wait again")
     if view.suspended:
-        words.append(f"{len(view.suspended)} jobs that it has suspended go on when their processors are free")
+        words.append(f"{len(view.suspended)} jobs that it has suspended go on as soon as their processors are free")
+    resized = sum(1 for row, run in view.running.items() if run.procs < view.jobs[row].procs)
+    if resized - trials > 0 and not getattr(policy, "is_malleable", False):
+        words.append(f"{resized} jobs keep the fewer processors that they have now")
     return f"pool {pool.settings.name}: {pool.name_of_policy} -> {name}; {', '.join(words)}"
