@@ -233,7 +233,12 @@ def _document(
         "version": __version__,
         "command": ["qbatch", *sys.argv[1:]],
         "log": {"name": log.name, "sha256": log.sha256, "rows": len(log), "jobs": len(work), "notes": log.notes},
-        "machine": {"procs": machine.procs, "hosts": len(machine.hosts), "single_host": machine.single_host},
+        "machine": {
+            "procs": machine.procs,
+            "hosts": len(machine.hosts),
+            "single_host": machine.single_host,
+            "one_pool": machine.is_one_pool,
+        },
         "options": msgspec.to_builtins(options),
         "seed": options.seed,
         "skipped": work.skipped,

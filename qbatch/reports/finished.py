@@ -81,4 +81,6 @@ def longest_queue(rows: JobRows) -> int:
     waits = waits_of(rows)
     at = np.concatenate([waits.begin, waits.end])
     change = np.repeat(np.array([1, -1]), len(waits.begin))
-    return int(np.cumsum(change[np.lexsort((-change, at))]).max(initial=0))  # at one instant, who comes is counted first
+    return int(
+        np.cumsum(change[np.lexsort((-change, at))]).max(initial=0)
+    )  # at one instant, who comes is counted first

@@ -95,7 +95,14 @@ def _of_host(rows: JobRows, bars: list[Bar], process: int) -> Iterator[dict[str,
         bar = bars[place]
         thread = {"pid": process, "tid": lane_of[place] + 1}
         name = f"job {rows.job_id[bar.row]}"
-        yield {"ph": "B", "name": name, "cat": "job", "ts": bar.begin, **thread, "args": _facts(rows, bar, suspended[bar.row])}
+        yield {
+            "ph": "B",
+            "name": name,
+            "cat": "job",
+            "ts": bar.begin,
+            **thread,
+            "args": _facts(rows, bar, suspended[bar.row]),
+        }
         yield {"ph": "E", "name": name, "cat": "job", "ts": bar.end, **thread}
 
 

@@ -44,9 +44,10 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
         "queue": rows.queue,
     }
     clock, result = source.result.clock, source.result
+    preemption = "TS" if rows.is_in_pieces.any() else "No"
     lines = [
         "; Version: 2.2", f"; Computer: simulated by qbatch {__version__}", f"; MaxJobs: {len(rows)}",
-        f"; MaxRecords: {len(rows)}", f"; Preemption: {'TS' if rows.is_in_pieces.any() else 'No'}", f"; MaxProcs: {result.procs_total}",
+        f"; MaxRecords: {len(rows)}", f"; Preemption: {preemption}", f"; MaxProcs: {result.procs_total}",
     ]  # fmt: skip
     if clock.unix_start is not None:
         lines.append(f"; UnixStartTime: {clock.unix_start}")

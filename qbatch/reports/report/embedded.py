@@ -1,8 +1,9 @@
 """The jobs as columns that the page's own script draws: compact, exact, and harmless whatever a name holds.
 
 Each column is little-endian, the differences between neighbours where that is smaller, deflated, in base64.  Times are
-seconds from the first submit.  What all policies share of a job is there once.  A policy under which jobs ran in pieces tells of
-each box (``piece_*``) from when to when it is, and who waits again from when to when (``again_*``); else a box is as long as its job.
+seconds from the first submit.  What all policies share of a job is there once.  A policy
+under which jobs ran in pieces tells of each box (``piece_*``) from when to when it is, and who waits again from when to when
+(``again_*``); else a box is as long as its job.
 """
 
 from __future__ import annotations
