@@ -105,7 +105,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 def _words(view: View, shown: list[JobRows], parts: list[Boxes], is_small: bool) -> str:
     held = " Suspended jobs hold theirs." if view.has_suspended else ""
     if any(rows.pieces is not None for rows in shown):
-        held += " Gaps: suspended; steps: resized."
+        held += " Gaps: suspended, or queued again; steps: resized."
     if is_small:
         return f"Processors dealt out lowest first; job rows do not say which were used.{held} Marks above: submits."
     jobs = " + ".join(f"{len(rows):,}" for rows in shown)
@@ -195,18 +195,20 @@ def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
 
 
 def _label_boxes(axes: Axes, panel: Panel) -> None:
-    """Write its number into every job that has room for it: into the largest of its boxes in view."""
+    """Write its number into every job that has room for it: into the largest box, of jobs in pieces into each."""
     view, rows, boxes, colour = panel.view, panel.rows, panel.boxes, panel.colour
     axis = TimeAxis(view)
-    largest: dict[int, int] = {}
+    is_split = rows.is_in_pieces & (rows.pieces is not None)
+    labelled: dict[tuple[int, int], int] = {}
     height = boxes.high - boxes.low
     area = height * (np.minimum(boxes.end, view.end) - np.maximum(boxes.begin, view.begin)).astype(np.float64)
     for place, job in enumerate(boxes.job.tolist()):
-        if job not in largest or area[place] > area[largest[job]]:
-            largest[job] = place
+        key = (job, place if is_split[job] else -1)
+        if key not in labelled or area[place] > area[labelled[key]]:
+            labelled[key] = place
     whole = float(axis.numbers(view.end) - axis.numbers(view.begin))
     inch = (WIDTH - 1.6) / whole, 2.2 / panel.total
-    for job, place in largest.items():
+    for (job, _), place in labelled.items():
         begin = max(int(boxes.begin[place]), view.begin)
         end = min(int(boxes.end[place]), view.end)
         left, right = float(axis.numbers(begin)), float(axis.numbers(end))

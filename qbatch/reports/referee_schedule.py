@@ -260,5 +260,14 @@ def _ordered(
     found = {key: column[order].astype(np.int64) for key, column in columns.items()}
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
-    facts: dict[str, Any] = {"policy": policy, "notes": notes, "skipped": skipped or {}}
-    return Finished(name=name, procs_total=procs, pieces=moved_pieces(pieces, places), **facts, **found)
+    known = moved_pieces(pieces, places)
+    return Finished(
+        name=name,
+        procs_total=procs,
+        pieces=known,
+        is_one_pool=True,
+        policy=policy,
+        notes=notes,
+        skipped=skipped or {},
+        **found,
+    )

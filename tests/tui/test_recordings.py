@@ -17,7 +17,8 @@ from qbatch.reports.job_rows import JobRows
 from qbatch.tui import playback
 from qbatch.tui.board import Board
 from qbatch.tui.playback import Playback
-from qbatch.tui.tape import FileTape, Picture, Recorder, RowsTape, open_tape
+from qbatch.tui.rows_tape import RowsTape
+from qbatch.tui.tape import FileTape, Picture, Recorder, open_tape
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import EventRecord, Explanation, Jobs
 from qbatch.wire.requests import Explain, History, JobStatus

@@ -12,7 +12,7 @@ from qbatch.wire.records import EventRecord, QueueRecord, ShadowRecord
 
 _EVENT_TONES = {
     "started": "good", "resumed": "good", "suspended": "warning", "held": "warning", "lost": "bad", "requeued": "warning",
-    "host": "accent", "queue": "accent", "monitor": "accent",
+    "resized": "good", "host": "accent", "queue": "accent", "monitor": "accent",
 }  # fmt: skip
 
 
