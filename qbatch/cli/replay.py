@@ -90,6 +90,8 @@ def replay(
     schedules = [_one(work, hosts, each, driver=driver, is_audited=audit, is_quiet=quiet) for each in chosen]
     document = _document(read, work, hosts, options, schedules, by or [])
     _write(read, document, schedules, out=out, jobs=jobs, swf=swf)
+    if (jobs is not None or swf is not None) and not quiet:
+        _note_pieces(schedules, has_result=out is not None)
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
@@ -262,6 +264,16 @@ def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out
         write_result(out, document, schedules)
 
 
+def _note_pieces(schedules: list[Schedule], *, has_result: bool) -> None:
+    """Say of what job rows and SWF do not hold of jobs that did not run in one go."""
+    count = sum(len(set(schedule.pieces[:, 0].tolist())) for schedule in schedules if schedule.pieces is not None)
+    if count:
+        where = "the result keeps that" if has_result else "--out DIR keeps that"
+        talk(
+            f"note: {count:,} jobs ran in pieces: --jobs and --swf do not say when each was suspended or resized; {where}"
+        )
+
+
 def _as_simulated(log: Log, work: Workload) -> Log:
     """Return the log with the submissions and estimates that the run really used (--load, --estimates, --no-kill)."""
     from dataclasses import replace
@@ -296,6 +308,8 @@ def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
     status = np.asarray(log["status"])[work.log_row[rows]].astype(np.int64)
     was_killed = work.run[rows] < work.logged_run[rows]
     status = np.where(was_killed, 5, np.where(status == 5, 1, status))
+    in_pieces = ["run times are from the first start to the end: jobs were suspended or resized"]
+    in_pieces = in_pieces if schedule.pieces is not None else []
     with whole_file(path) as file:
         write_schedule(
             file,
@@ -305,7 +319,10 @@ def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
             run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS,
             status=status,
             procs=work.procs[rows],
-            notes=[f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors"],
+            notes=[
+                f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors",
+                *in_pieces,
+            ],
         )
 
 

@@ -168,7 +168,7 @@ def open_tape(text: str) -> Tape:
     Raises:
         InputError: it cannot be used.
     """
-    path, _, policy = text.rpartition(":") if ":" in text and not Path(text).exists() else (text, "", "")
+    path, policy = _split(text)
     if Path(path).is_dir() or path.endswith((".csv", ".parquet")):
         from qbatch.reports.result import read_result
         from qbatch.tui.rows_tape import RowsTape
@@ -180,3 +180,12 @@ def open_tape(text: str) -> Tape:
         offset = result.clock.unix_start * 1_000_000 if result.clock.unix_start else 0
         return RowsTape(result.rows[0], result.procs_total, offset, f"{Path(path).name}: {result.policies[0]}")
     return FileTape(path)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return the path and the policy; policies have colons too (``hybrid:depth=2``), and so may paths."""
+    if not Path(text).exists():
+        for place, letter in enumerate(text):
+            if letter == ":" and place and Path(text[:place]).exists():
+                return text[:place], text[place + 1 :]
+    return text, ""
