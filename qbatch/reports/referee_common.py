@@ -46,7 +46,7 @@ def check_capacity(done: Finished) -> Iterator[Breach]:
         text = f"runs on {processors(int(done.procs[row]))}, but the machine has {done.procs_total}"
         yield _breach(done, row, "capacity", done.start[row], text)
     spans = done.spans()
-    row_of, begin, end, procs = spans[(spans[:, 2] > spans[:, 1]) & (spans[:, 3] <= done.procs_total)].T
+    row_of, begin, end, procs = spans[(spans[:, 2] > spans[:, 1]) & (done.procs[spans[:, 0]] <= done.procs_total)].T
     at = np.concatenate([begin, end])
     change = np.concatenate([procs, -procs])
     instants, places = np.unique(at, return_inverse=True)

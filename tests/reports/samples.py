@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from qbatch.model.machine import one_host
 from qbatch.model.record import KINDS, MICROSECONDS, NO_PROMISE, Clock, Schedule, Workload
+from qbatch.policies import load_policy
+from qbatch.replay import run as run_policy
 from tests.oracle import naive
 
 KTH_CLOCK = Clock(843493334, "Europe/Stockholm")
@@ -97,6 +100,17 @@ def in_pieces(seed: int, jobs: int = 12, unit: int = MICROSECONDS) -> Schedule:
     work = workload(submit * unit, procs, run * unit, run * unit, procs_total=6 * jobs)
     schedule = by_hand(work, start * unit, end=end * unit)
     return replace(schedule, pieces=pieces if len(pieces) else None)
+
+
+def tried(policy: str) -> Schedule:
+    """Return six jobs on 12 processors under a policy that suspends (``immediate:inner=easy``) or resizes (``equispatial``).
+
+    Under the first, job 5 has a quantum from 700 s to 760 s for which jobs 1 and 2 are suspended, and runs from 5,070 s on.
+    """
+    jobs = ((0, 4, 4000), (10, 4, 3000), (20, 6, 2000), (400, 3, 1000), (700, 8, 200), (900, 2, 1500))
+    submit, procs, run = (np.array(column, np.int64) for column in zip(*jobs, strict=True))
+    work = workload(submit * MICROSECONDS, procs, run * MICROSECONDS, run * MICROSECONDS, procs_total=12)
+    return run_policy(work, one_host(12), load_policy(policy))
 
 
 def by_hand(work: Workload, start: Any, policy: str = "hand", **columns: Any) -> Schedule:

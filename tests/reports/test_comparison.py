@@ -201,7 +201,8 @@ def test_the_longest_queue_is_that_of_the_waits() -> None:
 
 def test_rows_become_the_record_that_they_came_from(pair) -> None:
     again = schedule_of(side(pair[0]).result, job_rows_of(pair[0]))
-    assert measure(pair[0]) == measure(again)
+    first, second = measure(pair[0]), measure(again)
+    assert {**first, "queue_max": None} == {**second, "queue_max": None}  # a schedule by hand knows no queue
 
 
 def test_jobs_in_pieces_are_compared_by_all_their_waiting_and_by_what_they_held() -> None:
