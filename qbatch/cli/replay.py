@@ -296,6 +296,18 @@ def _as_simulated(log: Log, work: Workload) -> Log:
     return replace(log, columns=columns)
 
 
+def _preempted(log: Log) -> Log:
+    """Return the log with a header that says ``Preemption: TS``: totals of jobs that were suspended, without the pieces."""
+    from dataclasses import replace
+
+    import msgspec
+
+    from qbatch.workloads.header import keyword_of
+
+    lines = [line for line in log.header.lines if keyword_of(line) != "preemption"]
+    return replace(log, header=msgspec.structs.replace(log.header, lines=(*lines, "; Preemption: TS"), preemption="TS"))
+
+
 def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
     import numpy as np
 
@@ -308,12 +320,14 @@ def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
     status = np.asarray(log["status"])[work.log_row[rows]].astype(np.int64)
     was_killed = work.run[rows] < work.logged_run[rows]
     status = np.where(was_killed, 5, np.where(status == 5, 1, status))
-    in_pieces = ["run times are from the first start to the end: jobs were suspended or resized"]
-    in_pieces = in_pieces if schedule.pieces is not None else []
+    simulated, in_pieces = _as_simulated(log, work), []
+    if schedule.pieces is not None:
+        simulated = _preempted(simulated)
+        in_pieces = ["run times are from the first start to the end: jobs were suspended or resized"]
     with whole_file(path) as file:
         write_schedule(
             file,
-            _as_simulated(log, work),
+            simulated,
             work.log_row[rows],
             wait_s=(schedule.start - work.submit)[rows] / MICROSECONDS,
             run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS,

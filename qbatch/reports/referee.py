@@ -65,18 +65,23 @@ def judge(done: Finished, policy: str | None = None, *, is_killing: bool = True)
     """
     chosen = load_policy(policy) if policy is not None else None
     found = _Findings()
+    if done.is_preempted:
+        is_killing = False
+        found.unchecked.append(
+            "capacity and run times: the log says Preemption: TS, so that its run times hold time in which jobs were suspended"
+        )
     found.breaches += check_times(done, is_killing=is_killing)
-    found.breaches += check_capacity(done)
     found.checked.append("submissions, starts, run times and ends; one row a job")
-    held = " held by jobs that ran in one go" if done.is_in_pieces.any() and done.pieces is None else ""
-    found.checked.append(f"capacity at every instant: {done.procs_total} processors{held}")
-    _judge_pieces(done, found)
+    if not done.is_preempted:
+        _judge_capacity(done, found)
     if is_killing:
         found.checked.append("run times against estimates")
     done = done.lifted()
     _judge_promises(done, chosen, found)
     if chosen is None:
         found.unchecked.append("order and backfilling: name the policy with --policy")
+    elif done.is_preempted:
+        found.unchecked.append(f"order and backfilling of {name_of(chosen)}: the log does not say who ran when")
     else:
         _judge_policy(done, chosen, found)
     if done.skipped:
@@ -84,6 +89,13 @@ def judge(done: Finished, policy: str | None = None, *, is_killing: bool = True)
     breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
     name = name_of(chosen) if chosen is not None else None
     return Verdict(done, name, breaches, tuple(found.checked), tuple(found.unchecked))
+
+
+def _judge_capacity(done: Finished, found: _Findings) -> None:
+    found.breaches += check_capacity(done)
+    held = " held by jobs that ran in one go" if done.is_in_pieces.any() and done.pieces is None else ""
+    found.checked.append(f"capacity at every instant: {done.procs_total} processors{held}")
+    _judge_pieces(done, found)
 
 
 def _judge_pieces(done: Finished, found: _Findings) -> None:
@@ -116,7 +128,7 @@ def _judge_promises(done: Finished, chosen: Policy | None, found: _Findings) -> 
 
 def _judge_policy(done: Finished, chosen: Policy, found: _Findings) -> None:
     loop = getattr(chosen, "loop", None)
-    if not done.is_one_pool:
+    if isinstance(loop, PassLoop | PlanLoop) and not done.is_one_pool:
         found.unchecked.append(
             f"order and backfilling of {name_of(chosen)}: the checks are for one pool of processors, and the machine has hosts"
         )

@@ -39,7 +39,8 @@ class Finished:
     end.  ``estimate`` is never below ``run`` once ``judge`` has looked for overruns.  ``promise`` and
     ``first_promise`` are ``ABSENT`` where nothing was recorded.  ``piece_count`` and ``pieces`` are those of ``JobRows``: a job
     with a count above 0 did not run in one go, and its pieces are known unless ``pieces`` is None.  ``is_one_pool``: whether
-    all processors are alike to every job, which a machine of several hosts need not be.
+    all processors are alike to every job, which a machine of several hosts need not be.  ``is_preempted``: a log whose header
+    says ``Preemption: TS`` holds totals of jobs that may have been suspended, and does not say which.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Finished:
     piece_count: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
     pieces: Int64Array | None = None
     is_one_pool: bool = True
+    is_preempted: bool = False
     policy: str | None = None
     notes: tuple[str, ...] = ()
     skipped: dict[str, int] = field(default_factory=dict)
@@ -230,7 +232,8 @@ def _read_swf(path: str, procs: int | None) -> Finished:
         "sequence": nobody,
         "piece_count": nobody,
     }
-    return _ordered(path, total, whole, notes=(*log.notes, *notes), skipped=skipped)
+    done = _ordered(path, total, whole, notes=(*log.notes, *notes), skipped=skipped)
+    return replace(done, is_preempted=(log.header.preemption or "").strip().upper() == "TS")
 
 
 def _microseconds(values: Any, path: str, name: str) -> Int64Array:
@@ -266,6 +269,7 @@ def _ordered(
         procs_total=procs,
         pieces=known,
         is_one_pool=True,
+        is_preempted=False,
         policy=policy,
         notes=notes,
         skipped=skipped or {},

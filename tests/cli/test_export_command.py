@@ -55,6 +55,12 @@ def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capf
         assert code == 0
         assert err.count("note: 2 jobs ran in pieces: kept is first start") == count
     assert command(capfd, "verify", out)[0] == 0
+    assert command(capfd, *named, "--swf", tmp_path / "replayed.swf", "-q")[0] == 0
+    for name in ("swf", "replayed.swf"):
+        assert (tmp_path / name).read_text().count("; Preemption: TS") == 1
+        code, said, _ = command(capfd, "verify", tmp_path / name, "--policy", "easy", "--procs", 12)
+        assert code == 0
+        assert "not checked  capacity and run times" in said
     code, said, _ = command(capfd, "verify", tmp_path / "rows.csv", "--procs", 12)
     assert code == 0
     assert "not checked  the 2 jobs in pieces" in said

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from qbatch.model.errors import UsageError
-from qbatch.reports.referee import Finished, finished_of, judge
+from qbatch.reports.referee import Finished, finished_of, judge, read_finished
 from qbatch.reports.referee_plan import PlanCheck
 from tests.oracle import naive
 from tests.oracle.naive import SECOND, Job, Outcome
@@ -280,3 +280,17 @@ def test_on_a_machine_of_hosts_the_order_is_not_checked() -> None:
     verdict = judge(replace(done, is_one_pool=False), "easy")
     assert verdict.breaches == ()
     assert any("machine has hosts" in text for text in verdict.unchecked)
+
+
+def test_a_log_of_preempted_jobs_is_not_taken_for_an_overfilled_machine(tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    rows = "1 0 0 90 4 -1 -1 4 80 -1 1 -1 -1 -1 -1 -1 -1 -1\n2 0 10 20 4 -1 -1 4 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
+    for preemption, found in (("No", {"capacity", "overrun"}), ("TS", set())):
+        log.write_text(f"; MaxProcs: 6\n; Preemption: {preemption}\n{rows}")
+        (done,) = read_finished(str(log))
+        assert set(codes(done)) == found
+    verdict = judge(done, "easy")
+    assert verdict.breaches == ()
+    assert [text.partition(":")[0] for text in verdict.unchecked] == [
+        "capacity and run times", "order and backfilling of easy"
+    ]  # fmt: skip

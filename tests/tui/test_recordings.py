@@ -19,6 +19,7 @@ from qbatch.reports.result import write_result
 from qbatch.tui import playback
 from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import run_time
+from qbatch.tui.panels.lists import event_text
 from qbatch.tui.playback import Playback
 from qbatch.tui.rows_tape import RowsTape
 from qbatch.tui.tape import FileTape, Picture, Recorder, open_tape
@@ -275,7 +276,9 @@ def test_policies_have_colons_too(tmp_path: Path) -> None:
     tape = open_tape(f"{tmp_path / 'out'}:immediate:inner=easy")
     assert tape.title == "out: immediate:inner=easy"
     assert sorted({*tape.kinds}) == ["ended", "requeued", "resumed", "started", "submitted", "suspended"]
-    assert "resized" in open_tape(f"{tmp_path / 'out'}:equispatial").kinds
+    resizing = open_tape(f"{tmp_path / 'out'}:equispatial")
+    first = resizing.event(list(resizing.kinds).index("resized"))
+    assert event_text(first) == "job1, -, 4 procs, log, on machine*3"
 
 
 def test_an_interrupted_writer_leaves_whole_lines() -> None:
