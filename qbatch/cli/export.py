@@ -50,8 +50,10 @@ def export(
         exported, told = _live(socket)
     else:
         exported, told = _finished(source, policy or [], procs)
-    _write(form, exported, target)
+    loss = _write(form, exported, target)
     talk(f"{target or 'standard output'}: {told}")
+    if loss is not None:
+        talk(f"note: {loss}")
 
 
 def _check_output(form: str, source: str | None, target: str | None) -> None:
@@ -100,14 +102,16 @@ def _live(socket: str | None) -> tuple[Exportable, str]:
     return exported, f"{count:,} jobs; {left_out:,} that never ran are left out"
 
 
-def _write(form: str, exported: Exportable, target: str | None) -> None:
+def _write(form: str, exported: Exportable, target: str | None) -> str | None:
+    """Write, and return what is lost of the jobs that ran in pieces."""
     from qbatch.reports.exports import FORMS as FORMS_OF_EXPORT
     from qbatch.reports.output import whole_file
 
-    write = FORMS_OF_EXPORT[form].write
+    known = FORMS_OF_EXPORT[form]
     if target is None:
-        write(sys.stdout.buffer, exported)
+        known.write(sys.stdout.buffer, exported)
         sys.stdout.buffer.flush()
-        return
-    with whole_file(target) as file:
-        write(file, exported)
+    else:
+        with whole_file(target) as file:
+            known.write(file, exported)
+    return known.loss(exported)

@@ -90,6 +90,8 @@ def replay(
     schedules = [_one(work, hosts, each, driver=driver, is_audited=audit, is_quiet=quiet) for each in chosen]
     document = _document(read, work, hosts, options, schedules, by or [])
     _write(read, document, schedules, out=out, jobs=jobs, swf=swf)
+    if (jobs is not None or swf is not None) and not quiet:
+        _note_pieces(schedules, has_result=out is not None)
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
@@ -233,7 +235,12 @@ def _document(
         "version": __version__,
         "command": ["qbatch", *sys.argv[1:]],
         "log": {"name": log.name, "sha256": log.sha256, "rows": len(log), "jobs": len(work), "notes": log.notes},
-        "machine": {"procs": machine.procs, "hosts": len(machine.hosts), "single_host": machine.single_host},
+        "machine": {
+            "procs": machine.procs,
+            "hosts": len(machine.hosts),
+            "single_host": machine.single_host,
+            "one_pool": machine.is_one_pool,
+        },
         "options": msgspec.to_builtins(options),
         "seed": options.seed,
         "skipped": work.skipped,
@@ -255,6 +262,16 @@ def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out
         from qbatch.reports.result import write_result
 
         write_result(out, document, schedules)
+
+
+def _note_pieces(schedules: list[Schedule], *, has_result: bool) -> None:
+    """Say of what job rows and SWF do not hold of jobs that did not run in one go."""
+    count = sum(len(set(schedule.pieces[:, 0].tolist())) for schedule in schedules if schedule.pieces is not None)
+    if count:
+        where = "the result keeps that" if has_result else "--out DIR keeps that"
+        talk(
+            f"note: {count:,} jobs ran in pieces: --jobs and --swf do not say when each was suspended or resized; {where}"
+        )
 
 
 def _as_simulated(log: Log, work: Workload) -> Log:
@@ -279,6 +296,18 @@ def _as_simulated(log: Log, work: Workload) -> Log:
     return replace(log, columns=columns)
 
 
+def _preempted(log: Log) -> Log:
+    """Return the log with a header that says ``Preemption: TS``: totals of jobs that were suspended, without the pieces."""
+    from dataclasses import replace
+
+    import msgspec
+
+    from qbatch.workloads.header import keyword_of
+
+    lines = [line for line in log.header.lines if keyword_of(line) != "preemption"]
+    return replace(log, header=msgspec.structs.replace(log.header, lines=(*lines, "; Preemption: TS"), preemption="TS"))
+
+
 def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
     import numpy as np
 
@@ -291,16 +320,23 @@ def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
     status = np.asarray(log["status"])[work.log_row[rows]].astype(np.int64)
     was_killed = work.run[rows] < work.logged_run[rows]
     status = np.where(was_killed, 5, np.where(status == 5, 1, status))
+    simulated, in_pieces = _as_simulated(log, work), []
+    if schedule.pieces is not None:
+        simulated = _preempted(simulated)
+        in_pieces = ["run times are from the first start to the end: jobs were suspended or resized"]
     with whole_file(path) as file:
         write_schedule(
             file,
-            _as_simulated(log, work),
+            simulated,
             work.log_row[rows],
             wait_s=(schedule.start - work.submit)[rows] / MICROSECONDS,
             run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS,
             status=status,
             procs=work.procs[rows],
-            notes=[f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors"],
+            notes=[
+                f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors",
+                *in_pieces,
+            ],
         )
 
 

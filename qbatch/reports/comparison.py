@@ -20,7 +20,7 @@ from qbatch.metrics.paired import PRACTICAL, Difference, Finding, finding_of, ho
 from qbatch.model.errors import InputError
 from qbatch.model.record import MICROSECONDS, Int64Array
 from qbatch.reports.comparison_words import sentence
-from qbatch.reports.finished import in_order_of_submission, schedule_of
+from qbatch.reports.finished import in_order_of_submission, schedule_of, unknown_pieces
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.plot_style import DAY
 from qbatch.reports.result import Result
@@ -148,6 +148,7 @@ def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
         )
     if a.result.procs_total != b.result.procs_total:
         notes.append(f"the machines differ: {a.result.procs_total} and {b.result.procs_total} processors")
+    notes += [note for note in map(unknown_pieces, (a.rows, b.rows)) if note is not None]
     for name, words in (("submit", "are submitted at another time"), ("run", "run for another time"),
                         ("estimate", "have another estimate")):  # fmt: skip
         count = int((getattr(one, name) != getattr(other, name)).sum())

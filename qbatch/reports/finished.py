@@ -6,6 +6,7 @@ import numpy as np
 
 from qbatch.model.record import Int64Array, Schedule, Workload
 from qbatch.reports.job_rows import JobRows
+from qbatch.reports.pieces import waits_of
 from qbatch.reports.result import Result
 
 
@@ -15,7 +16,11 @@ def in_order_of_submission(rows: JobRows) -> JobRows:
 
 
 def schedule_of(result: Result, rows: JobRows) -> Schedule:
-    """Return the record of the jobs that ran, in order of submission; what job rows do not tell is absent."""
+    """Return the record of the jobs that ran, in order of submission; what job rows do not tell is absent.
+
+    A job that ran in pieces that are not known (bare job rows) is given one from its first start to its end: its wait is
+    then right, and what the machine did is not (:func:`unknown_pieces` says so).
+    """
     ordered = in_order_of_submission(rows)
     count = len(ordered)
     log = result.document.get("log")
@@ -46,13 +51,36 @@ def schedule_of(result: Result, rows: JobRows) -> Schedule:
         promise=ordered.promise,
         first_promise=ordered.first_promise,
         end=ordered.end,
-        queue_max=longest_queue(ordered.submit, ordered.start),
+        queue_max=longest_queue(ordered),
+        pieces=ordered.pieces if ordered.pieces is not None else _one_each(ordered),
     )
 
 
-def longest_queue(submit: Int64Array, start: Int64Array) -> int:
-    """Return how many jobs wait at most for a length of time; those that start at once do not."""
-    waits = start > submit
-    at = np.concatenate([start[waits], submit[waits]])
-    change = np.repeat(np.array([-1, 1]), int(waits.sum()))
-    return int(np.cumsum(change[np.argsort(at, kind="stable")]).max(initial=0))
+def _one_each(rows: JobRows) -> Int64Array | None:
+    job = np.flatnonzero(rows.lacks_pieces)
+    if not len(job):
+        return None
+    columns = (job, rows.start[job], rows.end[job], rows.procs[job], np.full(len(job), -1), np.ones(len(job)))
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def unknown_pieces(rows: JobRows) -> str | None:
+    """Return a sentence about jobs in pieces that are not known; None where there are none."""
+    count = int(rows.lacks_pieces.sum())
+    if not count:
+        return None
+    jobs = "1 job" if count == 1 else f"{count:,} jobs"
+    return (
+        f"{jobs} under {rows.policy} ran in pieces that bare job rows do not hold: each is taken for one bar from first start "
+        "to end, which makes the machine look fuller than it was; give the result's directory (--out)"
+    )
+
+
+def longest_queue(rows: JobRows) -> int:
+    """Return how many jobs wait at most before a pass; one that starts in the pass of its arrival waits before it."""
+    waits = waits_of(rows)
+    at = np.concatenate([waits.begin, waits.end])
+    change = np.repeat(np.array([1, -1]), len(waits.begin))
+    return int(
+        np.cumsum(change[np.lexsort((-change, at))]).max(initial=0)
+    )  # at one instant, who comes is counted first

@@ -1,13 +1,12 @@
 """Gantt charts: which processors ran which job when.
 
-Job rows say how many processors a job had, not which, so they are dealt out here, as a machine without a topology
-might: in order of start, the lowest run of free processors that is long enough, else the lowest free ones.  Few jobs
-are drawn as boxes with their numbers, many as a picture made of pixels, each the mean colour of what it covers.
+Job rows say how many processors a job had, not which, so they are dealt out (:mod:`qbatch.reports.boxes`).  Few jobs
+are drawn as boxes with their numbers, many as a picture made of pixels, each the mean colour of what it covers.  A job that
+ran in pieces is drawn as it ran: gaps where it was suspended, more or fewer processors where it was resized.
 """
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.errors import UsageError
-from qbatch.model.free_runs import FreeRuns
 from qbatch.model.record import KINDS, Int64Array
+from qbatch.reports.boxes import Boxes, assign
 from qbatch.reports.distributions import class_name, size_class
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.plot_style import PALETTE, WIDTH, TimeAxis, View, caption, new_figure, plain_text
@@ -30,7 +29,7 @@ MOST_LABELLED = 60
 """Up to so many jobs are drawn as boxes with labels."""
 
 MOST_BOXES = 2_000
-"""Up to so many pieces are drawn as boxes; more become pixels."""
+"""Up to so many boxes are drawn as such; more become pixels."""
 
 _MOST_POLICIES = 6
 _PIXELS = (1200, 1000)
@@ -39,42 +38,14 @@ _OTHER_USER = "#BBBBBB"
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """The processors of jobs: ``job`` (its place in the rows) holds those from ``low`` to before ``high``."""
-
-    job: Int64Array
-    low: Int64Array
-    high: Int64Array
-
-
-@dataclass(frozen=True, slots=True)
 class Panel:
     """One policy's part of a chart: its jobs, the processors and the colour of each, and the processors drawn."""
 
     view: View
     rows: JobRows
-    pieces: Pieces
+    boxes: Boxes
     colour: NDArray[np.float64]
     total: int
-
-
-def assign(rows: JobRows, procs_total: int) -> Pieces:
-    """Deal out processors to jobs, which must never use more than there are; a job of no length gets none."""
-    free = FreeRuns(procs_total)
-    running: list[tuple[int, int, list[tuple[int, int]]]] = []
-    pieces: list[tuple[int, int, int]] = []
-    start, end, procs = rows.start.tolist(), rows.end.tolist(), rows.procs.tolist()
-    for job in np.argsort(rows.start, kind="stable").tolist():
-        now = start[job]
-        while running and running[0][0] <= now:
-            for low, high in heapq.heappop(running)[2]:
-                free.give(low, high)
-        if end[job] > now:
-            taken = free.take(procs[job])
-            heapq.heappush(running, (end[job], job, taken))
-            pieces += [(job, low, high) for low, high in taken]
-    table = np.array(pieces, np.int64).reshape(-1, 3)
-    return Pieces(table[:, 0], table[:, 1], table[:, 2])
 
 
 # ------------------------------------------------------------------------------------------------ the chart
@@ -95,8 +66,8 @@ def gantt(view: View) -> Figure:
     figure = new_figure(view, 0.7 + each * len(shown) + (0.5 if is_small else 0), "Jobs on processors")
     colours, keys = (_by_size if colour_by == "size" else _by_user)(shown, total)
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, rows, pieces, colour in zip(panels, shown, parts, colours, strict=True):
-        _draw_panel(axes, Panel(view, rows, pieces, colour, total))
+    for axes, rows, boxes, colour in zip(panels, shown, parts, colours, strict=True):
+        _draw_panel(axes, Panel(view, rows, boxes, colour, total))
         axes.set_title(plain_text(f"{rows.policy}: {len(rows):,} jobs"), pad=9 if is_small else 4)
     axis = TimeAxis(view)
     axis.label(panels[-1])
@@ -114,12 +85,12 @@ def _in_window(view: View, rows: JobRows) -> JobRows:
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
-    view, rows, pieces, total = panel.view, panel.rows, panel.pieces, panel.total
+    view, rows, boxes, total = panel.view, panel.rows, panel.boxes, panel.total
     axes.grid(visible=False)
     if len(rows) <= MOST_LABELLED:
         _draw_boxes(axes, panel, has_labels=True)
         _draw_submits(axes, panel)
-    elif len(pieces.job) <= MOST_BOXES:
+    elif len(boxes.job) <= MOST_BOXES:
         _draw_boxes(axes, panel, has_labels=False)
     else:
         _draw_pixels(axes, panel)
@@ -131,12 +102,14 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.set_yticks(range(total + 1))
 
 
-def _words(view: View, shown: list[JobRows], parts: list[Pieces], is_small: bool) -> str:
+def _words(view: View, shown: list[JobRows], parts: list[Boxes], is_small: bool) -> str:
     held = " Suspended jobs hold theirs." if view.has_suspended else ""
+    if any(rows.pieces is not None for rows in shown):
+        held += " Gaps: suspended, or queued again; steps: resized."
     if is_small:
         return f"Processors dealt out lowest first; job rows do not say which were used.{held} Marks above: submits."
     jobs = " + ".join(f"{len(rows):,}" for rows in shown)
-    is_boxes = max(len(pieces.job) for pieces in parts) <= MOST_BOXES
+    is_boxes = max(len(boxes.job) for boxes in parts) <= MOST_BOXES
     how = "" if is_boxes else " Pixels: mean colour of what they cover; white: idle."
     return f"{jobs} jobs on {view.procs_total:,} processors, dealt out lowest first.{held}{how}"
 
@@ -197,21 +170,21 @@ def _marks(is_small: bool, shown: list[JobRows]) -> Keys:
 
 
 def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
-    """Draw every piece as a box; with labels, those that were backfilled are hatched."""
+    """Draw every box; with labels, those that were backfilled are hatched."""
     from matplotlib.collections import PolyCollection
 
-    view, rows, pieces, colour = panel.view, panel.rows, panel.pieces, panel.colour
+    view, rows, boxes, colour = panel.view, panel.rows, panel.boxes, panel.colour
     axis = TimeAxis(view)
-    begin, end = axis.numbers(rows.start[pieces.job]), axis.numbers(rows.end[pieces.job])
-    boxes = np.stack(
+    begin, end = axis.numbers(boxes.begin), axis.numbers(boxes.end)
+    corners = np.stack(
         [np.stack([x, y], axis=-1) for x, y in
-         ((begin, pieces.low), (end, pieces.low), (end, pieces.high), (begin, pieces.high))], axis=1,
+         ((begin, boxes.low), (end, boxes.low), (end, boxes.high), (begin, boxes.high))], axis=1,
     )  # fmt: skip
-    is_hatched = rows.kind[pieces.job] == _BACKFILLED if has_labels else np.zeros(len(boxes), bool)
+    is_hatched = rows.kind[boxes.job] == _BACKFILLED if has_labels else np.zeros(len(corners), bool)
     for which, hatch in ((~is_hatched, None), (is_hatched, "////")):
         axes.add_collection(
             PolyCollection(
-                list(boxes[which]), facecolors=colour[pieces.job[which]], hatch=hatch,
+                list(corners[which]), facecolors=colour[boxes.job[which]], hatch=hatch,
                 linewidths=0.5 if has_labels else 0.1,
                 edgecolors="white" if hatch is None else "#FFFFFFB0",
             ),
@@ -222,19 +195,22 @@ def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
 
 
 def _label_boxes(axes: Axes, panel: Panel) -> None:
-    """Write its number into every box that has room for it: into the tallest piece of each job."""
-    view, rows, pieces, colour = panel.view, panel.rows, panel.pieces, panel.colour
+    """Write its number into every job that has room for it: into the largest box, of jobs in pieces into each."""
+    view, rows, boxes, colour = panel.view, panel.rows, panel.boxes, panel.colour
     axis = TimeAxis(view)
-    tall: dict[int, int] = {}
-    height = pieces.high - pieces.low
-    for place, job in enumerate(pieces.job.tolist()):
-        if job not in tall or height[place] > height[tall[job]]:
-            tall[job] = place
+    is_split = rows.is_in_pieces & (rows.pieces is not None)
+    labelled: dict[tuple[int, int], int] = {}
+    height = boxes.high - boxes.low
+    area = height * (np.minimum(boxes.end, view.end) - np.maximum(boxes.begin, view.begin)).astype(np.float64)
+    for place, job in enumerate(boxes.job.tolist()):
+        key = (job, place if is_split[job] else -1)
+        if key not in labelled or area[place] > area[labelled[key]]:
+            labelled[key] = place
     whole = float(axis.numbers(view.end) - axis.numbers(view.begin))
     inch = (WIDTH - 1.6) / whole, 2.2 / panel.total
-    for job, place in tall.items():
-        begin = max(int(rows.start[job]), view.begin)
-        end = min(int(rows.end[job]), view.end)
+    for (job, _), place in labelled.items():
+        begin = max(int(boxes.begin[place]), view.begin)
+        end = min(int(boxes.end[place]), view.end)
         left, right = float(axis.numbers(begin)), float(axis.numbers(end))
         text = str(rows.job_id[job])
         wide, high = (right - left) * inch[0], height[place] * inch[1]
@@ -244,7 +220,7 @@ def _label_boxes(axes: Axes, panel: Panel) -> None:
         red, green, blue = colour[job][:3]
         is_dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
         axes.text(
-            (left + right) / 2, (pieces.low[place] + pieces.high[place]) / 2, text, ha="center", va="center",
+            (left + right) / 2, (boxes.low[place] + boxes.high[place]) / 2, text, ha="center", va="center",
             fontsize=size, color="white" if is_dark else "black", clip_on=True,
             bbox={"facecolor": tuple(colour[job]), "edgecolor": "none", "pad": 0.6},
         )  # fmt: skip
@@ -273,12 +249,12 @@ def _draw_pixels(axes: Axes, panel: Panel) -> None:
 
 def painted(panel: Panel) -> NDArray[np.uint8]:
     """Return an image of time by processors; each pixel mixes the colours of the jobs on it, and white for idleness."""
-    view, rows, pieces, total = panel.view, panel.rows, panel.pieces, panel.total
+    view, boxes, total = panel.view, panel.boxes, panel.total
     columns, lines = _PIXELS[0], min(total, _PIXELS[1])
-    begin = np.maximum(rows.start[pieces.job], view.begin) - view.begin
-    end = np.minimum(rows.end[pieces.job], view.end) - view.begin
+    begin = np.clip(boxes.begin, view.begin, view.end) - view.begin
+    end = np.clip(boxes.end, view.begin, view.end) - view.begin
     across = [(at / view.span * columns, sign) for at, sign in ((begin, 1.0), (end, -1.0))]
-    upward = [(at / total * lines, sign) for at, sign in ((pieces.low, 1.0), (pieces.high, -1.0))]
+    upward = [(at / total * lines, sign) for at, sign in ((boxes.low, 1.0), (boxes.high, -1.0))]
     shape = (lines + 2, columns + 2)
     corners = [
         (line * shape[1] + column, weight_y * weight_x)
@@ -287,7 +263,7 @@ def painted(panel: Panel) -> NDArray[np.uint8]:
     ]
     image = np.empty((lines, columns, 3), np.uint8)
     for channel in range(3):
-        ink = 1.0 - panel.colour[pieces.job, channel]
+        ink = 1.0 - panel.colour[boxes.job, channel]
         sums = np.zeros(shape[0] * shape[1])
         for cell, weight in corners:
             sums += np.bincount(cell, weights=weight * ink, minlength=len(sums))

@@ -7,7 +7,7 @@ seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,9 +20,14 @@ from qbatch.reports.table import BLOCK_ROWS, Block, arrow, read_blocks
 
 COLUMNS = (
     "job_id", "submit", "start", "end", "procs", "estimate", "run", "wait", "slowdown", "bounded_slowdown",
-    "kind", "promise", "user", "group", "queue", "policy", "first_promise", "sequence", "counted",
+    "kind", "promise", "user", "group", "queue", "policy", "first_promise", "sequence", "counted", "piece_count",
 )  # fmt: skip
-"""The columns of job rows, in order."""
+"""The columns of job rows, in order.
+
+``piece_count``: 0 where a job ran in one go on the processors that it asked for; else in how many pieces it ran.  When, and on
+how many processors, stands in the pieces of a result (:mod:`qbatch.reports.pieces`).  ``wait`` of a job in pieces is all the time
+in which it did not advance, ``end - submit - run``, as in the metrics; of every other one ``start - submit``.
+"""
 
 SUFFIXES = (".csv", ".parquet")
 """The forms in which job rows are written."""
@@ -35,7 +40,7 @@ ABSENT = -1
 
 _TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise")
 _RATIOS = ("slowdown", "bounded_slowdown")
-_MAY_LACK = ("promise", "first_promise", "user", "group", "queue", "sequence")
+_MAY_LACK = ("promise", "first_promise", "user", "group", "queue", "sequence", "piece_count")
 
 Chunk = dict[str, NDArray[Any]]
 
@@ -44,8 +49,9 @@ Chunk = dict[str, NDArray[Any]]
 class JobRows:
     """The jobs that one policy ran, as columns; times in integer microseconds, ``ABSENT`` where nothing is known.
 
-    ``kind`` holds places in ``KINDS``; ``run`` is how long a job ran, and ``end - start`` is more when it was
-    suspended in between.
+    ``kind`` holds places in ``KINDS``; ``run`` is how long a job ran, or would have in one go, and ``end - start`` is more
+    when it was suspended in between.  ``piece_count`` is as in the file, ``ABSENT`` where nobody says.  ``pieces``: what the
+    jobs in pieces ran, as in ``Schedule.pieces``, with places in these rows; None where there are none or none are known.
     """
 
     policy: str
@@ -64,14 +70,30 @@ class JobRows:
     queue: Int64Array
     sequence: Int64Array
     counted: BoolArray
+    piece_count: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+    pieces: Int64Array | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.piece_count) != len(self.job_id):
+            object.__setattr__(self, "piece_count", np.full(len(self.job_id), ABSENT, np.int64))
 
     def __len__(self) -> int:
         return len(self.job_id)
 
     @property
+    def is_in_pieces(self) -> BoolArray:
+        """Which jobs did not run in one go on the processors that they asked for."""
+        return np.asarray(self.piece_count > 0)
+
+    @property
+    def lacks_pieces(self) -> BoolArray:
+        """Which jobs ran in pieces that are not known: of them only the first start and the end are."""
+        return np.asarray((self.piece_count > 0) & (self.pieces is None))
+
+    @property
     def wait(self) -> Int64Array:
-        """How long each job waited."""
-        return self.start - self.submit
+        """How long each job waited: all the time in which it did not advance (papers.md 0.3)."""
+        return np.where(self.is_in_pieces, self.end - self.submit - self.run, self.start - self.submit)
 
     @property
     def bounded_slowdown(self) -> NDArray[np.float64]:
@@ -79,21 +101,46 @@ class JobRows:
         return np.asarray((self.end - self.submit) / np.maximum(self.run, BOUND))
 
     def taken(self, which: NDArray[Any]) -> JobRows:
-        """Return some of the rows: a mask, or indices."""
-        return replace(self, **{name: getattr(self, name)[which] for name in ROW_FIELDS})
+        """Return some of the rows: a mask, or indices without repetitions."""
+        columns: dict[str, Any] = {name: getattr(self, name)[which] for name in ROW_FIELDS}
+        if self.pieces is None:
+            return replace(self, **columns)
+        places = np.full(len(self), ABSENT, np.int64)
+        places[np.arange(len(self))[which]] = np.arange(len(columns["job_id"]))
+        return replace(self, **columns, pieces=moved_pieces(self.pieces, places))
 
 
-ROW_FIELDS = tuple(field.name for field in fields(JobRows) if field.name != "policy")
+def moved_pieces(pieces: Int64Array | None, places: Int64Array) -> Int64Array | None:
+    """Return the pieces of some jobs, with their new places; ``ABSENT`` leaves a job out, and None is none at all."""
+    if pieces is None:
+        return None
+    moved = pieces.copy()
+    moved[:, 0] = places[pieces[:, 0]]
+    moved = moved[moved[:, 0] >= 0]
+    return moved if len(moved) else None
+
+
+ROW_FIELDS = tuple(field.name for field in fields(JobRows) if field.name not in ("policy", "pieces"))
 """The fields of ``JobRows`` that hold one value a job."""
 
 
 def job_rows_of(schedule: Schedule) -> JobRows:
     """Return the rows of a schedule, as they would be read back from its file."""
-    columns = _columns(schedule, schedule.in_order_of_start())
-    return JobRows(policy=schedule.policy, **{name: columns[name] for name in ROW_FIELDS})
+    rows = schedule.in_order_of_start()
+    columns = _columns(schedule, rows, _piece_counts(schedule))
+    places = np.full(len(schedule.workload), ABSENT, np.int64)
+    places[rows] = np.arange(len(rows))
+    pieces = moved_pieces(schedule.pieces, places)
+    return JobRows(policy=schedule.policy, pieces=pieces, **{name: columns[name] for name in ROW_FIELDS})
 
 
-def _columns(schedule: Schedule, rows: Int64Array) -> Chunk:
+def _piece_counts(schedule: Schedule) -> Int64Array:
+    """Return in how many pieces each row of the workload ran; 0 for one go."""
+    rows = np.empty(0, np.int64) if schedule.pieces is None else schedule.pieces[:, 0]
+    return np.bincount(rows, minlength=len(schedule.workload)).astype(np.int64)
+
+
+def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> Chunk:
     """Return the columns of some rows: times in microseconds, ratios as floats with NaN for none."""
     work = schedule.workload
     submit, start, end, run = work.submit[rows], schedule.start[rows], schedule.end[rows], work.run[rows]
@@ -108,7 +155,7 @@ def _columns(schedule: Schedule, rows: Int64Array) -> Chunk:
         "procs": work.procs[rows],
         "estimate": work.estimate[rows],
         "run": run,
-        "wait": start - submit,
+        "wait": np.where(piece_counts[rows] > 0, response - run, start - submit),
         "slowdown": slowdown,
         "bounded_slowdown": response / np.maximum(run, BOUND),
         "kind": schedule.kind[rows],
@@ -119,6 +166,7 @@ def _columns(schedule: Schedule, rows: Int64Array) -> Chunk:
         "first_promise": schedule.first_promise[rows],
         "sequence": rows,
         "counted": work.counted[rows],
+        "piece_count": piece_counts[rows],
     }
 
 
@@ -131,9 +179,9 @@ def _chunks(schedules: Iterable[Schedule | JobRows]) -> Iterator[tuple[str, Chun
                     _chunk_of(schedule.taken(np.arange(first, min(first + BLOCK_ROWS, len(schedule))))),
                 )
             continue
-        rows = schedule.in_order_of_start()
+        rows, counts = schedule.in_order_of_start(), _piece_counts(schedule)
         for first in range(0, len(rows), BLOCK_ROWS):
-            yield schedule.policy, _columns(schedule, rows[first : first + BLOCK_ROWS])
+            yield schedule.policy, _columns(schedule, rows[first : first + BLOCK_ROWS], counts)
 
 
 def _chunk_of(rows: JobRows) -> Chunk:
@@ -299,15 +347,19 @@ def _read_block(block: Block) -> Chunk:
     chunk["sequence"] = (
         block.scaled("sequence", 1, may_lack=True) if "sequence" in names else np.full(len(block), ABSENT, np.int64)
     )
-    chunk["kind"] = _meant(block, "kind", {"": ABSENT} | {kind: place for place, kind in enumerate(KINDS)}, np.int8)
-    chunk["counted"] = _meant(block, "counted", {"": 1, "1": 1, "true": 1, "0": 0, "false": 0}, bool)
+    chunk["kind"] = meant(block, "kind", {"": ABSENT} | {kind: place for place, kind in enumerate(KINDS)}, np.int8)
+    chunk["counted"] = meant(block, "counted", YES_OR_NO, bool)
     block.check("procs", chunk["procs"] < 1, "is less than 1")
     block.check("start", start < chunk["submit"], "lies before submit")
     block.check("end", chunk["end"] < start, "lies before start")
     return chunk
 
 
-def _meant(block: Block, name: str, meanings: dict[str, int], kind: Any) -> NDArray[Any]:
+YES_OR_NO = {"": 1, "1": 1, "true": 1, "0": 0, "false": 0}
+"""What the words of a yes-or-no column mean; nothing is yes."""
+
+
+def meant(block: Block, name: str, meanings: dict[str, int], kind: Any) -> NDArray[Any]:
     """Return a column of words as numbers; a column that is not there is all empty words."""
     if name not in block.names:
         return np.full(len(block), meanings[""], kind)

@@ -94,8 +94,8 @@ class View:
 
     @property
     def has_suspended(self) -> bool:
-        """Whether a job took longer from start to end than it ran."""
-        return any(bool((rows.end - rows.start > rows.run).any()) for rows in self.rows)
+        """Whether a job took longer from start to end than it ran, and nobody knows when it did."""
+        return any(rows.pieces is None and bool((rows.end - rows.start > rows.run).any()) for rows in self.rows)
 
     def counted(self, rows: JobRows) -> JobRows:
         """Return the jobs that statistics are taken over: submitted in the window, and no warm-up."""

@@ -7,13 +7,16 @@ schedule shows its plan (``referee_plan``).  What cannot be decided is said to b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from qbatch.planning.policy import PassLoop, PlanLoop, Policy, name_of
 from qbatch.policies import load_policy
 from qbatch.reports.referee_breach import CODES, Breach, seconds
-from qbatch.reports.referee_common import check_capacity, check_promises, check_times
+from qbatch.reports.referee_common import check_capacity, check_pieces, check_promises, check_times
 from qbatch.reports.referee_plan import PlanCheck
 from qbatch.reports.referee_queue import check_queue
 from qbatch.reports.referee_schedule import Finished, finished_of, read_finished
@@ -62,16 +65,23 @@ def judge(done: Finished, policy: str | None = None, *, is_killing: bool = True)
     """
     chosen = load_policy(policy) if policy is not None else None
     found = _Findings()
+    if done.is_preempted:
+        is_killing = False
+        found.unchecked.append(
+            "capacity and run times: the log says Preemption: TS, so that its run times hold time in which jobs were suspended"
+        )
     found.breaches += check_times(done, is_killing=is_killing)
-    found.breaches += check_capacity(done)
     found.checked.append("submissions, starts, run times and ends; one row a job")
-    found.checked.append(f"capacity at every instant: {done.procs_total} processors")
+    if not done.is_preempted:
+        _judge_capacity(done, found)
     if is_killing:
         found.checked.append("run times against estimates")
     done = done.lifted()
     _judge_promises(done, chosen, found)
     if chosen is None:
         found.unchecked.append("order and backfilling: name the policy with --policy")
+    elif done.is_preempted:
+        found.unchecked.append(f"order and backfilling of {name_of(chosen)}: the log does not say who ran when")
     else:
         _judge_policy(done, chosen, found)
     if done.skipped:
@@ -79,6 +89,29 @@ def judge(done: Finished, policy: str | None = None, *, is_killing: bool = True)
     breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
     name = name_of(chosen) if chosen is not None else None
     return Verdict(done, name, breaches, tuple(found.checked), tuple(found.unchecked))
+
+
+def _judge_capacity(done: Finished, found: _Findings) -> None:
+    found.breaches += check_capacity(done)
+    held = " held by jobs that ran in one go" if done.is_in_pieces.any() and done.pieces is None else ""
+    found.checked.append(f"capacity at every instant: {done.procs_total} processors{held}")
+    _judge_pieces(done, found)
+
+
+def _judge_pieces(done: Finished, found: _Findings) -> None:
+    """Check the jobs that did not run in one go, or say that they could not be."""
+    count = int(done.is_in_pieces.sum())
+    if not count:
+        return
+    jobs = "1 job" if count == 1 else f"{count:,} jobs"
+    if done.pieces is None:
+        found.unchecked.append(
+            f"the {jobs} in pieces, and what they held of the machine: bare job rows do not say when they ran; "
+            "verify the result's directory (replay --out DIR)"
+        )
+        return
+    found.breaches += check_pieces(done)
+    found.checked.append(f"the {len(done.pieces):,} pieces of {jobs}: times, work, and capacity by pieces")
 
 
 def _judge_promises(done: Finished, chosen: Policy | None, found: _Findings) -> None:
@@ -95,7 +128,14 @@ def _judge_promises(done: Finished, chosen: Policy | None, found: _Findings) -> 
 
 def _judge_policy(done: Finished, chosen: Policy, found: _Findings) -> None:
     loop = getattr(chosen, "loop", None)
-    if isinstance(loop, PassLoop) and loop.which in ("fcfs", "easy") and loop.order == "fcfs":
+    if isinstance(loop, PassLoop | PlanLoop) and not done.is_one_pool:
+        found.unchecked.append(
+            f"order and backfilling of {name_of(chosen)}: the checks are for one pool of processors, and the machine has hosts"
+        )
+    elif isinstance(loop, PassLoop | PlanLoop) and done.is_in_pieces.any():
+        found.breaches += _running_in_pieces(done, name_of(chosen))
+        found.unchecked.append(f"order and backfilling of {name_of(chosen)}, which runs every job in one go")
+    elif isinstance(loop, PassLoop) and loop.which in ("fcfs", "easy") and loop.order == "fcfs":
         is_backfilling = loop.which == "easy"
         found.breaches += check_queue(done, is_backfilling=is_backfilling)
         if is_backfilling:
@@ -106,6 +146,13 @@ def _judge_policy(done: Finished, chosen: Policy, found: _Findings) -> None:
         _judge_plan(done, loop.compression, found)
     else:
         found.unchecked.append(f"order and backfilling of {name_of(chosen)}: there is no check for this policy yet")
+
+
+def _running_in_pieces(done: Finished, policy: str) -> Iterator[Breach]:
+    for row in np.flatnonzero(done.is_in_pieces).tolist():
+        number, count = int(done.number[row]), int(done.piece_count[row])
+        text = f"job {number} ran in {count} piece{'' if count == 1 else 's'}; {policy} runs every job in one go"
+        yield Breach("in-pieces", int(done.start[row]), (number,), text)
 
 
 def _judge_plan(done: Finished, compression: str, found: _Findings) -> None:

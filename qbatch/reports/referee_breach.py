@@ -10,9 +10,12 @@ from qbatch.model.record import MICROSECONDS
 CODES: dict[str, str] = {
     "early-start": "a job started before it was submitted",
     "wrong-end": "a job did not end when its start and its run time say",
+    "piece-times": "the pieces of a job overlap, or do not begin with its start and end with its end",
+    "piece-work": "what the pieces of a job did, without those that were thrown away, is not its processors x run time",
     "overrun": "a job ran beyond its estimate, at which it is to be killed; --no-kill allows it, as real machines did",
     "duplicate-job": "two rows have one job number",
     "capacity": "more processors were in use than the machine has; logs of real machines often say so",
+    "in-pieces": "a job did not run in one go, and the policy neither suspends nor resizes nor starts on trial",
     "promise-broken": "a job started after the start that it was promised",
     "promise-moved": "the last promise of a job is later than its first",
     "overtaken": "FCFS: a job started while an earlier one waited",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -14,13 +15,15 @@ from qbatch.reports.referee_schedule import Finished
 def check_times(done: Finished, *, is_killing: bool) -> Iterator[Breach]:
     """Check submit <= start, end = start + run, run <= estimate (unless nobody is killed), one row a job number.
 
+    Of jobs that ran in pieces not the end but the pieces are checked (:func:`check_pieces`).
+
     Source: design.md, "The meaning of one instant"; Standard Workload Format 2.2, fields 1 to 4 and 9.
     """
     for row in _rows(done.start < done.submit):
         yield _breach(
             done, row, "early-start", done.start[row], f"started before its submission at {seconds(done.submit[row])}"
         )
-    for row in _rows(done.end != done.start + done.run):
+    for row in _rows((done.end != done.start + done.run) & ~done.is_in_pieces):
         says = f"ends at {seconds(done.end[row])}, but its start and its run time of {seconds(done.run[row])} say "
         yield _breach(done, row, "wrong-end", done.start[row], f"{says}{seconds(done.start[row] + done.run[row])}")
     if is_killing:
@@ -36,24 +39,58 @@ def check_times(done: Finished, *, is_killing: bool) -> Iterator[Breach]:
 def check_capacity(done: Finished) -> Iterator[Breach]:
     """Check the processors in use at every instant; a job holds the half-open [start, end), of no length nothing.
 
+    A job in pieces holds what each of them had; one whose pieces are not known is left out.
     One breach for each unbroken spell of overuse, at its beginning; a job wider than the machine is one of its own.
     """
-    lasting = np.flatnonzero((done.end > done.start) & (done.procs <= done.procs_total))
     for row in _rows(done.procs > done.procs_total):
         text = f"runs on {processors(int(done.procs[row]))}, but the machine has {done.procs_total}"
         yield _breach(done, row, "capacity", done.start[row], text)
-    at = np.concatenate([done.start[lasting], done.end[lasting]])
-    change = np.concatenate([done.procs[lasting], -done.procs[lasting]])
+    spans = done.spans()
+    row_of, begin, end, procs = spans[(spans[:, 2] > spans[:, 1]) & (done.procs[spans[:, 0]] <= done.procs_total)].T
+    at = np.concatenate([begin, end])
+    change = np.concatenate([procs, -procs])
     instants, places = np.unique(at, return_inverse=True)
     used = np.cumsum(np.bincount(places, weights=change, minlength=len(instants)))
     over = used > done.procs_total
     for place in np.flatnonzero(over & ~np.concatenate([[False], over[:-1]])).tolist() if len(over) else []:
         instant = int(instants[place])
-        there = lasting[(done.start[lasting] <= instant) & (done.end[lasting] > instant)]
-        there = there[np.argsort(-done.start[there], kind="stable")]  # who came last made it too much
-        numbers = tuple(done.number[there].tolist())
+        there = np.flatnonzero((begin <= instant) & (end > instant))
+        there = there[np.argsort(-begin[there], kind="stable")]  # who came last made it too much
+        numbers = tuple(dict.fromkeys(done.number[row_of[there]].tolist()))
         text = f"{int(used[place])} of {processors(done.procs_total)} in use, by {job_list(numbers)}"
         yield Breach("capacity", instant, numbers, text)
+
+
+def check_pieces(done: Finished) -> Iterator[Breach]:
+    """Check the pieces of each job that did not run in one go: one after another, from its start to its end, and its work.
+
+    Work is conserved under suspension and resizing (papers.md 3.7); the last piece is rounded up to a microsecond, so it may
+    do less than its processors in microseconds too much.
+    """
+    if done.pieces is None:
+        return
+    ordered = done.pieces[np.lexsort((done.pieces[:, 2], done.pieces[:, 1], done.pieces[:, 0]))].tolist()
+    for row, group in groupby(ordered, key=lambda piece: int(piece[0])):
+        pieces = list(group)
+        begins, ends = [piece[1] for piece in pieces], [piece[2] for piece in pieces]
+        for before, after in pairwise(pieces):
+            if after[1] < before[2]:
+                text = f"has a piece from {seconds(after[1])}, but the one before lasts until {seconds(before[2])}"
+                yield _breach(done, row, "piece-times", after[1], text)
+        if begins[0] != done.start[row] or max(ends) != done.end[row]:
+            text = f"ran from {seconds(done.start[row])} to {seconds(done.end[row])}, but its pieces from "
+            yield _breach(
+                done, row, "piece-times", done.start[row], f"{text}{seconds(begins[0])} to {seconds(max(ends))}"
+            )
+        wanted = int(done.run[row]) * int(done.procs[row])
+        work = sum((end - begin) * procs for _, begin, end, procs, _, is_kept in pieces if is_kept)
+        if not wanted <= work < wanted + pieces[-1][3]:
+            text = f"did {_work(work)} of work in its pieces; its processors and run time make {_work(wanted)}"
+            yield _breach(done, row, "piece-work", done.end[row], text)
+
+
+def _work(microseconds: int) -> str:
+    return f"{seconds(microseconds).removesuffix(' s')} processor-seconds"
 
 
 def check_promises(done: Finished) -> Iterator[Breach]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from qbatch.model.errors import InputError
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule
-from qbatch.reports.job_rows import JobRows, job_rows_of
+from qbatch.reports.job_rows import JobRows, job_rows_of, moved_pieces
 from qbatch.reports.table import Block, read_blocks
 
 ABSENT = -1
@@ -26,6 +26,7 @@ _LATEST = float(1 << 42)
 
 _COLUMNS = (
     "job_id", "submit", "start", "end", "procs", "estimate", "run", "promise", "first_promise", "policy", "sequence",
+    "piece_count",
 )  # fmt: skip
 _TIMES = ("submit", "start", "end", "run", "estimate", "promise", "first_promise")
 
@@ -36,7 +37,10 @@ class Finished:
 
     Times in integer microseconds.  ``run`` is what the rows say of the run time, ``end`` what they say of the
     end.  ``estimate`` is never below ``run`` once ``judge`` has looked for overruns.  ``promise`` and
-    ``first_promise`` are ``ABSENT`` where nothing was recorded.
+    ``first_promise`` are ``ABSENT`` where nothing was recorded.  ``piece_count`` and ``pieces`` are those of ``JobRows``: a job
+    with a count above 0 did not run in one go, and its pieces are known unless ``pieces`` is None.  ``is_one_pool``: whether
+    all processors are alike to every job, which a machine of several hosts need not be.  ``is_preempted``: a log whose header
+    says ``Preemption: TS`` holds totals of jobs that may have been suspended, and does not say which.
     """
 
     name: str
@@ -50,16 +54,39 @@ class Finished:
     run: Int64Array
     promise: Int64Array
     first_promise: Int64Array
+    piece_count: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+    pieces: Int64Array | None = None
+    is_one_pool: bool = True
+    is_preempted: bool = False
     policy: str | None = None
     notes: tuple[str, ...] = ()
     skipped: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.piece_count) != len(self.number):
+            object.__setattr__(self, "piece_count", np.full(len(self.number), ABSENT, np.int64))
 
     def __len__(self) -> int:
         return len(self.number)
 
     def lifted(self) -> Finished:
         """Return the schedule with estimates raised to the run times, so that an estimate is an upper bound."""
-        return replace(self, estimate=np.maximum(self.estimate, np.maximum(self.run, self.end - self.start)))
+        lasted = np.where(self.is_in_pieces, self.run, self.end - self.start)
+        return replace(self, estimate=np.maximum(self.estimate, np.maximum(self.run, lasted)))
+
+    @property
+    def is_in_pieces(self) -> BoolArray:
+        """Which jobs did not run in one go on the processors that they asked for."""
+        return np.asarray(self.piece_count > 0)
+
+    def spans(self) -> Int64Array:
+        """Return what held processors when, one line each of row, begin, end, processors.
+
+        A job in pieces has one for each of them, and none where they are not known.
+        """
+        whole = np.flatnonzero(~self.is_in_pieces)
+        lines = np.stack([whole, self.start[whole], self.end[whole], self.procs[whole]], axis=1)
+        return lines if self.pieces is None else np.concatenate([lines, self.pieces[:, :4]])
 
 
 def finished_of(schedule: Schedule) -> Finished:
@@ -79,15 +106,24 @@ def read_finished(path: str, procs: int | None = None) -> list[Finished]:
         from qbatch.reports.result import read_result
 
         result = read_result(path, procs=procs)
-        return [_from_rows(rows, result.name, result.procs_total) for rows in result.rows]
+        is_one_pool = _is_one_pool(result.document.get("machine"))
+        return [
+            replace(_from_rows(rows, result.name, result.procs_total), is_one_pool=is_one_pool) for rows in result.rows
+        ]
     if path.lower().endswith((".csv", ".parquet")):
         return _read_rows(path, procs)
     return [_read_swf(path, procs)]
 
 
+def _is_one_pool(machine: Any) -> bool:
+    """Return what a result says of its machine; one that does not say it has one pool, unless jobs must stay in a host."""
+    told = machine if isinstance(machine, dict) else {}
+    return bool(told.get("one_pool", not (told.get("single_host") and told.get("hosts") != 1)))
+
+
 def _from_rows(rows: JobRows, name: str, procs: int) -> Finished:
-    columns = {key: getattr(rows, key) for key in (*_TIMES, "procs", "sequence")}
-    return _ordered(name, procs, {"number": rows.job_id, **columns}, policy=rows.policy)
+    columns = {key: getattr(rows, key) for key in (*_TIMES, "procs", "sequence", "piece_count")}
+    return _ordered(name, procs, {"number": rows.job_id, **columns}, policy=rows.policy, pieces=rows.pieces)
 
 
 # ----------------------------------------------------------------------------------------------- job rows
@@ -146,8 +182,9 @@ def _block_columns(block: Block) -> dict[str, Int64Array]:
         columns[name] = (
             block.scaled(name, MICROSECONDS, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
         )
-    given = "sequence" in names
-    columns["sequence"] = block.scaled("sequence", 1, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
+    for name in ("sequence", "piece_count"):
+        given = name in names
+        columns[name] = block.scaled(name, 1, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
     block.check("procs", columns["procs"] < 1, "is less than 1")
     return columns
 
@@ -193,8 +230,10 @@ def _read_swf(path: str, procs: int | None) -> Finished:
         "promise": nobody,
         "first_promise": nobody,
         "sequence": nobody,
+        "piece_count": nobody,
     }
-    return _ordered(path, total, whole, notes=(*log.notes, *notes), skipped=skipped)
+    done = _ordered(path, total, whole, notes=(*log.notes, *notes), skipped=skipped)
+    return replace(done, is_preempted=(log.header.preemption or "").strip().upper() == "TS")
 
 
 def _microseconds(values: Any, path: str, name: str) -> Int64Array:
@@ -213,6 +252,7 @@ def _ordered(
     policy: str | None = None,
     notes: tuple[str, ...] = (),
     skipped: dict[str, int] | None = None,
+    pieces: Int64Array | None = None,
 ) -> Finished:
     """Return the rows by sequence where it is recorded for all and agrees with the submissions, else by the rule."""
     sequence = columns.pop("sequence")
@@ -221,4 +261,17 @@ def _ordered(
     if (sequence < 0).any() or (np.diff(submit[order]) < 0).any():
         order = np.lexsort((columns["number"], submit))
     found = {key: column[order].astype(np.int64) for key, column in columns.items()}
-    return Finished(name=name, procs_total=procs, policy=policy, notes=notes, skipped=skipped or {}, **found)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    known = moved_pieces(pieces, places)
+    return Finished(
+        name=name,
+        procs_total=procs,
+        pieces=known,
+        is_one_pool=True,
+        is_preempted=False,
+        policy=policy,
+        notes=notes,
+        skipped=skipped or {},
+        **found,
+    )

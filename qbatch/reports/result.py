@@ -1,5 +1,8 @@
 """A result: what a run leaves behind, as a directory with ``result.json`` and the job rows of each policy.
 
+Under ``files`` the document names the job rows by policy, under ``pieces`` the files with the pieces of jobs that did not run in
+one go (:mod:`qbatch.reports.pieces`), of those policies that have any.
+
 The directory appears whole or not at all.  An earlier result in its place is replaced whole, but nothing else is:
 a directory that holds anything besides a result is refused, so that no file of the user is lost.
 """
@@ -25,7 +28,8 @@ import numpy as np
 from qbatch import __version__
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
 from qbatch.model.record import Clock, Schedule
-from qbatch.reports.job_rows import ROW_FIELDS, JobRows, read_job_rows, write_job_rows
+from qbatch.reports.job_rows import ROW_FIELDS, JobRows, job_rows_of, read_job_rows, write_job_rows
+from qbatch.reports.pieces import spans_of, with_pieces, write_pieces
 
 SCHEMA = "qbatch.result/1"
 """The schema of ``result.json`` that this program writes and reads."""
@@ -72,9 +76,10 @@ class Result:
 
 def most_procs(rows: JobRows) -> int:
     """Return the most processors in use at once; a job of no length uses none."""
-    lasting = rows.end > rows.start
-    at = np.concatenate([rows.end[lasting], rows.start[lasting]])
-    change = np.concatenate([-rows.procs[lasting], rows.procs[lasting]])
+    spans = spans_of(rows)
+    lasting = spans.end > spans.begin
+    at = np.concatenate([spans.end[lasting], spans.begin[lasting]])
+    change = np.concatenate([-spans.procs[lasting], spans.procs[lasting]])
     used = np.cumsum(change[np.argsort(at, kind="stable")])  # at one instant, ends come first
     return max(int(used.max(initial=0)), int(rows.procs.max(initial=1)))
 
@@ -83,7 +88,7 @@ def most_procs(rows: JobRows) -> int:
 
 
 def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule]) -> None:
-    """Write a result: ``document`` as ``result.json``, and the job rows of each schedule beside it.
+    """Write a result: ``document`` as ``result.json``, and the job rows and pieces of each schedule beside it.
 
     The schema, the version, the files, and what the schedules' workload tells (log, machine size, clock, skipped
     jobs) are filled in where the document does not say them.
@@ -94,13 +99,19 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
     target = Path(os.path.realpath(directory))
     _check_free(Path(directory), target)
     files = _file_names([schedule.policy for schedule in schedules])
-    whole = _filled(document, schedules) | {"schema": SCHEMA, "files": files}
+    pieces = {
+        each.policy: files[each.policy].replace("jobs-", "pieces-", 1) for each in schedules if each.pieces is not None
+    }
+    whole = _filled(document, schedules) | {"schema": SCHEMA, "files": files} | ({"pieces": pieces} if pieces else {})
     text = json.dumps(_plain(whole), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def fill(folder: Path) -> None:
         for schedule in schedules:
             with _synced(folder / files[schedule.policy]) as out:
                 write_job_rows(out, [schedule], ".parquet")
+            if schedule.policy in pieces:
+                with _synced(folder / pieces[schedule.policy]) as out:
+                    write_pieces(out, job_rows_of(schedule))
         with _synced(folder / DOCUMENT) as out:
             out.write(text.encode(errors="backslashreplace"))
 
@@ -222,12 +233,13 @@ def _check_free(named: Path, target: Path) -> None:
         inside = sorted(entry.name for entry in target.iterdir())
         if not inside:
             return
-        known = _read_document(target).get("files") if DOCUMENT in inside else None
+        document = _read_document(target) if DOCUMENT in inside else {}
     except (InputError, OSError):
-        known = None
-    if not isinstance(known, dict):
+        document = {}
+    known, pieces = document.get("files"), document.get("pieces", {})
+    if not isinstance(known, dict) or not isinstance(pieces, dict):
         raise OutputError(f"{named}: is not empty and no result of qbatch; name a new directory")
-    strangers = [name for name in inside if name != DOCUMENT and name not in known.values()]
+    strangers = [name for name in inside if name not in (DOCUMENT, *known.values(), *pieces.values())]
     if strangers:
         raise OutputError(
             f"{named}: holds {strangers[0]}, which is no part of the result there; move it away or name a new directory"
@@ -265,7 +277,10 @@ def _read_directory(path: Path) -> Result:
     where = path / DOCUMENT
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
         raise InputError(f"{where}: files: should name the job rows of each policy")
-    rows = [_rows_of(path, str(policy), name) for policy, name in files.items()]
+    pieces = document.get("pieces", {})
+    if not isinstance(pieces, dict) or not all(isinstance(name, str) for name in pieces.values()):
+        raise InputError(f"{where}: pieces: should name the files of pieces by policy, not {pieces!r}")
+    rows = [_rows_of(path, str(policy), name, pieces.get(policy)) for policy, name in files.items()]
     total = document.get("procs_total")
     if not isinstance(total, int) or isinstance(total, bool) or total < 1:
         raise InputError(f"{where}: procs_total: should be the machine's processors, not {total!r}")
@@ -274,9 +289,10 @@ def _read_directory(path: Path) -> Result:
     return Result(str(name or path.name), tuple(rows), total, _clock(document.get("clock"), where), document)
 
 
-def _rows_of(folder: Path, policy: str, name: str) -> JobRows:
-    if Path(name).name != name:
-        raise InputError(f"{folder / DOCUMENT}: files: {name!r} lies outside of the result")
+def _rows_of(folder: Path, policy: str, name: str, pieces: str | None) -> JobRows:
+    for key, inside in (("files", name), ("pieces", pieces)):
+        if inside is not None and Path(inside).name != inside:
+            raise InputError(f"{folder / DOCUMENT}: {key}: {inside!r} lies outside of the result")
     found = read_job_rows(folder / name)
     if not found:
         empty: dict[str, Any] = dict.fromkeys(ROW_FIELDS, np.empty(0, np.int64))
@@ -284,7 +300,7 @@ def _rows_of(folder: Path, policy: str, name: str) -> JobRows:
     if len(found) > 1 or found[0].policy != policy:
         has = ", ".join(rows.policy for rows in found)
         raise InputError(f"{folder / name}: should hold the jobs of {policy!r}, but holds those of {has}")
-    return found[0]
+    return found[0] if pieces is None else with_pieces(found[0], folder / pieces)
 
 
 def _clock(given: Any, where: Path) -> Clock:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from qbatch.model.record import Int64Array
 from qbatch.reports.job_rows import JobRows
+from qbatch.reports.pieces import spans_of, waits_of
 from qbatch.reports.plot_style import (
     DAY,
     GREY,
@@ -72,18 +73,21 @@ def steps(begin: Int64Array, end: Int64Array, weight: Int64Array) -> Steps:
 
 
 def used_procs(rows: JobRows) -> Steps:
-    """Return the processors in use over time; a suspended job counts as one that runs."""
-    return steps(rows.start, rows.end, rows.procs)
+    """Return the processors in use over time; a job whose pieces are not known holds its own from start to end."""
+    spans = spans_of(rows)
+    return steps(spans.begin, spans.end, spans.procs)
 
 
 def waiting_jobs(rows: JobRows) -> Steps:
-    """Return how many jobs wait, over time."""
-    return steps(rows.submit, rows.start, np.ones(len(rows), np.int64))
+    """Return how many jobs wait in the queue, over time."""
+    waits = waits_of(rows)
+    return steps(waits.begin, waits.end, np.ones(len(waits.begin), np.int64))
 
 
 def waiting_procs(rows: JobRows) -> Steps:
     """Return how many processors the waiting jobs ask for, over time."""
-    return steps(rows.submit, rows.start, rows.procs)
+    waits = waits_of(rows)
+    return steps(waits.begin, waits.end, waits.procs)
 
 
 def bin_edges(view: View, most: int = _MOST_BINS) -> tuple[Int64Array, str] | None:

@@ -178,7 +178,7 @@ class Board:
             if record.id not in self.running:
                 self.grid.start(record)
                 self.changed.add("hosts")
-            elif event.kind == "started":
+            elif event.kind == "started" or record.exec_host != self.running[record.id].exec_host:
                 self.grid.end(record.id)
                 self.grid.start(record)
                 self.changed.add("hosts")

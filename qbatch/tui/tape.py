@@ -1,4 +1,4 @@
-"""Recorded runs: what a monitor wrote down while it watched, or the job rows of a replay, as numbered events.
+"""Recorded runs: what a monitor wrote down while it watched, as numbered events; and what else can be played as such.
 
 A recording is UTF-8 JSON lines: a header (``{"schema": "qbatch.recording/1", ...}``), then ``{"picture": ...}`` wherever a
 whole picture was taken and ``{"event": ...}`` for each event, as the daemon sent it (docs/protocol.md).
@@ -10,21 +10,12 @@ import mmap
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 import msgspec
 
 from qbatch.model.errors import InputError
-from qbatch.wire.records import (
-    ClockRecord,
-    EventRecord,
-    HostRecord,
-    JobRecord,
-    QueueRecord,
-    Record,
-    ServerRecord,
-)
-from qbatch.wire.resources import format_duration
+from qbatch.wire.records import EventRecord, HostRecord, JobRecord, QueueRecord, Record, ServerRecord
 
 SCHEMA = "qbatch.recording/1"
 """The schema of the recordings that this program writes and reads."""
@@ -171,90 +162,16 @@ class FileTape:
         return _events.decode(self._data[self._begins[place] : self._ends[place]]).event
 
 
-class RowsTape:
-    """The job rows of one policy as events: submitted, started, ended; on one host with all processors.
-
-    Args:
-        rows: a :class:`qbatch.reports.job_rows.JobRows`.
-        procs: processors of the machine.
-        offset: microseconds from the log's clock to 1970.
-    """
-
-    def __init__(self, rows: Any, procs: int, offset: int, title: str) -> None:
-        import numpy as np
-
-        self.title = title
-        self._rows, self._procs, self._offset = rows, procs, offset
-        count = len(rows)
-        # At one instant ends come first, then arrivals, then starts: as the engine takes them.
-        at = np.concatenate([rows.end, rows.submit, rows.start])
-        kind = np.repeat(np.array([0, 1, 2]), count)
-        same = np.concatenate([rows.end == rows.start, np.zeros(2 * count, bool)])
-        kind = np.where(same, 3, kind)
-        job = np.tile(np.arange(count), 3)
-        order = np.lexsort((rows.sequence[job], kind, at))
-        self.at = (at[order] + offset).tolist()
-        self._kind = kind[order].tolist()
-        self._job = job[order].tolist()
-        self.kinds = [("ended", "submitted", "started", "ended")[each] for each in self._kind]
-        waiting = np.array([0, 1, -1, 0])[kind[order]]
-        running = np.array([-1, 0, 1, -1])[kind[order]]
-        self._waiting = np.cumsum(waiting).tolist()
-        self._running = np.cumsum(running).tolist()
-
-    def picture(self, place: int) -> Picture | None:
-        """Return the empty machine, before the first event."""
-        if place:
-            return None
-        begin = self.at[0] if self.at else 0
-        clock = ClockRecord(mode="scaled", now=begin, log_arrived=0, log_jobs=len(self._rows))
-        host = HostRecord(name="machine", pool="machine", state="free", cpus=self._procs)
-        server = ServerRecord(name=self.title, version="", policy=self._rows.policy, clock=clock)
-        queue = QueueRecord(name="log", pool="machine", policy=self._rows.policy)
-        return Picture(server=server, hosts=(host,), queues=(queue,))
-
-    def event(self, place: int) -> EventRecord:
-        """Return an event."""
-        job = self._job[place]
-        kind = self.kinds[place]
-        return EventRecord(
-            number=place + 1, at=self.at[place], kind=kind, job=str(self._rows.job_id[job]),
-            record=self._record(job, kind),
-            counts={"Q": self._waiting[place], "R": self._running[place]},
-        )  # fmt: skip
-
-    def _record(self, job: int, kind: str) -> JobRecord:
-        rows, offset = self._rows, self._offset
-        procs, user = int(rows.procs[job]), int(rows.user[job])
-        promise = int(rows.promise[job])
-        has_begun = kind in ("started", "ended")
-        return JobRecord(
-            id=str(int(rows.job_id[job])),
-            name=f"job{int(rows.job_id[job])}",
-            user=f"user{user}" if user >= 0 else "-",
-            queue="log",
-            state={"submitted": "Q", "started": "R"}.get(kind, "F"),
-            submitted=int(rows.submit[job]) + offset,
-            eligible=int(rows.submit[job]) + offset,
-            started=int(rows.start[job]) + offset if has_begun else None,
-            ended=int(rows.end[job]) + offset if kind == "ended" else None,
-            promised=promise + offset if promise >= 0 else None,
-            estimated_start=int(rows.start[job]) + offset,
-            resources={"ncpus": str(procs), "walltime": format_duration(int(rows.estimate[job]))},
-            exec_host=f"machine/0*{procs}" if has_begun else "",
-            exit_status=0 if kind == "ended" else None,
-        )
-
-
 def open_tape(text: str) -> Tape:
     """Open what ``--recording`` names: a recording, a result (``DIR`` or ``DIR:POLICY``), or job rows.
 
     Raises:
         InputError: it cannot be used.
     """
-    path, _, policy = text.rpartition(":") if ":" in text and not Path(text).exists() else (text, "", "")
+    path, policy = _split(text)
     if Path(path).is_dir() or path.endswith((".csv", ".parquet")):
         from qbatch.reports.result import read_result
+        from qbatch.tui.rows_tape import RowsTape
 
         result = read_result(path).only([policy] if policy else [])
         if len(result.rows) > 1:
@@ -263,3 +180,12 @@ def open_tape(text: str) -> Tape:
         offset = result.clock.unix_start * 1_000_000 if result.clock.unix_start else 0
         return RowsTape(result.rows[0], result.procs_total, offset, f"{Path(path).name}: {result.policies[0]}")
     return FileTape(path)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return the path and the policy; policies have colons too (``hybrid:depth=2``), and so may paths."""
+    if not Path(text).exists():
+        for place, letter in enumerate(text):
+            if letter == ":" and place and Path(text[:place]).exists():
+                return text[:place], text[place + 1 :]
+    return text, ""

@@ -43,6 +43,29 @@ def test_every_form_of_a_result(result: Path, tmp_path: Path, capfd: pytest.Capt
     assert len((tmp_path / "batsim").read_text(encoding="utf-8").splitlines()) == 301
 
 
+def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log, out = tmp_path / "log.txt", tmp_path / "out"
+    log.write_text("0 4000 4 4000\n10 3000 4 3000\n20 2000 6 2000\n700 200 8 200\n")
+    named = ("replay", log, "--procs", 12, "-p", "immediate:inner=easy")
+    code, _, err = command(capfd, *named, "--out", out, "--jobs", tmp_path / "rows.csv")
+    assert code == 0
+    assert "2 jobs ran in pieces: --jobs and --swf do not say when" in err
+    for form, count in (("swf", 1), ("csv", 1), ("parquet", 1), ("batsim", 1), ("chrome", 0)):
+        code, _, err = command(capfd, "export", form, out, "-o", tmp_path / form)
+        assert code == 0
+        assert err.count("note: 2 jobs ran in pieces: kept is first start") == count
+    assert command(capfd, "verify", out)[0] == 0
+    assert command(capfd, *named, "--swf", tmp_path / "replayed.swf", "-q")[0] == 0
+    for name in ("swf", "replayed.swf"):
+        assert (tmp_path / name).read_text().count("; Preemption: TS") == 1
+        code, said, _ = command(capfd, "verify", tmp_path / name, "--policy", "easy", "--procs", 12)
+        assert code == 0
+        assert "not checked  capacity and run times" in said
+    code, said, _ = command(capfd, "verify", tmp_path / "rows.csv", "--procs", 12)
+    assert code == 0
+    assert "not checked  the 2 jobs in pieces" in said
+
+
 def test_the_exported_log_keeps_what_its_policy_owes(
     result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

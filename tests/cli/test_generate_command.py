@@ -88,7 +88,7 @@ def test_a_replay_on_the_shipped_machine_reports_the_month_alone(
     code, out, _ = command(capfd, *replay, "--audit", "--by", "month", "--by", "queue", "--out", result)
     assert code == 0
     document = json.loads(out)
-    assert document["machine"] == {"procs": 960, "hosts": 8, "single_host": True}
+    assert document["machine"] == {"procs": 960, "hosts": 8, "single_host": True, "one_pool": False}
     assert document["skipped"] == {}
     assert document["log"]["jobs"] > MONTHS["2000-03"].jobs
     for each in document["results"]:

@@ -147,7 +147,7 @@ def test_a_machine_file_takes_the_place_of_the_header(capfd: pytest.CaptureFixtu
         capfd, "replay", DEMO, "-p", "easy", "--machine", machine, "--json", "--audit", "--first", "200"
     )
     assert code == 0
-    assert json.loads(out)["machine"] == {"procs": 160, "hosts": 4, "single_host": True}
+    assert json.loads(out)["machine"] == {"procs": 160, "hosts": 4, "single_host": True, "one_pool": False}
     assert "too wide" in err
     machine.write_text('schema = 1\n[[host]]\nname = "n[1-4]"\ncpu = 40\n')
     code, _, err = command(capfd, "replay", DEMO, "--machine", machine)

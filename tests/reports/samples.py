@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from qbatch.model.machine import one_host
 from qbatch.model.record import KINDS, MICROSECONDS, NO_PROMISE, Clock, Schedule, Workload
+from qbatch.policies import load_policy
+from qbatch.replay import run as run_policy
 from tests.oracle import naive
 
 KTH_CLOCK = Clock(843493334, "Europe/Stockholm")
@@ -66,6 +70,47 @@ def scheduled(work: Workload, policy: str = "easy", name: str | None = None) -> 
         work, [out.start for out in outcomes], name or policy, promise=promise, first_promise=first,
         kind=[KINDS.index(out.kind) for out in outcomes],
     )  # fmt: skip
+
+
+def in_pieces(seed: int, jobs: int = 12, unit: int = MICROSECONDS) -> Schedule:
+    """Return a schedule of whole jobs and of jobs in pieces: with gaps, with other processors, some thrown away.
+
+    Times are small multiples of ``unit``; the last piece of a job is kept and lasts.
+    """
+    draw = np.random.default_rng(seed)
+    submit = np.sort(draw.integers(0, 30, jobs))
+    start = submit + draw.integers(0, 5, jobs)
+    procs, end, lines = draw.integers(1, 7, jobs), start.copy(), []
+    for row in range(jobs):
+        count = int(draw.integers(0, 5))
+        at = int(start[row])
+        for piece in range(count):
+            length = int(draw.integers(1, 8))
+            wide = int(draw.integers(1, 7)) if draw.random() < 0.5 else int(procs[row])
+            lines.append((row, at, at + length, wide, 0, int(piece == count - 1 or draw.random() < 0.7)))
+            end[row] = at + length
+            at += length + int(draw.integers(0, 3)) * 2
+        if not count:
+            end[row] += int(draw.integers(0, 12))
+    # What a job in pieces would have needed in one go is at most what it took; a whole one needs just that.
+    run = np.where(np.isin(np.arange(jobs), [line[0] for line in lines]), (end - start + 1) // 2, end - start)
+    lines.sort(key=lambda line: line[2])
+    pieces = np.array(lines, np.int64).reshape(-1, 6)
+    pieces[:, 1:3] *= unit
+    work = workload(submit * unit, procs, run * unit, run * unit, procs_total=6 * jobs)
+    schedule = by_hand(work, start * unit, end=end * unit)
+    return replace(schedule, pieces=pieces if len(pieces) else None)
+
+
+def tried(policy: str) -> Schedule:
+    """Return six jobs on 12 processors under a policy that suspends (``immediate:inner=easy``) or resizes (``equispatial``).
+
+    Under the first, job 5 has a quantum from 700 s to 760 s for which jobs 1 and 2 are suspended, and runs from 5,070 s on.
+    """
+    jobs = ((0, 4, 4000), (10, 4, 3000), (20, 6, 2000), (400, 3, 1000), (700, 8, 200), (900, 2, 1500))
+    submit, procs, run = (np.array(column, np.int64) for column in zip(*jobs, strict=True))
+    work = workload(submit * MICROSECONDS, procs, run * MICROSECONDS, run * MICROSECONDS, procs_total=12)
+    return run_policy(work, one_host(12), load_policy(policy))
 
 
 def by_hand(work: Workload, start: Any, policy: str = "hand", **columns: Any) -> Schedule:

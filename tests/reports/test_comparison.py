@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from qbatch.reports.finished import longest_queue, schedule_of
 from qbatch.reports.job_rows import job_rows_of
 from qbatch.reports.result import Result
 from qbatch.workloads import generate_log
-from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, workload
+from tests.reports.samples import KTH_CLOCK, by_hand, in_pieces, random_workload, scheduled, workload
 
 S = MICROSECONDS
 
@@ -192,11 +194,22 @@ def test_sentences_say_plainly_what_is_noise() -> None:
 
 def test_the_longest_queue_is_that_of_the_waits() -> None:
     submit, start = np.array([0, 1, 2, 5]), np.array([4, 4, 3, 5])
-    assert longest_queue(submit, start) == 3
-    assert longest_queue(submit, submit) == 0
+    work = workload(submit, [1] * 4, [9] * 4, [9] * 4)
+    assert longest_queue(job_rows_of(by_hand(work, start))) == 3
+    assert longest_queue(job_rows_of(by_hand(work, submit))) == 1  # each waits before the pass in which it starts
 
 
 def test_rows_become_the_record_that_they_came_from(pair) -> None:
     again = schedule_of(side(pair[0]).result, job_rows_of(pair[0]))
     first, second = measure(pair[0]), measure(again)
-    assert {**first, "queue_max": None} == {**second, "queue_max": None}
+    assert {**first, "queue_max": None} == {**second, "queue_max": None}  # a schedule by hand knows no queue
+
+
+def test_jobs_in_pieces_are_compared_by_all_their_waiting_and_by_what_they_held() -> None:
+    one, other = side(in_pieces(7)), side(in_pieces(7))
+    bare = replace(other, rows=replace(other.rows, pieces=None), label="bare")
+    assert of(compare(one, other, Settings(parts=())), "wait_mean_s")["a"] == measure(in_pieces(7))["wait_mean_s"]
+    document = compare(one, bare, Settings(parts=()))
+    assert of(document, "wait_mean_s")["difference"] == 0
+    assert of(document, "utilisation_submit")["difference"] > 0  # one bar from start to end holds more
+    assert [note for note in document["notes"] if "ran in pieces that bare job rows do not hold" in note]

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 
 from qbatch.model.errors import UsageError
-from qbatch.reports.referee import Finished, judge
+from qbatch.reports.referee import Finished, finished_of, judge, read_finished
 from qbatch.reports.referee_plan import PlanCheck
 from tests.oracle import naive
 from tests.oracle.naive import SECOND, Job, Outcome
 from tests.oracle.workloads import random_jobs, workloads
+from tests.reports.samples import tried
 
 COMPLETE = ("fcfs", "easy", "conservative:compress=none")
 """Policies whose schedule is the only one that the referee accepts."""
@@ -216,3 +217,80 @@ def test_a_replay_of_a_real_log_is_kept_and_one_changed_start_is_found(policy: s
     moved[row] = SECOND
     verdict = judge(replace(done, start=done.start + moved, end=done.end + moved), policy)
     assert int(done.number[row]) in {number for breach in verdict.breaches for number in breach.jobs}
+
+
+# ------------------------------------------------------------------------------------------------ jobs in pieces
+
+TRIED = ("immediate:inner=easy", "equispatial")
+
+
+@pytest.mark.parametrize("policy", TRIED)
+def test_jobs_in_pieces_are_checked_piece_by_piece(policy: str) -> None:
+    done = finished_of(tried(policy))
+    verdict = judge(done, policy)
+    assert verdict.breaches == ()
+    assert any("pieces of" in text for text in verdict.checked)
+    # As bars from start to end they would need more than there is: the pieces decide.
+    bars = replace(done, pieces=None, piece_count=np.full(len(done), -1))
+    assert "capacity" in codes(bars)
+
+
+@pytest.mark.parametrize("policy", TRIED)
+@pytest.mark.parametrize(
+    ("row", "column", "change", "code"),
+    [
+        (0, 2, 5 * SECOND, "piece-times"),  # ends later: into the next piece, or does too much
+        (0, 1, SECOND, "piece-times"),  # begins later than its job
+        (-1, 2, SECOND, "piece-times"),  # ends later than its job
+        (0, 3, 1, "piece-work"),
+        (-1, 5, -1, "piece-work"),  # thrown away
+        (-1, 3, 9, "capacity"),
+    ],
+)
+def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, change: int, code: str) -> None:
+    done = finished_of(tried(policy))
+    assert done.pieces is not None
+    pieces = done.pieces.copy()
+    pieces = pieces[np.lexsort((pieces[:, 1], pieces[:, 0]))]
+    pieces[row, column] += change
+    found = codes(replace(done, pieces=pieces))
+    assert code in found or (code == "piece-times" and "piece-work" in found), found
+
+
+def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
+    done = replace(finished_of(tried(TRIED[0])), pieces=None)
+    verdict = judge(done, TRIED[0])
+    assert verdict.breaches == ()
+    assert any(text.startswith("the 3 jobs in pieces") for text in verdict.unchecked)
+    assert any("held by jobs that ran in one go" in text for text in verdict.checked)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "hybrid:depth=2", "conservative"])
+def test_a_policy_that_never_suspends_has_no_jobs_in_pieces(policy: str) -> None:
+    verdict = judge(finished_of(tried(TRIED[0])), policy)
+    assert [(breach.code, breach.jobs) for breach in verdict.breaches] == [
+        ("in-pieces", (1,)), ("in-pieces", (2,)), ("in-pieces", (5,))
+    ]  # fmt: skip
+    assert any("runs every job in one go" in text for text in verdict.unchecked)
+
+
+def test_on_a_machine_of_hosts_the_order_is_not_checked() -> None:
+    done = small((0, 3, 9, 9), (1, 2, 9, 9), procs=4, starts=(0, 20))
+    assert codes(done, "easy") == ["guarantee", "needless-wait"]
+    verdict = judge(replace(done, is_one_pool=False), "easy")
+    assert verdict.breaches == ()
+    assert any("machine has hosts" in text for text in verdict.unchecked)
+
+
+def test_a_log_of_preempted_jobs_is_not_taken_for_an_overfilled_machine(tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    rows = "1 0 0 90 4 -1 -1 4 80 -1 1 -1 -1 -1 -1 -1 -1 -1\n2 0 10 20 4 -1 -1 4 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
+    for preemption, found in (("No", {"capacity", "overrun"}), ("TS", set())):
+        log.write_text(f"; MaxProcs: 6\n; Preemption: {preemption}\n{rows}")
+        (done,) = read_finished(str(log))
+        assert set(codes(done)) == found
+    verdict = judge(done, "easy")
+    assert verdict.breaches == ()
+    assert [text.partition(":")[0] for text in verdict.unchecked] == [
+        "capacity and run times", "order and backfilling of easy"
+    ]  # fmt: skip

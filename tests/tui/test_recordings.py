@@ -13,14 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError
-from qbatch.reports.job_rows import JobRows
+from qbatch.model.record import Schedule
+from qbatch.reports.job_rows import JobRows, job_rows_of
+from qbatch.reports.result import write_result
 from qbatch.tui import playback
 from qbatch.tui.board import Board
+from qbatch.tui.panels.jobs import run_time
+from qbatch.tui.panels.lists import event_text
 from qbatch.tui.playback import Playback
-from qbatch.tui.tape import FileTape, Picture, Recorder, RowsTape, open_tape
+from qbatch.tui.rows_tape import RowsTape
+from qbatch.tui.tape import FileTape, Picture, Recorder, open_tape
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import EventRecord, Explanation, Jobs
 from qbatch.wire.requests import Explain, History, JobStatus
+from tests.reports.samples import in_pieces, tried
 from tests.tui.scene import HOSTS, NOW, QUEUES, RUNNING, SERVER, WAITING, job
 from tests.tui.test_board import events
 
@@ -162,6 +168,61 @@ def test_job_rows_play_as_they_ran() -> None:
     asyncio.run(run())
 
 
+def pieces_of(schedule: Schedule, row: int) -> list[list[int]]:
+    return [] if schedule.pieces is None else [line for line in schedule.pieces.tolist() if line[0] == row]
+
+
+def state_of(schedule: Schedule, row: int, at: int) -> tuple[str, int]:
+    """Return the state letter of a job just after an instant, and its processors, from the record itself."""
+    lines = sorted(pieces_of(schedule, row))
+    lines = lines or [[row, int(schedule.start[row]), int(schedule.end[row]), int(schedule.workload.procs[row]), 0, 1]]
+    if at < schedule.workload.submit[row]:
+        return "", 0
+    for _, begin, end, procs, _, _ in lines:
+        if begin <= at < end:
+            return "R", procs
+    before = [line for line in lines if line[2] <= at]
+    if len(before) == len(lines):
+        return "F", 0
+    return ("S" if before and before[-1][5] else "Q"), 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: int) -> None:
+    schedule = in_pieces(seed)
+    table = job_rows_of(schedule)
+    tape = RowsTape(table, schedule.workload.procs_total, NOW, "pieces")
+    assert list(tape.at) == sorted(tape.at)
+
+    async def run() -> None:
+        board = Board(wall=lambda: 0.0)
+        source = Playback(tape, wall=lambda: 0.0)
+        task = asyncio.create_task(source.run(board))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        first, last = (each - NOW for each in (tape.at[0], tape.at[-1]))
+        for instant in np.random.default_rng(seed).integers(first, last, 30).tolist():
+            await source.drive("jump", at=NOW + instant)
+            states = {row: state_of(schedule, row, instant) for row in range(len(table))}
+            shown_states = {int(job.id) - 1: job.state for job in (*board.running.values(), *board.waiting.values())}
+            assert shown_states == {row: state for row, (state, _) in states.items() if state not in ("", "F")}
+            assert board.grid.busy == sum(procs for _, procs in states.values())
+            counts = board.queues["log"].counts
+            for letter in "QRS":
+                assert counts.get(letter, 0) == sum(state == letter for state, _ in states.values())
+            for shown_job in board.running.values():
+                row = int(shown_job.id) - 1
+                lines = pieces_of(schedule, row)
+                begun = [line for line in lines if line[1] <= instant]
+                thrown = max((line[2] for line in begun if not line[5] and line[2] <= instant), default=-1)
+                ran = sum(min(line[2], instant) - line[1] for line in begun if line[1] >= thrown)
+                expected = ran if lines else instant - int(schedule.start[row])
+                assert run_time(shown_job, NOW + instant) == expected
+        task.cancel()
+
+    asyncio.run(run())
+
+
 def test_playing_stops_where_it_was_told() -> None:
     tape = RowsTape(rows(), 64, NOW, "rows")
     wall = [0.0]
@@ -208,6 +269,16 @@ def test_a_result_of_several_policies_asks_which(tmp_path: Path) -> None:
     tape = open_tape(f"{out}:easy")
     assert set(tape.kinds) == {"submitted", "started", "ended"}
     assert tape.picture(0) is not None
+
+
+def test_policies_have_colons_too(tmp_path: Path) -> None:
+    write_result(tmp_path / "out", {}, [tried("immediate:inner=easy"), tried("equispatial")])
+    tape = open_tape(f"{tmp_path / 'out'}:immediate:inner=easy")
+    assert tape.title == "out: immediate:inner=easy"
+    assert sorted({*tape.kinds}) == ["ended", "requeued", "resumed", "started", "submitted", "suspended"]
+    resizing = open_tape(f"{tmp_path / 'out'}:equispatial")
+    first = resizing.event(list(resizing.kinds).index("resized"))
+    assert event_text(first) == "job1, -, 4 procs, log, on machine*3"
 
 
 def test_an_interrupted_writer_leaves_whole_lines() -> None:

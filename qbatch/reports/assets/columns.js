@@ -79,14 +79,28 @@ function sortedPlaces(values) {
   return Uint32Array.from(values.keys()).sort((one, other) => values[one] - values[other] || one - other);
 }
 
+function joined(one, other) {
+  const whole = new Float64Array(one.length + other.length);
+  whole.set(one);
+  whole.set(other, one.length);
+  return whole;
+}
+
 /** One policy's jobs: the columns that all policies share, its own, and how much is used and waits over time. */
 function policyOf(told, table, columns) {
   const jobs = { ...table, ...columns, name: told.policy, count: columns.start.length };
   jobs.order = sortedPlaces(jobs.start);
   jobs.rank = new Uint32Array(jobs.count);
   jobs.order.forEach((job, rank) => { jobs.rank[job] = rank; });
-  jobs.used = new Steps(jobs.start, jobs.end, jobs.procs);
-  jobs.waiting = new Steps(jobs.submit, jobs.start, null);
+  if (jobs.piece_begin) {  // some ran in pieces: what is used is what the boxes hold, and some waited more than once
+    jobs.used = new Steps(jobs.piece_begin, jobs.piece_end, jobs.piece_high.map((high, piece) => high - jobs.piece_low[piece]));
+    jobs.waiting = new Steps(joined(jobs.submit, jobs.again_begin), joined(jobs.start, jobs.again_end), null);
+  } else {
+    jobs.used = new Steps(jobs.start, jobs.end, jobs.procs);
+    jobs.waiting = new Steps(jobs.submit, jobs.start, null);
+    jobs.piece_begin = Float64Array.from(jobs.piece_job, (job) => jobs.start[job]);
+    jobs.piece_end = Float64Array.from(jobs.piece_job, (job) => jobs.end[job]);
+  }
   jobs.firstPiece = new Int32Array(jobs.count).fill(-1);
   for (let piece = jobs.piece_job.length - 1; piece >= 0; piece--) jobs.firstPiece[jobs.piece_job[piece]] = piece;
   return jobs;
@@ -101,6 +115,12 @@ async function readData() {
   for (const told of data.policies) data.jobs.push(policyOf(told, tables[told.table], await unpackedAll(told.columns)));
   data.last = Math.max(1, ...data.jobs.map((jobs) => jobs.end.reduce((most, end) => Math.max(most, end), 0)));
   return data;
+}
+
+/** How long a job waited: in pieces, all the time in which it did not advance. */
+function waited(jobs, job) {
+  const isInPieces = jobs.piece_count && jobs.piece_count[job] > 0;
+  return isInPieces ? jobs.end[job] - jobs.submit[job] - jobs.run[job] : jobs.start[job] - jobs.submit[job];
 }
 
 function boundedSlowdown(jobs, job) {

@@ -180,9 +180,11 @@ class Controls {
     if (jobs.queue[job] >= 0) lines.push(["queue", String(jobs.queue[job])]);
     lines.push(["processors", jobs.procs[job].toLocaleString("en")]);
     lines.push(["submitted", timeline.text(jobs.submit[job])]);
-    lines.push(["waited", durationText(jobs.start[job] - jobs.submit[job])]);
+    const pieces = jobs.piece_count ? jobs.piece_count[job] : 0;
+    lines.push([pieces > 0 ? "waited in all" : "waited", durationText(waited(jobs, job))]);
     lines.push(["started", `${timeline.text(jobs.start[job])}${kind ? `, ${kind}` : ""}`]);
     lines.push(["ran", `${durationText(jobs.run[job])} of ${durationText(jobs.estimate[job])} asked for`]);
+    if (pieces > 0) lines.push(["in pieces", `${pieces}, until ${timeline.text(jobs.end[job])}`]);
     lines.push(["slowdown", `${Number(boundedSlowdown(jobs, job).toPrecision(4))} (bounded)`]);
     const { promise, first_promise: first } = jobs;
     if (promise[job] >= 0) {

@@ -1,6 +1,6 @@
 // The drawing of the chart: jobs on processors, below them what is used and what waits, on one axis of time.
 
-const LABELLED = 400;  // so many pieces in view may have their numbers written on them
+const LABELLED = 400;  // so many boxes in view may have their numbers written on them
 
 class Drawing {
   constructor(canvas, data) {
@@ -141,7 +141,7 @@ class Drawing {
 
   drawJobs() {
     const { pen, jobs, begin, end } = this;
-    const { start, end: ends, piece_job: of, piece_low: low, piece_high: high } = jobs;
+    const { piece_begin: begins, piece_end: ends, piece_low: low, piece_high: high } = jobs;
     const scale = (this.right - this.left) / (end - begin);
     const { top, bottom } = this.panels.jobs;
     const tall = (bottom - top) / this.data.height;
@@ -150,9 +150,8 @@ class Drawing {
     this.pieces.forEach((list, code) => {
       pen.fillStyle = this.variable(this.colours.groups[code].variable);
       for (const piece of list) {
-        const job = of[piece];
-        if (start[job] > end || ends[job] < begin) continue;
-        const from = Math.max(start[job], begin), width = (Math.min(ends[job], end) - from) * scale;
+        if (begins[piece] > end || ends[piece] < begin) continue;
+        const from = Math.max(begins[piece], begin), width = (Math.min(ends[piece], end) - from) * scale;
         const height = (high[piece] - low[piece]) * tall;
         const gap = width > 4 && height > 4 ? 1 : 0;
         pen.fillRect(this.left + (from - begin) * scale, bottom - high[piece] * tall, width - gap, height - gap);
@@ -233,19 +232,19 @@ class Drawing {
     const { pen, jobs, job } = this;
     if (job < 0) return;
     this.clip(this.panels.jobs);
-    const from = this.x(jobs.start[job]), to = Math.max(this.x(jobs.end[job]), from + 1);
     pen.strokeStyle = this.variable("--ink");
     pen.lineWidth = 2;
     let middle = this.y(0);
     for (let piece = 0; piece < jobs.piece_job.length; piece++) {
       if (jobs.piece_job[piece] !== job) continue;
+      const from = this.x(jobs.piece_begin[piece]), to = Math.max(this.x(jobs.piece_end[piece]), from + 1);
       const top = this.y(jobs.piece_high[piece]), height = Math.max(this.y(jobs.piece_low[piece]) - top, 1);
       pen.strokeRect(from, top, to - from, height);
-      middle = top + height / 2;
+      if (jobs.piece_begin[piece] === jobs.start[job]) middle = top + height / 2;
     }
     pen.lineWidth = 1;
     pen.setLineDash([4, 3]);
-    this.line(this.x(jobs.submit[job]), middle, from, middle, "--ink");
+    this.line(this.x(jobs.submit[job]), middle, this.x(jobs.start[job]), middle, "--ink");
     pen.setLineDash([]);
     const promised = jobs.first_promise[job] >= 0 ? jobs.first_promise[job] : jobs.promise[job];
     if (promised >= 0) this.line(this.x(promised), middle - 7, this.x(promised), middle + 7, "--ink");
@@ -263,8 +262,8 @@ class Drawing {
     for (let piece = 0; piece < jobs.piece_job.length; piece++) {
       if (proc < jobs.piece_low[piece] || proc >= jobs.piece_high[piece]) continue;
       const job = jobs.piece_job[piece];
-      const away = Math.max(jobs.start[job] - time, time - jobs.end[job], 0);
-      if (away === 0 && time < jobs.end[job]) return job;
+      const away = Math.max(jobs.piece_begin[piece] - time, time - jobs.piece_end[piece], 0);
+      if (away === 0 && time < jobs.piece_end[piece]) return job;
       if (away < nearest) [best, nearest] = [job, away];
     }
     return best;

@@ -1,7 +1,8 @@
 """Batsim's ``jobs.csv``, which evalys reads.
 
 Source: the documentation of Batsim 4, "Jobs" output (one sentence a column), and evalys 4.0 ``JobSet``.  Processors are
-dealt out as in our Gantt chart (lowest first), because job rows do not say which they were.
+dealt out as in our Gantt chart (lowest first), because job rows do not say which they were.  A line has one start, one end and
+one set of processors: a job that ran in pieces is there as one bar, on as many processors as it asked for.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import BinaryIO
 import numpy as np
 
 from qbatch.model.record import MICROSECONDS
+from qbatch.reports.boxes import assign
 from qbatch.reports.exports.exportable import Exportable
-from qbatch.reports.gantt import assign
 from qbatch.reports.job_rows import JobRows
+from qbatch.reports.pieces import as_one_bar
 from qbatch.reports.result import most_procs
 
 COLUMNS = (
@@ -33,7 +35,7 @@ def write_batsim(out: BinaryIO, source: Exportable) -> None:
     Raises:
         UsageError: if there are several policies.
     """
-    rows = source.one_policy("Batsim's jobs.csv")
+    rows = as_one_bar(source.one_policy("Batsim's jobs.csv"))
     places = _intervals(rows, max(source.result.procs_total, most_procs(rows)))
     out.write(",".join(COLUMNS).encode() + b"\n")
     columns = (rows.job_id, rows.submit, rows.start, rows.end, rows.procs, rows.estimate)
@@ -51,9 +53,9 @@ def write_batsim(out: BinaryIO, source: Exportable) -> None:
 
 def _intervals(rows: JobRows, total: int) -> list[str]:
     """Return the processors of each job as Batsim writes them: ``0-3 5``; a job of no length has the lowest."""
-    pieces = assign(rows, total)
+    boxes = assign(rows, total)
     found: list[list[tuple[int, int]]] = [[] for _ in range(len(rows))]
-    for job, low, high in zip(pieces.job.tolist(), pieces.low.tolist(), pieces.high.tolist(), strict=True):
+    for job, low, high in zip(boxes.job.tolist(), boxes.low.tolist(), boxes.high.tolist(), strict=True):
         found[job].append((low, high - 1))
     procs = rows.procs.tolist()
     return [

@@ -1,8 +1,8 @@
 """A schedule in the trace event format of Chrome, which Perfetto (ui.perfetto.dev) shows.
 
 Source: "Trace Event Format" (the Chromium project).  A process is a host, or a policy's whole machine where hosts are not
-known; a thread is a lane, which holds one job at a time; ``B`` and ``E`` are where a job runs; ``C`` are counters of waiting
-jobs and busy processors; ``M`` names things.  Times are microseconds of the log's own clock.
+known; a thread is a lane, which holds one job at a time; ``B`` and ``E`` are where a job runs, once for each of its pieces;
+``C`` are counters of waiting jobs and busy processors; ``M`` names things.  Times are microseconds of the log's own clock.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from qbatch.model.record import KINDS, MICROSECONDS, Int64Array
 from qbatch.reports.exports.exportable import Bar, Exportable
 from qbatch.reports.job_rows import JobRows
+from qbatch.reports.pieces import off_machine, waits_of
 
 _EVENTS_AT_ONCE = 4096
 
@@ -85,6 +86,7 @@ def _named(process: int, name: str) -> Iterator[dict[str, Any]]:
 def _of_host(rows: JobRows, bars: list[Bar], process: int) -> Iterator[dict[str, Any]]:
     """Yield the lanes of one host, then their bars in order of time, each as a begin and an end."""
     lane_of = lanes(bars)
+    suspended = off_machine(rows).tolist()
     for lane in range(max(lane_of) + 1):
         thread = {"pid": process, "tid": lane + 1}
         yield {"ph": "M", "name": "thread_name", **thread, "args": {"name": f"lane {lane + 1}"}}
@@ -93,15 +95,22 @@ def _of_host(rows: JobRows, bars: list[Bar], process: int) -> Iterator[dict[str,
         bar = bars[place]
         thread = {"pid": process, "tid": lane_of[place] + 1}
         name = f"job {rows.job_id[bar.row]}"
-        yield {"ph": "B", "name": name, "cat": "job", "ts": bar.begin, **thread, "args": _facts(rows, bar)}
+        yield {
+            "ph": "B",
+            "name": name,
+            "cat": "job",
+            "ts": bar.begin,
+            **thread,
+            "args": _facts(rows, bar, suspended[bar.row]),
+        }
         yield {"ph": "E", "name": name, "cat": "job", "ts": bar.end, **thread}
 
 
-def _facts(rows: JobRows, bar: Bar) -> dict[str, Any]:
+def _facts(rows: JobRows, bar: Bar, suspended: int) -> dict[str, Any]:
     """Return what the job's pane shows; times in seconds; what is not known is left out."""
     row = bar.row
     kind = int(rows.kind[row])
-    suspended = int(rows.end[row] - rows.start[row] - rows.run[row])
+    pieces = int(rows.piece_count[row])
     facts: dict[str, Any] = {
         "job": int(rows.job_id[row]),
         "processors": int(rows.procs[row]),
@@ -112,6 +121,7 @@ def _facts(rows: JobRows, bar: Bar) -> dict[str, Any]:
         "estimate_s": _seconds(rows.estimate, row),
         "started": KINDS[kind] if kind >= 0 else None,
         "suspended_s": suspended / MICROSECONDS if suspended > 0 else None,
+        "pieces": pieces if pieces > 0 else None,
     }
     facts |= {
         name: int(getattr(rows, name)[row]) for name in ("user", "group", "queue") if getattr(rows, name)[row] >= 0
@@ -128,9 +138,10 @@ def _counters(rows: JobRows, bars: Sequence[Bar], process: int) -> Iterator[dict
     procs = np.array([bar.procs for bar in bars], np.int64)
     begin = np.array([bar.begin for bar in bars], np.int64)
     end = np.array([bar.end for bar in bars], np.int64)
-    ones = np.ones(len(rows), np.int64)
+    waits = waits_of(rows)
+    ones = np.ones(len(waits.begin), np.int64)
     for name, unit, up, down, change in (
-        ("queue", "jobs", rows.submit, rows.start, ones), ("busy", "processors", begin, end, procs),
+        ("queue", "jobs", waits.begin, waits.end, ones), ("busy", "processors", begin, end, procs),
     ):  # fmt: skip
         for at, value in _steps(up, down, change):
             yield {"ph": "C", "name": name, "pid": process, "tid": 0, "ts": at, "args": {unit: value}}

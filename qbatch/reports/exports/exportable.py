@@ -8,6 +8,7 @@ from typing import BinaryIO, NamedTuple
 
 from qbatch.model.errors import UsageError
 from qbatch.reports.job_rows import JobRows
+from qbatch.reports.pieces import spans_of
 from qbatch.reports.result import Result
 
 
@@ -36,14 +37,12 @@ class Exportable:
     write_swf: Callable[[BinaryIO], None] | None = None
 
     def bars_of(self, rows: JobRows) -> Sequence[Bar]:
-        """Return the bars of one policy's jobs; of jobs whose hosts are not known, one each on ``machine``.
-
-        Job rows say how long a job was suspended (``end - start - run``), not when: such a job is one bar.
-        """
+        """Return the bars of one policy's jobs; of jobs whose hosts are not known, one for each piece on ``machine``."""
         if rows.policy in self.bars:
             return self.bars[rows.policy]
-        columns = zip(rows.start.tolist(), rows.end.tolist(), rows.procs.tolist(), strict=True)
-        return [Bar(row, "machine", start, end, procs) for row, (start, end, procs) in enumerate(columns)]
+        spans = spans_of(rows)
+        columns = zip(*(column.tolist() for column in (spans.job, spans.begin, spans.end, spans.procs)), strict=True)
+        return [Bar(row, "machine", begin, end, procs) for row, begin, end, procs in columns]
 
     def one_policy(self, form: str) -> JobRows:
         """Return the rows of the only policy.

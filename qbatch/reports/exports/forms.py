@@ -15,11 +15,24 @@ from qbatch.reports.job_rows import write_job_rows
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One form: who writes it, what it is, and whether it is text that a terminal may show."""
+    """One form: who writes it, what it is, whether it is text that a terminal may show, and what it loses of pieces.
+
+    ``keeps`` and ``loses``: of a job that was suspended or resized, what the form still tells and what not.
+    """
 
     write: Callable[[BinaryIO, Exportable], None]
     text: str
     is_text: bool = True
+    keeps: str = ""
+    loses: str = ""
+
+    def loss(self, source: Exportable) -> str | None:
+        """Return a line about what is kept and lost of jobs that ran in pieces; None where nothing is lost."""
+        count = sum(int(rows.is_in_pieces.sum()) for rows in source.result.rows)
+        if not count or not self.loses:
+            return None
+        jobs = "1 job" if count == 1 else f"{count:,} jobs"
+        return f"{jobs} ran in pieces: kept is {self.keeps}; lost is {self.loses}"
 
 
 def _write_parquet(out: BinaryIO, source: Exportable) -> None:
@@ -30,11 +43,20 @@ def _write_csv(out: BinaryIO, source: Exportable) -> None:
     write_job_rows(out, source.result.rows, ".csv")
 
 
+_KEPT_IN_ROWS = "first start, end, run time, wait in all and the number of pieces"
+_LOST = "when each was suspended or resized"
+
 FORMS: dict[str, Form] = {
-    "parquet": Form(_write_parquet, "job rows as Parquet", is_text=False),
-    "csv": Form(_write_csv, "job rows as CSV"),
-    "swf": Form(write_swf, "the schedule as a workload log"),
+    "parquet": Form(_write_parquet, "job rows as Parquet", is_text=False, keeps=_KEPT_IN_ROWS, loses=_LOST),
+    "csv": Form(_write_csv, "job rows as CSV", keeps=_KEPT_IN_ROWS, loses=_LOST),
+    "swf": Form(
+        write_swf, "the schedule as a workload log", keeps="first start and end",
+        loses=f"{_LOST}, and the time that each really ran (field 4 is end - start)",
+    ),
     "chrome": Form(write_chrome, "a trace that opens in ui.perfetto.dev"),
-    "batsim": Form(write_batsim, "Batsim's jobs.csv, for evalys"),
-}
+    "batsim": Form(
+        write_batsim, "Batsim's jobs.csv, for evalys", keeps="first start and end",
+        loses=f"{_LOST}: each is one bar, and bars may need more processors than the machine has",
+    ),
+}  # fmt: skip
 """Every form of export."""

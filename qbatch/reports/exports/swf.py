@@ -18,7 +18,8 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
     """Write the log of the only policy, by submission; times are those of the log that was replayed.
 
     The status is 1 (completed), or -1 where it is not known: of a job that ran for just its estimate, which may have been
-    ended there.  The run time is from start to end, with what a job was suspended.
+    ended there.  The run time is from the first start to the end, with what a job was suspended: the header then says
+    ``Preemption: TS``, which is the format's word for totals without the pieces.
 
     Raises:
         UsageError: if there are several policies.
@@ -43,9 +44,10 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
         "queue": rows.queue,
     }
     clock, result = source.result.clock, source.result
+    preemption = "TS" if rows.is_in_pieces.any() else "No"
     lines = [
         "; Version: 2.2", f"; Computer: simulated by qbatch {__version__}", f"; MaxJobs: {len(rows)}",
-        f"; MaxRecords: {len(rows)}", "; Preemption: No", f"; MaxProcs: {result.procs_total}",
+        f"; MaxRecords: {len(rows)}", f"; Preemption: {preemption}", f"; MaxProcs: {result.procs_total}",
     ]  # fmt: skip
     if clock.unix_start is not None:
         lines.append(f"; UnixStartTime: {clock.unix_start}")

@@ -1,7 +1,9 @@
 """The jobs as columns that the page's own script draws: compact, exact, and harmless whatever a name holds.
 
 Each column is little-endian, the differences between neighbours where that is smaller, deflated, in base64.  Times are
-seconds from the first submit.  What all policies share of a job is there once.
+seconds from the first submit.  What all policies share of a job is there once.  A policy
+under which jobs ran in pieces tells of each box (``piece_*``) from when to when it is, and who waits again from when to when
+(``again_*``); else a box is as long as its job.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.record import KINDS, MICROSECONDS, Int64Array
+from qbatch.reports.boxes import assign
 from qbatch.reports.finished import in_order_of_submission
-from qbatch.reports.gantt import assign
 from qbatch.reports.job_rows import JobRows
+from qbatch.reports.pieces import waits_of
 from qbatch.reports.report.study import Study, short_name
 from qbatch.reports.result import Result, most_procs
 
@@ -73,6 +76,8 @@ def _is_same(one: JobRows, other: JobRows) -> bool:
 
 
 def _is_whole(rows: JobRows) -> bool:
+    if rows.pieces is not None and (rows.pieces[:, 1:3] % MICROSECONDS).any():
+        return False
     return not any((getattr(rows, name) % MICROSECONDS * (getattr(rows, name) >= 0)).any() for name in _TIMES)
 
 
@@ -83,9 +88,16 @@ def _clock(result: Result, origin: int) -> dict[str, Any]:
 
 
 def _policy(rows: JobRows, table: int, total: int, origin: int, is_whole: bool) -> dict[str, Any]:
-    pieces = assign(rows, total)
+    boxes = assign(rows, total)
     columns = _columns(rows, ("start", "end", "kind", "promise", "first_promise"), origin, is_whole)
-    columns |= {"piece_job": packed(pieces.job), "piece_low": packed(pieces.low), "piece_high": packed(pieces.high)}
+    columns |= {"piece_job": packed(boxes.job), "piece_low": packed(boxes.low), "piece_high": packed(boxes.high)}
+    if rows.is_in_pieces.any():
+        columns["piece_count"] = packed(np.maximum(rows.piece_count, 0))
+    if rows.pieces is not None:
+        waits = waits_of(rows)
+        times = {"piece_begin": boxes.begin, "piece_end": boxes.end,
+                 "again_begin": waits.begin[len(rows) :], "again_end": waits.end[len(rows) :]}  # fmt: skip
+        columns |= {name: packed(_seconds(at - origin, is_whole)) for name, at in times.items()}
     return {"policy": rows.policy, "table": table, "columns": columns}
 
 
@@ -103,7 +115,11 @@ def _told(rows: JobRows, name: str, origin: int, is_whole: bool) -> NDArray[Any]
         if name in ("estimate", "run")
         else np.where(values < 0, origin + ABSENT_S * MICROSECONDS, values) - origin
     )
-    return shifted // MICROSECONDS if is_whole else shifted / MICROSECONDS
+    return _seconds(shifted, is_whole)
+
+
+def _seconds(times: Int64Array, is_whole: bool) -> NDArray[Any]:
+    return times // MICROSECONDS if is_whole else times / MICROSECONDS
 
 
 ABSENT_S = -365 * 86400

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.errors import InputError, UsageError, suggestion
-from qbatch.reports.finished import in_order_of_submission
+from qbatch.reports.finished import in_order_of_submission, unknown_pieces
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.result import Result, read_result
 
@@ -183,6 +183,7 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
     if len(sizes) > 1:
         counts = ", ".join(f"{rows.policy} {len(rows):,}" for rows in replicas[0].result.rows)
         notes.append(f"The policies ran different numbers of jobs ({counts}): means over all jobs compare unlike sets.")
+    notes += [f"{note}." for one in replicas for rows in one.result.rows if (note := unknown_pieces(rows)) is not None]
     for one in replicas:
         log = one.result.document.get("log")
         notes += [f"The log: {note}." for note in (log.get("notes") or [] if isinstance(log, dict) else [])]

@@ -12,7 +12,7 @@ from qbatch.wire.records import EventRecord, QueueRecord, ShadowRecord
 
 _EVENT_TONES = {
     "started": "good", "resumed": "good", "suspended": "warning", "held": "warning", "lost": "bad", "requeued": "warning",
-    "host": "accent", "queue": "accent", "monitor": "accent",
+    "resized": "good", "host": "accent", "queue": "accent", "monitor": "accent",
 }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def event_text(event: EventRecord) -> str:
     words = [clean(record.name), clean(record.user), f"{record.resources.get('ncpus', '?')} procs", record.queue]
     if event.kind == "ended" and record.exit_status is not None:
         words.append(f"exit {record.exit_status}")
-    if event.kind == "started" and record.exec_host:
+    if event.kind in ("started", "resized") and record.exec_host:
         words.append(f"on {clean(hosts_text(record))[:60]}")
     if event.text:
         words.append(clean(event.text))

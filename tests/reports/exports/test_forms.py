@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.model.errors import UsageError
@@ -21,7 +21,7 @@ from qbatch.reports.exports.chrome import lanes
 from qbatch.reports.job_rows import JobRows, job_rows_of, read_job_rows, write_job_rows
 from qbatch.reports.result import Result
 from qbatch.workloads import read_log
-from tests.reports.samples import KTH_CLOCK, random_workload, scheduled, workload
+from tests.reports.samples import KTH_CLOCK, in_pieces, random_workload, scheduled, tried, workload
 
 
 def exported(form: str, *rows: JobRows, procs: int = 16, clock: Clock | None = None, **more: Any) -> bytes:
@@ -216,3 +216,72 @@ def test_lanes_never_overlap_and_are_no_more_than_needed(spans: list[tuple[int, 
             sum((b.begin <= at < b.end) or (b.begin == b.end == at) for b in bars) for at in range(25)
         ]  # fmt: skip
         assert max(found) + 1 == max(together)
+
+
+# ------------------------------------------------------------------------------------------------ jobs in pieces
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_a_trace_has_a_bar_for_each_piece_and_counts_what_was_busy(seed: int) -> None:
+    schedule = in_pieces(seed, unit=1)
+    rows = job_rows_of(schedule)
+    events = json.loads(exported("chrome", rows, procs=99))["traceEvents"]
+    bars: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    open_ones: dict[tuple[int, int], dict[str, Any]] = {}
+    for event in events:
+        if event["ph"] == "B":
+            open_ones[event["pid"], event["tid"]] = event
+        elif event["ph"] == "E":
+            begun = open_ones.pop((event["pid"], event["tid"]))
+            bars[begun["args"]["job"]].append((begun["ts"], event["ts"], begun["args"]["processors_here"]))
+    work, lines = schedule.workload, [] if schedule.pieces is None else schedule.pieces.tolist()
+    for row in range(len(work)):
+        mine = [(line[1], line[2], line[3]) for line in lines if line[0] == row]
+        whole = [(int(schedule.start[row]), int(schedule.end[row]), int(work.procs[row]))]
+        assert sorted(bars[int(work.number[row])]) == sorted(mine or whole)
+    busy = [(event["ts"], event["args"]["processors"]) for event in events if event["name"] == "busy"]
+    for at, level in busy:
+        assert level == sum(procs for spans in bars.values() for begin, end, procs in spans if begin <= at < end)
+    queue = [(event["ts"], event["args"]["jobs"]) for event in events if event["name"] == "queue"]
+    if queue:
+        assert min(level for _, level in queue) == queue[-1][1] == 0
+
+
+def test_a_trace_tells_for_how_long_a_job_was_off_the_machine() -> None:
+    events = json.loads(exported("chrome", job_rows_of(tried("immediate:inner=easy"))))["traceEvents"]
+    facts = {event["args"]["job"]: event["args"] for event in events if event["ph"] == "B"}
+    assert {job: each.get("suspended_s") for job, each in facts.items()} == {
+        1: 60, 2: 60, 3: None, 4: None, 5: 5070 - 760, 6: None
+    }  # fmt: skip
+    assert (facts[1]["pieces"], facts[1]["wait_s"], "pieces" in facts[3]) == (2, 60, False)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_says_what_it_loses_of_jobs_in_pieces(form: str) -> None:
+    def loss(rows: JobRows) -> str | None:
+        return FORMS[form].loss(Exportable(Result("sample", (rows,), 12)))
+
+    told = loss(job_rows_of(tried("equispatial")))
+    if form == "chrome":
+        assert told is None
+    else:
+        assert str(told).startswith("5 jobs ran in pieces: kept is first start")
+        assert "lost is when each was suspended or resized" in str(told)
+    assert loss(job_rows_of(scheduled(random_workload(20)))) is None
+
+
+def test_bars_from_start_to_end_in_swf_and_batsim(tmp_path: Path) -> None:
+    schedule = tried("immediate:inner=easy")
+    (tmp_path / "a.swf").write_bytes(exported("swf", job_rows_of(schedule), procs=12))
+    log = read_log(str(tmp_path / "a.swf"))
+    assert (log["run"] == (schedule.end - schedule.start) // 10**6).all()
+    assert (log["wait"] == (schedule.start - schedule.workload.submit) // 10**6).all()
+    assert "; Preemption: TS" in (tmp_path / "a.swf").read_text()
+    table = list(csv.DictReader(io.StringIO(exported("batsim", job_rows_of(schedule), procs=12).decode())))
+    for row in table:
+        job = int(row["job_id"]) - 1
+        assert float(row["execution_time"]) * 10**6 == schedule.end[job] - schedule.start[job]
+        held = [part.partition("-") for part in row["allocated_resources"].split()]
+        count = sum(int(high or low) - int(low) + 1 for low, _, high in held)
+        assert count == schedule.workload.procs[job]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from qbatch.reports.result import write_result
-from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled
+from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, tried
 
 EVIL = "</script><img src=x onerror=window.pwned=1>"
 """A name that would take over the page if it were ever put in as it is."""
@@ -41,4 +41,10 @@ def unpromised(folder: Path) -> str:
     """Write a result of one policy that promised nothing."""
     work = small_work(rows=30)
     write_result(folder, {}, [by_hand(work, work.submit, "at once")])
+    return str(folder)
+
+
+def suspended(folder: Path) -> str:
+    """Write a result of two policies under which jobs ran in pieces."""
+    write_result(folder, {}, [tried("immediate:inner=easy"), tried("equispatial")])
     return str(folder)

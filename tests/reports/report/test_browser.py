@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from qbatch.reports.boxes import assign
 from qbatch.reports.finished import in_order_of_submission
-from qbatch.reports.gantt import assign
 from qbatch.reports.job_rows import job_rows_of
 from qbatch.reports.report.page import Wishes, render
 from qbatch.reports.report.study import gather
-from tests.reports.report.results import EVIL, small_work, unpromised, write_evil, write_small
+from tests.reports.report.results import EVIL, small_work, suspended, unpromised, write_evil, write_small
 from tests.reports.samples import scheduled
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -56,6 +56,7 @@ def pages(tmp_path_factory):
         "small": render(gather([write_small(folder / "a")])),
         "evil": render(gather([write_evil(folder / "b")]), Wishes(title=EVIL, command=(EVIL,))),
         "single": render(gather([unpromised(folder / "c")])),
+        "pieces": render(gather([suspended(folder / "d")])),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text)
@@ -115,12 +116,12 @@ class Open:
 def shown_jobs(policy: str):
     """Jobs that a pointer can hit: for each, its rows' place, the middle of its time, and of its first processors."""
     rows = in_order_of_submission(job_rows_of(scheduled(small_work(), policy)))
-    pieces = assign(rows, 16)
+    boxes = assign(rows, 16)
     origin = int(rows.submit.min())
-    for piece in np.flatnonzero((rows.end - rows.start)[pieces.job] > 900 * S)[::9].tolist():
-        job = int(pieces.job[piece])
+    for box in np.flatnonzero((rows.end - rows.start)[boxes.job] > 900 * S)[::9].tolist():
+        job = int(boxes.job[box])
         middle = (int(rows.start[job]) + int(rows.end[job])) / 2 - origin
-        yield rows, job, middle / S, (pieces.low[piece] + pieces.high[piece]) / 2
+        yield rows, job, middle / S, (boxes.low[box] + boxes.high[box]) / 2
 
 
 def test_nothing_is_asked_for_and_nothing_goes_wrong(browser, pages) -> None:
@@ -145,6 +146,27 @@ def test_the_charts_are_drawn(browser, pages) -> None:
             assert box["height"] > 40
             assert charts.nth(place).locator("path, use").count() > 5
         assert opened.page.eval_on_selector("#gantt-static", "one => getComputedStyle(one).display") == "none"
+
+
+def test_a_job_in_pieces_has_gaps_and_is_found_in_each_piece(browser, pages) -> None:
+    with Open(browser, pages / "pieces.html") as opened:
+        opened.to_chart()
+
+        def under(seconds: float, proc: float) -> str:
+            opened.page.mouse.move(*opened.at(seconds, proc))
+            return opened.shown["job"]
+
+        # Jobs 1 and 2 stand still from 700 s to 760 s, while job 5 has a quantum on their processors.
+        assert [under(at, 2) for at in (300, 730, 2000)] == ["1", "5", "1"]
+        assert [under(at, 6) for at in (300, 730, 2000)] == ["2", "5", "2"]
+        assert under(5170, 4) == "5"
+        assert under(4500, 2) == ""
+        opened.page.fill("#gantt-find", "5")
+        opened.page.keyboard.press("Enter")
+        status = opened.page.locator("#gantt-status").inner_text()
+        assert "waited in all 1.21 h" in status
+        assert "in pieces 2, until" in status
+        assert opened.errors == []
 
 
 def test_buttons_and_keys_zoom_and_move(browser, pages) -> None:

@@ -14,7 +14,7 @@ from qbatch.reports.report.embedded import ABSENT_S, embedded, packed, script_js
 from qbatch.reports.report.study import gather
 from qbatch.reports.result import write_result
 from tests.reports.report.results import EVIL, small_work, write_small
-from tests.reports.samples import by_hand, scheduled, workload
+from tests.reports.samples import by_hand, scheduled, tried, workload
 
 S = 1_000_000
 
@@ -53,6 +53,28 @@ def test_the_jobs_of_the_page_are_those_of_the_rows(tmp_path) -> None:
     assert columns["first_promise"].tolist() == ((schedule.first_promise - origin) // S).tolist()
     held = np.bincount(columns["piece_job"], columns["piece_high"] - columns["piece_low"], minlength=200)
     assert held.tolist() == table["procs"].tolist()
+
+
+def test_the_boxes_of_jobs_in_pieces_say_from_when_to_when(tmp_path) -> None:
+    schedules = [tried("immediate:inner=easy"), tried("equispatial"), scheduled(tried("equispatial").workload)]
+    write_result(tmp_path / "a", {}, schedules)
+    data = json.loads(json.dumps(embedded(gather([str(tmp_path / "a")]))))
+    for told, schedule in zip(data["policies"], schedules, strict=True):
+        columns = {name: unpacked(column) for name, column in told["columns"].items()}
+        if schedule.pieces is None:
+            assert not {"piece_begin", "piece_end", "piece_count", "again_begin"} & set(columns)
+            continue
+        assert columns["piece_count"].tolist() == np.bincount(schedule.pieces[:, 0], minlength=6).tolist()
+        area = (columns["piece_end"] - columns["piece_begin"]) * (columns["piece_high"] - columns["piece_low"])
+        held = np.bincount(columns["piece_job"], area, minlength=6)
+        spans = schedule.pieces
+        expected = np.bincount(spans[:, 0], (spans[:, 2] - spans[:, 1]) / S * spans[:, 3], minlength=6)
+        whole = np.bincount(spans[:, 0], minlength=6) == 0
+        work = schedule.workload
+        expected[whole] = (work.procs * work.run / S)[whole]
+        assert held == pytest.approx(expected)
+    columns = {name: unpacked(column) for name, column in data["policies"][0]["columns"].items()}
+    assert (columns["again_begin"].tolist(), columns["again_end"].tolist()) == ([760], [5070])
 
 
 def test_absent_promises_lie_before_all_and_fractions_stay(tmp_path) -> None:

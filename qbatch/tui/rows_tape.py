@@ -1,0 +1,157 @@
+"""The job rows of a replay as numbered events, so that a result plays in the monitor.
+
+A job that ran in pieces starts, is suspended and resumed, is resized or goes back to the queue where its pieces say so; one
+whose pieces are not known runs from its first start to its end.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from qbatch.tui.tape import Picture
+from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord, QueueRecord, ServerRecord
+from qbatch.wire.resources import format_duration
+
+# In the order in which they happen at one instant: what gives processors back, what arrives, what takes some; then the end of
+# what never lasted.
+_ENDED, _SUSPENDED, _REQUEUED, _SUBMITTED, _SHRUNK, _GROWN, _RESUMED, _STARTED, _ENDED_AT_ONCE = range(9)
+_KINDS = ("ended", "suspended", "requeued", "submitted", "resized", "resized", "resumed", "started", "ended")
+_WAITING = (0, 0, 1, 1, 0, 0, 0, -1, 0)
+_RUNNING = (-1, -1, -1, 0, 0, 0, 1, 1, -1)
+_SUSPENSIONS = (0, 1, 0, 0, 0, 0, -1, 0, 0)
+_STATES = {"submitted": "Q", "requeued": "Q", "suspended": "S", "ended": "F"}
+
+
+class RowsTape:
+    """The job rows of one policy as events: submitted, started, suspended, ended, ...; on one host with all processors.
+
+    Args:
+        rows: a :class:`qbatch.reports.job_rows.JobRows`.
+        procs: processors of the machine.
+        offset: microseconds from the log's clock to 1970.
+    """
+
+    def __init__(self, rows: Any, procs: int, offset: int, title: str) -> None:
+        import numpy as np
+
+        self.title = title
+        self._rows, self._procs, self._offset = rows, procs, offset
+        count = len(rows)
+        self._pieces = _pieces_by_job(rows)
+        own = [_of_pieces(job, pieces) for job, pieces in self._pieces.items()]
+        whole = np.ones(count, np.bool_)
+        whole[list(self._pieces)] = False
+        jobs = np.flatnonzero(whole)
+        at_once = rows.end[jobs] == rows.start[jobs]
+        extra = np.array([each for events in own for each in events], np.int64).reshape(-1, 4)
+        at = np.concatenate([rows.submit, rows.start[jobs], rows.end[jobs], extra[:, 0]])
+        kind = np.concatenate(
+            [
+                np.full(count, _SUBMITTED), np.full(len(jobs), _STARTED),
+                np.where(at_once, _ENDED_AT_ONCE, _ENDED), extra[:, 1],
+            ]
+        )  # fmt: skip
+        job = np.concatenate([np.arange(count), jobs, jobs, extra[:, 2]])
+        piece = np.concatenate([np.full(count + 2 * len(jobs), -1), extra[:, 3]])
+        order = np.lexsort((rows.sequence[job], kind, at))
+        self.at = (at[order] + offset).tolist()
+        self._job, self._piece = job[order].tolist(), piece[order].tolist()
+        self.kinds = [_KINDS[each] for each in kind[order].tolist()]
+        self._counts = {
+            letter: np.cumsum(np.array(change)[kind[order]]).tolist()
+            for letter, change in (("Q", _WAITING), ("R", _RUNNING), ("S", _SUSPENSIONS))
+        }
+
+    def picture(self, place: int) -> Picture | None:
+        """Return the empty machine, before the first event."""
+        if place:
+            return None
+        begin = self.at[0] if self.at else 0
+        clock = ClockRecord(mode="scaled", now=begin, log_arrived=0, log_jobs=len(self._rows))
+        host = HostRecord(name="machine", pool="machine", state="free", cpus=self._procs)
+        server = ServerRecord(name=self.title, version="", policy=self._rows.policy, clock=clock)
+        queue = QueueRecord(name="log", pool="machine", policy=self._rows.policy)
+        return Picture(server=server, hosts=(host,), queues=(queue,))
+
+    def event(self, place: int) -> EventRecord:
+        """Return an event."""
+        job = self._job[place]
+        kind = self.kinds[place]
+        return EventRecord(
+            number=place + 1, at=self.at[place], kind=kind, job=str(self._rows.job_id[job]),
+            record=self._record(job, kind, self._piece[place]),
+            counts={letter: counts[place] for letter, counts in self._counts.items()},
+        )  # fmt: skip
+
+    def _record(self, job: int, kind: str, piece: int) -> JobRecord:
+        rows, offset = self._rows, self._offset
+        user, promise = int(rows.user[job]), int(rows.promise[job])
+        state = _STATES.get(kind, "R")
+        has_begun = state in "RSF"
+        procs, started, pauses = self._attempt(job, piece, is_suspended=state == "S")
+        return JobRecord(
+            id=str(int(rows.job_id[job])),
+            name=f"job{int(rows.job_id[job])}",
+            user=f"user{user}" if user >= 0 else "-",
+            queue="log",
+            state=state,
+            submitted=int(rows.submit[job]) + offset,
+            eligible=int(rows.submit[job]) + offset,
+            started=started + offset if has_begun else None,
+            ended=int(rows.end[job]) + offset if kind == "ended" else None,
+            promised=promise + offset if promise >= 0 else None,
+            estimated_start=int(rows.start[job]) + offset,
+            resources={"ncpus": str(int(rows.procs[job])), "walltime": format_duration(int(rows.estimate[job]))},
+            exec_host=f"machine/0*{procs}" if state in "RF" else "",
+            exit_status=0 if kind == "ended" else None,
+            pauses=tuple((since + offset, None if until is None else until + offset) for since, until in pauses)
+            if has_begun
+            else (),
+        )
+
+    def _attempt(self, job: int, piece: int, *, is_suspended: bool) -> tuple[int, int, list[tuple[int, int | None]]]:
+        """Return a job's processors in its latest piece, when its present attempt began, and the pauses of that so far."""
+        if piece < 0:
+            return int(self._rows.procs[job]), int(self._rows.start[job]), []
+        pieces = self._pieces[job]
+        first = next((each + 1 for each in range(piece - 1, -1, -1) if not pieces[each].is_kept), 0)
+        known = pieces[first : piece + 1]
+        pauses: list[tuple[int, int | None]] = [
+            (one.end, other.begin) for one, other in pairwise(known) if other.begin > one.end
+        ]
+        if is_suspended:
+            pauses.append((known[-1].end, None))
+        return known[-1].procs, known[0].begin, pauses
+
+
+class _Piece(NamedTuple):
+    """From when until when a job ran, on how many processors, and whether the work was kept."""
+
+    begin: int
+    end: int
+    procs: int
+    is_kept: bool
+
+
+def _pieces_by_job(rows: Any) -> dict[int, list[_Piece]]:
+    """Return the pieces of each job that has any, in order of time; of no length only where a job has no other."""
+    found: dict[int, list[_Piece]] = {}
+    if rows.pieces is not None:
+        for job, begin, end, procs, _, is_kept in sorted(rows.pieces.tolist()):
+            found.setdefault(job, []).append(_Piece(begin, end, procs, bool(is_kept)))
+    return {job: [each for each in pieces if each.end > each.begin] or pieces[-1:] for job, pieces in found.items()}
+
+
+def _of_pieces(job: int, pieces: list[_Piece]) -> list[tuple[int, int, int, int]]:
+    """Return what happens to a job after its submission: (instant, kind, job, the latest of its pieces)."""
+    events = [(pieces[0].begin, _STARTED, job, 0)]
+    for place, (before, after) in enumerate(pairwise(pieces), 1):
+        if not before.is_kept:
+            events += [(before.end, _REQUEUED, job, place - 1), (after.begin, _STARTED, job, place)]
+        elif after.begin > before.end:
+            events += [(before.end, _SUSPENDED, job, place - 1), (after.begin, _RESUMED, job, place)]
+        elif after.procs != before.procs:
+            events.append((after.begin, _SHRUNK if after.procs < before.procs else _GROWN, job, place))
+    last = pieces[-1]
+    return [*events, (last.end, _ENDED_AT_ONCE if last.end == last.begin else _ENDED, job, len(pieces) - 1)]
