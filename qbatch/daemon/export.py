@@ -16,6 +16,7 @@ from qbatch.reports.exports import Bar, Exportable
 from qbatch.reports.job_rows import ABSENT, JobRows
 from qbatch.reports.result import Result
 from qbatch.wire.identifiers import parse_id
+from qbatch.wire.pieces import Piece, pieces_of, run_of
 from qbatch.wire.records import HostRecord, JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
 from qbatch.workloads.header import Header
@@ -34,7 +35,7 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
     ran = [job for job in jobs if job.started is not None and job.ended is not None and job.exec_host]
     ran.sort(key=lambda job: (_submitted(job), parse_id(job.id)))
     first = min((job.submitted or 0 for job in ran), default=0) // _SECOND * _SECOND
-    rows = _rows(ran, first)
+    rows = _rows(ran, hosts, first)
     order = np.argsort(rows.start, kind="stable")
     bars = [bar for row, place in enumerate(order.tolist()) for bar in _bars(row, ran[place], first)]
     total = max(sum(host.cpus for host in hosts), 1)
@@ -57,7 +58,7 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _rows(ran: Sequence[JobRecord], first: int) -> JobRows:
+def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> JobRows:
     """Return the job rows, in order of eligibility; the kind of start and promises are not kept by the server."""
 
     def numbers(values: Iterable[int]) -> Int64Array:
@@ -72,6 +73,7 @@ def _rows(ran: Sequence[JobRecord], first: int) -> JobRows:
     start = np.maximum(numbers((job.started or 0) - first for job in ran), submit)
     end = np.maximum(numbers((job.ended or 0) - first for job in ran), start)
     nothing = np.full(len(ran), ABSENT, np.int64)
+    pieces = _pieces(ran, hosts, first)
     return JobRows(
         policy=POLICY,
         job_id=np.arange(1, len(ran) + 1),
@@ -80,7 +82,7 @@ def _rows(ran: Sequence[JobRecord], first: int) -> JobRows:
         end=end,
         procs=numbers(_cpus(job) for job in ran),
         estimate=numbers(_walltime(job) for job in ran),
-        run=end - start - numbers(_paused(job) for job in ran),
+        run=numbers(run_of(job, 0) for job in ran),
         kind=nothing.astype(np.int8),
         promise=nothing,
         first_promise=nothing,
@@ -89,11 +91,20 @@ def _rows(ran: Sequence[JobRecord], first: int) -> JobRows:
         queue=named([job.queue for job in ran]),
         sequence=np.arange(len(ran)),
         counted=np.ones(len(ran), np.bool_),
+        piece_count=np.bincount(pieces[:, 0], minlength=len(ran)),
+        pieces=pieces if len(pieces) else None,
     )
 
 
-def _paused(job: JobRecord) -> int:
-    return sum(until - since for since, until in job.pauses if until is not None)
+def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> Int64Array:
+    """Return what the jobs ran that were suspended or resized, as ``Schedule.pieces``; the work of all of it was kept."""
+    places = {host.name: place for place, host in enumerate(hosts)}
+    found = []
+    for row, job in enumerate(ran):
+        host = places.get(job.exec_host.partition("/")[0], ABSENT)
+        if job.pauses or job.sizes:
+            found += [(row, begin - first, end - first, procs, host, 1) for begin, end, procs in pieces_of(job, 0)]
+    return np.array(found, np.int64).reshape(-1, 6)
 
 
 def _cpus(job: JobRecord) -> int:
@@ -111,10 +122,14 @@ def _bars(row: int, job: JobRecord, first: int) -> list[Bar]:
         host, _, slots = part.partition("/")
         times = slots.partition("*")[2]
         held[host] = held.get(host, 0) + (int(times) if times.isdigit() else 1)
-    edges = [job.started or 0, *(edge for pause in job.pauses for edge in pause if edge is not None), job.ended or 0]
-    pieces = [(begin - first, end - first) for begin, end in zip(edges[::2], edges[1::2], strict=False) if end > begin]
-    pieces = pieces or [(edges[0] - first, edges[0] - first)]
-    return [Bar(row, host, begin, end, procs) for host, procs in held.items() for begin, end in pieces]
+    start = job.started or 0
+    pieces = pieces_of(job, 0) or [Piece(start, start, sum(held.values()))]
+    # A job that is resized lives on one host, and has there what its piece says.
+    return [
+        Bar(row, host, begin - first, end - first, procs if job.sizes else has)
+        for host, has in held.items()
+        for begin, end, procs in pieces
+    ]
 
 
 def _header(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, first: int) -> list[str]:

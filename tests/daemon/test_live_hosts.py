@@ -25,6 +25,8 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.replay.prepare import Options, prepare
+from qbatch.reports.job_rows import read_job_rows
+from qbatch.wire.pieces import run_of
 from qbatch.wire.records import JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
 from qbatch.workloads import read_log
@@ -200,7 +202,7 @@ def history(records: list[JobRecord], first: int) -> Workload:
         return np.array(values, np.int64)
 
     absent = column([-1] * len(records))
-    run_time = column([executed(record) for record in records])
+    run_time = column([run_of(record, 0) for record in records])
     return Workload(
         "history", 20, np.arange(1, len(records) + 1), column([(job.eligible or 0) - first for job in records]),
         column([int(job.resources["ncpus"]) for job in records]),
@@ -208,20 +210,6 @@ def history(records: list[JobRecord], first: int) -> Workload:
         column([parse_size(job.resources["mem"]) for job in records]), absent, absent, absent,
         np.ones(len(records), np.bool_), np.arange(len(records)), used_memory=absent * 0,
     )  # fmt: skip
-
-
-def executed(job: JobRecord) -> int:
-    """How long a job took on the processors that it asked for, in microseconds, rounded."""
-    asked, at = int(job.resources["ncpus"]), job.started or 0
-    work, size = 0, asked
-    changes = sorted([(since, size) for since, size in job.sizes] + [(job.ended or 0, 0)])
-    for change, next_size in changes:
-        still = sum(
-            max(min(until or 0, change) - max(since, at), 0) for since, until in job.pauses if until is not None
-        )
-        work += (change - at - still) * size
-        at, size = change, next_size
-    return -(-work // asked)
 
 
 def lived_through(daemon: Daemon, jobs: tuple[Wanted, ...], script: str, patience: int = 1) -> list[JobRecord]:
@@ -280,6 +268,10 @@ def test_malleable_processes_are_resized_as_in_their_replay(tmp_path: Path, inte
     policy = f"equispatial:interval={interval}"
     with Daemon(tmp_path, config=CONFIG.format(policy=policy)) as daemon:
         records = lived_through(daemon, TEN_MINUTES, MALLEABLE, patience=5)
+        daemon.run("qbatch", "export", "parquet", "-o", "jobs.parquet")
+    (rows,) = read_job_rows(tmp_path / "jobs.parquet")
+    counts = dict(zip(rows.job_id.tolist(), rows.piece_count.tolist(), strict=True))
+    assert [counts[number] > 0 for number in range(1, len(records) + 1)] == [bool(each.sizes) for each in records]
     assert {record.exit_status for record in records} == {0}
     assert sum(len(record.sizes) for record in records) >= 4
     first = (records[0].submitted or 0) // 1_000_000 * 1_000_000

@@ -10,6 +10,7 @@ from qbatch.reports.shown import clean, close_moment, short_span, waited
 from qbatch.tui.board import Board
 from qbatch.tui.query import Query
 from qbatch.tui.row_table import Column, RowTable
+from qbatch.wire import pieces
 from qbatch.wire.records import JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
 
@@ -52,9 +53,12 @@ def _duration(text: str) -> int:
 
 
 def run_time(job: JobRecord, now: int) -> int:
-    """Return how long a job has run or ran, without the time for which it was suspended; 0 if it never started."""
+    """Return how long a job has run or ran on the processors that it asked for: without the time for which it was suspended,
+    and on fewer processors accordingly less; 0 if it never started."""
     if job.started is None:
         return 0
+    if job.sizes:
+        return pieces.run_of(job, now)
     end = job.ended if job.ended is not None else now
     return max(end - job.started - sum((end if until is None else until) - since for since, until in job.pauses), 0)
 
