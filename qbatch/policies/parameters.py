@@ -2,35 +2,85 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any, ClassVar
+
 import msgspec
 
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.machine import parse_memory
 
 
-class Whole(msgspec.Struct, frozen=True):
-    """A parameter that is a whole number in a range."""
+class _InRange(msgspec.Struct, frozen=True):
+    """A parameter that is a number in a range; kinds of it say what is one, and how it is read and written."""
+
+    noun: ClassVar[str]
 
     name: str
-    default: int
-    least: int
-    most: int
+    default: float
+    least: float
+    most: float
     meaning: str
 
     @property
     def values(self) -> str:
         """The values that it takes, in words."""
-        return f"{self.least} to {self.most}"
+        return f"{self.text(self.least)} to {self.text(self.most)}"
 
-    def read(self, text: str, where: str) -> int:
+    def read(self, text: str, where: str) -> float:
         """Return the value of a text, or raise ``UsageError``."""
         try:
-            value = int(text) if text.isascii() else self.least - 1
+            value = self.number(text)
         except ValueError:
-            value = self.least - 1
+            value = math.nan
         if not self.least <= value <= self.most:
-            raise UsageError(f"{where}: {self.name}={text} is not a whole number from {self.values}")
+            raise UsageError(f"{where}: {self.name}={text} is not {self.noun} from {self.values}")
         return value
+
+    def number(self, text: str) -> float:
+        """Return the number that a text is, or raise ``ValueError``."""
+        raise NotImplementedError
+
+    def text(self, value: float) -> str:
+        """Return a value as it is written."""
+        return f"{value:.15g}"
+
+
+class Whole(_InRange, frozen=True):
+    """A parameter that is a whole number in a range."""
+
+    noun = "a whole number"
+
+    def number(self, text: str) -> float:
+        """Return the number that a text is, or raise ``ValueError``."""
+        return int(text) if text.isascii() else math.nan
+
+
+class Real(_InRange, frozen=True):
+    """A parameter that is a number in a range."""
+
+    noun = "a number"
+
+    def number(self, text: str) -> float:
+        """Return the number that a text is, or raise ``ValueError``."""
+        return float(text) if text.isascii() and "_" not in text else math.nan
+
+
+class Memory(_InRange, frozen=True):
+    """A parameter that is an amount of memory: bytes, or a number with a binary unit."""
+
+    noun = "an amount of memory"
+
+    def number(self, text: str) -> float:
+        """Return the bytes that a text is, or raise ``ValueError``."""
+        return parse_memory(int(text) if text.isdecimal() and text.isascii() else text)
+
+    def text(self, value: float) -> str:
+        """Return an amount in the largest unit that leaves it whole."""
+        for unit, size in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+            if value and value % size == 0:
+                return f"{int(value) // size}{unit}"
+        return str(int(value))
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -46,6 +96,10 @@ class Choice(msgspec.Struct, frozen=True):
         """The values that it takes, in words."""
         return ", ".join(self.choices)
 
+    def text(self, value: str) -> str:
+        """Return a value as it is written."""
+        return value
+
     def read(self, text: str, where: str) -> str:
         """Return the value of a text, or raise ``UsageError``."""
         if text not in self.choices:
@@ -53,74 +107,17 @@ class Choice(msgspec.Struct, frozen=True):
         return text
 
 
-class Real(msgspec.Struct, frozen=True):
-    """A parameter that is a number in a range."""
-
-    name: str
-    default: float
-    least: float
-    most: float
-    meaning: str
-
-    @property
-    def values(self) -> str:
-        """The values that it takes, in words."""
-        return f"{self.least:g} to {self.most:g}"
-
-    def read(self, text: str, where: str) -> float:
-        """Return the value of a text, or raise ``UsageError``."""
-        try:
-            value = float(text) if text.isascii() and "_" not in text else float("nan")
-        except ValueError:
-            value = float("nan")
-        if not self.least <= value <= self.most:
-            raise UsageError(f"{where}: {self.name}={text} is not a number from {self.values}")
-        return value
-
-
-class Memory(msgspec.Struct, frozen=True):
-    """A parameter that is an amount of memory: bytes, or a number with a binary unit."""
-
-    name: str
-    default: int
-    least: int
-    most: int
-    meaning: str
-
-    @property
-    def values(self) -> str:
-        """The values that it takes, in words."""
-        return f"{self.text(self.least)} to {self.text(self.most)}"
-
-    def read(self, text: str, where: str) -> int:
-        """Return the value of a text in bytes, or raise ``UsageError``."""
-        try:
-            value = parse_memory(int(text) if text.isdecimal() and text.isascii() else text)
-        except ValueError as error:
-            raise UsageError(f"{where}: {self.name}={text}: {error}") from error
-        if not self.least <= value <= self.most:
-            raise UsageError(f"{where}: {self.name}={text} is not from {self.values}")
-        return value
-
-    def text(self, value: int) -> str:
-        """Return an amount in the largest unit that leaves it whole."""
-        for unit, size in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-            if value and value % size == 0:
-                return f"{value // size}{unit}"
-        return str(value)
-
-
 Parameter = Whole | Choice | Real | Memory
 
 
-def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) -> dict[str, int | float | str]:
+def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) -> dict[str, Any]:
     """Return the values for ``key=value`` texts, defaults filled in.
 
     Raises:
         UsageError: naming the parameter, the reason, and the nearest known name.
     """
     by_name = {parameter.name: parameter for parameter in known}
-    values: dict[str, int | float | str] = {parameter.name: parameter.default for parameter in known}
+    values: dict[str, Any] = {parameter.name: parameter.default for parameter in known}
     for pair in pairs:
         name, sign, text = pair.partition("=")
         if not sign:
@@ -132,13 +129,7 @@ def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) 
     return values
 
 
-def canonical_name(name: str, values: dict[str, int | float | str], known: tuple[Parameter, ...]) -> str:
+def canonical_name(name: str, values: dict[str, Any], known: tuple[Parameter, ...]) -> str:
     """Return ``name:key=value,...`` with the parameters that differ from their defaults, in the order of ``known``."""
-    changed = [f"{each.name}={_text(each, values[each.name])}" for each in known if values[each.name] != each.default]
+    changed = [f"{each.name}={each.text(values[each.name])}" for each in known if values[each.name] != each.default]
     return f"{name}:{','.join(changed)}" if changed else name
-
-
-def _text(parameter: Parameter, value: int | float | str) -> str:
-    if isinstance(parameter, Memory) and isinstance(value, int):
-        return parameter.text(value)
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
