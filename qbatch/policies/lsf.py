@@ -32,6 +32,7 @@ from qbatch.policies.chunked import grid_pass
 from qbatch.policies.on_hosts import hosts_array, start_on
 
 _lsf_pass = live(kernels.lsf_pass)
+_enter_all = live(kernels.enter_all)
 
 UNLIMITED = 1 << 40
 
@@ -200,11 +201,8 @@ def _quota(tables: Tables, memory: Standing) -> Int64Array:
     hosts, users = len(memory.specials), max(len(memory.users), 1)
     most = np.vstack([tables.most, np.broadcast_to(tables.most_of_user, (users, len(tables.most_of_user)))])
     quota = np.stack([most, np.zeros_like(most)])
-    running = quota[kernels.RUNNING]
-    for row, host in memory.places.items():
-        time, size, _, user = memory.jobs[:, row]
-        for place in (host, hosts, hosts + 1 + user):
-            running[place, [time, size, -1]] += 1
+    running = np.array([list(memory.places), list(memory.places.values())], np.int64)
+    _enter_all(running, memory.jobs, hosts, quota)
     return quota
 
 

@@ -59,6 +59,21 @@ def is_limited(row: int, jobs: Int64Array, hosts: Int64Array, quota: Int64Array)
 
 
 @kernel
+def enter(host: int, row: int, jobs: Int64Array, machine: int, quota: Int64Array) -> None:
+    """Count a job among those that run: on its host, on the machine (the place after the hosts), and for its user."""
+    for place in (host, machine, machine + 1 + jobs[USER, row]):
+        for each in (jobs[TIME, row], jobs[SIZE, row], quota.shape[2] - 1):
+            quota[RUNNING, place, each] += 1
+
+
+@kernel
+def enter_all(running: Int64Array, jobs: Int64Array, machine: int, quota: Int64Array) -> None:
+    """Count all jobs that run: ``running[2, n]`` are their rows and their hosts."""
+    for each in range(running.shape[1]):
+        enter(running[1, each], running[0, each], jobs, machine, quota)
+
+
+@kernel
 def begin(
     host: int, row: int, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array, quota: Int64Array,
     begun: Int64Array, count: int,
@@ -67,10 +82,7 @@ def begin(
     hosts[FREE, host] -= procs[row]
     if hosts[MEMORY, host] > 0:
         hosts[FREE_MEMORY, host] -= memory[row]
-    machine = hosts.shape[1]
-    for place in (host, machine, machine + 1 + jobs[USER, row]):
-        for each in (jobs[TIME, row], jobs[SIZE, row], quota.shape[2] - 1):
-            quota[RUNNING, place, each] += 1
+    enter(host, row, jobs, hosts.shape[1], quota)
     for other in range(hosts.shape[1]):
         if hosts[SPECIAL, other] == row:
             hosts[SPECIAL, other] = -1
