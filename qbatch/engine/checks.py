@@ -160,7 +160,8 @@ def _own_hosts(cluster: Cluster, action: Resume, now: int) -> None:
 
 def _resize(cluster: Cluster, action: Resize, now: int) -> None:
     job = cluster.jobs[action.row]
-    run = cluster.running[action.row]
+    is_suspended = action.row in cluster.suspended
+    run = cluster.suspended[action.row] if is_suspended else cluster.running[action.row]
     if not (job.max_procs or cluster.is_malleable):
         raise _refused(action, now, f"job {job.number} is rigid")
     least, most = _sizes(cluster, job)
@@ -170,7 +171,7 @@ def _resize(cluster: Cluster, action: Resize, now: int) -> None:
         raise _refused(action, now, "a job on several hosts cannot be resized")
     more = action.procs - run.procs
     free = cluster.free[run.allocation[0].host]
-    if more > free:
+    if more > free and not is_suspended:
         raise _refused(action, now, f"its host has {free} processors free")
 
 

@@ -147,6 +147,7 @@ class Engine:
         runs and from the queue.  What the policy before it promised, and when it wanted to be woken, is forgotten.  Trials are
         over and wait again at the next pass.  Who it has suspended goes on as soon as the own processors are free; until
         then nothing else on those hosts is free to the new policy, which is told in each pass that the machine has changed.
+        A malleable policy takes up itself who is suspended.
         """
         self.policy = policy
         self._memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
@@ -155,7 +156,8 @@ class Engine:
         self._cluster.until.clear()
         self._cluster.promises.clear()
         self._is_new_policy = True
-        self._left_behind.update(self._cluster.suspended)
+        # A policy that resizes has room for everyone, in its own way.
+        self._left_behind = set() if self._cluster.is_malleable else set(self._cluster.suspended)
         if self._watch is not None:
             self._watch.promised.clear()
 
@@ -437,6 +439,11 @@ class Engine:
     def _resize(self, action: Resize) -> None:
         cluster = self._cluster
         self._change(action.row, "resize")
+        if action.row in cluster.suspended:
+            asleep = cluster.suspended[action.row]
+            chunk = msgspec.structs.replace(asleep.allocation[0], procs=action.procs)
+            cluster.suspended[action.row] = asleep._replace(allocation=(chunk,))
+            return
         until = cluster.until.get(action.row)
         run = cluster.stop(action.row, self.now or 0)
         old = run.allocation[0]

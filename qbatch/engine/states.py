@@ -34,6 +34,7 @@ TRANSITIONS: dict[tuple[State | None, str], State] = {
     (State.RUNNING, "resize"): State.RUNNING,
     (State.RUNNING, "returned"): State.QUEUED,
     (State.SUSPENDED, "resume"): State.RUNNING,
+    (State.SUSPENDED, "resize"): State.SUSPENDED,
     (State.SUSPENDED, "withdrawn"): State.WITHDRAWN,
 }
 """From a state, by an event (past participle) or an action (imperative), to a state."""

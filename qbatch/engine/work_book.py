@@ -59,7 +59,7 @@ class WorkBook:
                     own = sum(procs for _, procs in self._entries[action.row].places)
                     self._settle(action.row, done.at, _width(cluster, action.row, own))
                 case Resize():
-                    self._settle(action.row, done.at, action.procs)
+                    self._settle(action.row, done.at, action.procs if self._entries[action.row].width else 0)
                     (host, _), *_ = self._entries[action.row].places
                     self._entries[action.row].places = ((host, action.procs),)
         for row in [row for row in self._entries if row not in cluster.running and row not in cluster.suspended]:

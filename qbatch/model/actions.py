@@ -49,7 +49,7 @@ class Resume(msgspec.Struct, frozen=True, tag=True):
 
 
 class Resize(msgspec.Struct, frozen=True, tag=True):
-    """Give a running malleable job another number of processors on its one host."""
+    """Give a malleable job another number of processors on its one host; one that is suspended goes on with that number."""
 
     row: int
     procs: int

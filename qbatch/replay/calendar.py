@@ -183,7 +183,7 @@ class Calendar:
                     self._go(action.row, self.engine.view().running[action.row].procs, done.at)
                 case Suspend():
                     self._pause(action.row, done.at)
-                case Resize():
+                case Resize() if action.row in self._going:
                     self._pause(action.row, done.at)
                     self._go(action.row, action.procs, done.at)
                 case Promise():

@@ -66,7 +66,7 @@ class _Board:
                     self._stop(action.row, done.at)
                 case Resume():
                     self._go(action.row, view.running[action.row].procs, done.at)
-                case Resize():
+                case Resize() if action.row in view.running:
                     self._stop(action.row, done.at)
                     self._go(action.row, action.procs, done.at)
                 case _:
