@@ -12,12 +12,26 @@ work as fast as they have processors: the policy says so (``is_malleable``), and
   host that the second rule picks, from event to event.  Once placed it gets all that it asks for until it has had that.
 * ``over50=yes``: a job that has executed for more than 50 hours gets all that it asks for from then on.
 * Who gets all leaves one processor to every other job of the host.
+* A job without memory anywhere gets a quantum on arrival, as with immediate service; what it does there is thrown away if it
+  does not end.
 
-Where the paper is silent: ties between hosts go to the first; a job goes to no host with fewer processors than it asks
-for.  With more jobs than processors on a host the last ones stand still (suspended, or not yet started) and hold their
-memory.  A job without memory anywhere gets its quantum on arrival where the quantum's memory is free and one processor
-is left to every other job: the others shrink for it, at once, instead of being suspended; what it does there is thrown
-away if it does not end.  Of a host that is closed nothing changes; who was placed there and has not begun is placed anew.
+Where the paper and the specification are silent (``tests/oracle/equispatial.py`` reads it the same way):
+
+* Ties between hosts go to the first; a job goes to no host with fewer processors than it asks for.
+* With more jobs than processors on a host the last ones stand still (suspended, or not yet started) and hold their memory.
+* Of several who get all, each in order of arrival takes what leaves one processor to every other job.
+* The extra processors that make a host count as smaller are those that an owed job has above its share at that moment; the
+  share is among all who have a place there by then.  Guests count among those who request processors.
+* A guest's processors are not there to be shared, neither for those on its host nor for who would be there if he had memory.
+* A guest goes where the placement rules say, of the hosts with the quantum's memory where one processor is left to every
+  other job.  It takes idle processors if they are enough.  If not, the others shrink for it, at once, instead of being
+  suspended, and have their processors back at once when it goes, as victims do (papers.md 3.4); the interval begins anew.
+* What a job would have got is added up while it waits: its quantum does not count, nor does it for the 50 hours.
+* A division counts, and the interval begins anew, even if nobody has more or less after it.  A debt that is paid and 50
+  hours that are over (one microsecond more) are reasons to divide, within the interval.
+* Of a host that is closed nothing changes; who was placed there and has not begun is placed anew.
+
+A pass touches only the hosts on which something happens: what their jobs have executed, and are owed, is brought up to date then.
 """
 
 from __future__ import annotations
