@@ -169,7 +169,8 @@ class EquiSpatial:
     def _follow(self, view: View, memory: Shares, desk: _Desk) -> bool:
         """Forget who has gone; who has not begun on a host that closed is placed anew.  Tell whether memory may be free
         that was not."""
-        gone = [row for row in (*view.finished, *view.withdrawn, *view.requeued) if row in memory.placed]
+        # A guest whose host closed is both requeued and, if no open host could hold it, withdrawn.
+        gone = {row for row in (*view.finished, *view.withdrawn, *view.requeued) if row in memory.placed}
         for row in (*view.finished, *view.withdrawn):
             memory.missed.pop(row, None)
         if view.is_machine_changed:
@@ -177,11 +178,12 @@ class EquiSpatial:
             memory.missed = {row: missed for row, missed in memory.missed.items() if row in waiting}
             for row, each in memory.placed.items():
                 is_here = row in view.running or row in view.suspended
-                if not is_here and (row not in waiting or each.host in view.closed) and row not in gone:
-                    gone.append(row)
+                if not is_here and (row not in waiting or each.host in view.closed):
+                    gone.add(row)
             for host in memory.closed - view.closed:
                 desk.touch(host)
-        for row in gone:
+                memory.hosts[host].is_due = True
+        for row in sorted(gone):
             desk.leave(row)
         return bool(gone) or view.is_machine_changed
 
@@ -325,9 +327,11 @@ class _Desk:
         division.idle += share.procs
         division.asked -= share.asked
         division.guests -= share.procs if share.is_guest else 0
-        for rows in (division.owing, self.memory.not_begun):
-            if row in rows:
-                rows.remove(row)
+        if row in division.owing:
+            division.owing.remove(row)
+        if row in self.memory.not_begun:
+            self.memory.not_begun.remove(row)
+            self.free_memory[share.host] += self.view.jobs[row].memory
         division.is_due = division.is_stale = True
         if share.is_squeezing:
             self.forced.add(share.host)
