@@ -329,6 +329,8 @@ class EQspatial:
                 self.count("divided_by_force", not (last is None or self.now - last >= self.interval))
                 procs = self.partition(host)
                 for p in here:
+                    is_begun = self.outcome[p.job.sequence].start is not None
+                    self.count("stopped", is_begun and p.procs > 0 == procs[p.job.sequence] and p.memory > 0)
                     p.procs = procs[p.job.sequence]
                 self.divided[host] = self.now
                 self.is_dirty[host] = False

@@ -5,8 +5,11 @@ from tests.oracle.equispatial import GIB, HOUR, SECOND, Host, Job
 
 def random_workload(rng):
     """Jobs that each fit on some host, hosts, the interval, whether 50 hours count."""
-    if rng.random() < 0.5:
+    kind = rng.random()
+    if kind < 0.45:
         return indebted_workload(rng)
+    if kind < 0.55:
+        return standing_workload(rng)
     sizes = [2, 3, 4, 6, 8]
     hosts = [Host(rng.choice(sizes), rng.choice([1, 2, 3, 4, 8]) * GIB) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
     is_long = rng.random() < 0.3  # runs about 50 hours
@@ -59,6 +62,19 @@ def indebted_workload(rng):
     return kinds, hosts, rng.choice([0, 0, 1, 3]) * unit // 2 // SECOND * SECOND, False
 
 
+def standing_workload(rng):
+    """More jobs than processors, where one that waited for memory comes to later ones."""
+    hosts = [Host(rng.choice([1, 2]), rng.choice([6, 8]) * GIB) for _ in range(rng.choice([1, 1, 2]))]
+    jobs = []
+    submit = 0
+    for sequence in range(1, 9):
+        submit += rng.choice([0, 1, 2]) * 30 * SECOND
+        procs = rng.randint(1, max(host.cpus for host in hosts))
+        run = rng.choice([30, 60, 150, 300]) * SECOND
+        jobs.append(Job(sequence, submit, procs, rng.choice([1, 2, 3, 4, 6]) * GIB, run, run, 0))
+    return jobs, hosts, rng.choice([0, 0, 45]) * SECOND, False
+
+
 FEATURES = [
     "rule_a",
     "rule_a_tie",
@@ -68,6 +84,7 @@ FEATURES = [
     "rule_b_extra_decides",
     "skipped_ahead",
     "stands_still",
+    "stopped",
     "owed",
     "paid",
     "has_all",

@@ -17,10 +17,10 @@ from tests.oracle import equispatial_checks as checks
 Piece = list[int]
 
 
-def schedule_of(
+def calendar_of(
     jobs: list[oracle.Job], hosts: list[oracle.Host], interval: int = 0, is_over50: bool = False
-) -> Schedule:
-    """Return the schedule of ``equispatial``, audited round by round."""
+) -> Calendar:
+    """Return a replay under ``equispatial``, audited round by round."""
     machine = Machine(tuple(Host(f"h{n}", host.cpus, host.memory) for n, host in enumerate(hosts)), single_host=True)
     absent = np.full(len(jobs), -1, np.int64)
     columns = {name: np.array([getattr(job, name) for job in jobs], np.int64) for name in oracle.Job.__annotations__}
@@ -31,7 +31,7 @@ def schedule_of(
         used_memory=columns["used_memory"],
     )  # fmt: skip
     text = f"equispatial:interval={interval // oracle.SECOND},over50={'yes' if is_over50 else 'no'}"
-    return Calendar(work, machine, load_policy(text), is_audited=True).run()
+    return Calendar(work, machine, load_policy(text), is_audited=True)
 
 
 def joined(pieces: list[Piece]) -> list[Piece]:
@@ -68,7 +68,7 @@ def test_every_piece_of_every_job_is_the_oracles() -> None:
     for seed in range(1500):
         jobs, hosts, interval, is_over50 = checks.random_workload(random.Random(seed))
         outcome = oracle.simulate(jobs, hosts, interval, is_over50, counts=counts)
-        assert_same(schedule_of(jobs, hosts, interval, is_over50), jobs, outcome, seed)
+        assert_same(calendar_of(jobs, hosts, interval, is_over50).run(), jobs, outcome, seed)
     assert [feature for feature in checks.FEATURES if not counts.get(feature)] == []
 
 
@@ -81,4 +81,4 @@ def test_cases_worked_by_hand(label: str) -> None:
     for sequence, pieces in wanted.items():
         told = [[round(begin * 1_000_000), round(end * 1_000_000), *rest] for begin, end, *rest in pieces]
         assert [piece[:4] for piece in joined(outcome[sequence].pieces)] == told, ("oracle", sequence)
-    assert_same(schedule_of(jobs, hosts, **parameters), jobs, outcome, label)
+    assert_same(calendar_of(jobs, hosts, **parameters).run(), jobs, outcome, label)
