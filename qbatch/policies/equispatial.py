@@ -19,7 +19,8 @@ Where the paper and the specification are silent (``tests/oracle/equispatial.py`
 
 * Ties between hosts go to the first; a job goes to no host with fewer processors than it asks for.
 * With more jobs than processors on a host the last ones stand still (suspended, or not yet started) and hold their memory.
-* Of several who get all, each in order of arrival takes what leaves one processor to every other job.
+* Several who are to get all share, as equally as all jobs otherwise do, what leaves one processor to every other job: so
+  nobody is favoured and has less than his share.  With more jobs than processors nobody has more than the others.
 * The extra processors that make a host count as smaller are those that an owed job has above its share at that moment; the
   share is among all who have a place there by then.  Guests count among those who request processors.
 * A guest's processors are not there to be shared, neither for those on its host nor for who would be there if he had memory.
@@ -350,17 +351,13 @@ class _Desk:
         self.touch(host)
         division = self.memory.hosts[host]
         here, room = self._sharing(host), self._room(host)
-        full: dict[int, int] = {}
-        for place, each in enumerate(here):
-            if each.owed or (self.is_long_first and each.executed > LONG):
-                most = min(each.asked, room - sum(full.values()) - (len(here) - len(full) - 1))
-                if most > 0:
-                    full[place] = most
-        if full:
-            others = [place for place in range(len(here)) if place not in full]
-            rest = water_fill(room - sum(full.values()), [here[place].asked for place in others])
-            for place, procs in (*full.items(), *zip(others, rest, strict=True)):
-                here[place].procs = procs
+        favoured = [each for each in here if each.owed or (self.is_long_first and each.executed > LONG)]
+        if favoured and room >= len(here):
+            others = [each for each in here if not (each.owed or (self.is_long_first and each.executed > LONG))]
+            theirs = water_fill(room - len(others), [each.asked for each in favoured])
+            rest = water_fill(room - sum(theirs), [each.asked for each in others])
+            for each, procs in zip((*favoured, *others), (*theirs, *rest), strict=True):
+                each.procs = procs
         else:
             for each in here:
                 each.procs = each.share

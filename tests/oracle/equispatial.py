@@ -354,16 +354,18 @@ class EQspatial:
                 procs[p.job.sequence] = p.job.procs
                 rest -= p.job.procs
                 sharing.remove(p)
-        for p in list(sharing):
-            # READING: several who are to have all: in order of arrival, each leaves one processor to every other job; where that
-            # is not possible (more jobs than processors) nobody has more than the others.
-            if p.debt is not None or p.is_long:
-                most = min(p.job.procs, rest - (len(sharing) - 1))
-                if most >= 1:
-                    self.count("has_all" if most == p.job.procs else "has_not_all")
-                    procs[p.job.sequence] = most
-                    rest -= most
-                    sharing.remove(p)
+        # READING: several who are to have all: (a) they share equally what leaves one processor to every other job, so that
+        # nobody is favoured and has less than his share; (b) in order of arrival.  Chosen: (a).  With more jobs than processors
+        # ("provided every other job on the host keeps >= 1") nobody has more than the others.
+        favoured = [p for p in sharing if p.debt is not None or p.is_long]
+        if rest >= len(sharing):
+            sharing = [p for p in sharing if p not in favoured]
+            all_but_one_each = rest - len(sharing)
+            for p, most in zip(favoured, water_fill(all_but_one_each, [p.job.procs for p in favoured]), strict=True):
+                self.count("has_all" if most == p.job.procs else "has_not_all")
+                self.count("favoured_share", len(favoured) > 1 and most < p.job.procs)
+                procs[p.job.sequence] = most
+                rest -= most
         shares = water_fill(rest, [p.job.procs for p in sharing])
         for p, share in zip(sharing, shares, strict=True):
             procs[p.job.sequence] = share

@@ -89,6 +89,7 @@ FEATURES = [
     "paid",
     "has_all",
     "has_not_all",
+    "favoured_share",
     "over50",
     "no_quantum",
     "quantum_on_idle",
@@ -115,6 +116,7 @@ def host(cpus, memory):
 
 
 HOURS = 3600
+TICK = 0.000001
 
 HAND_CASES = {
     # Job 1 is alone from 0 on; the next division by the interval is at 1200.  Job 2 finds 2 GB where it asks for 2.5: a quantum,
@@ -175,16 +177,32 @@ HAND_CASES = {
         {},
         {1: [(0, 270, 3, 1)], 2: [(0, 630, 5, 0)], 3: [(0, 60, 2, 0), (270, 990, 2, 1)], 4: [(270, 420, 3, 1)]},
     ),
-    # Shares of 3: 2 and 1.  Both have executed for 50 hours at the same time, and job 1 comes first: it leaves one to job 2.
-    # Its 153 processor-hours take 76.5 h on 2; job 2 has done 76.5 of 153 by then, and the rest takes 25.5 h on 3.
-    "of two long jobs the first has all": (
-        [host(3, 1)],
-        [job(1, 0, 3, 51 * HOURS), job(2, 0, 3, 51 * HOURS)],
+    # Jobs 1 and 2 have 4 each, 3 each from 40 h on, with 2 for job 3.  At 50 h and a microsecond they are long: one is left to
+    # job 3, and 7 are shared: 4 and 3.  Job 3 has 20 of 40 processor-hours by 50 h, and one processor-microsecond more: it ends
+    # at 70 h less one.  Job 1 has 160 + 30 by 50 h, 310 - 190 = 120 on 4 take 30 h, and a microsecond more for the one in which it
+    # had 3.  Job 2 has 160 + 90 by 70 h, 290 by 80 h; 336 - 290 = 46 on 8 take 5.75 h.
+    "several long jobs share all but one": (
+        [host(8, 1)],
+        [job(1, 0, 8, 139500), job(2, 0, 8, 42 * HOURS), job(3, 40 * HOURS, 8, 5 * HOURS)],
         {"is_over50": True},
-        {1: [(0, 76.5 * HOURS, 2, 0)], 2: [(0, 76.5 * HOURS, 1, 0), (76.5 * HOURS, 102 * HOURS, 3, 0)]},
+        {
+            1: [
+                (0, 40 * HOURS, 4, 0),
+                (40 * HOURS, 50 * HOURS + TICK, 3, 0),
+                (50 * HOURS + TICK, 80 * HOURS + TICK, 4, 0),
+            ],
+            2: [
+                (0, 40 * HOURS, 4, 0),
+                (40 * HOURS, 70 * HOURS - TICK, 3, 0),
+                (70 * HOURS - TICK, 80 * HOURS + TICK, 4, 0),
+                (80 * HOURS + TICK, 85.75 * HOURS + TICK, 8, 0),
+            ],
+            3: [(40 * HOURS, 50 * HOURS + TICK, 2, 0), (50 * HOURS + TICK, 70 * HOURS - TICK, 1, 0)],
+        },
     ),
-    # Job 1 asks for 2, which is its share of 4, for 70 h.  At 60 h job 2 has executed for 50 hours and may have all; but job 1 is
-    # long itself, and first: it keeps its 2.  Job 2 has 120 of 160 processor-hours on 2 by 70 h, and 40 on 4: 10 h.
+    # Job 1 asks for 2, which is its share of 4, for 70 h.  At 60 h job 2 has executed for 50 hours and may have all; but job 1
+    # is long itself, and keeps its 2: of 4 for requests of 2 and 4 it has 2.  Job 2 has 120 of 160 processor-hours on 2 by
+    # 70 h, and 40 on 4: 10 h.
     "who is long keeps what he asks for": (
         [host(4, 1)],
         [job(1, 0, 2, 70 * HOURS), job(2, 10 * HOURS, 4, 40 * HOURS)],
