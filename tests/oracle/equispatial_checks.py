@@ -179,8 +179,8 @@ HAND_CASES = {
     ),
     # Jobs 1 and 2 have 4 each, 3 each from 40 h on, with 2 for job 3.  At 50 h and a microsecond they are long: one is left to
     # job 3, and 7 are shared: 4 and 3.  Job 3 has 20 of 40 processor-hours by 50 h, and one processor-microsecond more: it ends
-    # at 70 h less one.  Job 1 has 160 + 30 by 50 h, 310 - 190 = 120 on 4 take 30 h, and a microsecond more for the one in which it
-    # had 3.  Job 2 has 160 + 90 by 70 h, 290 by 80 h; 336 - 290 = 46 on 8 take 5.75 h.
+    # at 70 h less one.  Job 1 has 160 + 30 by 50 h, 310 - 190 = 120 on 4 take 30 h, and a microsecond more for the one in which
+    # it had 3.  Job 2 has 160 + 90 by 70 h, 290 by 80 h; 336 - 290 = 46 on 8 take 5.75 h.
     "several long jobs share all but one": (
         [host(8, 1)],
         [job(1, 0, 8, 139500), job(2, 0, 8, 42 * HOURS), job(3, 40 * HOURS, 8, 5 * HOURS)],
