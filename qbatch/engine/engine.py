@@ -140,6 +140,11 @@ class Engine:
         """The waiting rows that only closed hosts could hold, in order of sequence."""
         return tuple(self._cluster.parked.rows.tolist())
 
+    @property
+    def queue_length(self) -> int:
+        """How many jobs wait in the queue; parked ones are not in it."""
+        return len(self._cluster.queue)
+
     def exchange_policy(self, policy: Policy) -> None:
         """Let another policy decide from here on, over the jobs that wait and run.
 

@@ -12,19 +12,34 @@ work as fast as they have processors: the policy says so (``is_malleable``), and
   host that the second rule picks, from event to event.  Once placed it gets all that it asks for until it has had that.
 * ``over50=yes``: a job that has executed for more than 50 hours gets all that it asks for from then on.
 * Who gets all leaves one processor to every other job of the host.
+* A job without memory anywhere gets a quantum on arrival, as with immediate service; what it does there is thrown away if it
+  does not end.
 
-Where the paper is silent: ties between hosts go to the first; a job goes to no host with fewer processors than it asks
-for.  With more jobs than processors on a host the last ones stand still (suspended, or not yet started) and hold their
-memory.  A job without memory anywhere gets its quantum on arrival where the quantum's memory is free and one processor
-is left to every other job: the others shrink for it, at once, instead of being suspended; what it does there is thrown
-away if it does not end.  Of a host that is closed nothing changes; who was placed there and has not begun is placed anew.
+Where the paper and the specification are silent (``tests/oracle/equispatial.py`` reads it the same way):
+
+* Ties between hosts go to the first; a job goes to no host with fewer processors than it asks for.
+* With more jobs than processors on a host the last ones stand still (suspended, or not yet started) and hold their memory.
+* Several who are to get all share, as equally as all jobs otherwise do, what leaves one processor to every other job: so
+  nobody is favoured and has less than his share.  With more jobs than processors nobody has more than the others.
+* The extra processors that make a host count as smaller are those that an owed job has above its share at that moment; the
+  share is among all who have a place there by then.  Guests count among those who request processors.
+* A guest's processors are not there to be shared, neither for those on its host nor for who would be there if he had memory.
+* A guest goes where the placement rules say, of the hosts with the quantum's memory where one processor is left to every
+  other job.  It takes idle processors if they are enough.  If not, the others shrink for it, at once, instead of being
+  suspended, and have their processors back at once when it goes, as victims do (papers.md 3.4); the interval begins anew.
+* What a job would have got is added up while it waits: its quantum does not count, nor does it for the 50 hours.
+* A division counts, and the interval begins anew, even if nobody has more or less after it.  A debt that is paid and 50
+  hours that are over (one microsecond more) are reasons to divide, within the interval.
+* Of a host that is closed nothing changes; who was placed there and has not begun is placed anew.
+
+A pass touches only the hosts on which something happens: what their jobs have executed, and are owed, is brought up to date then.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import UsageError
@@ -39,25 +54,46 @@ LONG = 50 * 3600 * 1_000_000
 
 @dataclass
 class Share:
-    """One job that has a place: its host, its processors now, what equal sharing would give it, what is still owed to it
-    (processor-microseconds), how long it has executed, whether it is a guest for a quantum."""
+    """One job that has a place: its host, the processors that it asks for and has now, what equal sharing would give it, what
+    is still owed to it (processor-microseconds), how long it has executed, both by ``Division.at``; whether it is a guest for
+    a quantum, and whether the others shrank for it."""
 
     host: int
+    asked: int
     procs: int = 0
     share: int = 0
     owed: int = 0
     executed: int = 0
     is_guest: bool = False
+    is_squeezing: bool = False
+
+
+@dataclass
+class Division:
+    """One host: who has a place there, in order of arrival; processors that nobody has, that all together ask for, that guests
+    have; to whom something is owed; the instant up to which its shares are kept; when it was divided last (None: never) and
+    whether it must be again; whether who has a place changed since the shares were found; when to look at it again."""
+
+    idle: int
+    rows: list[int] = field(default_factory=list)
+    asked: int = 0
+    guests: int = 0
+    owing: list[int] = field(default_factory=list)
+    at: int = 0
+    last: int | None = None
+    is_due: bool = False
+    is_stale: bool = False
+    look_at: int | None = None
 
 
 @dataclass
 class Shares:
-    """What is remembered: who has a place; when each host was divided last (None: never) and whether it must be again; of
-    those that wait, what they would have got and would get now; the instant of the last pass; which hosts were closed."""
+    """What is remembered: who has a place, and where; who has a place and has not begun; of those that wait, what they would
+    have got and would get now; the instant of the last pass; which hosts were closed."""
 
     placed: dict[int, Share] = field(default_factory=dict)
-    divided: list[int | None] = field(default_factory=list)
-    is_due: list[bool] = field(default_factory=list)
+    hosts: list[Division] = field(default_factory=list)
+    not_begun: list[int] = field(default_factory=list)
     missed: dict[int, int] = field(default_factory=dict)
     missing: dict[int, int] = field(default_factory=dict)
     at: int = 0
@@ -94,27 +130,29 @@ class EquiSpatial:
                 f"policy {self.name}: a job has a share of one host, and jobs may span the hosts of this machine; "
                 "write single_host = true in the machine file, or choose another policy"
             )
-        return Shares(divided=[None] * len(machine.hosts), is_due=[False] * len(machine.hosts))
+        return Shares(hosts=[Division(host.cpus) for host in machine.hosts])
 
     def decide(self, view: View) -> Iterable[Action]:
         """Place who waits, divide the hosts that are due, and say who has more or less than before."""
         memory: Shares = view.memory
-        self._pass_time(view, memory)
-        self._follow(view, memory)
-        desk = _Desk(view, memory)
-        guests = [row for row in self._place(view, memory, desk) if self._serve(view, memory, desk, row)]
-        for host in range(len(view.machine.hosts)):
-            last = memory.divided[host]
-            may = last is None or view.now - last >= self.interval
-            if host in view.closed or not memory.is_due[host]:
+        desk = _Desk(view, memory, self.is_long_first)
+        length = view.now - memory.at
+        for row, share in memory.missing.items():
+            memory.missed[row] += share * length
+        has_memory_come = self._follow(view, memory, desk)
+        guests = [row for row in self._place(view, memory, desk, has_memory_come) if self._serve(view, desk, row)]
+        for host, division in enumerate(memory.hosts):
+            if host in view.closed or not division.is_due:
                 continue
-            self._level(view, memory, host)
-            if may or desk.is_forced[host]:
-                self._divide(view, memory, host)
-                memory.divided[host], memory.is_due[host] = view.now, False
-        memory.missing = {row: self._virtual(view, memory, desk, view.jobs[row]) for row in memory.missed}
+            desk.level(host)
+            if division.last is None or view.now - division.last >= self.interval or host in desk.forced:
+                desk.divide(host)
+        if desk.touched or view.is_machine_changed or memory.missed.keys() != memory.missing.keys():
+            memory.missing = {row: desk.virtual(view.jobs[row]) for row in memory.missed}
         memory.at, memory.closed = view.now, view.closed
-        return [*self._changes(view, memory, guests), *self._timers(view, memory)]
+        actions = [*self._changes(view, memory, desk, guests), *self._timer(view, memory, desk)]
+        memory.not_begun = [row for row in memory.not_begun if not memory.placed[row].procs]
+        return actions
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job has not begun."""
@@ -129,38 +167,32 @@ class EquiSpatial:
         text = f"no open host of {job.procs} processors or more has {job.memory} bytes free"
         return Reason("memory", self.name, text, numbers)
 
-    def _pass_time(self, view: View, memory: Shares) -> None:
-        """Add up what was done, and missed, since the last pass."""
-        length = view.now - memory.at
-        for each in memory.placed.values():
-            if each.procs:
-                was = each.executed
-                each.executed += length
-                if self.is_long_first and was <= LONG < each.executed:
-                    memory.is_due[each.host] = True
-            if each.owed:
-                each.owed = max(each.owed - (each.procs - each.share) * length, 0)
-                memory.is_due[each.host] |= not each.owed
-        for row, share in memory.missing.items():
-            memory.missed[row] += share * length
+    def _follow(self, view: View, memory: Shares, desk: _Desk) -> bool:
+        """Forget who has gone; who has not begun on a host that closed is placed anew.  Tell whether memory may be free
+        that was not."""
+        # A guest whose host closed is both requeued and, if no open host could hold it, withdrawn.
+        gone = {row for row in (*view.finished, *view.withdrawn, *view.requeued) if row in memory.placed}
+        for row in (*view.finished, *view.withdrawn):
+            memory.missed.pop(row, None)
+        if view.is_machine_changed:
+            waiting = set(view.queue.tolist())
+            memory.missed = {row: missed for row, missed in memory.missed.items() if row in waiting}
+            for row, each in memory.placed.items():
+                is_here = row in view.running or row in view.suspended
+                if not is_here and (row not in waiting or each.host in view.closed):
+                    gone.add(row)
+            for host in memory.closed - view.closed:
+                desk.touch(host)
+                memory.hosts[host].is_due = True
+        for row in sorted(gone):
+            desk.leave(row)
+        return bool(gone) or view.is_machine_changed
 
-    def _follow(self, view: View, memory: Shares) -> None:
-        """Forget who has gone; who has not begun on a host that closed is placed anew."""
-        waiting = set(view.queue.tolist())
-        for row, each in list(memory.placed.items()):
-            is_here = row in view.running or row in view.suspended
-            if not is_here and (row not in waiting or each.host in view.closed or each.is_guest):
-                del memory.placed[row]
-                memory.is_due[each.host] = True
-        memory.missed = {row: missed for row, missed in memory.missed.items() if row in waiting}
-        for host in memory.closed - view.closed:
-            memory.is_due[host] = True
-
-    def _place(self, view: View, memory: Shares, desk: _Desk) -> list[int]:
+    def _place(self, view: View, memory: Shares, desk: _Desk, has_memory_come: bool) -> list[int]:
         """Give places to those who wait, in sequence; return the arrivals for which no host has memory."""
         left = []
         arrived = set(view.arrived)
-        for row in view.queue.tolist():
+        for row in view.queue.tolist() if has_memory_come else view.arrived:
             if row in memory.placed:
                 continue
             job = view.jobs[row]
@@ -170,10 +202,11 @@ class EquiSpatial:
                 if row in arrived:
                     left.append(row)
                 continue
-            desk.enter(row, Share(host, min(job.procs, desk.free[host]), owed=memory.missed.pop(row, 0)), job.memory)
+            procs = min(job.procs, memory.hosts[host].idle)
+            desk.enter(row, Share(host, job.procs, procs, owed=memory.missed.pop(row, 0)), job.memory)
         return left
 
-    def _serve(self, view: View, memory: Shares, desk: _Desk, row: int) -> bool:
+    def _serve(self, view: View, desk: _Desk, row: int) -> bool:
         """Give an arrival without memory its quantum, if there is a host for it."""
         job = view.jobs[row]
         need = min(job.memory, self.memory)
@@ -185,67 +218,31 @@ class EquiSpatial:
         host = desk.choose(job, need, open_hosts)
         if host is None:
             return False
-        del memory.missed[row]
-        desk.enter(row, Share(host, job.procs, job.procs, is_guest=True), need)
-        desk.is_forced[host] = True
+        is_squeezing = desk.memory.hosts[host].idle < job.procs
+        del desk.memory.missed[row]
+        desk.enter(row, Share(host, job.procs, job.procs, is_guest=True, is_squeezing=is_squeezing), need)
+        if is_squeezing:
+            desk.forced.add(host)
         return True
 
-    def _here(self, view: View, memory: Shares, host: int) -> tuple[list[Share], list[int], int]:
-        """Return the jobs of a host in order of arrival, what they ask for, and the processors for them."""
-        here = [
-            (row, each) for row, each in sorted(memory.placed.items(), key=lambda pair: pair[0]) if each.host == host
-        ]
-        guests = sum(each.procs for _, each in here if each.is_guest)
-        jobs = [(view.jobs[row].procs, each) for row, each in here if not each.is_guest]
-        return [each for _, each in jobs], [procs for procs, _ in jobs], view.machine.hosts[host].cpus - guests
-
-    def _level(self, view: View, memory: Shares, host: int) -> None:
-        """Say what equal sharing would give to each job of a host, whether it is divided now or later."""
-        here, asked, room = self._here(view, memory, host)
-        for each, share in zip(here, water_fill(room, asked), strict=True):
-            each.share = share
-
-    def _divide(self, view: View, memory: Shares, host: int) -> None:
-        """Divide a host among its jobs."""
-        here, asked, room = self._here(view, memory, host)
-        full: dict[int, int] = {}
-        for place, each in enumerate(here):
-            if each.owed or (self.is_long_first and each.executed > LONG):
-                most = room - sum(full.values()) - (len(here) - len(full) - 1)
-                if min(asked[place], most) > each.share:
-                    full[place] = min(asked[place], most)
-        others = [place for place in range(len(here)) if place not in full]
-        rest = water_fill(room - sum(full.values()), [asked[place] for place in others])
-        for place, procs in (*full.items(), *zip(others, rest, strict=True)):
-            here[place].procs = procs
-
-    def _virtual(self, view: View, memory: Shares, desk: _Desk, job: Job) -> int:
-        """Return the share that a waiting job would have on the host that the placement ratio picks."""
-        host = desk.best_ratio(job, [h for h, spec in enumerate(view.machine.hosts) if spec.cpus >= job.procs])
-        if host is None:
-            return 0
-        rows = sorted(
-            [(row, view.jobs[row].procs) for row, each in memory.placed.items() if each.host == host]
-            + [(job.row, job.procs)]
-        )
-        shares = water_fill(view.machine.hosts[host].cpus, [procs for _, procs in rows])
-        return shares[[row for row, _ in rows].index(job.row)]
-
-    def _changes(self, view: View, memory: Shares, guests: list[int]) -> Iterator[Action]:
+    def _changes(self, view: View, memory: Shares, desk: _Desk, guests: list[int]) -> Iterator[Action]:
         """Say who changes: those who give processors up first."""
         more: list[Action] = []
-        for row, each in sorted(memory.placed.items()):
-            run = view.running.get(row)
-            if run is not None and each.procs < run.procs:
-                yield Resize(row, max(each.procs, 1))
-                if not each.procs:
-                    yield Suspend(row)
-            elif run is not None and each.procs > run.procs:
-                more.append(Resize(row, each.procs))
-            elif run is None and each.procs and row in view.suspended:
+        placed, running = memory.placed, view.running
+        for row in sorted(row for host in desk.touched for row in memory.hosts[host].rows):
+            each, run = placed[row], running.get(row)
+            if run is not None:
+                had = run.allocation[0].procs
+                if each.procs < had:
+                    yield Resize(row, max(each.procs, 1))
+                    if not each.procs:
+                        yield Suspend(row)
+                elif each.procs > had:
+                    more.append(Resize(row, each.procs))
+            elif each.procs and row in view.suspended:
                 more.append(Resume(row))
                 more += [Resize(row, each.procs)] if each.procs > 1 else []
-            elif run is None and each.procs:
+            elif each.procs:
                 counts, asked = view.machine.hosts[each.host].memory, view.jobs[row].memory
                 size = min(asked, self.memory) if each.is_guest else asked
                 until = view.now + self.quantum if row in guests else None
@@ -253,75 +250,193 @@ class EquiSpatial:
                 more.append(Start(row, (chunk,), until, is_trial=row in guests))
         yield from more
 
-    def _timers(self, view: View, memory: Shares) -> Iterator[WakeAt]:
-        """Ask to be woken when a host may be divided, a debt is paid, a job becomes a long one."""
-        instants = set()
-        for host, is_due in enumerate(memory.is_due):
-            last = memory.divided[host]
-            if is_due and host not in view.closed and last is not None:
-                instants.add(last + self.interval)
-        for each in memory.placed.values():
-            if each.host in view.closed:
-                continue
-            if each.owed and each.procs > each.share:
-                instants.add(view.now - (-each.owed // (each.procs - each.share)))
-            if self.is_long_first and each.procs and each.executed <= LONG:
-                instants.add(view.now + LONG - each.executed + 1)
-        yield from (WakeAt(at) for at in sorted(instants) if at > view.now)
+    def _timer(self, view: View, memory: Shares, desk: _Desk) -> Iterator[WakeAt]:
+        """Ask to be woken when the next host may be divided, a debt is paid, a job becomes a long one."""
+        for host in desk.touched:
+            memory.hosts[host].look_at = desk.next_look(host)
+        instants = [each.look_at for each in memory.hosts if each.look_at is not None]
+        instants += [
+            each.last + self.interval
+            for host, each in enumerate(memory.hosts)
+            if each.is_due and each.last is not None and host not in view.closed
+        ]
+        at = min((at for at in instants if at > view.now), default=None)
+        if at is not None:
+            yield WakeAt(at)
 
 
 class _Desk:
-    """What is free on each host while a pass goes on."""
+    """The books of the hosts while a pass goes on; only those of hosts on which something happens are brought up to date.
 
-    def __init__(self, view: View, memory: Shares) -> None:
-        self.view, self.memory = view, memory
+    ``touched``: the hosts of which the books are up to date.  ``forced``: those that are divided whatever the interval.
+    """
+
+    def __init__(self, view: View, memory: Shares, is_long_first: bool) -> None:
+        self.view, self.memory, self.is_long_first = view, memory, is_long_first
         self.hosts = view.machine.hosts
-        self.is_forced = [False] * len(self.hosts)
-        self.free = [host.cpus for host in self.hosts]
+        self.touched: set[int] = set()
+        self.forced: set[int] = set()
         self.free_memory = list(view.free_memory)
-        for row, each in memory.placed.items():
-            self.free[each.host] -= each.procs
-            if row not in view.running and row not in view.suspended and self.hosts[each.host].memory:
-                self.free_memory[each.host] -= view.jobs[row].memory
+        for row in memory.not_begun:
+            self.free_memory[memory.placed[row].host] -= view.jobs[row].memory
+        for host, division in enumerate(memory.hosts):
+            if division.look_at is not None and division.look_at <= view.now:
+                self.touch(host)
 
-    def has_memory(self, host: int, need: int) -> bool:
-        """Tell whether a host that is open has so much memory free."""
-        return host not in self.view.closed and (not self.hosts[host].memory or self.free_memory[host] >= need)
+    def touch(self, host: int) -> None:
+        """Bring the books of a host up to date: who executed how long, whose debt is paid."""
+        if host in self.touched:
+            return
+        self.touched.add(host)
+        division, placed = self.memory.hosts[host], self.memory.placed
+        length = self.view.now - division.at
+        division.at = self.view.now
+        for row in division.rows if length else ():
+            each = placed[row]
+            if each.procs:
+                each.executed += length
+                if self.is_long_first and each.executed - length <= LONG < each.executed and not each.is_guest:
+                    division.is_due = True
+        for row in list(division.owing) if length else ():
+            each = placed[row]
+            each.owed = max(each.owed - (each.procs - each.share) * length, 0)
+            if not each.owed:
+                division.owing.remove(row)
+                division.is_due = True
+
+    def enter(self, row: int, share: Share, need: int) -> None:
+        """Give a job its place; its host must be divided anew."""
+        self.touch(share.host)
+        division = self.memory.hosts[share.host]
+        self.memory.placed[row] = share
+        self.memory.not_begun.append(row)
+        insort(division.rows, row)
+        division.idle -= share.procs
+        division.asked += share.asked
+        division.guests += share.procs if share.is_guest else 0
+        division.owing += [row] if share.owed else []
+        division.is_due = division.is_stale = True
+        self.free_memory[share.host] -= need
+
+    def leave(self, row: int) -> None:
+        """Take a job from its place; its host must be divided anew, at once if the others shrank for it."""
+        share = self.memory.placed[row]
+        self.touch(share.host)
+        division = self.memory.hosts[share.host]
+        del self.memory.placed[row]
+        division.rows.remove(row)
+        division.idle += share.procs
+        division.asked -= share.asked
+        division.guests -= share.procs if share.is_guest else 0
+        if row in division.owing:
+            division.owing.remove(row)
+        if row in self.memory.not_begun:
+            self.memory.not_begun.remove(row)
+            self.free_memory[share.host] += self.view.jobs[row].memory
+        division.is_due = division.is_stale = True
+        if share.is_squeezing:
+            self.forced.add(share.host)
+
+    def level(self, host: int) -> None:
+        """Say what equal sharing would give to each job of a host, whether it is divided now or later."""
+        division = self.memory.hosts[host]
+        if division.is_stale:
+            here = self._sharing(host)
+            for each, share in zip(here, water_fill(self._room(host), [each.asked for each in here]), strict=True):
+                each.share = share
+            division.is_stale = False
+
+    def divide(self, host: int) -> None:
+        """Divide a host among its jobs."""
+        self.touch(host)
+        division = self.memory.hosts[host]
+        here, room = self._sharing(host), self._room(host)
+        favoured = [each for each in here if each.owed or (self.is_long_first and each.executed > LONG)]
+        if favoured and room >= len(here):
+            others = [each for each in here if not (each.owed or (self.is_long_first and each.executed > LONG))]
+            theirs = water_fill(room - len(others), [each.asked for each in favoured])
+            rest = water_fill(room - sum(theirs), [each.asked for each in others])
+            for each, procs in zip((*favoured, *others), (*theirs, *rest), strict=True):
+                each.procs = procs
+        else:
+            for each in here:
+                each.procs = each.share
+        division.idle = room - sum(each.procs for each in here)
+        division.last, division.is_due = self.view.now, False
+
+    def next_look(self, host: int) -> int | None:
+        """Return when a debt is paid or a job becomes a long one, if all stays as it is; None if never."""
+        division, placed, now = self.memory.hosts[host], self.memory.placed, self.view.now
+        instants = []
+        if host not in self.view.closed:
+            for each in (placed[row] for row in division.owing):
+                if each.procs > each.share:
+                    instants.append(now - (-each.owed // (each.procs - each.share)))
+            if self.is_long_first:
+                going = [each.executed for each in self._sharing(host) if each.procs and each.executed <= LONG]
+                instants += [now + LONG - max(going) + 1] if going else []
+        return min(instants, default=None)
 
     def choose(self, job: Job, need: int, among: set[int] | None = None) -> int | None:
         """Return the host for a job that needs so much memory, None if no host has it."""
         hosts = [
             host
             for host, spec in enumerate(self.hosts)
-            if spec.cpus >= job.procs and self.has_memory(host, need) and (among is None or host in among)
+            if spec.cpus >= job.procs and self._has_memory(host, need) and (among is None or host in among)
         ]
-        roomy = [host for host in hosts if self.free[host] >= job.procs]
+        divisions = self.memory.hosts
+        roomy = [host for host in hosts if divisions[host].idle >= job.procs]
         if roomy:
-            return min(roomy, key=lambda host: (self.free[host], host))
-        return self.best_ratio(job, hosts)
+            return min(roomy, key=lambda host: (divisions[host].idle, host))
+        return self._best_ratio(job, hosts)
 
-    def best_ratio(self, job: Job, hosts: Sequence[int]) -> int | None:
-        """Return the host with the most processors for each one requested on it, the job's own included."""
-        asked = [job.procs] * len(self.hosts)
-        extra = [0] * len(self.hosts)
-        for row, each in self.memory.placed.items():
-            asked[each.host] += self.view.jobs[row].procs
-            extra[each.host] += max(each.procs - each.share, 0) if each.owed else 0
-        open_hosts = [host for host in hosts if host not in self.view.closed]
-        ratio = {host: Fraction(self.hosts[host].cpus - extra[host], asked[host]) for host in open_hosts}
-        return max(open_hosts, key=lambda host: (ratio[host], -host), default=None)
+    def virtual(self, job: Job) -> int:
+        """Return the share that a waiting job would have on the host that the placement ratio picks."""
+        host = self._best_ratio(job, [host for host, spec in enumerate(self.hosts) if spec.cpus >= job.procs])
+        if host is None:
+            return 0
+        placed = self.memory.placed
+        rows = [row for row in self.memory.hosts[host].rows if not placed[row].is_guest]
+        at = bisect_left(rows, job.row)
+        asked = [placed[row].asked for row in rows]
+        return water_fill(self._room(host), [*asked[:at], job.procs, *asked[at:]])[at]
 
     def taken_at_least(self, host: int) -> int:
         """Return how many processors of a host cannot be freed for a guest: one for each job, all of each guest."""
-        return sum(each.procs if each.is_guest else 1 for each in self.memory.placed.values() if each.host == host)
+        division = self.memory.hosts[host]
+        return len(self._sharing(host)) + division.guests
 
-    def enter(self, row: int, share: Share, need: int) -> None:
-        """Give a job its place; its host must be divided anew."""
-        self.memory.placed[row] = share
-        self.memory.is_due[share.host] = True
-        self.free[share.host] -= share.procs
-        if self.hosts[share.host].memory:
-            self.free_memory[share.host] -= need
+    def _best_ratio(self, job: Job, hosts: Sequence[int]) -> int | None:
+        """Return the open host with the most processors for each one requested on it, the job's own included."""
+        best, most, least = None, 0, 1
+        for host in hosts:
+            if host in self.view.closed:
+                continue
+            size = self.hosts[host].cpus - self._extra(host)
+            asked = self.memory.hosts[host].asked + job.procs
+            if best is None or size * least > most * asked:
+                best, most, least = host, size, asked
+        return best
+
+    def _extra(self, host: int) -> int:
+        """Return how many processors above their share those have to whom something is owed."""
+        owing = self.memory.hosts[host].owing
+        if not owing:
+            return 0
+        self.level(host)
+        return sum(max(each.procs - each.share, 0) for each in (self.memory.placed[row] for row in owing))
+
+    def _has_memory(self, host: int, need: int) -> bool:
+        return host not in self.view.closed and (not self.hosts[host].memory or self.free_memory[host] >= need)
+
+    def _sharing(self, host: int) -> list[Share]:
+        """Return the jobs of a host that are no guests, in order of arrival."""
+        placed = self.memory.placed
+        return [each for each in (placed[row] for row in self.memory.hosts[host].rows) if not each.is_guest]
+
+    def _room(self, host: int) -> int:
+        """Return the processors that guests leave."""
+        return self.hosts[host].cpus - self.memory.hosts[host].guests
 
 
 def water_fill(room: int, asked: Sequence[int]) -> list[int]:

@@ -121,7 +121,7 @@ class Calendar:
         while self._ends and self._launch[self._ends[0][1]] != self._ends[0][2]:
             heapq.heappop(self._ends)
         timer = self.engine.next_timer()
-        waits = len(self.engine.view().queue) > 0 if timer is None else True
+        waits = self.engine.queue_length > 0 if timer is None else True
         candidates = [] if timer is None or not (waits or self._going) else [timer]
         if self._ends:
             candidates.append(self._ends[0][0])
@@ -198,7 +198,7 @@ class Calendar:
                 "backfilled" if is_backfilled else "immediate" if done.at == self.workload.submit[row] else "in_order"
             )
             self.kind[row] = KINDS.index(kind)
-        waiting = len(self.engine.view().queue) + len(started)
+        waiting = self.engine.queue_length + len(started)
         self.queue_max = max(self.queue_max, waiting)
 
     def _begin(self, action: Start, now: int) -> None:

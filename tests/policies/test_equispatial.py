@@ -160,6 +160,28 @@ def test_closed_hosts_stay_as_they_are_and_share_again_when_they_open() -> None:
     assert len(engine.view().queue) == 0
 
 
+def test_who_is_withdrawn_before_he_began_gives_back_the_memory_of_his_place() -> None:
+    engine = Engine(Machine((Host("a", 1, 10),)), load_policy("equispatial:memory=0"), is_audited=True)
+    engine.handle(0, [submitted(1, 1, 0, 4), submitted(2, 1, 0, 5), submitted(3, 1, 0, 6)])
+    # Job 2 has a place beside job 1, but no processor; for job 3 there is 1 left of 10.
+    assert engine.explain(1).code == "processors"
+    assert engine.explain(2).code == "memory"
+    engine.handle(SECOND, [Withdrawn(1)])
+    assert engine.explain(2).code == "processors"
+
+
+def test_a_host_that_opens_is_divided() -> None:
+    engine = Engine(Machine((Host("a", 4, 10),)), load_policy("equispatial:interval=10"), is_audited=True)
+    engine.handle(0, [submitted(1, 4, 0, 1)])
+    engine.handle(SECOND, [HostClosed(0)])
+    engine.handle(20 * SECOND, [HostOpened(0)])
+    engine.handle(25 * SECOND, [submitted(2, 4, 25, 1)])
+    assert engine.view().running[0].procs == 4
+    assert engine.next_timer() == 30 * SECOND
+    engine.handle(30 * SECOND, [])
+    assert engine.view().running[0].procs == engine.view().running[1].procs == 2
+
+
 def test_machines_and_daemons_that_it_is_not_for_are_refused() -> None:
     with pytest.raises(UsageError, match="single_host = true"):
         Engine(Machine((Host("a", 4), Host("b", 2))), load_policy("equispatial"))

@@ -52,7 +52,8 @@ def submitted(number: int, *, submit: int = 0, procs: int = 1, estimate: int = H
     ("weight", "jobs", "first"),
     [
         # The job that one weight alone prefers starts first when the machine of 8 becomes free.
-        ("wait=1", [(1, 10, 4, HOUR, 0), (2, 0, 4, HOUR, 0)], 2),
+        # (wait=1 alone is the order of submission, which also breaks ties.)
+        ("wait=-1", [(1, 10, 4, HOUR, 0), (2, 0, 4, HOUR, 0)], 1),
         ("xfactor=1", [(1, 0, 4, 10 * HOUR, 0), (2, 10, 4, HOUR, 0)], 2),
         ("procs=1", [(1, 0, 4, HOUR, 0), (2, 0, 5, HOUR, 0)], 2),
         ("procs=-1", [(1, 0, 5, HOUR, 0), (2, 0, 4, HOUR, 0)], 2),
