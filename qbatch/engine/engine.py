@@ -234,16 +234,25 @@ class Engine:
         return decisions
 
     def _take_up(self) -> Iterator[Action]:
-        """Resume those whom an earlier policy left suspended, in order of sequence, where their processors are free."""
+        """Resume those whom an earlier policy left suspended, in order of sequence, where their processors are free.
+
+        Those that the present policy has suspended come first: it counts on their processors.
+        """
         cluster = self._cluster
         self._left_behind &= set(cluster.suspended)
+        if not self._left_behind:
+            return
+        free, free_memory = list(cluster.free), cluster.free_memory
+        for row in cluster.suspended.keys() - self._left_behind:
+            for chunk in cluster.suspended[row].allocation:
+                free[chunk.host] -= chunk.procs
         for row in sorted(self._left_behind):
             run = cluster.suspended[row]
-            has_memory = run.holds_memory or all(
-                chunk.memory <= cluster.free_memory[chunk.host] for chunk in run.allocation
-            )
-            if has_memory and all(chunk.procs <= cluster.free[chunk.host] for chunk in run.allocation):
+            has_memory = run.holds_memory or all(chunk.memory <= free_memory[chunk.host] for chunk in run.allocation)
+            if has_memory and all(chunk.procs <= free[chunk.host] for chunk in run.allocation):
                 self._left_behind.remove(row)
+                for chunk in run.allocation:
+                    free[chunk.host] -= chunk.procs
                 yield self._carry_out(Resume(row))
 
     def _free(self) -> tuple[int, ...]:

@@ -186,6 +186,11 @@ class EquiSpatial:
                 memory.hosts[host].is_due = True
         for row in sorted(gone):
             desk.leave(row)
+        if view.is_machine_changed:
+            for row, run in sorted((*view.running.items(), *view.suspended.items())):
+                if row not in memory.placed:
+                    procs = run.procs if row in view.running else 0
+                    desk.adopt(row, Share(run.allocation[0].host, view.jobs[row].procs, procs))
         return bool(gone) or view.is_machine_changed
 
     def _place(self, view: View, memory: Shares, desk: _Desk, has_memory_come: bool) -> list[int]:
@@ -233,15 +238,16 @@ class EquiSpatial:
             each, run = placed[row], running.get(row)
             if run is not None:
                 had = run.allocation[0].procs
-                if each.procs < had:
-                    yield Resize(row, max(each.procs, 1))
-                    if not each.procs:
-                        yield Suspend(row)
+                if not each.procs:
+                    yield Suspend(row)
+                elif each.procs < had:
+                    yield Resize(row, each.procs)
                 elif each.procs > had:
                     more.append(Resize(row, each.procs))
             elif each.procs and row in view.suspended:
+                if each.procs != view.suspended[row].allocation[0].procs:
+                    yield Resize(row, each.procs)
                 more.append(Resume(row))
-                more += [Resize(row, each.procs)] if each.procs > 1 else []
             elif each.procs:
                 counts, asked = view.machine.hosts[each.host].memory, view.jobs[row].memory
                 size = min(asked, self.memory) if each.is_guest else asked
@@ -306,17 +312,21 @@ class _Desk:
 
     def enter(self, row: int, share: Share, need: int) -> None:
         """Give a job its place; its host must be divided anew."""
+        self.adopt(row, share)
+        self.memory.not_begun.append(row)
+        self.free_memory[share.host] -= need
+
+    def adopt(self, row: int, share: Share) -> None:
+        """Give its place to a job that has its memory, or has begun under another policy."""
         self.touch(share.host)
         division = self.memory.hosts[share.host]
         self.memory.placed[row] = share
-        self.memory.not_begun.append(row)
         insort(division.rows, row)
         division.idle -= share.procs
         division.asked += share.asked
         division.guests += share.procs if share.is_guest else 0
         division.owing += [row] if share.owed else []
         division.is_due = division.is_stale = True
-        self.free_memory[share.host] -= need
 
     def leave(self, row: int) -> None:
         """Take a job from its place; its host must be divided anew, at once if the others shrank for it."""

@@ -173,7 +173,8 @@ class QuantumService:
             run = suspended.pop(row)
             running[row] = _as_if_in_one_go(view, run, view.now + _left(view, run))
             for chunk in run.allocation:
-                free[chunk.host] -= chunk.procs
+                # None are shown as free where somebody waits whom an earlier policy has suspended.
+                free[chunk.host] = max(free[chunk.host] - chunk.procs, 0)
         for row in memory.touched:
             if row in view.running and view.running[row].since < view.now:
                 running[row] = _as_if_in_one_go(view, running[row], running[row].expected_end)

@@ -12,7 +12,7 @@ from qbatch.daemon.config import parse_config
 from qbatch.engine.engine import Engine
 from qbatch.engine.states import State
 from qbatch.model.errors import InputError, UsageError
-from qbatch.model.events import HostClosed, HostOpened, Submitted, Withdrawn
+from qbatch.model.events import HostClosed, HostOpened, Submitted, Withdrawn, Woken
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
 from qbatch.policies import load_policy
@@ -182,10 +182,20 @@ def test_a_host_that_opens_is_divided() -> None:
     assert engine.view().running[0].procs == engine.view().running[1].procs == 2
 
 
-def test_machines_and_daemons_that_it_is_not_for_are_refused() -> None:
+def test_machines_and_shadows_that_it_is_not_for_are_refused() -> None:
     with pytest.raises(UsageError, match="single_host = true"):
         Engine(Machine((Host("a", 4), Host("b", 2))), load_policy("equispatial"))
-    with pytest.raises(InputError, match="only a replay can"):
-        parse_config(
-            '[[pool]]\nhosts = "n1"\ncpus = 4\npolicy = "equispatial"\n[[queue]]\nname = "batch"\n', "the test"
-        )
+    with pytest.raises(InputError, match="cannot be followed in shadow"):
+        parse_config('shadows = ["equispatial"]\n', "the test")
+
+
+def test_who_runs_and_who_stands_still_under_another_policy_is_taken_up() -> None:
+    machine = Machine((Host("a", 8),), single_host=True)
+    engine = Engine(machine, load_policy("immediate:inner=easy,protect=0"), is_audited=True)
+    engine.handle(0, [Submitted(Job(number=1, submit=0, procs=8, estimate=900 * SECOND))])
+    engine.handle(SECOND, [Submitted(Job(number=2, submit=SECOND, procs=6, estimate=900 * SECOND))])
+    assert (set(engine.view().running), set(engine.view().suspended)) == ({1}, {0})
+    engine.exchange_policy(load_policy("equispatial"))
+    engine.handle(2 * SECOND, [Woken()])
+    assert {row: run.procs for row, run in engine.view().running.items()} == {0: 4, 1: 4}
+    assert engine.view().running[0].done == 8 * SECOND
