@@ -9,8 +9,9 @@ from __future__ import annotations
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.papers import origin2000_figures as figures
 from qbatch.papers import origin2000_pictures as pictures
-from qbatch.papers import origin2000_runs as runs
+from qbatch.papers import origin2000_study as studies
 from qbatch.papers import origin2000_verdicts as verdicts
+from qbatch.papers.origin2000_runs import RunFigures
 from qbatch.papers.record import Outcome, Tell
 from qbatch.papers.registry import PAPERS
 from qbatch.workloads.origin2000 import MONTHS
@@ -30,7 +31,7 @@ NOTES = (
 
 def study_of(
     months: list[str] | None = None, *, replicas: int = REPLICAS, seed: int = SEED, days: int | None = None
-) -> runs.Study:
+) -> studies.Study:
     """Return the study of these months (None: all six), ``replicas`` seeds of each from ``seed`` on.
 
     Raises:
@@ -42,15 +43,15 @@ def study_of(
     chosen = tuple(month for month in MONTHS if not months or month in months)
     if days is not None and not 1 <= days <= 29:
         raise UsageError(f"--days is {days}; use 1 to 29, or leave it out for whole months")
-    return runs.Study(chosen, tuple(range(seed, seed + replicas)), days=days)
+    return studies.Study(chosen, tuple(range(seed, seed + replicas)), days=days)
 
 
-def run_paper(study: runs.Study, tell: Tell = runs.silent, *, workers: int = runs.WORKERS) -> Outcome:
+def run_paper(study: studies.Study, tell: Tell = studies.silent, *, workers: int = studies.WORKERS) -> Outcome:
     """Run a study and return its tables and claims."""
-    return outcome_of(study, runs.run_study(study, tell, workers=workers))
+    return outcome_of(study, studies.run_study(study, tell, workers=workers))
 
 
-def outcome_of(study: runs.Study, found: list[runs.RunFigures]) -> Outcome:
+def outcome_of(study: studies.Study, found: list[RunFigures]) -> Outcome:
     """Return the tables and claims of runs that have been made."""
     notes = list(NOTES)
     if len(study.seeds) < REPLICAS:

@@ -15,7 +15,8 @@ from qbatch.model.errors import UsageError
 from qbatch.papers import origin2000_evidence as evidence
 from qbatch.papers import origin2000_verdicts as verdicts
 from qbatch.papers.origin2000 import outcome_of, study_of
-from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures, Study, run_study, simulate, workload_of
+from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures, simulate, workload_of
+from qbatch.papers.origin2000_study import Study, run_study
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, Outcome
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
