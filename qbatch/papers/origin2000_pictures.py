@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from qbatch.metrics import interval
 from qbatch.model.record import Clock
-from qbatch.papers.origin2000_evidence import HOUR_S
-from qbatch.papers.origin2000_figures import MEASURES, RANGES, SUMMARIES, read_group, the_month
+from qbatch.papers.origin2000_evidence import HOUR_S, RANGES
+from qbatch.papers.origin2000_figures import MEASURES, SUMMARIES, divisor_of, read_group, the_month
 from qbatch.papers.origin2000_runs import RunFigures, by_policy
 from qbatch.reports.plot_style import PALETTE, View, caption, legend_outside, new_figure
 from qbatch.workloads.origin2000 import CLASSES
@@ -105,8 +105,8 @@ def draw_months(runs: Runs, months: Sequence[str], name: str) -> Figure:
     title, policies = SUMMARIES[name]
     figure = _figure(5.2, title)
     panels = figure.subplots(2, 2).ravel()
-    for axes, (_, heading, metric, _) in zip(panels, MEASURES, strict=True):
-        divisor = 1.0 if metric == "slowdown_mean" else HOUR_S
+    for axes, (_, heading, metric, _) in zip(panels, MEASURES[: len(panels)], strict=True):
+        divisor = divisor_of(metric)
         for place, policy in enumerate(policies):
             at = np.arange(len(months)) + (place - (len(policies) - 1) / 2) * 0.8 / len(policies)
             values = [[float(one.whole[metric] or 0) / divisor for one in by_policy(runs, m, policy)] for m in months]

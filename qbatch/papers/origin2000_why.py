@@ -1,4 +1,4 @@
-"""Our best explanation for claims that may fail on the generated months; told with the verdict, never tuned away."""
+"""How a claim is judged, and our best explanation for claims that may fail on the generated months; never tuned away."""
 
 from __future__ import annotations
 
@@ -34,3 +34,20 @@ WHY: Mapping[str, str] = {
     "9.max-hundreds": _CALM,
 }
 """By name of claim."""
+
+METHOD = (
+    "Each replica is the month drawn with another seed. A comparison is *yes* if the whole 95 % interval over the replicas "
+    "(paired by seed, Student's t; ratios by their logarithms) lies on the claimed side, *no* if it lies wholly on the other, "
+    "else *open*. A claim holds if all its comparisons say yes, does not hold if one says no, else it is not decidable with "
+    'these replicas; one of *at least one month* holds if one says yes. Bounds that the paper leaves open ("similar": 25 %, '
+    '"comparable": twice) are ours. Slowdowns that decide are raw, as in the paper; the tables also have them bounded by a '
+    "minute (run times count as 60 s at least, and no slowdown below 1).",
+    "A claim of *every month* is a conjunction: 1.lsf-is-worse is six months x three measures x two policies, 36 comparisons "
+    "that must all say yes. One that is open keeps the claim open, however clear the others are. And where two policies do not "
+    "differ at all, a comparison still says *no* once in forty times, so of many one may say it for nothing. Therefore the "
+    "counts stand beside each verdict, and below it what the same comparisons say over all months together (the mean "
+    "over the months of each replica). This second reading is no part of any verdict, and was added after the rules.",
+    "Claims A and F are of the workload: counted, an answer for each month, no intervals but for the periods. The generator "
+    "draws a month again until what F says of its jobs is true, so F holds by construction: it checks the generator.",
+)
+"""How a claim is judged, a paragraph each."""
