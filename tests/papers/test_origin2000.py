@@ -283,6 +283,8 @@ def test_row_5_both_ways(mean: float, verdict: str) -> None:
     runs = replicas(("Priority-bf", {}), *((f"Priority-bf, D={depth}", {}) for depth in ("2", "4", "8", "16")))
     runs += replicas(("Priority-bf, D=all", more))
     assert told(verdicts.row_5, runs) == {"one-reservation-is-enough": verdict}
+    (claim,) = verdicts.row_5([one for one in runs if one.case.seed == 1], ("2000-02",))
+    assert "not judged: D=2 / D=1, max wait 1; " in claim.numbers
 
 
 def test_row_6_both_ways() -> None:
