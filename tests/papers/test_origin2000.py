@@ -162,7 +162,11 @@ def test_every_picture_can_be_drawn(outcome: Outcome) -> None:
     pytest.importorskip("matplotlib")
     assert len(outcome.pictures) == 9
     for draw in outcome.pictures.values():
-        assert draw().axes
+        figure = draw()
+        assert figure.axes
+        for axes in figure.axes:
+            # The whole of the highest bar is to be seen.
+            assert max((bar.get_height() for bar in axes.patches), default=0) <= axes.get_ylim()[1]
 
 
 # ------------------------------------------------------------------------------------------------ verdicts
