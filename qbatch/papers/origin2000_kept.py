@@ -1,7 +1,7 @@
 """A folder that keeps runs, so that a study can go on where it stopped and only what has changed is run again.
 
 A run is taken for the same while the month, the seed, the policy, the machine and every source file that has a part in it are
-the same: a change of one policy leaves the runs of the others.
+the same, comments apart: a change of one policy leaves the runs of the others.
 """
 
 from __future__ import annotations
@@ -84,8 +84,21 @@ def sources_hash(policy: str) -> str:
     modules = imported({origin2000_runs.__name__} | {name for name in parts if name.startswith("qbatch.")})
     found = hashlib.sha256(f"{asked}\n{machine_of_paper()!r}\n".encode())
     for name in sorted(modules):
-        found.update(f"{name}\n".encode() + _file(name).read_bytes())
+        found.update(f"{name}\n{_code(name)}\n".encode())
     return found.hexdigest()
+
+
+def _code(name: str) -> str:
+    """Return what a module does, as text: comments and docstrings have no part in it."""
+    tree = ast.parse(_file(name).read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [one for one in node.body if not _is_text(one)]
+    return ast.dump(tree)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def imported(names: set[str]) -> set[str]:
