@@ -122,6 +122,8 @@ def _run_months(
     kept = None if out is None else Kept(Path(out) / "runs")
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(study, tell, kept=kept)
+    if kept is not None and kept.read_count and not is_quiet:
+        talk(f"{kept.read_count} of {len(study.cases())} simulations were there already, in {kept.folder}")
     facts = {
         "machine": {"name": ORIGIN2000},
         "options": {

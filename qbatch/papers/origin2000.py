@@ -53,12 +53,7 @@ def run_paper(
     study: studies.Study, tell: Tell = studies.silent, *, workers: int = studies.WORKERS, kept: Kept | None = None
 ) -> Outcome:
     """Run a study and return its tables and claims; runs that ``kept`` has are not made again."""
-    outcome = outcome_of(study, studies.run_study(study, tell, workers=workers, kept=kept))
-    if kept is not None and kept.read_count:
-        outcome.notes.append(
-            f"{kept.read_count} of {len(study.cases())} simulations were there already, in {kept.folder}"
-        )
-    return outcome
+    return outcome_of(study, studies.run_study(study, tell, workers=workers, kept=kept))
 
 
 def outcome_of(study: studies.Study, found: list[RunFigures]) -> Outcome:

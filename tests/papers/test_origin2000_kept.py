@@ -81,3 +81,22 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="file/runs"):
         Kept(tmp_path / "file" / "runs")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_same"),
+    [
+        ('"""Other words."""\n# and a remark\ndef f():\n    """Say."""\n    return 1\n', True),
+        ('"""Words."""\ndef f():\n    return 2\n', False),
+    ],
+)
+def test_words_about_the_sources_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, is_same: bool
+) -> None:
+    monkeypatch.setattr(kept_module, "_ROOT", tmp_path)
+    monkeypatch.setattr(kept_module, "imported", lambda _: {"qbatch.one"})
+    found = set()
+    for each in ('"""Words."""\ndef f():\n    return 1\n', text):
+        (tmp_path / "one.py").write_text(each)
+        found.add(sources_hash.__wrapped__("LSF*"))
+    assert (len(found) == 1) is is_same
