@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -42,9 +43,9 @@ def paper(
     months: Annotated[
         list[str] | None, typer.Option("--months", "-m", help="origin2000: only this month; may be repeated.")
     ] = None,
-    replicas: Annotated[int, typer.Option(min=1, max=1000, help="origin2000: how often each month is drawn.")] = 5,
+    replicas: Annotated[int, typer.Option(min=1, max=1000, help="origin2000: how often each month is drawn.")] = 10,
     days: Annotated[int | None, typer.Option(help="origin2000: only the first days of each month.")] = None,
-    out: Annotated[Text, typer.Option(metavar="DIR", help="Write tables.json, CSV, pictures.")] = None,
+    out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a claim does not hold.")] = False,
     list_papers: Annotated[bool, typer.Option("--list", help="List the papers.")] = False,
@@ -67,7 +68,7 @@ def paper(
     if out is not None:
         _check_folder(out)
     if chosen.name == ORIGIN2000:
-        facts, outcome = _run_months(months, replicas, seed, days, is_quiet=quiet)
+        facts, outcome = _run_months(months, replicas, seed, days, out, is_quiet=quiet)
     else:
         facts, outcome = _run_log(log, procs, seeds, seed or 0, parts, is_quiet=quiet)
     document = _document(chosen, facts, outcome)
@@ -107,14 +108,22 @@ def _run_log(
 
 
 def _run_months(
-    months: list[str] | None, replicas: int, seed: int | None, days: int | None, *, is_quiet: bool
+    months: list[str] | None, replicas: int, seed: int | None, days: int | None, out: str | None, *, is_quiet: bool
 ) -> tuple[dict[str, Any], Outcome]:
-    """Run the paper of the Origin 2000 on generated months; return what it ran on and what came out."""
+    """Run the paper of the Origin 2000 on generated months; return what it ran on and what came out.
+
+    With a folder for what comes out, each simulation is kept there as soon as it is made: a command that was interrupted goes
+    on where it stopped, and after a change of the sources only what depends on them is run again.
+    """
     from qbatch.papers.origin2000 import SEED, run_paper, study_of
+    from qbatch.papers.origin2000_kept import Kept
 
     study = study_of(months, replicas=replicas, seed=SEED if seed is None else seed, days=days)
+    kept = None if out is None else Kept(Path(out) / "runs")
     with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(study, tell)
+        outcome = run_paper(study, tell, kept=kept)
+    if kept is not None and kept.read_count and not is_quiet:
+        talk(f"{kept.read_count} of {len(study.cases())} simulations were there already, in {kept.folder}")
     facts = {
         "machine": {"name": ORIGIN2000},
         "options": {
@@ -199,6 +208,7 @@ def _document(chosen: Paper, facts: dict[str, Any], outcome: Outcome) -> dict[st
 
 
 def _write(out: str, document: dict[str, Any], outcome: Outcome, *, is_quiet: bool) -> None:
+    from qbatch.papers.markdown import markdown_of
     from qbatch.reports.output import whole_file
     from qbatch.reports.plot_style import styled, write_figure
 
@@ -212,8 +222,10 @@ def _write(out: str, document: dict[str, Any], outcome: Outcome, *, is_quiet: bo
             write_figure(picture, os.path.join(out, f"{name}.{form}"))
     with whole_file(os.path.join(out, "tables.json")) as file:
         file.write((json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    with whole_file(os.path.join(out, "results.md")) as file:
+        file.write(markdown_of(document).encode())
     if not is_quiet:
-        talk(f"wrote {out}: tables.json, {len(outcome.tables)} tables, {len(outcome.pictures)} pictures")
+        talk(f"wrote {out}: results.md, tables.json, {len(outcome.tables)} tables, {len(outcome.pictures)} pictures")
 
 
 def _csv(table: Table) -> bytes:
@@ -242,5 +254,11 @@ def _print_claims(outcome: Outcome) -> None:
     typer.echo("What the paper claims")
     for claim in outcome.claims:
         typer.echo(f"  {_MARKS[claim.verdict]:<4}{claim.name}: {claim.verdict}")
-        for line in textwrap.wrap(f"{claim.text}. {claim.numbers}.", 104):
+        counts = f"{claim.counts}: " if claim.counts else ""
+        said = [f"{claim.text}. {counts}{claim.numbers}."]
+        if claim.together:
+            said.append(f"All months together (no part of the verdict): {claim.together}.")
+        if claim.why:
+            said.append(f"Our best explanation: {claim.why}.")
+        for line in (line for one in said for line in textwrap.wrap(one, 104)):
             typer.echo(f"        {line}")

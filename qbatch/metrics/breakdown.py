@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.metrics.columns import all_rows, begun_late
+from qbatch.metrics.columns import Columns, all_rows, begun_late
 from qbatch.metrics.dates import Grouped, by_day, by_month
 from qbatch.metrics.per_job import Metrics, job_metrics
 from qbatch.model.errors import UsageError, suggestion
@@ -31,11 +31,11 @@ class Group:
     metrics: Metrics
 
 
-def breakdown(schedule: Schedule, key: str) -> list[Group]:
+def breakdown(schedule: Schedule, key: str, figures: Callable[[Columns], Metrics] = job_metrics) -> list[Group]:
     """Return the groups by ``key`` (one of ``BREAKDOWNS``) of the jobs that ran and are counted; none is empty.
 
-    Each group has the metrics that ``measure`` computes job by job, also of jobs that ran in pieces.  Months and days
-    are those of submission.
+    Each group has the metrics that ``measure`` computes job by job, also of jobs that ran in pieces; or other ``figures`` of
+    its jobs.  Months and days are those of submission.
 
     Raises:
         UsageError: if there is no such key.
@@ -50,7 +50,7 @@ def breakdown(schedule: Schedule, key: str) -> list[Group]:
     rows = rows[order]
     columns = all_rows(begun_late(schedule))
     return [
-        Group(label, end - begin, job_metrics(columns.only(rows[begin:end])))
+        Group(label, end - begin, figures(columns.only(rows[begin:end])))
         for label, begin, end in zip(labels, bounds, bounds[1:], strict=False)
         if begin < end
     ]

@@ -37,12 +37,14 @@ def slowdowns(response: Int64Array, run: Int64Array, out: Float64Array) -> Float
         return np.divide(response, run, out=out)
 
 
-def bounded_slowdowns(response: Int64Array, run: Int64Array, out: Float64Array) -> Float64Array:
-    """Bounded slowdown = response / max(run, 10 s), not clipped, as Feitelson & Weil 1998 print it.
+def bounded_slowdowns(
+    response: Int64Array, run: Int64Array, out: Float64Array, *, bound_us: int = BOUND_US
+) -> Float64Array:
+    """Bounded slowdown = response / max(run, bound), not clipped, as Feitelson & Weil 1998 print it with 10 s.
 
     A job of 2 s that did not wait has 0.2.
     """
-    np.maximum(run, BOUND_US, out=out)
+    np.maximum(run, bound_us, out=out)
     return np.divide(response, out, out=out)
 
 
@@ -77,6 +79,15 @@ def job_metrics(jobs: Columns) -> Metrics:
     of_ratios |= _of_ratios("bounded_slowdown", bounded)
     of_ratios |= _of_ratios("bounded_slowdown_clipped", clipped(bounded))
     return figures | _of_times("response", response) | of_ratios
+
+
+def mean_clipped_slowdown(jobs: Columns, bound_us: int) -> float | None:
+    """Return the mean of max(1, response / max(run, bound)); None of no jobs (papers.md 3.6 takes a bound of 60 s)."""
+    if not len(jobs):
+        return None
+    response = responses(jobs, out=np.empty(len(jobs), np.int64))
+    bounded = bounded_slowdowns(response, jobs.run, out=np.empty(len(jobs), np.float64), bound_us=bound_us)
+    return float(np.sum(_sorted(clipped(bounded)))) / len(jobs)
 
 
 def backfilled_share(jobs: Columns) -> float | None:

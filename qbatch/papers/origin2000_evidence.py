@@ -20,6 +20,12 @@ _MOST_RATIO = 1000.0
 YES, NO, OPEN = "yes", "no", "open"
 
 HOUR_S = 3600.0
+RANGES = {
+    "<1m": 60.0, "1-10m": 600.0, "10m-1h": 3600.0, "1-10h": 36_000.0, "10-50h": 180_000.0, "50-100h": 360_000.0,
+    ">100h": math.inf,
+}  # fmt: skip
+"""The ranges of run time of the figures, and where each ends, in seconds; one that lies on an end belongs to the next."""
+
 Number = Callable[[RunFigures], float | None]
 """What is read of one run."""
 
@@ -57,11 +63,8 @@ def above(
     label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
 ) -> Finding:
     """Return whether the values of the replicas lie above a bound."""
-    found = ratio_interval(values) if is_ratio else interval(values)
-    if found.low is None or found.high is None:
-        says = OPEN
-    else:
-        says = YES if found.low > bound else NO if found.high < bound else OPEN
+    found = _interval(values, is_ratio=is_ratio)
+    says = _says(found, lambda low, _: low > bound, lambda _, high: high < bound)
     return Finding(label, says, found, unit, factor)
 
 
@@ -69,11 +72,8 @@ def below(
     label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
 ) -> Finding:
     """Return whether the values of the replicas lie below a bound."""
-    found = ratio_interval(values) if is_ratio else interval(values)
-    if found.low is None or found.high is None:
-        says = OPEN
-    else:
-        says = YES if found.high < bound else NO if found.low > bound else OPEN
+    found = _interval(values, is_ratio=is_ratio)
+    says = _says(found, lambda _, high: high < bound, lambda low, _: low > bound)
     return Finding(label, says, found, unit, factor)
 
 
@@ -81,14 +81,21 @@ def inside(
     label: str, values: Sequence[float], low: float, high: float, unit: str = "", *, is_ratio: bool = False
 ) -> Finding:
     """Return whether the values of the replicas lie between two bounds."""
-    found = ratio_interval(values) if is_ratio else interval(values)
-    if found.low is None or found.high is None:
-        says = OPEN
-    elif low <= found.low and found.high <= high:
-        says = YES
-    else:
-        says = NO if found.high < low or found.low > high else OPEN
+    found = _interval(values, is_ratio=is_ratio)
+    says = _says(
+        found, lambda least, most: low <= least and most <= high, lambda least, most: most < low or least > high
+    )
     return Finding(label, says, found, unit)
+
+
+def _says(found: Interval, is_yes: Callable[[float, float], bool], is_no: Callable[[float, float], bool]) -> str:
+    if found.low is None or found.high is None:
+        return OPEN
+    return YES if is_yes(found.low, found.high) else NO if is_no(found.low, found.high) else OPEN
+
+
+def _interval(values: Sequence[float], *, is_ratio: bool) -> Interval:
+    return ratio_interval(values) if is_ratio else interval(values)
 
 
 def ratio_interval(values: Sequence[float]) -> Interval:
@@ -111,24 +118,52 @@ def verdict_of(says: Sequence[str]) -> str:
 
 
 def claim_of(
-    name: str, text: str, findings: Sequence[Finding], *, why: str = "", note: str = "", most: int = 4
+    name: str,
+    text: str,
+    findings: Sequence[Finding],
+    *,
+    why: str = "",
+    note: str = "",
+    together: Sequence[Finding] = (),
+    most: int = 4,
 ) -> Claim:
     """Return a claim that holds if all its comparisons say yes; ``why`` explains one that does not.
 
-    The numbers tell the count of each answer and the comparisons themselves, those that speak against it first.
+    The numbers are those of the comparisons, those that speak against it first.  ``together``: what the comparisons say over
+    all months together, where the claim is of every single one.
     """
-    says = [one.says for one in findings]
-    verdict = verdict_of(says)
-    ordered = sorted(findings, key=lambda one: (NO, OPEN, YES).index(one.says))
-    counts = ", ".join(f"{says.count(one)} {one}" for one in (YES, NO, OPEN) if one in says)
-    shown = "; ".join(one.text() for one in ordered[: most if len(ordered) > most + 2 else len(ordered)])
-    more = len(ordered) - most if len(ordered) > most + 2 else 0
-    numbers = f"{counts}: {shown}" + (f"; and {more} more" if more else "") if findings else "no such runs"
+    verdict = verdict_of([one.says for one in findings])
+    ordered = _against_first(findings)
+    is_cut = len(ordered) > most + 2
+    numbers = "; ".join(one.text() for one in (ordered[:most] if is_cut else ordered)) or "no such runs"
+    if is_cut:
+        numbers += f"; and {len(ordered) - most} more"
     if note:
         numbers += f"; {note}"
-    if why and verdict == FAILS:
-        numbers += f". Our best explanation: {why}"
-    return Claim(name, text, verdict, numbers)
+    return Claim(
+        name,
+        text,
+        verdict,
+        numbers,
+        answers_of(findings),
+        _together(together),
+        why if verdict == FAILS else "",
+    )
+
+
+def answers_of(findings: Sequence[Finding]) -> dict[str, int]:
+    """Return how many comparisons say what, without those answers that none gives."""
+    says = [one.says for one in findings]
+    return {answer: says.count(answer) for answer in (YES, NO, OPEN) if answer in says}
+
+
+def _against_first(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda one: (NO, OPEN, YES).index(one.says))
+
+
+def _together(findings: Sequence[Finding]) -> str:
+    counts = ", ".join(f"{count} {answer}" for answer, count in answers_of(findings).items())
+    return f"{counts}: {'; '.join(one.text() for one in _against_first(findings))}" if findings else ""
 
 
 # ------------------------------------------------------------------------------------------------ numbers
@@ -149,6 +184,14 @@ def in_range(label: str, key: str) -> Number:
     return lambda one: _as_float(one.ranges.get(label, {}).get(key))
 
 
+def top_of_range(one: RunFigures, label: str) -> list[float]:
+    """Return the waits in seconds of those of the 5 % that waited longest whose run time lies in a range."""
+    labels = list(RANGES)
+    place = labels.index(label)
+    least = RANGES[labels[place - 1]] if place else 0.0
+    return [wait_s for run_s, wait_s in one.top if least <= run_s < RANGES[label]]
+
+
 def _as_float(value: float | None) -> float | None:
     return None if value is None else float(value)
 
@@ -162,6 +205,17 @@ def differences(runs: Sequence[RunFigures], month: str, first: str, second: str,
 def ratios(runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number) -> list[float]:
     """Return first / second for each replica of a month; a replica where the second is 0 is left out."""
     return [one / other for one, other in _pairs(runs, month, first, second, number) if other]
+
+
+def values_of(runs: Sequence[RunFigures], month: str, policy: str, number: Number) -> list[float]:
+    """Return a number of each replica of a month under a policy that has it."""
+    found = (number(one) for one in by_policy(runs, month, policy))
+    return [value for value in found if value is not None]
+
+
+def overall_values(runs: Sequence[RunFigures], months: Sequence[str], policy: str, number: Number) -> list[float]:
+    """Return for each replica the mean of a number over the months."""
+    return _means([values_of(runs, month, policy, number) for month in months])
 
 
 def overall_ratios(
@@ -181,7 +235,10 @@ def overall_differences(
     runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, number: Number
 ) -> list[float]:
     """Return for each replica the mean over the months of first - second."""
-    columns = [differences(runs, month, first, second, number) for month in months]
+    return _means([differences(runs, month, first, second, number) for month in months])
+
+
+def _means(columns: Sequence[Sequence[float]]) -> list[float]:
     rows = zip(*(column for column in columns if column), strict=False)
     return [math.fsum(row) / len(row) for row in rows]
 

@@ -9,18 +9,20 @@ from collections.abc import Iterator, Sequence
 
 from qbatch.metrics import Interval, interval
 from qbatch.metrics.per_job import Metrics
-from qbatch.papers.origin2000_evidence import HOUR_S
-from qbatch.papers.origin2000_runs import RunFigures, by_policy
+from qbatch.papers.origin2000_evidence import HOUR_S, RANGES, Number, top_of_range, values_of, whole
+from qbatch.papers.origin2000_runs import BOUNDED, RunFigures, by_policy
 from qbatch.papers.record import Cell, Column, Table
 from qbatch.workloads.origin2000 import CLASSES
 
-RANGES = ("<1m", "1-10m", "10m-1h", "1-10h", "10-50h", "50-100h", ">100h")
 SUMMARIES = {
     "figure5-months": ("Figure 5 (c) to (f): LSF* and plain backfilling, by month", ("LSF*", "FCFS-bf", "Priority-bf")),
     "figure7": ("Figure 7: alternative priorities", ("FCFS-bf", "Priority-bf", "LXF&W-bf", "SJF-bf")),
     "figure8": ("Figure 8: a minute of service at once", ("LXF&W-bf", "/immediate", "/soon")),
     "figure10": ("Figure 10: equal shares", ("/immediate", "EQ-5m", "EQ-5m/>50hr", "EQ-0m")),
-    "reservations": ("More reservations than one", ("Priority-bf", "Priority-bf, D=4", "Priority-bf, D=16")),
+    "reservations": (
+        "More reservations than one, D",
+        ("Priority-bf", *(f"Priority-bf, D={depth}" for depth in ("2", "4", "8", "16", "all"))),
+    ),
 }
 """Tables with a line for each month and policy: name, title, policies."""
 
@@ -29,8 +31,16 @@ MEASURES = (
     ("p95", "95 % h", "wait_p95_s", 2),
     ("max", "max h", "wait_max_s", 1),
     ("slowdown", "slowdown", "slowdown_mean", 1),
+    ("bounded", "slowdown 60 s", BOUNDED, 2),
 )
-"""What is told of each month: key, heading, metric, decimals."""
+"""What is told of each month: key, heading, metric, decimals.  The second slowdown counts run times as 60 s at least."""
+
+_SHARES: tuple[tuple[str, str, Number, str], ...] = (
+    ("idle", "LSF*", lambda one: one.kept_idle, "LSF* idle"),
+    *((f"placed_{policy}", policy, lambda one: one.placed, f"{policy} placed") for policy in ("EQ-5m", "EQ-0m")),
+    *((f"busy_{policy}", policy, whole("utilisation_submit"), f"{policy} busy") for policy in ("LSF*", "Priority-bf")),
+)
+"""What is told in percent of each month: key, policy, number, heading."""
 
 _FIGURE_4 = "2000-01"
 _FIGURE_9 = "1999-11"
@@ -55,6 +65,7 @@ def all_tables(runs: Sequence[RunFigures], months: Sequence[str]) -> list[Table]
         ),
         summaries["figure10"],
         summaries["reservations"],
+        shares(runs, months),
     ]
 
 
@@ -76,11 +87,9 @@ def figure_4(runs: Sequence[RunFigures], months: Sequence[str]) -> Table:
     """Return how the 5 % of jobs that wait longest under LSF* are spread over the ranges of run time."""
     month = the_month(months, _FIGURE_4)
     mine = by_policy(runs, month, "LSF*")
-    ends = (60.0, 600.0, 3600.0, 36_000.0, 180_000.0, 360_000.0, float("inf"))
     rows: list[dict[str, Cell]] = []
-    for place, label in enumerate(RANGES):
-        low = ends[place - 1] if place else 0.0
-        waits = [[wait for run_s, wait in one.top if low <= run_s < ends[place]] for one in mine]
+    for label in RANGES:
+        waits = [top_of_range(one, label) for one in mine]
         jobs = interval([float(len(each)) for each in waits])
         longest = interval([max(each) for each in waits if each])
         rows.append({"range": label, **_cells("jobs", jobs), **_cells("longest", longest, HOUR_S)})
@@ -106,7 +115,7 @@ def by_range(
             for policy in policies:
                 for key, _, metric, _ in measures:
                     found = _over(by_policy(runs, month, policy), label, metric, "ranges")
-                    row |= _cells(f"{policy}_{key}", found, 1.0 if key == "slowdown" else HOUR_S)
+                    row |= _cells(f"{policy}_{key}", found, divisor_of(metric))
             rows.append(row)
     columns = [Column("month", "month"), Column("range", "run time")]
     for key, heading, _, decimals in measures:
@@ -128,8 +137,28 @@ def _summary_row(replicas: Sequence[RunFigures], month: str, policy: str) -> dic
     row: dict[str, Cell] = {"month": month, "policy": policy, "replicas": len(replicas)}
     for key, _, metric, _ in MEASURES:
         values = interval([float(value) for one in replicas if (value := one.whole[metric]) is not None])
-        row |= _cells(key, values, 1.0 if key == "slowdown" else HOUR_S)
+        row |= _cells(key, values, divisor_of(metric))
     return row
+
+
+def shares(runs: Sequence[RunFigures], months: Sequence[str]) -> Table:
+    """Return in percent: what stood idle under specials, which jobs had a place at once, how busy the machine was."""
+    rows: list[dict[str, Cell]] = []
+    for month in months:
+        row: dict[str, Cell] = {"month": month}
+        for key, policy, number, _ in _SHARES:
+            row |= _cells(key, interval([100 * value for value in values_of(runs, month, policy, number)]))
+        rows.append(row)
+    columns = [Column("month", "month")]
+    for key, _, _, heading in _SHARES:
+        columns += [Column(key, heading, 1), Column(f"{key}_half", "+-", 1)]
+    notes = ["busy: up to the last submission, the warm-up included"]
+    return Table("shares", "Idle under specials, placed at once, busy, in percent", columns, rows, notes)
+
+
+def divisor_of(metric: str) -> float:
+    """Return what a metric is divided by to be told: waits in seconds become hours."""
+    return HOUR_S if metric.endswith("_s") else 1.0
 
 
 def _over(replicas: Sequence[RunFigures], label: str, metric: str, where: str) -> Interval:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from qbatch.metrics import interval
 from qbatch.model.record import Clock
-from qbatch.papers.origin2000_evidence import HOUR_S
-from qbatch.papers.origin2000_figures import MEASURES, RANGES, SUMMARIES, read_group, the_month
+from qbatch.papers.origin2000_evidence import HOUR_S, RANGES
+from qbatch.papers.origin2000_figures import MEASURES, SUMMARIES, divisor_of, read_group, the_month
 from qbatch.papers.origin2000_runs import RunFigures, by_policy
 from qbatch.reports.plot_style import PALETTE, View, caption, legend_outside, new_figure
 from qbatch.workloads.origin2000 import CLASSES
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 Runs = Sequence[RunFigures]
 _NOTE = "Generated months, not the logs of the paper. Means over the replicas; bars: 95 % intervals."
+
+
+_HEADINGS = {
+    "wait_mean_s": "Mean wait (h)", "wait_p95_s": "95th percentile of wait (h)", "wait_max_s": "Longest wait (h)",
+    "slowdown_mean": "Mean slowdown",
+}  # fmt: skip
 
 
 def all_pictures(runs: Runs, months: Sequence[str]) -> dict[str, Callable[[], Figure]]:
@@ -50,6 +56,7 @@ def draw_classes(runs: Runs, months: Sequence[str]) -> Figure:
         waits = [list(read_group(mine, name, "wait_mean_s", "classes")) for name in CLASSES]
         values = [[wait / HOUR_S for wait in each] for each in waits]
         _bars(axes, at, values, 0.8 / len(months), place, month)
+    axes.set_ylim(bottom=0)  # after the last bar: a bound that is set ends the scaling of the other
     axes.set_xticks(range(len(CLASSES)), CLASSES, rotation=45)
     axes.set_ylabel("Mean wait (h)")
     legend_outside(figure, axes)
@@ -80,7 +87,7 @@ def draw_ranges(runs: Runs, month: str, policies: Sequence[str], title: str) -> 
     """Draw mean wait and 95th percentile by range of run time."""
     figure = _figure(3.6, f"{title}, {month}")
     panels = figure.subplots(1, 2)
-    for axes, (_, heading, metric, _) in zip(panels, MEASURES[:2], strict=True):
+    for axes, (_, _, metric, _) in zip(panels, MEASURES[:2], strict=True):
         for place, policy in enumerate(policies):
             mine = by_policy(runs, month, policy)
             found = [
@@ -88,13 +95,11 @@ def draw_ranges(runs: Runs, month: str, policies: Sequence[str], title: str) -> 
             ]
             means = [np.nan if one.mean is None else one.mean for one in found]
             halves = [one.high - one.mean if one.high is not None and one.mean is not None else 0.0 for one in found]
-            axes.errorbar(
-                range(len(RANGES)), means, halves, fmt="o-", ms=3, capsize=2, color=PALETTE[place], label=policy
-            )
+            at = np.arange(len(RANGES)) + 0.08 * (place - (len(policies) - 1) / 2)
+            axes.errorbar(at, means, halves, fmt="o-", ms=3, capsize=2, color=PALETTE[place], label=policy)
         axes.set_xticks(range(len(RANGES)), RANGES, rotation=45)
-        axes.set_title(heading)
+        axes.set_title(_HEADINGS[metric])
         axes.set_ylim(bottom=0)
-    panels[0].set_ylabel("Wait (h)")
     legend_outside(figure, panels[0])
     caption(figure, _NOTE)
     return figure
@@ -105,14 +110,15 @@ def draw_months(runs: Runs, months: Sequence[str], name: str) -> Figure:
     title, policies = SUMMARIES[name]
     figure = _figure(5.2, title)
     panels = figure.subplots(2, 2).ravel()
-    for axes, (_, heading, metric, _) in zip(panels, MEASURES, strict=True):
-        divisor = 1.0 if metric == "slowdown_mean" else HOUR_S
+    for axes, (_, _, metric, _) in zip(panels, MEASURES[: len(panels)], strict=True):
+        divisor = divisor_of(metric)
         for place, policy in enumerate(policies):
             at = np.arange(len(months)) + (place - (len(policies) - 1) / 2) * 0.8 / len(policies)
             values = [[float(one.whole[metric] or 0) / divisor for one in by_policy(runs, m, policy)] for m in months]
             _bars(axes, at, values, 0.8 / len(policies), place, policy)
+        axes.set_ylim(bottom=0)
         axes.set_xticks(range(len(months)), [month[2:] for month in months])
-        axes.set_title(heading)
+        axes.set_title(_HEADINGS[metric])
     legend_outside(figure, panels[0])
     caption(figure, _NOTE)
     return figure
@@ -133,7 +139,6 @@ def _bars(
     axes.bar(at, means, width * 0.9, color=PALETTE[place % len(PALETTE)], label=label)
     if any(halves):
         axes.errorbar(at, means, halves, fmt="none", ecolor="#333333", elinewidth=0.6)
-    axes.set_ylim(bottom=0)
 
 
 def _figure(height: float, title: str) -> Figure:

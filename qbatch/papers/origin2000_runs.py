@@ -1,29 +1,25 @@
-"""The runs behind Figures 3 to 10 of Chiang and Vernon 2001: each month under each policy, once for each replica.
+"""One run behind Figures 3 to 10 of Chiang and Vernon 2001: a month of one replica under one policy, and what is kept of it.
 
 Source: papers/origin2000-production-scheduling.txt, section 4; protocol in spec/papers.md 3.6.  A month is simulated after
 seven days of warm-up until all its jobs have ended; only jobs submitted in the month are counted.  No job comes after the
-month.  A *replica* is the same month drawn with another seed.  Runs are independent, so they go to a pool of processes.
+month.  A *replica* is the same month drawn with another seed.
 """
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import lru_cache
-from multiprocessing import get_context
 
 import numpy as np
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.metrics import breakdown, measure
-from qbatch.metrics.columns import begun_late
-from qbatch.metrics.per_job import Metrics
+from qbatch.metrics.columns import Columns, begun_late, rows_that_count
+from qbatch.metrics.per_job import Metrics, job_metrics, mean_clipped_slowdown
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Schedule, Workload
-from qbatch.papers.record import Tell
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.workloads.machines import load_machine
@@ -40,8 +36,11 @@ POLICIES: Mapping[str, str] = {
     "EQ-5m": "equispatial:interval=300",
     "EQ-0m": "equispatial:interval=0",
     "EQ-5m/>50hr": "equispatial:interval=300,over50=yes",
+    "Priority-bf, D=2": "priority-backfill:depth=2",
     "Priority-bf, D=4": "priority-backfill:depth=4",
+    "Priority-bf, D=8": "priority-backfill:depth=8",
     "Priority-bf, D=16": "priority-backfill:depth=16",
+    "Priority-bf, D=all": "priority-backfill:depth=1000000",
 }
 """What the figures call each policy, and what ``qbatch replay -p`` calls it."""
 
@@ -49,34 +48,8 @@ WARMUP_DAYS = 7
 _DAY_S = 86_400
 _QUANTUM_S = 60
 _TOP_SHARE = 0.05
-WORKERS = 2
-
-
-def silent(_what: str, _done: int, _of: int) -> None:
-    """Take progress and tell nobody."""
-
-
-@dataclass(frozen=True, slots=True)
-class Study:
-    """What is run: which months, which seeds (a replica each), under which policies, and on how much of a month.
-
-    ``days``: only the first so many days of each month are submitted (None: all of it).
-    """
-
-    months: tuple[str, ...] = tuple(MONTHS)
-    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
-    policies: tuple[str, ...] = tuple(POLICIES)
-    days: int | None = None
-    warmup_days: int = WARMUP_DAYS
-
-    def cases(self) -> list[Case]:
-        """Return all runs, replica by replica, so that an early end leaves whole replicas."""
-        return [
-            Case(month, seed, policy, self.days, self.warmup_days)
-            for seed in self.seeds
-            for month in self.months
-            for policy in self.policies
-        ]
+BOUNDED = "slowdown_60s_mean"
+"""The mean of max(1, response / max(run, 60 s)): the slowdown that spec/papers.md 3.6 asks for beside the raw one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +69,7 @@ class RunFigures:
 
     ``whole``: the metrics of ``measure`` over the jobs of the month; ``longer``: the same over those that ran more than a
     minute.  ``classes``, ``ranges``: the metrics of ``breakdown`` by class name and by range of run time, with ``jobs``.
+    All but ``longer`` have ``BOUNDED`` too.
     ``kept_idle``: share of the processors' time of the month that stood idle under a special (LSF only).  ``placed``: share
     of the jobs of the month that had a place on a host at their arrival (equal shares only).  ``top``: run time and wait in
     seconds of the 5 % of jobs that waited longest.
@@ -178,6 +152,7 @@ def figures_of(
     """Return the figures of a schedule, all by the metrics that everybody has."""
     work = schedule.workload
     whole = measure(schedule, costly=False)
+    whole[BOUNDED] = mean_clipped_slowdown(rows_that_count(begun_late(schedule)), _QUANTUM_S * MICROSECONDS)
     is_longer = work.counted & (work.run > _QUANTUM_S * MICROSECONDS)
     longer = Schedule(
         work.changed(counted=is_longer), schedule.policy, schedule.start, schedule.kind, schedule.promise,
@@ -190,13 +165,18 @@ def figures_of(
         measure(longer, costly=False),
         {
             CLASSES[int(group.label) - 1]: {"jobs": group.jobs, **group.metrics}
-            for group in breakdown(schedule, "queue")
+            for group in breakdown(schedule, "queue", _metrics)
         },
-        {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, "runtime")},
+        {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, "runtime", _metrics)},
         kept_idle,
         placed,
         _top_waits(schedule),
     )
+
+
+def _metrics(jobs: Columns) -> Metrics:
+    """Return the metrics of some jobs, the slowdown bounded by a minute among them."""
+    return {**job_metrics(jobs), BOUNDED: mean_clipped_slowdown(jobs, _QUANTUM_S * MICROSECONDS)}
 
 
 def _top_waits(schedule: Schedule) -> tuple[tuple[float, float], ...]:
@@ -207,37 +187,6 @@ def _top_waits(schedule: Schedule) -> tuple[tuple[float, float], ...]:
     top = rows[np.argsort(-wait, kind="stable")[: int(_TOP_SHARE * len(rows))]]
     waits = begun_late(schedule).start[top] - work.submit[top]
     return tuple(zip((work.run[top] / MICROSECONDS).tolist(), (waits / MICROSECONDS).tolist(), strict=True))
-
-
-def run_study(study: Study, tell: Tell = silent, *, workers: int = WORKERS) -> list[RunFigures]:
-    """Return the figures of all runs of a study, in the order of its cases; ``workers`` processes share them.
-
-    With one worker everything runs in this process.
-    """
-    cases = study.cases()
-    tell("simulations", 0, len(cases))
-    if workers == 1:
-        found = []
-        for done, case in enumerate(cases):
-            found.append(simulate(case))
-            tell("simulations", done + 1, len(cases))
-        return found
-    results: dict[Case, RunFigures] = {}
-    # A process begun afresh: a fork of one that draws bars in a thread may inherit a lock that nobody holds.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
-    try:
-        for future in as_completed([pool.submit(simulate, case) for case in cases]):
-            one = future.result()
-            results[one.case] = one
-            tell("simulations", len(results), len(cases))
-    finally:
-        pool.shutdown(cancel_futures=True)
-    return [results[case] for case in cases]
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that the user talks to; it ends the pool."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def by_policy(runs: Sequence[RunFigures], month: str, policy: str) -> list[RunFigures]:

@@ -76,23 +76,49 @@ class Table:
 
     def document(self) -> dict[str, Any]:
         """Return the table as plain data; every row has every column, None where it has nothing."""
-        keys = [column.key for column in self.columns]
-        rows = [{key: row.get(key) for key in keys} for row in self.rows]
-        return {"name": self.name, "title": self.title, "rows": rows, "notes": list(self.notes)}
+        columns = [{"key": one.key, "heading": one.heading, "decimals": one.decimals} for one in self.columns]
+        rows = [{one.key: row.get(one.key) for one in self.columns} for row in self.rows]
+        return {"name": self.name, "title": self.title, "columns": columns, "rows": rows, "notes": list(self.notes)}
+
+
+def table_of(document: Mapping[str, Any]) -> Table:
+    """Return the table that was made plain data."""
+    columns = [Column(one["key"], one["heading"], one["decimals"]) for one in document["columns"]]
+    return Table(document["name"], document["title"], columns, document["rows"], document["notes"])
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a paper concludes, the verdict on this log, and the numbers that it rests on."""
+    """What a paper concludes, the verdict on this log, and the numbers that it rests on.
+
+    ``answers``: where a claim is many comparisons, how many say what (``yes``, ``no``, ``open``).  ``together``: the same
+    comparisons another way that is no part of the verdict, as text.  ``why``: the best explanation of one that does not hold.
+    """
 
     name: str
     text: str
     verdict: str
     numbers: str
+    answers: Mapping[str, int] = field(default_factory=dict)
+    together: str = ""
+    why: str = ""
 
-    def document(self) -> dict[str, str]:
+    @property
+    def counts(self) -> str:
+        """``17 yes, 1 open``; empty for a claim of one number."""
+        return ", ".join(f"{count} {answer}" for answer, count in self.answers.items())
+
+    def document(self) -> dict[str, Any]:
         """Return the claim as plain data."""
-        return {"name": self.name, "text": self.text, "verdict": self.verdict, "numbers": self.numbers}
+        return {
+            "name": self.name,
+            "text": self.text,
+            "verdict": self.verdict,
+            "numbers": self.numbers,
+            "answers": dict(self.answers),
+            "together": self.together,
+            "why": self.why,
+        }
 
 
 def claim(name: str, text: str, is_true: bool | None, numbers: str) -> Claim:
@@ -102,17 +128,23 @@ def claim(name: str, text: str, is_true: bool | None, numbers: str) -> Claim:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that came out of a paper on one log; ``pictures`` are drawn when they are asked for, by name of file."""
+    """All that came out of a paper on one log; ``pictures`` are drawn when they are asked for, by name of file.
+
+    ``method``: how a claim is judged, a paragraph each.
+    """
 
     tables: list[Table] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     pictures: dict[str, Callable[[], Figure]] = field(default_factory=dict)
+    method: list[str] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
-        """Return tables, claims and notes as plain data."""
+        """Return tables, claims and notes as plain data, and the names of the pictures."""
         return {
             "notes": self.notes,
+            "method": self.method,
+            "pictures": list(self.pictures),
             "tables": [table.document() for table in self.tables],
             "claims": [one.document() for one in self.claims],
         }

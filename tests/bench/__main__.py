@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import resource
@@ -19,7 +20,7 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
-from qbatch.workloads import generate_log, read_log, write_log
+from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.bench import live, monitor, origin2000
 from tests.bench.plain import plain_easy
 
@@ -162,41 +163,44 @@ def monitor_figures(*, is_short: bool) -> None:
         (Path(__file__).parent / "MONITOR.md").write_text("\n".join(report.lines) + "\n", encoding="utf-8")
 
 
-def main() -> None:
-    """Run all benchmarks; ``--live``, ``--monitor``, ``--replay`` only those; ``--short`` small ones."""
-    is_short = "--short" in sys.argv
-    if not {"--replay", "--live"} & set(sys.argv):
-        monitor_figures(is_short=is_short)
-    if "--monitor" in sys.argv:
-        return
-    if "--replay" not in sys.argv:
-        live_figures(is_short=is_short)
-    if "--live" in sys.argv:
-        return
+def origin2000_figures(report: Report, *, is_short: bool) -> None:
+    """Measure the policies of the Origin 2000."""
+    report.say("\n## The Origin 2000: eight hosts with memory, through the engine\n\n| what | measured |\n|---|---|")
+    origin2000.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), times=1 if is_short else 3)
+
+
+def replay_figures(*, is_short: bool) -> None:
+    """Measure replays and whole commands and keep the figures in ``tests/bench/RESULTS.md``."""
     report = Report()
     report.say(f"# Benchmarks of qbatch {__version__}\n\nOn {machine_text()}; `make bench`; best of five.\n")
+    jobs = 100_000 if is_short else 1_000_000
+    log = generate_log(jobs=jobs, procs=1024, load=0.85, seed=1)
+    simulations(report, log, is_short=is_short)
+    origin2000_figures(report, is_short=is_short)
+    against_plain(report)
+    commands(report, log, jobs)
+    report.say(f"\nPeak memory of this benchmark: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB.")
+    if not is_short:
+        (Path(__file__).parent / "RESULTS.md").write_text("\n".join(report.lines) + "\n", encoding="utf-8")
+
+
+def simulations(report: Report, log: Log, *, is_short: bool) -> None:
+    """Time the compiled simulations: archive logs where they are at hand, a generated one, bursts."""
     report.say("## The simulation proper, compiled, one core\n")
     report.say("| log | policy | seconds | jobs/s | longest queue |\n|---|---|---|---|---|")
     for name, procs in LOGS:
         path = TRACES / f"{name}.swf.gz"
         if path.exists():
             simulation(report, name, prepare(read_log(str(path)), one_host(procs)))
-    jobs = 100_000 if is_short else 1_000_000
-    log = generate_log(jobs=jobs, procs=1024, load=0.85, seed=1)
-    synthetic = prepare(log, one_host(1024))
-    simulation(report, f"generated, {jobs:,} jobs", synthetic, times=3)
+    simulation(report, f"generated, {len(log):,} jobs", prepare(log, one_host(1024)), times=3)
     for early in (0.0, 0.02, 0.1):
         count = 20_000 if is_short else 450_000 if early == 0.0 else 60_000
-        work = bursts(count, early=early)
-        simulation(
-            report,
-            f"bursts of 20,000, {count:,} jobs, {early:.0%} end early",
-            work,
-            times=1,
-            policies=("easy", "conservative"),
-        )
-    report.say("\n## The Origin 2000: eight hosts with memory, through the engine\n\n| what | measured |\n|---|---|")
-    origin2000.figures(lambda label, figure: report.say(f"| {label} | {figure} |"))
+        label = f"bursts of 20,000, {count:,} jobs, {early:.0%} end early"
+        simulation(report, label, bursts(count, early=early), times=1, policies=("easy", "conservative"))
+
+
+def against_plain(report: Report) -> None:
+    """Compare the compiled EASY with a plain Python loop of the same, in this run."""
     report.say("\n## Against a plain Python loop of the same EASY, in this run\n")
     small = prepare(generate_log(jobs=30_000, procs=128, load=0.85, seed=1), one_host(128))
     machine, easy = one_host(128), load_policy("easy")
@@ -206,6 +210,10 @@ def main() -> None:
     report.say(
         f"30,000 jobs: plain {slow:.2f} s, compiled {fast:.4f} s: {slow / fast:.0f} times; through the engine {engine:.2f} s"
     )
+
+
+def commands(report: Report, log: Log, jobs: int) -> None:
+    """Time whole commands, and their memory."""
     report.say("\n## Whole commands, warm cache, process start included\n\n| command | measured |\n|---|---|")
     kth = TRACES / f"{LOGS[0][0]}.swf.gz"
     with tempfile.TemporaryDirectory() as folder:
@@ -220,9 +228,27 @@ def main() -> None:
         whole_command(report, ["--help"], "qbatch --help")
         memory(report, path, jobs)
         compilation(report, str(kth) if kth.exists() else "traces/demo-128.swf")
-    report.say(f"\nPeak memory of this benchmark: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB.")
-    if not is_short:
-        (Path(__file__).parent / "RESULTS.md").write_text("\n".join(report.lines) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Run the parts that are asked for, or all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="small runs, to see that it works; no file is written")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--monitor", action="store_true", help="only the monitor (MONITOR.md)")
+    only.add_argument("--live", action="store_true", help="only the daemon (LIVE.md)")
+    only.add_argument("--replay", action="store_true", help="only replays and whole commands (RESULTS.md)")
+    only.add_argument("--origin2000", action="store_true", help="only the Origin 2000; no file is written")
+    asked = parser.parse_args()
+    is_all = not (asked.monitor or asked.live or asked.replay or asked.origin2000)
+    if asked.monitor or is_all:
+        monitor_figures(is_short=asked.short)
+    if asked.live or is_all:
+        live_figures(is_short=asked.short)
+    if asked.replay or is_all:
+        replay_figures(is_short=asked.short)
+    if asked.origin2000:
+        origin2000_figures(Report(), is_short=asked.short)
 
 
 if __name__ == "__main__":

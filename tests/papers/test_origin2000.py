@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ from typer.testing import CliRunner
 from qbatch.cli.paper import paper
 from qbatch.metrics import interval, measure
 from qbatch.model.errors import UsageError
+from qbatch.model.record import Schedule
 from qbatch.papers import origin2000_evidence as evidence
 from qbatch.papers import origin2000_verdicts as verdicts
+from qbatch.papers.markdown import markdown_of
 from qbatch.papers.origin2000 import outcome_of, study_of
-from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures, Study, run_study, simulate, workload_of
+from qbatch.papers.origin2000_runs import BOUNDED, POLICIES, Case, RunFigures, simulate, workload_of
+from qbatch.papers.origin2000_study import Study, run_study
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, Outcome
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
@@ -63,8 +67,22 @@ def test_the_numbers_are_those_of_a_replay_by_hand(policy: str) -> None:
     machine = load_machine("origin2000")
     log = generate_month("1999-12", seed=2, warmup_days=1)
     work = prepare(log, machine, Options(counted_from="86400", before=str(2 * 86_400)))
-    by_hand = measure(run(work, machine, load_policy(POLICIES[policy])), costly=False)
-    assert simulate(Case("1999-12", 2, policy, 1, 1)).whole == by_hand
+    schedule = run(work, machine, load_policy(POLICIES[policy]))
+    found = simulate(Case("1999-12", 2, policy, 1, 1))
+    assert found.whole == {**measure(schedule, costly=False), BOUNDED: pytest.approx(minute_slowdown(schedule))}
+
+
+def minute_slowdown(schedule: Schedule) -> float:
+    """Return the mean slowdown bounded by a minute, job by job."""
+    work = schedule.workload
+    ratios = [
+        max(1.0, (end - submit) / max(run, 60_000_000))
+        for submit, end, run, is_counted in zip(
+            work.submit.tolist(), schedule.end.tolist(), work.run.tolist(), work.counted.tolist(), strict=True
+        )
+        if is_counted
+    ]
+    return sum(ratios) / len(ratios)
 
 
 def test_classes_and_ranges_add_up_to_the_whole(found: list[RunFigures]) -> None:
@@ -73,6 +91,9 @@ def test_classes_and_ranges_add_up_to_the_whole(found: list[RunFigures]) -> None
             assert sum(int(group["jobs"] or 0) for group in groups.values()) == one.jobs
             waited = sum(int(group["jobs"] or 0) * float(group["wait_mean_s"] or 0) for group in groups.values())
             assert waited / one.jobs == pytest.approx(float(one.whole["wait_mean_s"] or 0), abs=1e-6)
+            slowed = sum(int(group["jobs"] or 0) * float(group[BOUNDED] or 0) for group in groups.values())
+            assert slowed / one.jobs == pytest.approx(float(one.whole[BOUNDED] or 0))
+            assert slowed / one.jobs >= 1
 
 
 def test_only_lsf_tells_of_specials_and_only_equal_shares_of_places(found: list[RunFigures]) -> None:
@@ -104,7 +125,7 @@ def test_the_tables_have_a_line_for_all_that_was_run(outcome: Outcome) -> None:
     rows = {table.name: len(table.rows) for table in outcome.tables}
     assert rows == {
         "figure3": len(CLASSES), "figure4": 7, "figure5": 14, "figure5-months": 6, "figure7": 8, "figure8": 6,
-        "figure9": 7, "figure10": 8, "reservations": 6,
+        "figure9": 7, "figure10": 8, "reservations": 12, "shares": 2, "table4": 6, "figure1": 24, "statistics": 14,
     }  # fmt: skip
 
 
@@ -118,8 +139,21 @@ def test_a_cell_is_the_mean_over_the_replicas_in_hours(outcome: Outcome, found: 
     assert row["mean_half"] == pytest.approx((expected.high or 0) - (expected.mean or 0))
 
 
+@pytest.mark.parametrize(
+    "name", ["figure5", "figure5-months", "figure7", "figure8", "figure9", "figure10", "reservations"]
+)
+def test_tables_with_a_slowdown_have_it_raw_and_bounded(outcome: Outcome, name: str) -> None:
+    table = next(table for table in outcome.tables if table.name == name)
+    headings = [column.heading for column in table.columns]
+    raw = [heading for heading in headings if heading.endswith("slowdown")]
+    assert raw
+    assert [f"{heading} 60 s" for heading in raw] == [
+        heading for heading in headings if heading.endswith("slowdown 60 s")
+    ]
+
+
 def test_every_row_of_r004_has_a_claim(outcome: Outcome) -> None:
-    assert {claim.name.partition(".")[0] for claim in outcome.claims} == set("123456789")
+    assert {claim.name.partition(".")[0] for claim in outcome.claims} == set("AF123456789")
     assert len({claim.name for claim in outcome.claims}) == len(outcome.claims)
     assert {claim.verdict for claim in outcome.claims} <= set(VERDICTS)
 
@@ -128,7 +162,11 @@ def test_every_picture_can_be_drawn(outcome: Outcome) -> None:
     pytest.importorskip("matplotlib")
     assert len(outcome.pictures) == 9
     for draw in outcome.pictures.values():
-        assert draw().axes
+        figure = draw()
+        assert figure.axes
+        for axes in figure.axes:
+            # The whole of the highest bar is to be seen.
+            assert max((bar.get_height() for bar in axes.patches), default=0) <= axes.get_ylim()[1]
 
 
 # ------------------------------------------------------------------------------------------------ verdicts
@@ -246,8 +284,11 @@ def test_row_4_both_ways() -> None:
 @pytest.mark.parametrize(("mean", "verdict"), [(1.0, HOLDS), (0.5, FAILS)])
 def test_row_5_both_ways(mean: float, verdict: str) -> None:
     more = {"mean": mean}
-    runs = replicas(("Priority-bf", {}), ("Priority-bf, D=4", more), ("Priority-bf, D=16", {}))
+    runs = replicas(("Priority-bf", {}), *((f"Priority-bf, D={depth}", {}) for depth in ("2", "4", "8", "16")))
+    runs += replicas(("Priority-bf, D=all", more))
     assert told(verdicts.row_5, runs) == {"one-reservation-is-enough": verdict}
+    (claim,) = verdicts.row_5([one for one in runs if one.case.seed == 1], ("2000-02",))
+    assert "not judged: D=2 / D=1, max wait 1; " in claim.numbers
 
 
 def test_row_6_both_ways() -> None:
@@ -302,20 +343,44 @@ def test_row_9_both_ways() -> None:
 def test_a_claim_names_first_what_speaks_against_it() -> None:
     findings = [evidence.above("a", [2.0, 2.1], 1.0), evidence.above("b", [0.1, 0.11], 1.0)]
     claim = evidence.claim_of("x", "X", findings, why="because")
-    assert claim.numbers.startswith("1 yes, 1 no: b 0.105")
-    assert claim.numbers.endswith("Our best explanation: because")
+    assert (claim.answers, claim.counts) == ({"yes": 1, "no": 1}, "1 yes, 1 no")
+    assert claim.numbers.startswith("b 0.105")
+    assert claim.why == "because"
+    assert not evidence.claim_of("x", "X", findings[:1], why="because").why
+
+
+def test_a_claim_of_every_month_tells_what_all_months_say_together() -> None:
+    """One month against it, five clearly for it: it does not hold, and all months together say yes."""
+    months = study_of().months
+    longest = dict.fromkeys(months, 900.0) | {months[0]: 50.0}
+    runs = [made("LSF*", seed, month, longest=hours) for month, hours in longest.items() for seed in (1, 2, 3)]
+    (claim,) = [one for one in verdicts.row_9(runs, months) if one.name == "9.max-hundreds"]
+    assert (claim.verdict, claim.answers) == (FAILS, {"yes": 5, "no": 1})
+    assert claim.together.startswith("1 yes: all months 76")
 
 
 # ------------------------------------------------------------------------------------------------ command
 
 
-def test_the_command_prints_the_record() -> None:
-    result = invoke("--months", "1999-12", "--days", "1", "--replicas", "1", "--json", "-q")
-    assert result.exit_code == 0, result.output
-    record = json.loads(result.stdout)
-    assert record["paper"]["name"] == "origin2000"
-    assert record["options"] == {"months": ["1999-12"], "seeds": [1], "days": 1, "warmup_days": 7}
-    assert {claim["verdict"] for claim in record["claims"]} <= set(VERDICTS)
+def test_the_folder_has_the_document_and_the_runs_and_a_second_command_takes_them(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "made"
+    asked = ("--months", "1999-12", "--days", "1", "--replicas", "1", "--out", str(out))
+    printed = invoke(*asked, "--json", "-q")
+    assert printed.exit_code == 0, printed.output
+    first = json.loads(printed.stdout)
+    assert first["paper"]["name"] == "origin2000"
+    assert first["options"] == {"months": ["1999-12"], "seeds": [1], "days": 1, "warmup_days": 7}
+    assert {claim["verdict"] for claim in first["claims"]} <= set(VERDICTS)
+    assert json.loads((out / "tables.json").read_text()) == first
+    assert (out / "results.md").read_text() == markdown_of(first)
+    assert all((out / f"{name}.png").is_file() for name in first["pictures"])
+    assert len(list((out / "runs").iterdir())) == len(POLICIES)
+    again = invoke(*asked)
+    assert f"{len(POLICIES)} of {len(POLICIES)} simulations were there already" in again.stderr
+    assert "4.sjf-starves: not decidable" in again.stdout
+    second = json.loads((out / "tables.json").read_text())
+    assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -124,7 +124,7 @@ def test_json_on_stdout_is_the_whole_record(small_file: str) -> None:
     assert document["log"]["rows"] == 600
     assert document["options"] == {"seeds": 2, "seed": 0, "parts": ["2", "3"]}
     assert [table["name"] for table in document["tables"]] == ["table2", "table3"]
-    assert set(document["claims"][0]) == {"name", "text", "verdict", "numbers"}
+    assert set(document["claims"][0]) == {"name", "text", "verdict", "numbers", "answers", "together", "why"}
 
 
 def test_the_folder_holds_the_record_the_tables_and_the_pictures(small_file: str, tmp_path: Path) -> None:
@@ -133,10 +133,15 @@ def test_the_folder_holds_the_record_the_tables_and_the_pictures(small_file: str
     assert result.exit_code == 0
     pictures = {f"{name}.{form}" for name in ("table2", "figure9", "figure10", "figure11") for form in ("png", "svg")}
     assert {path.name for path in out.iterdir()} == {
-        "tables.json", "table2.csv", "figure9.csv", "figure11.csv", *pictures,
+        "tables.json", "results.md", "table2.csv", "figure9.csv", "figure11.csv", *pictures,
     }  # fmt: skip
     assert json.loads((out / "tables.json").read_text())["schema"] == "qbatch.paper/1"
     assert (out / "table2.csv").read_text().splitlines()[0].startswith("month,jobs_printed,jobs,easy_printed,easy,")
+    results = (out / "results.md").read_text()
+    assert results.startswith("# Utilization and Predictability")
+    assert [line for line in results.splitlines() if line.startswith("![")] == [
+        "![table2](table2.png)", "![figure9](figure9.png)", "![figure11](figure11.png)", "![figure10](figure10.png)",
+    ]  # fmt: skip
     assert (out / "figure11.png").read_bytes().startswith(b"\x89PNG")
 
 

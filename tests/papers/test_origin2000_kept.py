@@ -1,0 +1,102 @@
+"""Runs that are kept: what comes back, when it does not, and what a study does with them."""
+
+from pathlib import Path
+
+import pytest
+
+from qbatch.model.errors import OutputError
+from qbatch.papers import origin2000_kept as kept_module
+from qbatch.papers import origin2000_study as study_module
+from qbatch.papers.origin2000_kept import Kept, imported, sources_hash
+from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures
+from qbatch.papers.origin2000_study import Study, run_study
+
+STUDY = Study(("1999-12",), (1, 2), ("LSF*", "EQ-5m/>50hr"), days=1, warmup_days=1)
+
+
+@pytest.fixture(scope="module")
+def found() -> list[RunFigures]:
+    return run_study(STUDY, workers=1)
+
+
+def test_what_is_kept_comes_back_the_same(found: list[RunFigures], tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "runs")
+    assert kept.read(found[0].case) is None
+    for one in found:
+        kept.write(one)
+    assert [Kept(tmp_path / "runs").read(case) for case in STUDY.cases()] == found
+    assert kept.read(Case("1999-12", 1, "LSF*", 1, 2)) is None, "another warm-up"
+    assert kept.read(Case("1999-12", 1, "LSF*", 2, 1)) is None
+    assert kept.read_count == 0
+
+
+def test_a_study_runs_only_what_is_not_kept(
+    found: list[RunFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path)
+    kept.write(found[0])
+    kept.write(found[3])
+    made: list[Case] = []
+    results = {one.case: one for one in found}
+    monkeypatch.setattr(study_module, "simulate", lambda case: made.append(case) or results[case])
+    assert run_study(STUDY, workers=1, kept=kept) == found
+    assert made == [found[1].case, found[2].case]
+    assert kept.read_count == 2
+    made.clear()
+    assert run_study(STUDY, workers=1, kept=kept) == found
+    assert not made
+
+
+def test_a_change_of_the_sources_or_a_broken_file_makes_it_run_again(
+    found: list[RunFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path)
+    kept.write(found[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_module, "sources_hash", lambda _: "other sources")
+        assert kept.read(found[0].case) is None
+    assert kept.read(found[0].case) == found[0]
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:-9])
+    assert kept.read(found[0].case) is None
+
+
+def test_a_policy_depends_on_its_own_module_and_not_on_those_of_the_others() -> None:
+    modules = imported({"qbatch.papers.origin2000_runs", "qbatch.policies.equispatial"})
+    assert {
+        "qbatch",
+        "qbatch.policies.equispatial",
+        "qbatch.engine.engine",
+        "qbatch.workloads.origin2000.jobs",
+    } <= modules
+    assert not {"qbatch.policies.lsf", "qbatch.policies.priority", "qbatch.papers.origin2000_verdicts"} & modules
+    assert "qbatch.planning.kernels.host_pass" in imported({"qbatch.policies.priority"})
+
+
+def test_every_policy_has_sources_of_its_own() -> None:
+    assert len({sources_hash(policy) for policy in POLICIES}) == len(POLICIES)
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="file/runs"):
+        Kept(tmp_path / "file" / "runs")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_same"),
+    [
+        ('"""Other words."""\n# and a remark\ndef f():\n    """Say."""\n    return 1\n', True),
+        ('"""Words."""\ndef f():\n    return 2\n', False),
+    ],
+)
+def test_words_about_the_sources_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, is_same: bool
+) -> None:
+    monkeypatch.setattr(kept_module, "_ROOT", tmp_path)
+    monkeypatch.setattr(kept_module, "imported", lambda _: {"qbatch.one"})
+    found = set()
+    for each in ('"""Words."""\ndef f():\n    return 1\n', text):
+        (tmp_path / "one.py").write_text(each)
+        found.add(sources_hash.__wrapped__("LSF*"))
+    assert (len(found) == 1) is is_same
