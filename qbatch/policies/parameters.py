@@ -69,7 +69,7 @@ class Real(_InRange, frozen=True):
 class Memory(_InRange, frozen=True):
     """A parameter that is an amount of memory: bytes, or a number with a binary unit."""
 
-    noun = "an amount of memory"
+    noun = "an amount of memory such as 512MB,"
 
     def number(self, text: str) -> float:
         """Return the bytes that a text is, or raise ``ValueError``."""

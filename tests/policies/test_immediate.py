@@ -268,7 +268,7 @@ def test_names_carry_the_inner_policy_and_its_parameters() -> None:
         ("immediate:inner=immediate", "is not one of"),
         ("soon:protect=3", "no parameter 'protect'"),
         ("immediate:inner.dept=3", "did you mean 'depth'"),
-        ("immediate:memory=ten", "no memory size"),
+        ("immediate:memory=ten", "not an amount of memory such as 512MB, from 0"),
     ):
         with pytest.raises(UsageError, match=reason):
             load_policy(wrong)
