@@ -132,16 +132,21 @@ class Lsf:
         return idle
 
     def _classify(self, view: View, memory: Standing) -> Iterable[Reject]:
-        """Find the classes of the arrivals; reject those that could never run."""
-        last = max(view.arrived, default=-1)
-        while last >= memory.jobs.shape[1]:
-            memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
-        fresh = view.queue.tolist() if view.is_machine_changed else view.arrived
-        for row in fresh:
+        """Find the classes of the arrivals, and of who began under another policy; reject those that could never run."""
+        fresh: Iterable[int] = view.arrived
+        others: list[int] = []
+        if view.is_machine_changed:
+            fresh = view.queue.tolist()
+            others = [row for row in (*view.running, *view.suspended) if row not in memory.places]
+        for row in (*fresh, *others):
             job = view.jobs[row]
+            while row >= memory.jobs.shape[1]:
+                memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
             memory.jobs[: kernels.USER, row] = self._class_of(view.machine, job)
             if view.machine.limits_users:
                 memory.jobs[kernels.USER, row] = memory.users.setdefault(job.user, len(memory.users))
+        for row in fresh:
+            job = view.jobs[row]
             if not memory.jobs[kernels.MAY, row]:
                 text = "no class takes it, or no host of its class could hold it"
                 yield Reject(row, Reason("no-class", self.name, text, {"procs": job.procs}))

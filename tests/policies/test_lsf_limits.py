@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.engine.engine import Engine
+from qbatch.model.events import Finished, Submitted
+from qbatch.model.job import Job
 from qbatch.model.job_class import JobClass
 from qbatch.model.machine import Host, Machine
 from qbatch.model.machine_file import parse_machine
@@ -141,3 +143,22 @@ def test_a_limit_of_users_is_known_to_the_machine() -> None:
     machine = parse_machine(MACHINE, "machine.toml")
     assert machine.limits_users
     assert not msgspec.structs.replace(machine, per_user=None, classes=()).limits_users
+
+
+def test_who_began_under_another_policy_counts_in_its_class() -> None:
+    machine = parse_machine(
+        MACHINE.replace("per_user = 1", "per_user = 3").replace("per_user = 3", "", 1), "machine.toml"
+    )
+    engine = Engine(machine, load_policy("easy"), is_audited=True)
+    jobs = [Job(number=number, submit=0, procs=1, estimate=50 * SECOND, user=1) for number in range(70)]
+    engine.handle(0, [Submitted(job) for job in jobs[:68]])
+    for second in range(1, 6):
+        engine.handle(second * SECOND, [Finished(row) for row in engine.view().running])
+    engine.handle(10 * SECOND, [Submitted(job) for job in jobs[68:]])
+    assert sorted(engine.view().running) == [60, 61, 62, 63, 64, 65, 66, 67, 68, 69]
+    engine.handle(11 * SECOND, [Finished(row) for row in range(60, 68)])
+    engine.exchange_policy(load_policy("lsf"))
+    later = [Job(number=number, submit=12 * SECOND, procs=1, estimate=50 * SECOND, user=1) for number in (70, 71)]
+    engine.handle(12 * SECOND, [Submitted(job) for job in later])
+    assert sorted(engine.view().running) == [68, 69, 70]  # three of the user: two of them from before
+    assert "as many as may" in engine.explain(71).text
