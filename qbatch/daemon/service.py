@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -248,6 +249,10 @@ class Service:
         self._stop_where_asked()
         self.announcer.clock(self.core, self.clock_record)
         self._schedule()
+
+    def hold(self) -> None:
+        """Make no more passes and handle nothing that is due: the daemon is about to stop."""
+        self._rest_until = math.inf
 
     def _stop_where_asked(self) -> None:
         """Time that runs until an instant stops there, even if nothing happens at it."""

@@ -153,9 +153,12 @@ class Engine:
         over and wait again at the next pass.  Who it has suspended goes on as soon as the own processors are free; until
         then nothing else on those hosts is free to the new policy, which is told in each pass that the machine has changed.
         A malleable policy takes up itself who is suspended.
+
+        Raises:
+            QbatchError: the policy refuses the machine; nothing has changed.
         """
-        self.policy = policy
-        self._memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
+        memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
+        self.policy, self._memory = policy, memory
         self._wake_at.clear()
         self._cluster.is_malleable = getattr(policy, "is_malleable", False)
         self._cluster.until.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import gates
-from qbatch.daemon.core.job import hold_text
+from qbatch.daemon.core.job import BY_POLICY, BY_USER, hold_text
 from qbatch.model.reasons import Reason
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
         text = f"may not start before {job.not_before / 1e6:.0f} s"
         return Reason("not-before", "server", text, {"not_before": job.not_before})
     if job.letter in "RSE":
-        hosts = ", ".join(core.pool_of(job).machine.hosts[chunk.host].name for chunk in job.allocation[:8])
-        ran, most = job.ran(core.now) / 1e6, job.prepared.walltime / 1e6
-        return Reason("not-waiting", "server", f"runs since {ran:.0f} s on {hosts}, at most {most:.0f} s in all")
+        return _on_hosts(core, job)
     if job.letter != "Q":
         return Reason("not-waiting", "server", f"is not waiting: its state is {job.letter}")
     if job.gate:
@@ -41,6 +39,29 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
     if job.is_pending or job.row < 0:
         return Reason("arriving", "server", "has just arrived; the next pass looks at it")
     return core.pool_of(job).engine.explain(job.row)
+
+
+def _on_hosts(core: Core, job: BatchJob) -> Reason:
+    """Say how a job runs, or why it stands still, in server time."""
+    pool = core.pool_of(job)
+    hosts = ", ".join(pool.machine.hosts[chunk.host].name for chunk in job.allocation[:8])
+    ran, most = job.ran(core.now) / 1e6, job.prepared.walltime / 1e6
+    asked = job.prepared.request.procs
+    if job.letter == "S":
+        by = {BY_USER: "by a user (go on: qsig -s resume)", BY_POLICY: f"by {pool.name_of_policy}"}
+        who = by.get(job.stopped_by, "by a user and by the policy")
+        since = (core.now - job.pauses[-1][0]) / 1e6
+        text = f"is suspended {who} since {since:.0f} s on {hosts}, keeps its memory, has run for {ran:.0f} s of {most:.0f} s"
+        return Reason("suspended", "server", text, {"since": job.pauses[-1][0], "ran": job.ran(core.now)})
+    if job.row >= 0 and pool.engine.is_trial(job.row):
+        text = f"has a quantum on {hosts} since {ran:.0f} s; if it does not end in it, it waits again and begins anew"
+        return Reason("quantum", "server", text, {"ran": job.ran(core.now)})
+    used = job.worked(core.now) / asked / 1e6
+    share = f" on {job.size} of its {asked} processors" if job.size < asked else ""
+    spent = (
+        f", {used:.0f} s of its {most:.0f} s of walltime are used" if job.sizes else f", at most {most:.0f} s in all"
+    )
+    return Reason("not-waiting", "server", f"runs since {ran:.0f} s on {hosts}{share}{spent}")
 
 
 def _at_gate(core: Core, job: BatchJob) -> Reason:

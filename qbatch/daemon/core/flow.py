@@ -312,9 +312,9 @@ def returned(core: Core, job: BatchJob) -> None:
     job.used = {"cput": 0.0, "walltime": job.ran(core.now) / 1e6}
     if core.settings.executor != "emulated":
         core.effects.append(Stop(job.file_key, 0))
-    job.comment = "its quantum is over; queued again"
+    job.comment = ""
     core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, 0)))
-    core.happened("requeued", job.key, job.comment)
+    core.happened("requeued", job.key, "its quantum is over; queued again")
     del pool.running[job.key]
     job.session = job.stopped_by = 0
     job.allocation = ()

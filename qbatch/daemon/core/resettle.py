@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from qbatch.daemon.core import gates, image
+from qbatch.daemon.core.exchange import exchange
 from qbatch.daemon.core.state import Core, machine_of
 from qbatch.daemon.settings import Pool, Settings
 from qbatch.engine.admission import refusal
@@ -17,16 +18,24 @@ from qbatch.wire.identifiers import JobKey
 def resettle(core: Core, settings: Settings, policy_of: Callable[[str], Policy]) -> Core:
     """Return the state under other settings.
 
-    A pool whose hosts and policy stay keeps its engine with all promises.  A pool that changes takes its waiting jobs
-    anew, in their order; it may not change while jobs run in it.
+    A pool whose hosts and policy stay keeps its engine with all promises.  One in which only the policy is another goes on
+    with its jobs under that, as after ``qbatch policy set``.  A pool of other hosts takes its waiting jobs anew, in their
+    order; it may not change while jobs run in it.
 
     Raises:
         InputError: a queue or a pool that has jobs is gone, or a pool changes under running jobs; nothing has changed.
     """
     same = _unchanged(core, settings)
-    _check(core, settings, same)
+    other = _under_another_policy(core, settings) - same
+    _check(core, settings, same | other)
     # On a copy: what follows takes jobs out of engines, and the old state must stay whole if anything fails.
     old = image.load(image.dump(core), core.settings, policy_of)
+    for pool in old.pools:
+        wanted = next((each for each in settings.pools if each.name == pool.settings.name), None)
+        if wanted is not None and wanted.name in other:
+            exchange(old, pool, policy_of(wanted.policy))
+            pool.settings, pool.chosen = wanted, ""
+    same |= other
     waiting = []
     for job in old.live_jobs():
         for one in old.members(job):
@@ -57,7 +66,7 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
     for pool in core.pools:
         if pool.settings.name not in same and pool.running:
             raise InputError(
-                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it under other hosts or another policy than "
+                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it under other hosts than "
                 "are asked for now; start and end them as before (qbatch down --jobs), or take another store (--state DIR)"
             )
     names = {each.name for each in settings.queues}
@@ -110,8 +119,20 @@ def _other_limits(core: Core, settings: Settings) -> list[str]:
 
 
 def _unchanged(core: Core, settings: Settings) -> set[str]:
-    def what_counts(pool: Pool) -> tuple[object, ...]:
-        return pool.hosts, pool.policy, pool.single_host, pool.spans, pool.machine
+    """Return the pools of which hosts and policy stay."""
+    new = {pool.name: (pool.policy, _hosts(pool)) for pool in settings.pools}
+    return {
+        pool.settings.name
+        for pool in core.pools
+        if new.get(pool.settings.name) == (pool.settings.policy, _hosts(pool.settings))
+    }
 
-    new = {pool.name: what_counts(pool) for pool in settings.pools}
-    return {pool.settings.name for pool in core.pools if new.get(pool.settings.name) == what_counts(pool.settings)}
+
+def _under_another_policy(core: Core, settings: Settings) -> set[str]:
+    """Return the pools of which the hosts stay, whatever their policy."""
+    new = {pool.name: _hosts(pool) for pool in settings.pools}
+    return {pool.settings.name for pool in core.pools if new.get(pool.settings.name) == _hosts(pool.settings)}
+
+
+def _hosts(pool: Pool) -> tuple[object, ...]:
+    return pool.hosts, pool.single_host, pool.spans, pool.machine

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from qbatch.daemon.core.exchange import exchange
 from qbatch.daemon.core.state import Actor, Core, PoolState
+from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError, suggestion
-from qbatch.model.events import Woken
 from qbatch.planning.policy import Policy, name_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Text
@@ -14,26 +15,19 @@ from qbatch.wire.requests import PolicySet
 def handle(core: Core, actor: Actor, request: PolicySet) -> Text:
     """Exchange the policy of each pool that is meant, or only say what that would do."""
     pools = _pools(core, request.pool)
+    try:
+        policies = [core.load_policy(request.policy) for _ in pools]
+        for pool, policy in zip(pools, policies, strict=True):
+            Engine(pool.machine, policy)  # refuses a machine that it is not for, before anything changes
+    except QbatchError as error:
+        raise Refusal("bad-value", str(error)) from None
     lines = []
-    for pool in pools:
-        try:
-            policy = core.load_policy(request.policy)
-            name = name_of(policy)
-        except QbatchError as error:
-            raise Refusal("bad-value", str(error)) from None
+    for pool, policy in zip(pools, policies, strict=True):
+        name = name_of(policy)
         lines.append(_said(pool, policy, name))
-        if request.is_dry_run or name == pool.name_of_policy:
-            continue
-        pool.chosen = request.policy if request.policy != pool.settings.policy else ""
-        pool.policy = policy
-        pool.engine.exchange_policy(policy)
-        pool.events.append(Woken())
-        for job in core.live_jobs():
-            for one in core.members(job):
-                if core.pool_of(one) is pool and not one.holds_hosts:
-                    one.promised = -1
-        core.is_dirty = True
-        core.happened("queue", None, f"{pool.settings.name} policy {name}")
+        if not request.is_dry_run and name != pool.name_of_policy:
+            exchange(core, pool, policy)
+            pool.chosen = request.policy if request.policy != pool.settings.policy else ""
     return Text("\n".join(lines) + "\n")
 
 
@@ -56,10 +50,10 @@ def _said(pool: PoolState, policy: Policy, name: str) -> str:
     if name == pool.name_of_policy:
         return f"pool {pool.settings.name}: {name} decides already"
     promises = sum(1 for row in view.queue.tolist() if pool.engine.promise_to(row) is not None)
-    words = [f"{len(view.running)} running jobs run on", f"{waiting} waiting jobs are looked at anew"]
+    trials = sum(1 for row in view.running if pool.engine.is_trial(row))
+    words = [f"{len(view.running) - trials} running jobs run on", f"{waiting} waiting jobs are looked at anew"]
     if promises:
         words.append(f"{promises} promised starts are forgotten")
-    trials = sum(1 for row in view.running if pool.engine.is_trial(row))
     if trials:
         words.append(f"{trials} quanta end and their jobs wait again")
     if view.suspended:

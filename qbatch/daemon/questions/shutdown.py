@@ -42,8 +42,12 @@ def _running(service: Service) -> int:
 
 
 async def _end_all(service: Service, caller: Caller) -> int:
-    """Delete every job that runs, through the journal, and wait until they have ended; return how many there were."""
+    """Delete every job that runs, through the journal, and wait until they have ended; return how many there were.
+
+    No pass is made meanwhile: it would start waiting jobs in their place.
+    """
     core = service.core
+    service.hold()
     names = tuple(core.id_of(job.key) for pool in core.pools for job in pool.running.values())
     if names:
         request = Delete(jobs=names, message=f"ended by qbatch down --jobs of {caller.actor.user}")

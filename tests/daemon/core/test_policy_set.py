@@ -43,6 +43,41 @@ def test_a_policy_is_set_kept_over_crashes_and_given_up(tmp_path: Path) -> None:
         assert decides(daemon) == "fcfs"  # the configuration has said something else since
 
 
+def test_another_policy_in_the_configuration_decides_over_jobs_that_run(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated()) as daemon:
+        running, waiting = (
+            daemon.submit("sleep 100\n", resources={"select": "4:ncpus=4", "walltime": "200"}) for _ in range(2)
+        )
+        short = daemon.submit("sleep 1\n", resources={"select": "4:ncpus=4", "walltime": "2"})
+        daemon.run("qbatch", "time", "until", "1")
+        (tmp_path / "qbatch.toml").write_text(emulated(top='policy = "sjf-backfill"\n'), encoding="utf-8")
+        daemon.run("qbatch", "reload")
+        assert decides(daemon) == "sjf-backfill"
+        daemon.kill()
+        daemon.start("--time", "virtual", "--paused", "--policy", "easy:order=sjf")  # also at a start
+        assert decides(daemon) == "easy:order=sjf"
+        daemon.run("qbatch", "time", "until", "1000")
+        ended = daemon.jobs(running, waiting, short)
+        assert [ended[name].ended for name in (running, short, waiting)] == [100_000_000, 101_000_000, 201_000_000]
+
+
+def test_a_policy_that_refuses_the_machine_changes_nothing(tmp_path: Path) -> None:
+    with Daemon(tmp_path, config=emulated()) as daemon:
+        assert "single_host = true" in daemon.run("qbatch", "policy", "set", "equispatial", code=2).stderr
+        assert decides(daemon) == "easy"
+
+
+def test_jobs_that_are_ended_at_the_stop_make_no_room_for_others(tmp_path: Path) -> None:
+    with Daemon(tmp_path, config=emulated(hosts="n1").replace("emulated", "process")) as daemon:
+        running, waiting = (daemon.submit("sleep 300\n", resources={"ncpus": "4"}) for _ in range(2))
+        daemon.until(running, "R")
+        said = daemon.run("qbatch", "down", "--jobs").stderr
+        assert "1 running jobs were ended; 1 waiting ones stay queued" in said
+        daemon.start()
+        assert daemon.jobs(running)[running].exit_status == 271
+        assert daemon.until(waiting, "R").run_count == 1
+
+
 def test_what_cannot_be_set_is_said(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=emulated()) as daemon:
         assert "sjf-backfill" in daemon.run("qbatch", "policy", "set", "sjf-backfil", code=2).stderr
@@ -60,7 +95,10 @@ def test_who_the_old_policy_suspended_goes_on_under_the_new_one(tmp_path: Path) 
         guest = daemon.submit("sleep 200\n", resources={"ncpus": "4", "walltime": "300"})
         daemon.run("qbatch", "time", "until", "110")
         assert [daemon.jobs(name)[name].state for name in (victim, guest)] == ["S", "R"]
+        assert "is suspended by immediate" in daemon.run("qbatch", "explain", victim).stdout
+        assert "has a quantum on n1" in daemon.run("qbatch", "explain", guest).stdout
         said = daemon.run("qbatch", "policy", "set", "fcfs").stderr
+        assert "0 running jobs run on" in said
         assert "1 quanta end and their jobs wait again, 1 jobs that it has suspended go on" in said
         daemon.kill()
         daemon.start("--time", "virtual", "--paused")
