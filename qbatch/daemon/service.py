@@ -33,6 +33,7 @@ from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import Shadows
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.waiters import Waiters
+from qbatch.model.errors import DecisionError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import ClockRecord, JobRecord
@@ -488,6 +489,10 @@ class Service:
         """Something that must not happen has happened: answer nobody, stop, and let the next start recover."""
         log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=error)
         if self.failure is None:
-            is_known = isinstance(error, StorageError)
-            self.failure = error if is_known else RuntimeError(f"{type(error).__name__}: {error}")
+            if isinstance(error, DecisionError):
+                again = "no job is lost: start again under another policy, for example qbatch up --policy easy"
+                self.failure = DecisionError(f"{error}; {again}")
+            else:
+                is_known = isinstance(error, StorageError)
+                self.failure = error if is_known else RuntimeError(f"{type(error).__name__}: {error}")
         self._work.set()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from qbatch.client import Session
+from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Text
 from qbatch.wire.requests import PolicySet
@@ -107,3 +109,31 @@ def test_who_the_old_policy_suspended_goes_on_under_the_new_one(tmp_path: Path) 
         daemon.run("qbatch", "time", "until", "1000")
         ended = daemon.jobs(victim, guest)
         assert (ended[victim].ended, ended[guest].ended) == (510_000_000, 710_000_000)
+
+
+BROKEN = """
+from qbatch.model.actions import Chunk, Start
+
+
+class Greedy:
+    name = "greedy"
+
+    def decide(self, view):
+        return [Start(row) for row in view.queue.tolist()]
+"""
+
+
+def test_a_policy_that_overcommits_stops_the_server_and_another_takes_its_jobs(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN, encoding="utf-8")
+    daemon = Daemon(tmp_path, config=emulated(hosts="n1")).start("--policy", "broken:Greedy")
+    first = daemon.submit("sleep 300\n", resources={"ncpus": "4"})
+    daemon.until(first, "R")
+    with suppress(QbatchError):
+        daemon.submit("sleep 300\n", resources={"ncpus": "4"})  # may be answered, and is kept then
+    assert daemon.process is not None
+    assert daemon.process.wait(30) == 1
+    assert "start again under another policy, for example qbatch up --policy easy" in daemon.log().splitlines()[-1]
+    with daemon.start("--policy", "easy"):
+        jobs = daemon.jobs()
+        assert jobs[first].state == "R"
+        assert all(job.state == "Q" for name, job in jobs.items() if name != first)
