@@ -112,7 +112,7 @@ class JobScreen(ModalScreen[None]):
         await self._ask_trail()
 
     async def _ask_why(self, record: JobRecord) -> None:
-        if record.state not in WAITING:
+        if record.state not in WAITING and record.state != "S":
             self._show("why", _why_not_waiting(record, self.board.now()))
             return
         try:
