@@ -428,6 +428,8 @@ class Service:
 
     async def _commit_group(self) -> None:
         if self.failure is not None:  # the state is not to be trusted: nothing is written any more, nobody answered
+            if isinstance(self.failure, DecisionError):
+                raise self.failure
             raise StorageError(str(self.failure)) from self.failure
         group, self._group = self._group, Group()
         if group.entries or group.endings:
