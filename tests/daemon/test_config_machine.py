@@ -110,7 +110,7 @@ def test_the_option_gives_the_pool_in_place_of_the_configured_ones(tmp_path: Pat
         for name in names[:3]:
             daemon.until(name, "R")
         assert daemon.jobs(names[3])[names[3]].state == "Q"
-        assert "as many as may" in daemon.run("qbatch", "explain", names[3]).stdout
+        assert "3 jobs of class any run, limit = 3" in daemon.run("qbatch", "explain", names[3]).stdout
 
 
 def test_two_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:

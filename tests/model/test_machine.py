@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError
 from qbatch.model.job_class import JobClass
-from qbatch.model.machine import Host, Machine, expand_names, one_host, parse_memory
+from qbatch.model.machine import Host, Machine, expand_names, memory_text, one_host, parse_memory
 from qbatch.model.machine_file import parse_machine
 
 ORIGIN = """
@@ -232,6 +232,15 @@ def test_no_host_is_no_machine() -> None:
 )
 def test_memory_is_in_binary_units(text: object, size: int) -> None:
     assert parse_memory(text) == size
+
+
+@given(st.integers(0, 2**60) | st.integers(0, 2**20).map(lambda amount: amount * 2**20))
+def test_a_memory_size_in_words_is_read_as_itself(size: int) -> None:
+    text = memory_text(size)
+    assert text.endswith("B") or text == "0"
+    whole = int(text.strip("KMGTB"))
+    assert parse_memory(text) == size or whole > 2**53  # above which a size with a unit is not read to the byte
+    assert [memory_text(each) for each in (0, 1000, 3 * 2**19, 2**36)] == ["0", "1000B", "1536KB", "64GB"]
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1", -1, True, None, "1 2", "1XB", 1.5])
