@@ -68,7 +68,7 @@ class _Listener:
         if started is not None:
             self._start(done, started)
         elif self.last is None:
-            self._changes(engine, done)
+            self._changes(done)
         elif engine.state_of(self.row) is State.QUEUED:
             self._wait(engine, done)
         else:
@@ -105,7 +105,7 @@ class _Listener:
     def _tell(self, done: Round, text: str) -> None:
         self.lines.append(f"{_time(done.at)}  {text}")
 
-    def _changes(self, engine: Engine, done: Round) -> None:
+    def _changes(self, done: Round) -> None:
         """Tell what the actions of a round did to the job after its start."""
         for place, action in enumerate(done.actions):
             match action:
@@ -116,28 +116,23 @@ class _Listener:
                     )
                     self._suspended(done, whom)
                 case Resume(row=self.row):
-                    self._goes_on(engine, done)
+                    self._goes_on(done)
                 case Resize(row=self.row, procs=procs):
                     before, self.procs = self._on(), procs
-                    if self.is_stopped:
-                        self._goes_on(engine, done)
-                    else:
+                    if not self.is_stopped:
                         self._tell(done, f"has {self._on()} from now on, {before} before")
                 case _:
                     pass
 
-    def _goes_on(self, engine: Engine, done: Round) -> None:
+    def _goes_on(self, done: Round) -> None:
         has_gone = self.guest >= 0 and self.guest in (*done.finished, *done.requeued)
         why = f": job {self.workload.number[self.guest]} has gone" if has_gone else ""
-        self.procs = engine.view().running[self.row].procs
         waited = (done.at - self.since) / 1e6
         self._tell(done, f"resumed on {self._on()} after {waited:.15g} s{why}")
         self.since, self.is_stopped, self.guest = done.at, False, -1
 
     def _suspended(self, done: Round, why: str) -> None:
-        self._tell(
-            done, f"suspended{why}; it had run {(done.at - self.since) / 1e6:.15g} s since it last began or went on"
-        )
+        self._tell(done, f"suspended{why}; it had run for {(done.at - self.since) / 1e6:.15g} s")
         self.since, self.is_stopped = done.at, True
 
     def _on(self) -> str:
