@@ -70,6 +70,8 @@ class Standing:
 class Lsf:
     """The scheduler; it has no parameters of its own."""
 
+    follows_classes = True
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._tables: dict[Machine, Tables] = {}
