@@ -217,24 +217,26 @@ class Lsf:
             memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
             name = _pair_name(view.machine, jobs[:, row])
             where = f"no host that may run another job of class {name}" if name else "no host"
-            text = f"{where} has {job.procs} processors{memory} free"
+            text = f"{where} has {job.procs} processor{'s' if job.procs > 1 else ''}{memory} free"
         return Reason("hosts", self.name, text, numbers)
 
     def _blocker(self, view: View, host: int, row: int, quota: Int64Array) -> int:
         """Return the first job of a class that comes before a job's own on a host, and that waits for room there; else -1."""
-        jobs, ranks = view.memory.jobs, self._tables_of(view.machine).ranks[host]
-        hosts = hosts_array(view)
-        full = quota[kernels.RUNNING, host] >= quota[kernels.MOST, host]
-        for other in view.queue.tolist():
-            time, size, may, _ = jobs[:, other].tolist()
-            is_before = may == 1 and 0 <= ranks[time, size] < ranks[jobs[kernels.TIME, row], jobs[kernels.SIZE, row]]
-            if not is_before or full[time] or full[size] or _limit_reached(view.machine, jobs[:, other], quota):
-                continue
-            job = view.jobs[other]
-            could = hosts[kernels.CPUS, host] >= job.procs and not 0 < hosts[kernels.MEMORY, host] < job.memory
-            if could and not _has_room(hosts, host, job):
-                return int(other)
-        return -1
+        jobs, ranks, queue = view.memory.jobs, self._tables_of(view.machine).ranks[host], view.queue
+        time, size, may, user = jobs[:, queue]
+        hosts, whole = hosts_array(view)[:, host], len(view.memory.specials)
+        rank, own = ranks[time, size], ranks[jobs[kernels.TIME, row], jobs[kernels.SIZE, row]]
+        waits = (may == 1) & (rank >= 0) & (rank < own)
+        full = quota[kernels.RUNNING] >= quota[kernels.MOST]
+        waits &= ~(full[host, time] | full[host, size])
+        for place in (np.full_like(queue, whole), whole + 1 + user):
+            waits &= ~(full[place, time] | full[place, size] | full[place, -1])
+        procs, memory = view.columns.procs[queue], view.columns.memory[queue]
+        is_counted = hosts[kernels.MEMORY] > 0
+        waits &= (hosts[kernels.CPUS] >= procs) & (not is_counted or hosts[kernels.MEMORY] >= memory)
+        waits &= (hosts[kernels.FREE] < procs) | (is_counted and hosts[kernels.FREE_MEMORY] < memory)
+        found = queue[waits]
+        return int(found[0]) if len(found) else -1
 
 
 def _quota(tables: Tables, memory: Standing) -> Int64Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from typing import Any
 
@@ -242,3 +243,20 @@ def test_what_an_explanation_says_of_the_hosts_is_so(
 
     jobs = sorted(jobs, key=lambda job: job[0])
     Calendar(work_of(jobs, machine), machine, load_policy("lsf"), is_audited=True).run(observe=look)
+
+
+def test_memory_that_is_not_free_is_told_in_units_and_makes_smaller_classes_wait() -> None:
+    machine = parse_machine(KINDS, "kinds.toml")
+    work = work_of([(0, 3, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1)], machine)
+    work = dataclasses.replace(work, memory=np.array([6, 3, 1], np.int64) * 2**30)
+    texts: list[str] = []
+
+    def look(engine: Engine, _: object) -> None:
+        if not texts:
+            texts.extend(engine.explain(row).text for row in engine.view().queue.tolist())
+
+    Calendar(work, machine, load_policy("lsf"), is_audited=True).run(observe=look)
+    assert texts == [
+        "no host that may run another job of class slow_large has 4 processors and 3GB of memory free",
+        "host a has room, but job 2 of class slow_large waits there first",
+    ]
