@@ -31,7 +31,9 @@ def export(
         ),
     ] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="The file (stdout if none is given).")] = None,
-    policy: Annotated[list[str] | None, typer.Option("--policy", help="Only this policy; may be repeated.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
+    ] = None,
     procs: Annotated[
         int | None, typer.Option("--procs", min=1, help="Processors of the machine of bare job rows.")
     ] = None,

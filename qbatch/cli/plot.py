@@ -30,7 +30,9 @@ def plot(
     result: Annotated[str, typer.Argument(metavar="RESULT", help="Result directory, or job rows as CSV or Parquet.")],
     kind: Annotated[Kind, typer.Option("--kind", help="Which picture.")],
     out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF; else KIND.png.")] = None,
-    policy: Annotated[list[str] | None, typer.Option("--policy", help="Only this policy; may be repeated.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
+    ] = None,
     begin: Annotated[str | None, typer.Option("--from", help="Log seconds or ISO time.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="Log seconds or ISO time; not shown any more.")] = None,
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,

@@ -78,7 +78,7 @@ def replay(
     )  # fmt: skip
     work = prepare(read, hosts, options)
     if not quiet:
-        _notes(read, work, hosts)
+        _notes(read, work, hosts, chosen)
     if explain is not None or step:
         ignored = {"--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit}
         if any(ignored.values()):
@@ -168,7 +168,9 @@ def _machine(log: Log, procs: int | None, name: Text) -> Machine:
     return load_machine(name)
 
 
-def _notes(log: Log, work: Workload, machine: Machine) -> None:
+def _notes(log: Log, work: Workload, machine: Machine, policies: list[Policy]) -> None:
+    from qbatch.planning.policy import note_of_classes
+
     for note in log.notes:
         talk(f"note: {note}")
     for reason, count in work.skipped.items():
@@ -178,8 +180,9 @@ def _notes(log: Log, work: Workload, machine: Machine) -> None:
         talk(f"note: {killed} jobs run longer than their estimate and are ended there (--no-kill lifts it)")
     if not work.counted.any():
         talk("note: --warmup is longer than the log: no job is counted")
-    if machine.classes:
-        talk("note: of the policies only lsf follows the classes of the machine file")
+    heedless = note_of_classes(policies, machine)
+    if heedless:
+        talk(f"note: {heedless}")
 
 
 def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:

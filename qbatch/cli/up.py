@@ -47,24 +47,27 @@ def up(
     mode, speed = parse_time(time_)
     state_path = state or paths.state_directory()
     socket_text = socket or paths.personal_socket_path()
-    if not foreground:
-        _into_background(state_path, socket_text)
-        return
-    from qbatch.daemon import process
-
     config_path = config or (paths.config_path() if paths.config_path().exists() else None)
-    if procs is not None and machine is not None:
-        raise UsageError("--procs and --machine both say how large the machine is; leave one out")
 
     def read() -> Settings:
         pool = _pool(procs, machine)
         return _settings(config_path, executor, policy, pool, mode, has_trace=trace is not None)
 
+    if not foreground:
+        _into_background(state_path, socket_text)
+        if machine is not None or config_path is not None:
+            _note_classes(read())
+        return
+    from qbatch.daemon import process
+
+    if procs is not None and machine is not None:
+        raise UsageError("--procs and --machine both say how large the machine is; leave one out")
+
     workload = _workload(trace, first, _machine(config_path, procs, machine)) if trace is not None else None
     if workload is not None and procs is None and machine is None and config_path is None:
         procs = workload.procs_total
 
-    read()
+    _note_classes(read())
     begins = _origin(origin)
     options = process.Options(
         state=state_path,
@@ -164,6 +167,17 @@ def _settings(
         load_policy(policy)
         pools = tuple(msgspec.structs.replace(pool, policy=policy) for pool in pools)
     return msgspec.structs.replace(settings, pools=pools, executor=executor or settings.executor)
+
+
+def _note_classes(settings: Settings) -> None:
+    """Say which policies do not follow the classes of their pool's machine file."""
+    from qbatch.planning.policy import note_of_classes
+    from qbatch.policies.registry import load_policy
+
+    for pool in settings.pools:
+        note = note_of_classes([load_policy(pool.policy)], pool.machine) if pool.machine is not None else None
+        if note:
+            talk(f"note: {note}")
 
 
 def _log() -> None:

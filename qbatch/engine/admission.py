@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from qbatch.model.job import PACK, PLACINGS, SCATTER, ChunkRequest, Job
-from qbatch.model.machine import Machine
+from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import Reason
 from qbatch.planning.chunks import place_chunks, requested
 from qbatch.planning.kernels import chunks
@@ -46,7 +46,7 @@ def _whole_refusal(machine: Machine, job: Job) -> Reason | None:
         return Reason(
             "too-much-memory",
             "admission",
-            f"needs {job.procs} processors and {job.memory} bytes of memory on one host; no host has both",
+            f"needs {job.procs} processors and {memory_text(job.memory)} of memory on one host; no host has both",
             {"procs": job.procs, "memory": job.memory},
         )
     return None
@@ -63,7 +63,8 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
         )
     total, size = sum(count * procs for count, procs, _ in request), sum(count * memory for count, _, memory in request)
     if job.chunks and (total, size) != (job.procs, job.memory):
-        text = f"its chunks are {total} processors and {size} bytes together, the job says {job.procs} and {job.memory}"
+        sizes = memory_text(size), memory_text(job.memory)
+        text = f"its chunks are {total} processors and {sizes[0]} together, the job says {job.procs} and {sizes[1]}"
         return Reason("bad-chunks", "admission", text, {"procs": total, "memory": size})
     parts = [(total, size)] if job.placing == PACK else [(procs, memory) for _, procs, memory in request]
     for procs, memory in parts:
@@ -89,7 +90,7 @@ def _part_refusal(machine: Machine, procs: int, memory: int) -> Reason | None:
     if any(host.memory == 0 or host.memory >= memory for host in fitting):
         return None
     most = max(host.memory for host in fitting)
-    text = f"needs {procs} processors and {memory} bytes of memory on one host; no host has both"
+    text = f"needs {procs} processors and {memory_text(memory)} of memory on one host; no host has both"
     return Reason("too-much-memory", "admission", text, {"procs": procs, "memory": memory, "most_memory": most})
 
 
@@ -101,7 +102,7 @@ def _together_refusal(machine: Machine, job: Job) -> Reason | None:
     request = requested(job)
     numbers = {"procs": job.procs, "memory": job.memory, "hosts": sum(count for count, _, _ in request)}
     parts = " + ".join(
-        f"{count} of {procs} processors" + (f" and {memory} bytes" if memory else "")
+        f"{count} of {procs} processors" + (f" and {memory_text(memory)}" if memory else "")
         for count, procs, memory in request
     )
     if job.placing == SCATTER:

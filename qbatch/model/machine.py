@@ -110,6 +110,14 @@ def parse_memory(value: Any) -> int:
     return int(size)
 
 
+def memory_text(size: int) -> str:
+    """Return an amount of memory in the largest unit that leaves it whole, such as ``64GB``; :func:`parse_memory` reads it."""
+    for unit, many in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if size and size % many == 0:
+            return f"{size // many}{unit}"
+    return f"{size}B" if size else "0"
+
+
 def expand_names(pattern: str) -> list[str]:
     """Return the names of ``n[01-64]``, ``r[1-2]n[1,3-5]``: ranges keep leading zeros.
 

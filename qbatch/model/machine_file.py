@@ -49,29 +49,34 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     reader = _Reader(text)
     reader.known_keys(document, _TOP_KEYS, "")
     if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
-        raise reader.error("schema", f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top')
+        way_out = f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top'
+        raise reader.error("schema", way_out, None, document)
     single_host = document.get("single_host", False)
     if not isinstance(single_host, bool):
-        raise reader.error("single_host", "must be true or false")
+        raise reader.error("single_host", "must be true or false", None, document)
     class_tables = text.tables("class", document)
     kinds = {each["name"]: each.get("kind") for each in class_tables if isinstance(each.get("name"), str)}
-    hosts = tuple(host for entry in text.tables("host", document) for host in reader.hosts(entry, kinds))
+    hosts: list[Host] = []
+    seen: set[str] = set()
+    for entry in text.tables("host", document):
+        for host in reader.hosts(entry, kinds):
+            if host.name in seen:
+                raise reader.error("name", f"the host {host.name!r} is there twice", None, entry)
+            seen.add(host.name)
+            hosts.append(host)
     if not hosts:
         raise reader.error("host", "there is no host; add a [[host]] table with name and cpus")
-    seen: set[str] = set()
-    for host in hosts:
-        if host.name in seen:
-            raise reader.error("name", f"the host {host.name!r} is there twice")
-        seen.add(host.name)
     if not single_host and len(hosts) > 1 and any(host.memory for host in hosts):
-        raise reader.error(
-            "memory", "counts only where a job stays inside one host; write single_host = true or leave memory out"
-        )
+        entry = next(each for each in text.tables("host", document) if each.get("memory"))
+        reason = "counts only where a job stays inside one host; write single_host = true or leave memory out"
+        raise reader.error("memory", reason, None, entry)
     places = seen | {host.pool for host in hosts}
     classes = tuple(reader.job_class(entry, places) for entry in class_tables)
-    reader.check_kinds(classes)
-    per_user = reader.whole(document, "per_user", 0)
-    return Machine(hosts, single_host, classes, str(document.get("name", "")), per_user=per_user)
+    reader.check_names(classes, class_tables)
+    reader.check_kinds(classes, class_tables)
+    reader.check_reach(classes, class_tables)
+    per_user = reader.whole(document, "per_user", 1)
+    return Machine(tuple(hosts), single_host, classes, reader.text(document, "name", ""), per_user=per_user)
 
 
 def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
@@ -119,15 +124,24 @@ class _Reader:
         """Refuse a key that is not known, with the nearest one that is."""
         for key in table:
             if key not in known:
-                raise self.error(key, f"is not known{where}{suggestion(key, known)} (known: {', '.join(known)})")
+                near = suggestion(key, known)
+                raise self.error(key, f"is not known{where}{near} (known: {', '.join(known)})", None, table)
 
-    def whole(self, table: dict[str, Any], key: str, least: int) -> int | None:
+    def whole(self, table: dict[str, Any], key: str, least: int, unit: str = "", way_out: str = "") -> int | None:
         """Return a whole number of at least ``least``, or None where the key is absent."""
         value = table.get(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31 - 1:
-            raise self.error(key, f"{value!r} is not a whole number from {least} to {2**31 - 1}", value)
+            text = f"{value!r} is not a whole number{unit} from {least} to {2**31 - 1}{way_out}"
+            raise self.error(key, text, None, table)
+        return value
+
+    def text(self, table: dict[str, Any], key: str, default: str) -> str:
+        """Return a text, or the default where the key is absent."""
+        value = table.get(key, default)
+        if not isinstance(value, str):
+            raise self.error(key, f"{value!r} is no text; put it in quotes", None, table)
         return value
 
     def memory(self, table: dict[str, Any]) -> int | None:
@@ -137,47 +151,56 @@ class _Reader:
         try:
             return parse_memory(table["memory"])
         except ValueError as error:
-            raise self.error("memory", str(error), table["memory"]) from error
+            raise self.error("memory", str(error), None, table) from error
 
     def hosts(self, table: dict[str, Any], classes: dict[str, Any]) -> list[Host]:
         """Return the hosts of one [[host]] table; ``classes``: the kind of each class by its name."""
         self.known_keys(table, _HOST_KEYS, " in [[host]]")
         name = table.get("name")
         if not isinstance(name, str) or not name:
-            raise self.error("host", 'needs a name, such as name = "n[01-64]"')
+            raise self.error("host", 'needs a name, such as name = "n[01-64]"', None, table)
         cpus = self.whole(table, "cpus", 1)
         if cpus is None:
-            raise self.error("host", f"the host {name!r} needs cpus, a whole number", name)
+            raise self.error("host", f"the host {name!r} needs cpus, a whole number", None, table)
         try:
             names = expand_names(name)
         except ValueError as error:
-            raise self.error("name", str(error), name) from error
-        memory, pool = self.memory(table) or 0, str(table.get("pool", "batch"))
+            raise self.error("name", str(error), None, table) from error
+        memory, pool = self.memory(table) or 0, self.text(table, "pool", "batch")
         serves, limits = self.names(table, "serves", set(classes), "class"), self.limits(table, set(classes))
         for each in serves:
             if classes[each] == "time":
-                raise self.error("serves", f"{each!r} is a time class; a host serves size classes", each)
+                sizes = [other for other, kind in classes.items() if kind == "size"]
+                there = f" (there are {', '.join(sizes)})" if sizes else ""
+                text = f"{each!r} is a time class; a host serves size classes{there}"
+                raise self.error("serves", text, each, table)
         return [Host(each, cpus, memory, pool, serves, limits) for each in names]
 
     def names(self, table: dict[str, Any], key: str, known: set[str], noun: str) -> tuple[str, ...]:
         """Return a list of names of which each is known."""
         listed = table.get(key, [])
         if not isinstance(listed, list):
-            raise self.error(key, f"must be a list of names of a {noun}, such as {sorted(known)[:2]}")
-        for name in map(str, listed):
-            if name not in known:
-                raise self.error(key, f"there is no {noun} {name!r}{suggestion(name, known)}", name)
+            raise self.error(key, f"must be a list of names of a {noun}, such as {sorted(known)[:2]}", None, table)
+        self.check_known(table, key, list(map(str, listed)), known, noun)
         return tuple(map(str, listed))
+
+    def check_known(self, table: dict[str, Any], key: str, names: list[str], known: set[str], noun: str) -> None:
+        """Refuse a name that is not known, with the nearest one that is."""
+        for name in names:
+            if name not in known:
+                raise self.error(key, f"there is no {noun} {name!r}{suggestion(name, known)}", name, table)
 
     def limits(self, table: dict[str, Any], classes: set[str]) -> tuple[tuple[str, int], ...]:
         """Return how many jobs of which class may run on a host."""
         limits = table.get("limits", {})
         if not isinstance(limits, dict):
-            raise self.error("limits", "must be a table of a number for each class, such as { large = 3, medium = 4 }")
-        self.names({"limits": list(limits)}, "limits", classes, "class")
+            text = "must be a table of a number for each class, such as { large = 3, medium = 4 }"
+            raise self.error("limits", text, None, table)
+        self.check_known(table, "limits", list(limits), classes, "class")
         for name, most in limits.items():
             if isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= 2**31 - 1:
-                raise self.error("limits", f"{name} = {most!r} is not a whole number from 0 to {2**31 - 1}", name)
+                text = f"{name} = {most!r} is not a whole number from 0 to {2**31 - 1}"
+                raise self.error("limits", text, name, table)
         return tuple(limits.items())
 
     def job_class(self, table: dict[str, Any], hosts: set[str]) -> JobClass:
@@ -185,27 +208,27 @@ class _Reader:
         self.known_keys(table, _CLASS_KEYS, " in [[class]]")
         name = table.get("name")
         if not isinstance(name, str) or not name:
-            raise self.error("class", "needs a name")
+            raise self.error("class", 'needs a name, such as name = "short"', None, table)
         kind = table.get("kind", "plain")
         if kind not in ("plain", *_KINDS):
-            raise self.error(
-                "kind", f"{kind!r} is no kind of class; use one of {', '.join(_KINDS)}, or leave it out", kind
-            )
+            text = f"{kind!r} is no kind of class; use one of {', '.join(_KINDS)}, or leave it out"
+            raise self.error("kind", text, None, table)
         goes_first = table.get("goes_first", False)
         if not isinstance(goes_first, bool):
-            raise self.error("goes_first", "must be true or false", goes_first)
+            raise self.error("goes_first", "must be true or false", None, table)
         bounds = {"time": ("procs", "memory"), "size": ("time", "cpu_time", "reserve_wait")}
         for key in bounds.get(kind, ()):
             if key in table:
-                raise self.error(key, f"bounds no class of the kind {kind!r}; leave it out of {name!r}", table[key])
+                text = f"bounds no class of the kind {kind!r}; leave it out of {name!r}"
+                raise self.error(key, text, None, table)
         return JobClass(
             name,
             self.whole(table, "procs", 1),
             self.memory(table),
             self.seconds(table, "time", 1),
-            self.whole(table, "per_host", 0),
-            self.whole(table, "limit", 0),
-            self.whole(table, "per_user", 0),
+            self.whole(table, "per_host", 1),
+            self.whole(table, "limit", 1),
+            self.whole(table, "per_user", 1),
             self.seconds(table, "reserve_wait", 0),
             self.names(table, "hosts", hosts, "host or pool"),
             self.seconds(table, "cpu_time", 1),
@@ -215,28 +238,45 @@ class _Reader:
 
     def seconds(self, table: dict[str, Any], key: str, least: int) -> int | None:
         """Return whole seconds as microseconds, or None where the key is absent."""
-        value = self.whole(table, key, least)
+        value = self.whole(table, key, least, " of seconds", "; ten minutes, for example, are 600")
         return None if value is None else value * _SECOND
 
-    def check_kinds(self, classes: tuple[JobClass, ...]) -> None:
-        """Refuse classes that make no pairs: a kind that is missing or mixed with plain ones, a name twice, a wrong order."""
+    def check_names(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
+        """Refuse a name that two classes have."""
+        seen: set[str] = set()
+        for each, table in zip(classes, tables, strict=True):
+            if each.name in seen:
+                raise self.error("name", f"the class {each.name!r} is there twice", None, table)
+            seen.add(each.name)
+
+    def check_kinds(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
+        """Refuse classes that make no pairs: a kind that is missing or mixed with plain ones, or a wrong order."""
         paired = [each for each in classes if each.kind != "plain"]
         if not paired:
             return
-        names = [each.name for each in classes]
-        for name in names:
-            if names.count(name) > 1:
-                raise self.error("name", f"the class {name!r} is there twice", name)
+        odd = next((place for place, each in enumerate(classes) if each.kind == "plain"), 0)
         for kind in _KINDS:
             same = [each for each in classes if each.kind == kind]
             if not same or len(paired) < len(classes):
-                raise self.error(
-                    "kind", "classes are all plain, or each is of the kind time or size, with both kinds there"
-                )
+                text = "classes are all plain, or each is of the kind time or size, with both kinds there"
+                raise self.error("kind", text, None, tables[odd])
             for one, next_one in pairwise(same):
-                pairs = ((one.procs, next_one.procs), (one.memory, next_one.memory), (one.time, next_one.time),
-                         (one.cpu_time, next_one.cpu_time))  # fmt: skip
-                if any(after is not None and (before is None or before > after) for before, after in pairs):
-                    raise self.error(
-                        "name", f"the class {next_one.name!r} is below {one.name!r}: smallest first", next_one.name
-                    )
+                if any(after is not None and (before is None or before > after)
+                       for before, after in zip(_bounds(one), _bounds(next_one), strict=True)):  # fmt: skip
+                    text = f"the class {next_one.name!r} is below {one.name!r}: smallest first"
+                    raise self.error("name", text, None, tables[classes.index(next_one)])
+
+    def check_reach(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
+        """Refuse a class that no job can be in: one before it of its kind takes every job that keeps its bounds."""
+        for place, each in enumerate(classes):
+            for before in classes[:place]:
+                pairs = zip(_bounds(before), _bounds(each), strict=True)
+                if before.kind == each.kind and all(
+                    wide is None or (bound is not None and bound <= wide) for wide, bound in pairs
+                ):
+                    text = f"no job can be in the class {each.name!r}: {before.name!r} stands before it and takes all of its"
+                    raise self.error("name", f"{text} jobs; put the smaller one first", None, tables[place])
+
+
+def _bounds(each: JobClass) -> tuple[int | None, ...]:
+    return each.procs, each.memory, each.time, each.cpu_time

@@ -21,7 +21,8 @@ class Policy(Protocol):
     """Anything with ``decide``.
 
     A policy with ``is_malleable = True`` takes every job as malleable, from one processor to those that it asks for:
-    the engine gives jobs that say nothing else these bounds when they arrive.
+    the engine gives jobs that say nothing else these bounds when they arrive.  One with ``follows_classes = True`` keeps to
+    the classes of the machine file.
     """
 
     def decide(self, view: View) -> Iterable[Action]:
@@ -70,6 +71,15 @@ def loop_of(policy: Policy, machine: Machine) -> Loop | None:
     is_ours = type(policy).__module__.startswith("qbatch.policies.")
     loop = getattr(policy, "loop", None)
     return loop if is_ours and machine.is_one_pool and isinstance(loop, PassLoop | PlanLoop) else None
+
+
+def note_of_classes(policies: Iterable[Policy], machine: Machine) -> str | None:
+    """Return what to tell a user who gives a machine with classes to policies that do not follow them; None for nothing."""
+    heedless = [name_of(each) for each in policies if not getattr(each, "follows_classes", False)]
+    if not machine.classes or not heedless:
+        return None
+    named = f"{', '.join(heedless)} {'does' if len(heedless) == 1 else 'do'} not"
+    return f"of the policies only lsf follows the classes of the machine file, also inside immediate and soon; {named}"
 
 
 def name_of(policy: Policy) -> str:

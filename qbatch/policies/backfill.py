@@ -18,6 +18,7 @@ import numpy as np
 
 from qbatch.model.actions import Action, Start
 from qbatch.model.job import Job
+from qbatch.model.machine import memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.chunks import requested
 from qbatch.planning.kernels import order as sorting
@@ -128,7 +129,8 @@ class Backfill:
             return self._held_back(view, job, ahead[0])
         if view.machine.chunked:
             return self._chunks_wait(view, job, ahead)
-        text = f"no host has {job.procs} processors and {job.memory} bytes free for its {job.estimate / 1e6:.15g} s"
+        memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
+        text = f"no host has {job.procs} processors{memory} free for its {job.estimate / 1e6:.15g} s"
         return self._no("host", text, {"procs": job.procs, "memory": job.memory})
 
     def _held_back(self, view: View, job: Job, head_row: int) -> Reason:
@@ -175,4 +177,4 @@ class Backfill:
 
 
 def _part(count: int, procs: int, memory: int) -> str:
-    return f"{count}x{procs} processors" + (f" and {memory} bytes" if memory else "")
+    return f"{count}x{procs} processors" + (f" and {memory_text(memory)}" if memory else "")

@@ -44,7 +44,7 @@ from dataclasses import dataclass, field
 from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import UsageError
 from qbatch.model.job import Job
-from qbatch.model.machine import Machine
+from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import Reason
 from qbatch.planning.view import View
 
@@ -164,7 +164,7 @@ class EquiSpatial:
             return Reason(
                 "processors", self.name, f"has its place on host {name}, which has no processor for it yet", numbers
             )
-        text = f"no open host of {job.procs} processors or more has {job.memory} bytes free"
+        text = f"no open host of {job.procs} processors or more has {memory_text(job.memory)} of memory free"
         return Reason("memory", self.name, text, numbers)
 
     def _follow(self, view: View, memory: Shares, desk: _Desk) -> bool:

@@ -97,6 +97,7 @@ class QuantumService:
         self.quantum = quantum
         self.memory = memory
         self.protect = protect
+        self.follows_classes = bool(getattr(inner, "follows_classes", False))
 
     def new_memory(self, machine: Machine) -> Service:
         """Return the record for a machine on which nothing has happened yet.

@@ -22,7 +22,7 @@ import numpy as np
 from qbatch.model.actions import Action, Reject
 from qbatch.model.job import Job
 from qbatch.model.job_class import JobClass, JobClassPair
-from qbatch.model.machine import Host, Machine
+from qbatch.model.machine import Host, Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import lsf as kernels
 from qbatch.planning.kernels.live import live
@@ -37,6 +37,9 @@ _enter_all = live(kernels.enter_all)
 UNLIMITED = 1 << 40
 
 _ANY = JobClass("")
+
+_SHOWN = 3
+"""How many hosts at their limit an explanation names."""
 
 
 class Tables(NamedTuple):
@@ -66,6 +69,8 @@ class Standing:
 
 class Lsf:
     """The scheduler; it has no parameters of its own."""
+
+    follows_classes = True
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -182,9 +187,8 @@ class Lsf:
             return Reason(COULD_START if could else "hosts", self.name, text, numbers)
         memory: Standing = view.memory
         tables = self._tables_of(view.machine)
-        time, size = memory.jobs[kernels.TIME, row], memory.jobs[kernels.SIZE, row]
         quota = _quota(tables, memory)
-        limit = _limit_reached(memory.jobs[:, row], quota, len(memory.specials))
+        limit = _limit_reached(view.machine, memory.jobs[:, row], quota)
         if limit is not None:
             return Reason("class-limit", self.name, limit[0], {**numbers, "running": limit[1]})
         if row in memory.specials:
@@ -194,11 +198,50 @@ class Lsf:
         if kept:
             text = f"{kept} hosts are kept for jobs that have waited long, and no other starts it"
             return Reason("special", self.name, text, {**numbers, "kept": kept})
-        serving = np.flatnonzero(tables.ranks[:, time, size] >= 0)
-        full = (quota[kernels.RUNNING] >= quota[kernels.MOST])[serving]
-        if (full[:, time] | full[:, size]).all():
-            return Reason("class-limit", self.name, "every host of its class runs as many of it as may", numbers)
-        return Reason("hosts", self.name, "no host of its class has room, or a larger class waits there first", numbers)
+        return self._hosts_wait(view, row, quota, numbers)
+
+    def _hosts_wait(self, view: View, row: int, quota: Int64Array, numbers: dict[str, int]) -> Reason:
+        """Say what stands in the way on the hosts: their limits, their room, or a larger class that waits there."""
+        jobs, ranks, job = view.memory.jobs, self._tables_of(view.machine).ranks, view.jobs[row]
+        time, size = jobs[kernels.TIME, row], jobs[kernels.SIZE, row]
+        hosts = hosts_array(view)
+        full = quota[kernels.RUNNING] >= quota[kernels.MOST]
+        serving = np.flatnonzero((ranks[:, time, size] >= 0) & (hosts[kernels.CPUS] >= job.procs)).tolist()
+        open_ones = [host for host in serving if not (full[host, time] or full[host, size])]
+        if not open_ones:
+            text = _hosts_at_limit(view.machine, serving, jobs[:, row], quota)
+            return Reason("class-limit", self.name, text, numbers)
+        for host in open_ones:
+            other = self._blocker(view, host, row, quota) if _has_room(hosts, host, job) else -1
+            if other >= 0:
+                waits = f"job {view.jobs[other].number} of class {_pair_name(view.machine, jobs[:, other])} waits there first"
+                text = f"host {view.machine.hosts[host].name} has room, but {waits}"
+                return Reason("order", self.name, text, numbers, (other,))
+        text = f"needs {job.procs} processors, {view.free_procs} are free"
+        if not view.machine.is_one_pool:
+            memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
+            name = _pair_name(view.machine, jobs[:, row])
+            where = f"no host that may run another job of class {name}" if name else "no host"
+            text = f"{where} has {job.procs} processor{'s' if job.procs > 1 else ''}{memory} free"
+        return Reason("hosts", self.name, text, numbers)
+
+    def _blocker(self, view: View, host: int, row: int, quota: Int64Array) -> int:
+        """Return the first job of a class that comes before a job's own on a host, and that waits for room there; else -1."""
+        jobs, ranks, queue = view.memory.jobs, self._tables_of(view.machine).ranks[host], view.queue
+        time, size, may, user = jobs[:, queue]
+        hosts, whole = hosts_array(view)[:, host], len(view.memory.specials)
+        rank, own = ranks[time, size], ranks[jobs[kernels.TIME, row], jobs[kernels.SIZE, row]]
+        waits = (may == 1) & (rank >= 0) & (rank < own)
+        full = quota[kernels.RUNNING] >= quota[kernels.MOST]
+        waits &= ~(full[host, time] | full[host, size])
+        for place in (np.full_like(queue, whole), whole + 1 + user):
+            waits &= ~(full[place, time] | full[place, size] | full[place, -1])
+        procs, memory = view.columns.procs[queue], view.columns.memory[queue]
+        is_counted = hosts[kernels.MEMORY] > 0
+        waits &= (hosts[kernels.CPUS] >= procs) & (not is_counted or hosts[kernels.MEMORY] >= memory)
+        waits &= (hosts[kernels.FREE] < procs) | (is_counted and hosts[kernels.FREE_MEMORY] < memory)
+        found = queue[waits]
+        return int(found[0]) if len(found) else -1
 
 
 def _quota(tables: Tables, memory: Standing) -> Int64Array:
@@ -211,19 +254,57 @@ def _quota(tables: Tables, memory: Standing) -> Int64Array:
     return quota
 
 
-def _limit_reached(job: Int64Array, quota: Int64Array, machine: int) -> tuple[str, int] | None:
+def _limit_reached(machine: Machine, job: Int64Array, quota: Int64Array) -> tuple[str, int] | None:
     """Return which limit of the whole machine or of its user a job is at, in words, and how many run; None if at none."""
     time, size, _, user = job.tolist()
-    for place, whose in ((machine, ""), (machine + 1 + user, " of its user")):
-        for each, what in (
-            (time, f"jobs{whose} of its time class"),
-            (size, f"jobs{whose} of its size class"),
-            (-1, f"jobs{whose}"),
-        ):
+    whole = len(_places(machine))
+    for place, whose, key in ((whole, "", "limit"), (whole + 1 + user, " of this user", "per_user")):
+        for each in (time, size, -1):
             running = int(quota[kernels.RUNNING, place, each])
             if running >= quota[kernels.MOST, place, each]:
-                return f"{running} {what} run, as many as may", running
+                what = "" if each < 0 else f" of {_class_words(machine, each)}"
+                jobs, run = ("job", "runs") if running == 1 else ("jobs", "run")
+                most = int(quota[kernels.MOST, place, each])
+                return f"{running} {jobs}{what}{whose} {run}, {key} = {most}", running
     return None
+
+
+def _hosts_at_limit(machine: Machine, hosts: list[int], job: Int64Array, quota: Int64Array) -> str:
+    """Say of the hosts that serve a job's class, all of which run as many as may, how many jobs run there."""
+    time, size, _, _ = job.tolist()
+    said = []
+    for host in hosts[:_SHOWN]:
+        each = time if quota[kernels.RUNNING, host, time] >= quota[kernels.MOST, host, time] else size
+        running, most = quota[kernels.RUNNING, host, each], quota[kernels.MOST, host, each]
+        name = _classes(machine)[each].name
+        key = "limits" if name in dict(_places(machine)[host].limits) else "per_host"
+        said.append(f"{_places(machine)[host].name} ({running} of {_class_words(machine, each)}, {key} = {most})")
+    more = f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else ""
+    return f"every host of its class runs as many as may: {', '.join(said)}{more}"
+
+
+def _has_room(hosts: Int64Array, host: int, job: Job) -> bool:
+    """Whether processors and memory are free for a job on a host: see :func:`qbatch.planning.kernels.lsf.is_free_for`."""
+    has_memory = hosts[kernels.MEMORY, host] == 0 or hosts[kernels.FREE_MEMORY, host] >= job.memory
+    return bool(hosts[kernels.FREE, host] >= job.procs and has_memory)
+
+
+def _classes(machine: Machine) -> list[JobClass]:
+    """Return the time classes, then the size classes, as the kernel numbers them."""
+    times, sizes = _kinds(machine)
+    return [*times, *sizes]
+
+
+def _class_words(machine: Machine, number: int) -> str:
+    """Return a class in words: its kind only where there are two."""
+    each = _classes(machine)[number]
+    return f"class {each.name}" if each.kind == "plain" else f"{each.kind} class {each.name}"
+
+
+def _pair_name(machine: Machine, job: Int64Array) -> str:
+    """Return the name of a job's class."""
+    classes = _classes(machine)
+    return JobClassPair(classes[job[kernels.TIME]], classes[job[kernels.SIZE]]).name
 
 
 def _kinds(machine: Machine) -> tuple[list[JobClass], list[JobClass]]:

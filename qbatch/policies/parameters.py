@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from qbatch.model.errors import UsageError, suggestion
-from qbatch.model.machine import parse_memory
+from qbatch.model.machine import memory_text, parse_memory
 
 
 class _InRange(msgspec.Struct, frozen=True):
@@ -77,10 +77,7 @@ class Memory(_InRange, frozen=True):
 
     def text(self, value: float) -> str:
         """Return an amount in the largest unit that leaves it whole."""
-        for unit, size in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-            if value and value % size == 0:
-                return f"{int(value) // size}{unit}"
-        return str(int(value))
+        return memory_text(int(value))
 
 
 class Choice(msgspec.Struct, frozen=True):

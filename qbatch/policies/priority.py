@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from qbatch.model.actions import Action, Start
-from qbatch.model.machine import Machine
+from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import order as sorting
 from qbatch.planning.kernels.live import live
@@ -163,7 +163,7 @@ class PriorityBackfill:
         if any(start.row == row for start in starts):
             return Reason(COULD_START, self.name, "could start now", numbers)
         if not view.room().take(job):
-            text = f"needs {job.procs} processors{_memory_text(job.memory)}, no host has that free"
+            text = f"needs {job.procs} processors{_with_memory(job.memory)}, no host has that free"
             if view.machine.is_one_pool:
                 text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", self.name, text, numbers)
@@ -178,5 +178,5 @@ class PriorityBackfill:
         return Reason("reservation", self.name, text, numbers, tuple(heads))
 
 
-def _memory_text(memory: int) -> str:
-    return f" and {memory} bytes" if memory else ""
+def _with_memory(memory: int) -> str:
+    return f" and {memory_text(memory)} of memory" if memory else ""

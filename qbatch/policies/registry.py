@@ -12,7 +12,8 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -21,7 +22,7 @@ import msgspec
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.orders import ORDERS
-from qbatch.planning.policy import Policy
+from qbatch.planning.policy import Policy, name_of
 from qbatch.policies.parameters import Choice, Memory, Parameter, Real, Whole, canonical_name, read_parameters
 
 GROUP = "qbatch.policies"
@@ -253,6 +254,19 @@ def load_policy(text: str) -> Policy:
         f"policy {text!r}: there is no policy {head!r}{suggestion(head, known)} (known: {', '.join(known)}; "
         "or module:Class for one of your own)"
     )
+
+
+def name_among(text: str, names: Iterable[str]) -> str:
+    """Return which of some names a policy is that was typed as ``text``: the text itself, or its canonical name.
+
+    The text is returned as it is where neither is there, and no code of a user's own is loaded to find out.
+    """
+    names = set(names)
+    if text not in names and text.partition(":")[0] in POLICIES:
+        with suppress(UsageError):
+            found = name_of(load_policy(text))
+            return found if found in names else text
+    return text
 
 
 def _wrapper(head: str, entry: Entry, pairs: list[str], text: str) -> Policy:

@@ -1,4 +1,5 @@
-"""The story of one job: who was ahead, what it waited for at each pass, what it was promised, what let it start."""
+"""The story of one job: who was ahead, what it waited for at each pass, what it was promised, what let it start; and each
+time that it was suspended, resumed or resized, or that its quantum was over."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import numpy as np
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.engine.states import State
+from qbatch.model.actions import Resize, Resume, Start, Suspend
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import KINDS, Workload
@@ -41,25 +43,37 @@ class _Listener:
         self.lines: list[str] = []
         self.last: tuple[str, tuple[int, ...], int | None] | None = None
         self.repeated = 0
+        self.procs = 0
+        self.since = -1
+        self.is_stopped = False
+        self.guest = -1
 
     def __call__(self, engine: Engine, done: Round) -> None:
         """Look at one round."""
         if self.row in done.arrived:
             self._arrival(engine, done)
         elif self.row in done.requeued:
-            self.lines.append(f"{_time(done.at)}  its quantum is over without its end; it waits again")
+            why = (
+                "it uses more memory than a quantum gives"
+                if done.at == self.since
+                else "its quantum is over without its end"
+            )
+            self.lines.append(f"{_time(done.at)}  {why}; it waits again, from the beginning")
             self.last = ("", (), None)
+        if self.row in done.stopped:
+            self._suspended(done, ": its time is over")
+        started = next(
+            (action for action in done.actions if isinstance(action, Start) and action.row == self.row), None
+        )
+        if started is not None:
+            self._start(done, started)
         elif self.last is None:
-            return
-        state = engine.state_of(self.row)
-        if state is State.QUEUED:
+            self._changes(done)
+        elif engine.state_of(self.row) is State.QUEUED:
             self._wait(engine, done)
-        elif self.last is not None:
-            if state in (State.RUNNING, State.FINISHED):
-                self._start(done)
-            else:
-                self._flush()
-                self.lines.append(f"{_time(done.at)}  {state.value}")
+        else:
+            self._flush()
+            self._tell(done, engine.state_of(self.row).value)
             self.last = None
 
     def _arrival(self, engine: Engine, done: Round) -> None:
@@ -88,12 +102,63 @@ class _Listener:
             self.lines.append(f"{'':>12}  ... and so at the next {self.repeated} passes")
             self.repeated = 0
 
-    def _start(self, done: Round) -> None:
+    def _tell(self, done: Round, text: str) -> None:
+        self.lines.append(f"{_time(done.at)}  {text}")
+
+    def _changes(self, done: Round) -> None:
+        """Tell what the actions of a round did to the job after its start."""
+        for place, action in enumerate(done.actions):
+            match action:
+                case Suspend(row=self.row):
+                    self.guest = _guest_after(done, place)
+                    whom = (
+                        "" if self.guest < 0 else f" for job {self.workload.number[self.guest]}, which gets a quantum"
+                    )
+                    self._suspended(done, whom)
+                case Resume(row=self.row):
+                    self._goes_on(done)
+                case Resize(row=self.row, procs=procs):
+                    before, self.procs = self._on(), procs
+                    if not self.is_stopped:
+                        self._tell(done, f"has {self._on()} from now on, {before} before")
+                case _:
+                    pass
+
+    def _goes_on(self, done: Round) -> None:
+        has_gone = self.guest >= 0 and self.guest in (*done.finished, *done.requeued)
+        why = f": job {self.workload.number[self.guest]} has gone" if has_gone else ""
+        waited = (done.at - self.since) / 1e6
+        self._tell(done, f"resumed on {self._on()} after {waited:.15g} s{why}")
+        self.since, self.is_stopped, self.guest = done.at, False, -1
+
+    def _suspended(self, done: Round, why: str) -> None:
+        self._tell(done, f"suspended{why}; it had run for {(done.at - self.since) / 1e6:.15g} s")
+        self.since, self.is_stopped = done.at, True
+
+    def _on(self) -> str:
+        return f"{self.procs} processor{'' if self.procs == 1 else 's'}"
+
+    def _start(self, done: Round, action: Start) -> None:
         self._flush()
+        self.last, self.since, self.is_stopped = None, done.at, False
+        self.procs, asked = sum(chunk.procs for chunk in action.allocation), int(self.workload.procs[self.row])
         numbers = [str(self.workload.number[row]) for row in done.finished]
         freed = f"after the end of job {', '.join(numbers)}" if numbers else "when nothing had just ended"
         waited = (done.at - int(self.workload.submit[self.row])) / 1e6
-        self.lines.append(f"{_time(done.at)}  started {freed}; it had waited {waited:g} s")
+        how = f" on {self.procs} of {asked} processors" if self.procs < asked else ""
+        if action.is_trial and action.until is not None:
+            how += f" for a quantum of {(action.until - done.at) / 1e6:.15g} s"
+        elif action.until is not None:
+            how += f" for {(action.until - done.at) / 1e6:.15g} s"
+        self._tell(done, f"started{how} {freed}; it had waited {waited:g} s")
+
+
+def _guest_after(done: Round, place: int) -> int:
+    """Return the job whose quantum a suspension makes room for, -1 for none: its start follows the suspensions for it."""
+    for action in done.actions[place + 1 :]:
+        if not isinstance(action, Suspend):
+            return action.row if isinstance(action, Start) and action.is_trial else -1
+    return -1
 
 
 def _time(instant: int) -> str:
@@ -116,7 +181,11 @@ def tell_story(workload: Workload, machine: Machine, policy: Policy, job: str) -
     if schedule.start[row] < 0:
         return
     kind = KINDS[schedule.kind[row]].replace("_", " ")
-    yield f"{_time(int(schedule.end[row]))}  ended after {workload.run[row] / 1e6:.15g} s; it was started {kind}"
+    run, whole = int(workload.run[row]), int(schedule.end[row]) - int(schedule.start[row])
+    ended = f"ended after {run / 1e6:.15g} s"
+    if whole != run:
+        ended = f"ended {whole / 1e6:.15g} s after its first start, its run time is {run / 1e6:.15g} s"
+    yield f"{_time(int(schedule.end[row]))}  {ended}; it was started {kind}"
     first = int(schedule.first_promise[row])
     if first >= 0:
         early = (first - int(schedule.start[row])) / 1e6

@@ -62,10 +62,15 @@ class Result:
     def only(self, policies: Sequence[str]) -> Result:
         """Return the result with these policies in this order; with all of them when none is named.
 
+        A policy may be written as one types it, with parameters that are the default: see ``name_among``.
+
         Raises:
             UsageError: if there is no such policy.
         """
+        from qbatch.policies.registry import name_among
+
         by_name = {rows.policy: rows for rows in self.rows}
+        policies = [name_among(policy, by_name) for policy in policies]
         for policy in policies:
             if policy not in by_name:
                 known = ", ".join(by_name)

@@ -54,6 +54,11 @@ def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capf
         code, _, err = command(capfd, "export", form, out, "-o", tmp_path / form)
         assert code == 0
         assert err.count("note: 2 jobs ran in pieces: kept is first start") == count
+    typed = "immediate:protect=600,inner=easy,quantum=60"  # in the result without what is the default
+    assert command(capfd, "export", "csv", out, "-o", tmp_path / "typed", "-p", typed)[0] == 0
+    assert (tmp_path / "typed").read_bytes() == (tmp_path / "csv").read_bytes()
+    assert command(capfd, "plot", out, "--kind", "queue", "-o", tmp_path / "typed.svg", "-p", typed)[0] == 0
+    assert command(capfd, "report", out, "-o", tmp_path / "typed.html", "-p", typed, "--baseline", typed)[0] == 0
     assert command(capfd, "verify", out)[0] == 0
     assert command(capfd, *named, "--swf", tmp_path / "replayed.swf", "-q")[0] == 0
     for name in ("swf", "replayed.swf"):

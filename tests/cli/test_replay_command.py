@@ -131,6 +131,22 @@ def test_the_story_of_a_job_and_the_chart_pass_by_pass(capfd: pytest.CaptureFixt
     assert out.count("now; ") > 10
 
 
+def test_a_note_says_which_policies_do_not_follow_the_classes(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    machine = tmp_path / "machine.toml"
+    machine.write_text('schema = 1\n[[host]]\nname = "a"\ncpus = 128\n[[class]]\nname = "any"\n', encoding="utf-8")
+    run = ("replay", DEMO, "--machine", machine, "--first", "20", "-p", "lsf")
+    assert "follows the classes" not in command(capfd, *run, "-p", "soon:inner=lsf")[2]
+    told = command(capfd, *run, "-p", "easy", "-p", "soon:inner=fcfs")[2]
+    assert (
+        "only lsf follows the classes of the machine file, also inside immediate and soon; easy, soon:inner=fcfs do not"
+        in told
+    )
+    machine.write_text('schema = 1\n[[host]]\nname = "a"\ncpus = 128\n', encoding="utf-8")
+    assert "follows the classes" not in command(capfd, *run, "-p", "easy")[2]
+
+
 def test_standard_input_is_a_log_too() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "qbatch", "replay", "-", "-p", "easy", "-q"],

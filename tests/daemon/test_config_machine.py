@@ -110,7 +110,22 @@ def test_the_option_gives_the_pool_in_place_of_the_configured_ones(tmp_path: Pat
         for name in names[:3]:
             daemon.until(name, "R")
         assert daemon.jobs(names[3])[names[3]].state == "Q"
-        assert "as many as may" in daemon.run("qbatch", "explain", names[3]).stdout
+        assert "3 jobs of class any run, limit = 3" in daemon.run("qbatch", "explain", names[3]).stdout
+
+
+def test_up_says_which_policy_does_not_follow_the_classes(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
+    for policy, is_told in (("easy", True), ("immediate:inner=lsf", False)):
+        daemon = Daemon(tmp_path / policy.partition(":")[0])
+        daemon.directory.mkdir()
+        up = ("qbatch", "up", "--machine", str(tmp_path / "small.toml"), "--state", str(daemon.state))
+        try:
+            told = daemon.run(*up, "--socket", daemon.socket, "--executor", "emulated", "-p", policy).stderr
+        finally:
+            daemon.run("qbatch", "down", code=None)
+        lines = [line for line in told.splitlines() if line.startswith("note: ")]
+        says = "note: of the policies only lsf follows the classes of the machine file, also inside immediate and soon"
+        assert lines == ([f"{says}; {policy} does not"] if is_told else [])
 
 
 def test_two_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:

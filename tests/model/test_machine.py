@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError
-from qbatch.model.machine import Host, Machine, expand_names, one_host, parse_memory
+from qbatch.model.job_class import JobClass
+from qbatch.model.machine import Host, Machine, expand_names, memory_text, one_host, parse_memory
 from qbatch.model.machine_file import parse_machine
 
 ORIGIN = """
@@ -57,12 +59,27 @@ def test_a_machine_file_is_read_whole() -> None:
         (('"64GB"', '"64 buckets"'), "line 7, key 'memory': '64 buckets' is no memory size"),
         (("n[01-03]", "n[03-01]"), "line 9, key 'name': .*runs backwards"),
         (("n[01-03]", "n[01"), "line 9, key 'name': .*not closed"),
-        (("n[01-03]", "eir"), "the host 'eir' is there twice"),
+        (("n[01-03]", "eir"), "line 9, key 'name': the host 'eir' is there twice"),
         (
             ('hosts = ["eir"]', 'hosts = ["eri"]'),
             "line 20, key 'hosts': there is no host or pool 'eri'; did you mean 'eir'",
         ),
-        (("single_host = true", ""), "counts only where a job stays inside one host"),
+        (("single_host = true", ""), "line 7, key 'memory': counts only where a job stays inside one host"),
+        (("cpus = 64\n", ""), "line 8, key 'host': the host .*needs cpus"),
+        (('name = "n[01-03]"\n', ""), "line 8, key 'host': needs a name"),
+        (("cpus = 64", "cpus = 128.5"), "line 10, key 'cpus': 128.5 is not"),
+        (('"512 MiB"', '"64GBs"'), "line 11, key 'memory': '64GBs' is no memory size"),
+        (('pool = "small"', "pool = 3"), "line 12, key 'pool': 3 is no text; put it in quotes"),
+        (("schema = 1", "schema = 1\nname = 3"), "line 3, key 'name': 3 is no text"),
+        (("per_host = 3", "per_host = 0"), "line 18, key 'per_host': 0 is not a whole number from 1"),
+        (("per_host = 3", "limit = 0"), "line 18, key 'limit': 0 is not a whole number from 1"),
+        (("per_host = 3", "per_user = 0"), "line 18, key 'per_user': 0 is not a whole number from 1"),
+        (("schema = 1", "schema = 1\nper_user = 0"), "line 3, key 'per_user': 0 is not a whole number from 1"),
+        (("time = 19800", 'time = "10:00"'), "line 17, key 'time': '10:00' is not a whole number of seconds from 1"),
+        (
+            ("[[class]]", "[class]"),
+            r"line 13, key 'class': must be an array.*; write \[\[class\]\] in place of \[class\]",
+        ),
         (("[[host]]", "[[hosts]]"), "key 'hosts': is not known; did you mean 'host'"),
         (("[[host]]", "[host]"), "TOML|array of tables"),
         (("schema = 1", "schema = "), "not valid TOML"),
@@ -123,7 +140,7 @@ def test_classes_of_two_kinds_and_limits_of_hosts_are_read() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("per_user = 3", "per_user = -1"), "line 4, key 'per_user': -1 is not a whole number from 0"),
+        (("per_user = 3", "per_user = -1"), "line 4, key 'per_user': -1 is not a whole number from 1"),
         (('["large", "small"]', '["larg"]'), "line 8, key 'serves': there is no class 'larg'; did you mean 'large'"),
         (('["large", "small"]', '"large"'), "line 8, key 'serves': must be a list of names"),
         (("{ large = 3", "{ huge = 3"), "line 9, key 'limits': there is no class 'huge'"),
@@ -135,10 +152,12 @@ def test_classes_of_two_kinds_and_limits_of_hosts_are_read() -> None:
         (("cpu_time = 3600", "procs = 2"), "key 'procs': bounds no class of the kind 'time'; leave it out of 'short'"),
         (('procs = 2', 'reserve_wait = 2'), "key 'reserve_wait': bounds no class of the kind 'size'"),
         (('kind = "size"', ""), "key 'kind': classes are all plain, or each is of the kind time or size"),
-        (('name = "long"', 'name = "short"'), "key 'name': the class 'short' is there twice"),
-        (("procs = 8", "procs = 1"), "key 'name': the class 'large' is below 'small': smallest first"),
+        (('name = "long"', 'name = "short"'), "line 18, key 'name': the class 'short' is there twice"),
+        (("limit = 20", "time = 4000\ncpu_time = 3600"), "line 18, key 'name': no job can be in the class 'long': 'short'"),
+        (('["large", "small"]', '["small", "short"]'), "line 8, key 'serves': 'short' is a time class; .*small, large"),
+        (("procs = 8", "procs = 1"), "line 27, key 'name': the class 'large' is below 'small': smallest first"),
         (('memory = "512MB"', ""), "key 'name': the class 'large' is below 'small': smallest first"),
-        (("limit = 20", "time = 3000"), "key 'name': the class 'long' is below 'short': smallest first"),
+        (("limit = 20", "time = 3000"), "line 18, key 'name': the class 'long' is below 'short': smallest first"),
     ],
 )  # fmt: skip
 def test_bad_classes_and_limits_are_refused_with_key_line_and_reason(change: tuple[str, str], message: str) -> None:
@@ -147,6 +166,60 @@ def test_bad_classes_and_limits_are_refused_with_key_line_and_reason(change: tup
         parse_machine(PAIRED.replace(*change), "paired.toml")
     assert str(error.value).startswith("paired.toml: ")
     assert "\n" not in str(error.value)
+
+
+PLAIN = """
+schema = 1
+[[host]]
+name = "a"
+cpus = 8
+[[class]]
+name = "narrow"
+procs = 4
+[[class]]
+name = "quick"
+time = 60
+[[class]]
+name = "any"
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('name = "any"', 'name = "quick"\nprocs = 8'), "line 13, key 'name': the class 'quick' is there twice"),
+        (("procs = 4", "limit = 4"), "line 10, key 'name': no job can be in the class 'quick': 'narrow' stands before"),
+        (('name = "any"', 'name = "any"\nprocs = 4\ntime = 9'), "line 13, key 'name': no job .*'any': 'narrow'"),
+        (('name = "any"', 'name = "any"\ntime = 60'), "line 13, key 'name': no job .*'any': 'quick'"),
+        (('name = "any"', 'name = "any"\nkind = "time"'), "line 6, key 'kind': classes are all plain"),
+    ],
+)
+def test_plain_classes_that_no_job_can_be_in_are_refused(change: tuple[str, str], message: str) -> None:
+    assert len(parse_machine(PLAIN, "plain.toml").classes) == 3
+    with pytest.raises(InputError, match=message):
+        parse_machine(PLAIN.replace(*change), "plain.toml")
+
+
+@given(st.lists(st.tuples(*[st.none() | st.integers(1, 4)] * 3), min_size=1, max_size=4))
+def test_a_class_is_refused_exactly_where_no_job_is_in_it(bounds: list[tuple[int | None, ...]]) -> None:
+    """The oracle: every job of a small grid is put in its class.  (The grid has a value above every bound.)"""
+    tables = "".join(
+        f'[[class]]\nname = "c{place}"\n'
+        + "".join(f"{key} = {value}\n" for key, value in zip(("procs", "memory", "time"), row, strict=True) if value)
+        for place, row in enumerate(bounds)
+    )
+    text = f'schema = 1\nsingle_host = true\n[[host]]\nname = "a"\ncpus = 8\n{tables}'
+    machine = Machine((Host("a", 8),), classes=tuple(
+        JobClass(f"c{place}", procs, memory, time and time * 1_000_000)
+        for place, (procs, memory, time) in enumerate(bounds)
+    ))  # fmt: skip
+    grid = itertools.product(range(1, 6), range(1, 6), range(1, 6))
+    pairs = [machine.class_of(procs, memory, time * 1_000_000) for procs, memory, time in grid]
+    reached = {pair.name for pair in pairs if pair is not None}
+    try:
+        assert len(parse_machine(text, "drawn.toml").classes) == len(reached)
+    except InputError:
+        assert len(reached) < len(bounds)
 
 
 def test_no_host_is_no_machine() -> None:
@@ -159,6 +232,15 @@ def test_no_host_is_no_machine() -> None:
 )
 def test_memory_is_in_binary_units(text: object, size: int) -> None:
     assert parse_memory(text) == size
+
+
+@given(st.integers(0, 2**60) | st.integers(0, 2**20).map(lambda amount: amount * 2**20))
+def test_a_memory_size_in_words_is_read_as_itself(size: int) -> None:
+    text = memory_text(size)
+    assert text.endswith("B") or text == "0"
+    whole = int(text.strip("KMGTB"))
+    assert parse_memory(text) == size or whole > 2**53  # above which a size with a unit is not read to the byte
+    assert [memory_text(each) for each in (0, 1000, 3 * 2**19, 2**36)] == ["0", "1000B", "1536KB", "64GB"]
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1", -1, True, None, "1 2", "1XB", 1.5])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from qbatch.model.errors import InputError
@@ -46,3 +48,64 @@ def test_an_array_of_tables_is_nothing_else() -> None:
 def test_what_is_no_toml_is_refused_with_its_place() -> None:
     with pytest.raises(InputError, match=r"^a.toml: not valid TOML: .*line 2"):
         TomlText("top = 1\nother\n", "a.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("[host]\na = 1\n[host]\na = 2\n", "[[host]]"),
+        ("[host]\na = 1\n[[host]]\na = 2\n", "[[host]]"),
+        ("[pool]\n[pool.machine]\na = 1\n[pool.machine]\n", "[[pool.machine]]"),
+    ],
+)
+def test_a_table_that_is_there_twice_is_told_to_be_one_of_several(text: str, hint: str) -> None:
+    with pytest.raises(InputError) as error:
+        TomlText(text, "a.toml")
+    assert str(error.value).endswith(f"; where there are several, each begins with {hint}")
+
+
+NESTED = """\
+name = "top"
+rows = [
+["x"],
+]
+[[pool]]
+name = "one"
+[[pool.machine.host]]
+name = "a"
+[[pool.machine.host]]
+cpus = 1
+[[pool]]
+name = "two"
+[pool.machine]
+name = "inner"
+[[pool.machine.host]]
+name = "b"
+[pool.machine.host.limits]
+x = 3
+[[queue]]
+name = "batch"
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "line"),
+    [
+        ((), "name", 1),
+        ((), "queue", 19),
+        (("pool", 0), "name", 6),
+        (("pool", 0, "machine", "host", 0), "name", 8),
+        (("pool", 0, "machine", "host", 1), "name", 9),  # which has none: its header
+        (("pool", 1), "name", 12),
+        (("pool", 1, "machine"), "name", 14),
+        (("pool", 1, "machine", "host", 0), "name", 16),
+        (("pool", 1, "machine", "host", 0), "limits", 17),
+        (("queue", 0), "name", 20),
+    ],
+)
+def test_an_error_names_the_line_in_its_own_table(path: tuple[str | int, ...], key: str, line: int) -> None:
+    text = TomlText(NESTED, "a.toml")
+    table: Any = text.document
+    for each in path:
+        table = table[each]
+    assert str(text.error(key, "is wrong", None, table)) == f"a.toml: line {line}, key {key!r}: is wrong"

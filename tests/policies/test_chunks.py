@@ -178,7 +178,7 @@ def asks(*chunks: tuple[int, ...], **more: object) -> Job:
         (
             asks((1, 12, 200)),
             "too-much-memory",
-            "needs 12 processors and 200 bytes of memory on one host; no host has both",
+            "needs 12 processors and 200B of memory on one host; no host has both",
         ),
         (asks((2, 4, 300)), "too-much-memory", "but not all of them at once"),
         (asks((2, 9)), "too-wide", "but not all of them at once"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from typing import Any
 
@@ -16,6 +17,7 @@ from qbatch.model.job import Job
 from qbatch.model.job_class import JobClass
 from qbatch.model.machine import Host, Machine
 from qbatch.model.machine_file import parse_machine
+from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.replay.calendar import Calendar
@@ -162,3 +164,120 @@ def test_who_began_under_another_policy_counts_in_its_class() -> None:
     engine.handle(12 * SECOND, [Submitted(job) for job in later])
     assert sorted(engine.view().running) == [68, 69, 70]  # three of the user: two of them from before
     assert "as many as may" in engine.explain(71).text
+
+
+def explained(jobs: list[tuple[int, int, int, int]], machine: Machine, at: int = 0) -> dict[int, Reason]:
+    """Why each job waits at an instant, by number."""
+    found: dict[int, Reason] = {}
+
+    def look(engine: Engine, _: object) -> None:
+        view = engine.view()
+        if view.now <= at * SECOND:
+            found.clear()
+            found.update({view.jobs[row].number: engine.explain(row) for row in view.queue.tolist()})
+
+    Calendar(work_of(jobs, machine), machine, load_policy("lsf"), is_audited=True).run(observe=look)
+    return found
+
+
+def test_a_limit_is_named_with_its_class_and_its_key() -> None:
+    machine = parse_machine(MACHINE, "machine.toml")
+    short = (0, 1, 50, 1)
+    assert explained([short, short], machine)[2].text == "1 job of class short of this user runs, per_user = 1"
+    texts = explained([(0, 1, 200, user) for user in range(3)], machine)
+    assert texts[3].text == "2 jobs of class long run, limit = 2"
+    changed = msgspec.structs.replace(machine, classes=(JobClass("any"),))
+    assert explained([short] * 4, changed)[4].text == "3 jobs of this user run, per_user = 3"
+    hosts = (Host("a", 8, limits=(("any", 1),)), Host("b", 8))
+    changed = Machine(hosts, single_host=True, classes=(JobClass("any", per_host=2),))
+    assert explained([short] * 4, changed)[4].text == (
+        "every host of its class runs as many as may: a (1 of class any, limits = 1), b (2 of class any, per_host = 2)"
+    )
+
+
+KINDS = """
+schema = 1
+single_host = true
+[[host]]
+name = "a"
+cpus = 8
+memory = "8GB"
+serves = ["large", "small"]
+[[class]]
+name = "quick"
+kind = "time"
+time = 100
+limit = 2
+[[class]]
+name = "slow"
+kind = "time"
+[[class]]
+name = "small"
+kind = "size"
+procs = 2
+[[class]]
+name = "large"
+kind = "size"
+"""
+
+
+def test_room_and_a_larger_class_that_waits_are_told_apart() -> None:
+    machine = parse_machine(KINDS, "kinds.toml")
+    told = explained([(0, 6, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1), (0, 1, 50, 1)], machine)
+    assert told[2].text == "no host that may run another job of class slow_large has 4 processors free"
+    assert told[3].text == "host a has room, but job 2 of class slow_large waits there first"
+    assert told[3].blocked_by == (1,)
+    told = explained([(0, 1, 50, 1)] * 3, machine)
+    assert told[3].text == "2 jobs of time class quick run, limit = 2"
+
+
+@settings(max_examples=100, deadline=None)
+@given(JOBS, CLASSES, LIMITS)
+def test_what_an_explanation_says_of_the_hosts_is_so(
+    jobs: list[tuple[int, int, int, int]], classes: tuple[JobClass, ...], per_user: int | None
+) -> None:
+    machine = Machine((Host("a", 6), Host("b", 3)), single_host=True, classes=classes, per_user=per_user)
+
+    def look(engine: Engine, _: object) -> None:
+        view = engine.view()
+        for row in view.queue.tolist():
+            job, reason = view.jobs[row], engine.explain(row)
+            pair = machine.class_of(job.procs, job.memory, job.estimate)
+            assert pair is not None
+            mine = [run.allocation[0].host for other, run in view.running.items() if pair == machine.class_of(
+                view.jobs[other].procs, view.jobs[other].memory, view.jobs[other].estimate)]  # fmt: skip
+            open_ones = [
+                host for host in range(2)
+                if pair.time.runs_on(machine.hosts[host].name, "batch")
+                and (pair.time.per_host is None or mine.count(host) < pair.time.per_host)
+            ]  # fmt: skip
+            roomy = [host for host in open_ones if view.free[host] >= job.procs]
+            if reason.code == "hosts":
+                assert open_ones
+                assert not roomy
+            elif reason.code == "order":
+                assert any(f"host {machine.hosts[host].name} has room" in reason.text for host in roomy)
+                (other,) = reason.blocked_by
+                assert all(view.free[host] < view.jobs[other].procs for host in roomy[:1])
+            else:
+                assert reason.code == "class-limit"
+
+    jobs = sorted(jobs, key=lambda job: job[0])
+    Calendar(work_of(jobs, machine), machine, load_policy("lsf"), is_audited=True).run(observe=look)
+
+
+def test_memory_that_is_not_free_is_told_in_units_and_makes_smaller_classes_wait() -> None:
+    machine = parse_machine(KINDS, "kinds.toml")
+    work = work_of([(0, 3, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1)], machine)
+    work = dataclasses.replace(work, memory=np.array([6, 3, 1], np.int64) * 2**30)
+    texts: list[str] = []
+
+    def look(engine: Engine, _: object) -> None:
+        if not texts:
+            texts.extend(engine.explain(row).text for row in engine.view().queue.tolist())
+
+    Calendar(work, machine, load_policy("lsf"), is_audited=True).run(observe=look)
+    assert texts == [
+        "no host that may run another job of class slow_large has 4 processors and 3GB of memory free",
+        "host a has room, but job 2 of class slow_large waits there first",
+    ]

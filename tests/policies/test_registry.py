@@ -11,6 +11,7 @@ import pytest
 from qbatch.model.errors import UsageError
 from qbatch.planning.policy import name_of
 from qbatch.policies import POLICIES, load_policy
+from qbatch.policies.registry import name_among
 
 OWN = '''
 from qbatch.model.actions import Start
@@ -111,3 +112,23 @@ def test_every_policy_says_where_it_comes_from() -> None:
         assert entry.meaning
         assert re.search(r"(19|20)\d\d", entry.source)
         assert all(parameter.meaning for parameter in entry.parameters)
+
+
+@pytest.mark.parametrize(
+    ("typed", "names", "found"),
+    [
+        ("easy", ["easy"], "easy"),
+        ("hybrid:depth=7", ["hybrid:depth=7", "easy"], "hybrid:depth=7"),
+        (
+            "immediate:inner=lsf,protect=60,quantum=60",
+            ["immediate:inner=lsf,protect=60"],
+            "immediate:inner=lsf,protect=60",
+        ),
+        ("immediate:protect=60,inner=lsf", ["immediate:inner=lsf,protect=60"], "immediate:inner=lsf,protect=60"),
+        ("immediate:inner=lsf", ["immediate:inner=lsf,protect=60"], "immediate:inner=lsf"),  # is not there
+        ("easy:depth=none", ["easy"], "easy:depth=none"),
+        ("no_such_module_at_all:Class", ["easy"], "no_such_module_at_all:Class"),  # and nothing is imported
+    ],
+)
+def test_a_policy_is_found_by_what_one_types(typed: str, names: list[str], found: str) -> None:
+    assert name_among(typed, names) == found

@@ -193,8 +193,11 @@ def test_policies_are_chosen_by_name(tmp_path, easy):
     result = read_result(tmp_path / "out")
     assert result.only([]).policies == ("easy", "fcfs")
     assert result.only(["fcfs", "fcfs"]).policies == ("fcfs",)
+    assert result.only(["easy:"]).policies == ("easy",)
     with pytest.raises(UsageError, match="did you mean 'easy'"):
         result.only(["eazy"])
+    with pytest.raises(UsageError, match="no policy 'hybrid:depth=4'; it has easy, fcfs"):
+        result.only(["hybrid:depth=4"])
 
 
 def test_a_device_is_written_to_and_a_link_is_followed(tmp_path: Path) -> None:

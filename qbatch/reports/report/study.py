@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.policies.registry import name_among
 from qbatch.reports.finished import in_order_of_submission, unknown_pieces
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.result import Result, read_result
@@ -71,6 +72,7 @@ def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | N
         groups.setdefault(_workload(path, result), []).append((path, result))
     replicas = tuple(_replica(group) for group in groups.values())
     names = tuple(dict.fromkeys(rows.policy for one in replicas for rows in one.result.rows if len(rows)))
+    policies = [name_among(policy, names) for policy in policies]
     for policy in policies:
         if policy not in names:
             raise UsageError(
@@ -90,6 +92,7 @@ def with_baseline(study: Study, baseline: str | None) -> Study:
     """
     if baseline is None:
         return study
+    baseline = name_among(baseline, study.policies)
     if baseline not in study.policies:
         known = ", ".join(study.policies)
         raise UsageError(
