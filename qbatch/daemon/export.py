@@ -1,7 +1,8 @@
 """What really ran, as a result that can be exported: job rows, bars on hosts, a workload log.
 
-Times of rows and bars count from the first submission, cut to a whole second, which the clock (``UnixStartTime``) says.
-Jobs of arrays are jobs like others, numbered in order of eligibility.
+Of a job that ran on trial and was thrown back into the queue, the start is that of its first trial, as in a replay, and the
+trials are pieces whose work was thrown away.  Times of rows and bars count from the first submission, cut to a whole second,
+which the clock (``UnixStartTime``) says.  Jobs of arrays are jobs like others, numbered in order of eligibility.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> 
 
     # A clock that was set back must not make a job start before it was submitted.
     submit = numbers(max(_submitted(job) - first, 0) for job in ran)
-    start = np.maximum(numbers((job.started or 0) - first for job in ran), submit)
+    start = np.maximum(numbers((job.first_started or 0) - first for job in ran), submit)
     end = np.maximum(numbers((job.ended or 0) - first for job in ran), start)
     nothing = np.full(len(ran), ABSENT, np.int64)
     pieces = _pieces(ran, hosts, first)
@@ -97,14 +98,27 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> 
 
 
 def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> Int64Array:
-    """Return what the jobs ran that were suspended or resized, as ``Schedule.pieces``; the work of all of it was kept."""
+    """Return what the jobs ran that were suspended, resized or on trial, as ``Schedule.pieces``, in order of their ends."""
     places = {host.name: place for place, host in enumerate(hosts)}
+
+    def host_of(where: str) -> int:
+        return places.get(where.partition("/")[0], ABSENT)
+
     found = []
     for row, job in enumerate(ran):
-        host = places.get(job.exec_host.partition("/")[0], ABSENT)
-        if job.pauses or job.sizes:
-            found += [(row, begin - first, end - first, procs, host, 1) for begin, end, procs in pieces_of(job, 0)]
+        for begin, end, procs, where in job.trials:
+            found.append((row, begin - first, end - first, procs, host_of(where), 0))
+        if job.pauses or job.sizes or job.trials:
+            host = host_of(job.exec_host)
+            found += [(row, begin - first, end - first, procs, host, 1) for begin, end, procs in _kept(job)]
+    found.sort(key=lambda piece: piece[2])
     return np.array(found, np.int64).reshape(-1, 6)
+
+
+def _kept(job: JobRecord) -> list[Piece]:
+    """Return the pieces of the last attempt; one of no length of an attempt that took no time."""
+    start = job.started or 0
+    return pieces_of(job, 0) or [Piece(start, start, _cpus(job))]
 
 
 def _cpus(job: JobRecord) -> int:
@@ -116,20 +130,31 @@ def _walltime(job: JobRecord) -> int:
 
 
 def _bars(row: int, job: JobRecord, first: int) -> list[Bar]:
-    """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars (one host may be named more than once), a pause two more."""
+    """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars (one host may be named more than once), a pause two more.
+
+    Its trials, which were thrown away, are bars like the others.
+    """
+    trials = [
+        Bar(row, host, begin - first, end - first, has)
+        for begin, end, _, where in job.trials
+        for host, has in _held(where).items()
+    ]
+    # A job that is resized lives on one host, and has there what its piece says.
+    return trials + [
+        Bar(row, host, begin - first, end - first, procs if job.sizes else has)
+        for host, has in _held(job.exec_host).items()
+        for begin, end, procs in _kept(job)
+    ]
+
+
+def _held(where: str) -> dict[str, int]:
+    """Return the processors by host of a text such as ``n1/0*4+n2/0``."""
     held: dict[str, int] = {}
-    for part in job.exec_host.split("+"):
+    for part in where.split("+"):
         host, _, slots = part.partition("/")
         times = slots.partition("*")[2]
         held[host] = held.get(host, 0) + (int(times) if times.isdigit() else 1)
-    start = job.started or 0
-    pieces = pieces_of(job, 0) or [Piece(start, start, sum(held.values()))]
-    # A job that is resized lives on one host, and has there what its piece says.
-    return [
-        Bar(row, host, begin - first, end - first, procs if job.sizes else has)
-        for host, has in held.items()
-        for begin, end, procs in pieces
-    ]
+    return held
 
 
 def _header(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, first: int) -> list[str]:
