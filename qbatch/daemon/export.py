@@ -27,6 +27,8 @@ from qbatch.workloads.swf_writer import write_log
 POLICY = "live"
 """The name under which the jobs of a live server stand."""
 
+_LOG_KEEPS = "first start (field 3) and the time that each really ran (field 4)"
+_LOG_LOSES = "when each was suspended, resized or on trial, and so its end, which is later than field 2 + 3 + 4"
 _SECOND = 1_000_000
 _DELETED = (265, 271)
 
@@ -45,7 +47,8 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
     def write_swf(out: BinaryIO) -> None:
         write_log(out, Header(lines=tuple(_header(ran, hosts, server, first))), _columns(ran, rows))
 
-    return Exportable(result, {POLICY: bars}, write_swf), len(jobs) - len(ran)
+    exported = Exportable(result, {POLICY: bars}, write_swf, swf_keeps=_LOG_KEEPS, swf_loses=_LOG_LOSES)
+    return exported, len(jobs) - len(ran)
 
 
 def _submitted(job: JobRecord) -> int:
@@ -159,16 +162,22 @@ def _held(where: str) -> dict[str, int]:
 
 def _header(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, first: int) -> list[str]:
     users, queues = _numbers(job.user for job in ran), _numbers(job.queue for job in ran)
+    is_in_pieces = any(job.pauses or job.sizes or job.trials for job in ran)
     return [
         "; Version: 2.2", f"; Computer: qbatch server {server}", f"; MaxJobs: {len(ran)}", f"; MaxRecords: {len(ran)}",
-        f"; UnixStartTime: {first // _SECOND}", f"; MaxNodes: {len(hosts)}", f"; MaxProcs: {sum(host.cpus for host in hosts)}",
+        f"; Preemption: {'TS' if is_in_pieces else 'No'}", f"; UnixStartTime: {first // _SECOND}", f"; MaxNodes: {len(hosts)}",
+        f"; MaxProcs: {sum(host.cpus for host in hosts)}",
         *(f"; Queue: {number} {name}" for name, number in queues.items()),
         *(f"; Note: user {number} is {name}" for name, number in users.items()),
     ]  # fmt: skip
 
 
 def _columns(ran: Sequence[JobRecord], rows: JobRows) -> dict[str, Column]:
-    """Return the columns of the log: what the rows say, and memory, processor time and status from the records."""
+    """Return the columns of the log: what the rows say, and memory, processor time and status from the records.
+
+    Of jobs in pieces the wait is that before the first start, and the run time that which they really ran, as if on the
+    processors that they asked for; the header then says ``Preemption: TS``.
+    """
     memory, asked, processor_time, status = [], [], [], []
     for job in ran:
         cpus = _cpus(job)
@@ -179,7 +188,7 @@ def _columns(ran: Sequence[JobRecord], rows: JobRows) -> dict[str, Column]:
     return {
         "job": rows.job_id,
         "submit": _seconds(rows.submit),
-        "wait": _seconds(rows.wait),
+        "wait": _seconds(rows.start - rows.submit),
         "run": _seconds(rows.run),
         "procs_allocated": rows.procs,
         "cpu_time": np.array(processor_time, np.float64),

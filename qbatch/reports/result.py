@@ -59,6 +59,12 @@ class Result:
         """The policies, in the order in which they were run."""
         return tuple(rows.policy for rows in self.rows)
 
+    @property
+    def may_count_memory(self) -> bool:
+        """Whether what jobs ask for of memory may matter on its machine: memory is counted there, or it has several hosts."""
+        machine = self.document.get("machine")
+        return isinstance(machine, dict) and not (machine.get("one_pool", True) and machine.get("hosts", 1) == 1)
+
     def only(self, policies: Sequence[str]) -> Result:
         """Return the result with these policies in this order; with all of them when none is named.
 

@@ -48,11 +48,13 @@ def pieces(rows: JobRows) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("policy", ["immediate:inner=easy", "immediate:inner=lsf", "soon:inner=easy"])
 def test_what_really_ran_equals_the_replay(policy: str, tmp_path: Path) -> None:
     expected = job_rows_of(replayed(policy))
-    arguments = ("--trace", str(TRACE), "--first", "300", "--policy", policy, "--time", "virtual")
-    with Daemon(tmp_path, *arguments) as daemon:
+    options = ("--trace", str(TRACE), "--first", "300", "--policy", policy, "--time", "virtual")
+    with Daemon(tmp_path, *options) as daemon:
         records = finished(daemon)
-        for form in ("parquet", "chrome"):
-            daemon.run("qbatch", "export", form, "-o", form)
+        notes = {form: daemon.run("qbatch", "export", form, "-o", form).stderr for form in ("parquet", "chrome", "swf")}
+        for arguments in ((), ("--policy", "easy")):
+            said = daemon.run("qbatch", "verify", "swf", *arguments, code=0)
+            assert "not checked  capacity and run times" in said.stdout
         tried = next(record for record in records if record.trials)
         with daemon.session() as session:
             trail = session.ask(Trail(job=tried.id), Trails).entries
@@ -69,6 +71,13 @@ def test_what_really_ran_equals_the_replay(policy: str, tmp_path: Path) -> None:
     ) == int((live.pieces[:, 2] - live.pieces[:, 1]).sum())
     events = json.loads((tmp_path / "chrome").read_text(encoding="utf-8"))["traceEvents"]
     assert sum(event["ph"] == "B" for event in events) == len(live.pieces) + int((live.piece_count == 0).sum())
+    log = read_log(str(tmp_path / "swf"))
+    assert (log["wait"] == ((rows.start - rows.submit) / 1e6)[np.argsort(rows.sequence)]).all()
+    assert (log["run"] == (rows.run / 1e6)[np.argsort(rows.sequence)]).all()
+    assert log.header.preemption == "TS"
+    assert "field 4" in notes["swf"]
+    assert "end - start" not in notes["swf"]
+    assert sum("ran in pieces" in note for note in notes.values()) == 2
     texts = [entry.text for entry in trail]
     assert texts.count("its quantum is over; queued again") == len(tried.trials)
     assert sum(text.startswith("Job Run at request of") for text in texts) == len(tried.trials) + 1
