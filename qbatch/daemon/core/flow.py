@@ -317,7 +317,7 @@ def returned(core: Core, job: BatchJob) -> None:
         core.effects.append(Stop(job.file_key, 0))
     job.trials += ((job.started, core.now, job.size, exec_texts(core, job)[0]),)
     job.comment = QUANTUM_OVER
-    core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, 0)))
+    core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.returned(core, job)))
     core.happened("requeued", job.key, job.comment)
     del pool.running[job.key]
     job.session = job.stopped_by = 0
