@@ -34,6 +34,9 @@ def compare(
         float, typer.Option("--practical", help="Share of A below which a difference does not matter.")
     ] = 0.01,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples of medians.")] = 0,
+    procs: Annotated[
+        int | None, typer.Option("--procs", min=1, help="Processors of the machine of bare job rows.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.compare/1).")] = False,
 ) -> None:
     """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise."""
@@ -48,8 +51,10 @@ def compare(
         raise UsageError(f"--confidence {confidence:g}: is not between 0 and 1; 0.95 is usual")
     if not 0 <= practical < 1:
         raise UsageError(f"--practical {practical:g}: should be a share from 0 to below 1, such as 0.01")
-    first, second = _sides(a, b)
-    pairs = [_replica(path, first.rows.policy, second.rows.policy) for path in replica or []]
+    sized = _Sized(procs)
+    first, second = _sides(a, b, sized)
+    pairs = [_replica(path, first.rows.policy, second.rows.policy, sized) for path in replica or []]
+    sized.check(a)
     how = Settings(confidence, practical, seed, tuple(dict.fromkeys(by)) if by else PARTS)
     document = compared(first, second, how, pairs)
     if as_json:
@@ -58,11 +63,36 @@ def compare(
         _print(document)
 
 
-def _sides(a: str, b: str | None) -> tuple[Side, Side]:
+class _Sized:
+    """Reads results and job rows, and gives bare job rows the size of the machine that was told."""
+
+    def __init__(self, procs: int | None) -> None:
+        self.procs = procs
+        self.is_used = False
+
+    def read(self, path: str) -> Result:
+        """Return what was read."""
+        from dataclasses import replace
+
+        from qbatch.reports.result import read_result
+
+        result = read_result(path)
+        if self.procs is None or not result.is_size_guessed:
+            return result
+        self.is_used = True
+        return replace(result, procs_total=self.procs, is_size_guessed=False)
+
+    def check(self, first: str) -> None:
+        """Refuse a size that nobody needs."""
+        if self.procs is not None and not self.is_used:
+            raise UsageError(f"--procs is for bare job rows, and {first} says how large its machine is; leave it out")
+
+
+def _sides(a: str, b: str | None, sized: _Sized) -> tuple[Side, Side]:
     from qbatch.reports.comparison import Side
 
     if b is None:
-        where, result, policy = _read(a)
+        where, result, policy = _read(a, sized)
         if policy is not None or len(result.rows) != 2:
             has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
             raise UsageError(f"{a}: {has}; name B too, as in: qbatch compare {where}:POLICY {where}:POLICY")
@@ -70,7 +100,7 @@ def _sides(a: str, b: str | None) -> tuple[Side, Side]:
         return Side(result, one, f"{a}:{one.policy}", one.policy), Side(
             result, other, f"{a}:{other.policy}", other.policy
         )
-    sides = [_side(text) for text in (a, b)]
+    sides = [_side(text, sized) for text in (a, b)]
     first, second = sides
     if first.label == second.label:
         first, second = (Side(side.result, side.rows, side.where, side.where) for side in sides)
@@ -82,10 +112,10 @@ def _sides(a: str, b: str | None) -> tuple[Side, Side]:
     return first, second
 
 
-def _side(text: str) -> Side:
+def _side(text: str, sized: _Sized) -> Side:
     from qbatch.reports.comparison import Side
 
-    where, result, policy = _read(text)
+    where, result, policy = _read(text, sized)
     if policy is None and len(result.rows) != 1:
         names = ", ".join(f"{where}:{name}" for name in result.policies)
         raise UsageError(f"{text}: holds {len(result.rows)} policies; name one of {names}")
@@ -95,25 +125,22 @@ def _side(text: str) -> Side:
     return Side(result, rows, text, rows.policy)
 
 
-def _read(text: str) -> tuple[str, Result, str | None]:
+def _read(text: str, sized: _Sized) -> tuple[str, Result, str | None]:
     """Read DIR or DIR:POLICY; policies have colons too (``hybrid:depth=2``), and so may directories."""
-    from qbatch.reports.result import read_result
-
     if os.path.exists(text):
-        return text, read_result(text), None
+        return text, sized.read(text), None
     for place, letter in enumerate(text):
         if letter == ":" and place and os.path.exists(text[:place]):
-            return text[:place], read_result(text[:place]), text[place + 1 :]
-    return text, read_result(text), None
+            return text[:place], sized.read(text[:place]), text[place + 1 :]
+    return text, sized.read(text), None
 
 
-def _replica(path: str, a: str, b: str) -> tuple[Side, Side]:
+def _replica(path: str, a: str, b: str, sized: _Sized) -> tuple[Side, Side]:
     from qbatch.reports.comparison import Side
-    from qbatch.reports.result import read_result
 
     if a == b:
         raise UsageError(f"--with {path}: A and B are one policy ({a}) in two results; replicas need two policies")
-    result = read_result(path).only([a, b])
+    result = sized.read(path).only([a, b])
     if not all(map(len, result.rows)):
         raise UsageError(f"--with {path}: no job ran under one of {a}, {b}")
     one, other = result.rows

@@ -52,9 +52,9 @@ def export(
         exported, told = _live(socket)
     else:
         exported, told = _finished(source, policy or [], procs)
-    loss = _write(form, exported, target)
+    losses = _write(form, exported, target)
     talk(f"{target or 'standard output'}: {told}")
-    if loss is not None:
+    for loss in losses:
         talk(f"note: {loss}")
 
 
@@ -104,8 +104,8 @@ def _live(socket: str | None) -> tuple[Exportable, str]:
     return exported, f"{count:,} jobs; {left_out:,} that never ran are left out"
 
 
-def _write(form: str, exported: Exportable, target: str | None) -> str | None:
-    """Write, and return what is lost of the jobs that ran in pieces."""
+def _write(form: str, exported: Exportable, target: str | None) -> list[str]:
+    """Write, and return what is lost of the jobs."""
     from qbatch.reports.exports import FORMS as FORMS_OF_EXPORT
     from qbatch.reports.output import whole_file
 
@@ -116,4 +116,4 @@ def _write(form: str, exported: Exportable, target: str | None) -> str | None:
     else:
         with whole_file(target) as file:
             known.write(file, exported)
-    return known.loss(exported)
+    return known.losses(exported)

@@ -1,7 +1,8 @@
 """What really ran, as a result that can be exported: job rows, bars on hosts, a workload log.
 
-Times of rows and bars count from the first submission, cut to a whole second, which the clock (``UnixStartTime``) says.
-Jobs of arrays are jobs like others, numbered in order of eligibility.
+Of a job that ran on trial and was thrown back into the queue, the start is that of its first trial, as in a replay, and the
+trials are pieces whose work was thrown away.  Times of rows and bars count from the first submission, cut to a whole second,
+which the clock (``UnixStartTime``) says.  Jobs of arrays are jobs like others, numbered in order of eligibility.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from qbatch.workloads.swf_writer import write_log
 POLICY = "live"
 """The name under which the jobs of a live server stand."""
 
+_LOG_KEEPS = "first start (field 3) and the time that each really ran (field 4)"
+_LOG_LOSES = "when each was suspended, resized or on trial, and so its end, which is later than field 2 + 3 + 4"
 _SECOND = 1_000_000
 _DELETED = (265, 271)
 
@@ -44,7 +47,8 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
     def write_swf(out: BinaryIO) -> None:
         write_log(out, Header(lines=tuple(_header(ran, hosts, server, first))), _columns(ran, rows))
 
-    return Exportable(result, {POLICY: bars}, write_swf), len(jobs) - len(ran)
+    exported = Exportable(result, {POLICY: bars}, write_swf, swf_keeps=_LOG_KEEPS, swf_loses=_LOG_LOSES)
+    return exported, len(jobs) - len(ran)
 
 
 def _submitted(job: JobRecord) -> int:
@@ -70,7 +74,7 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> 
 
     # A clock that was set back must not make a job start before it was submitted.
     submit = numbers(max(_submitted(job) - first, 0) for job in ran)
-    start = np.maximum(numbers((job.started or 0) - first for job in ran), submit)
+    start = np.maximum(numbers((job.first_started or 0) - first for job in ran), submit)
     end = np.maximum(numbers((job.ended or 0) - first for job in ran), start)
     nothing = np.full(len(ran), ABSENT, np.int64)
     pieces = _pieces(ran, hosts, first)
@@ -97,14 +101,27 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> 
 
 
 def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> Int64Array:
-    """Return what the jobs ran that were suspended or resized, as ``Schedule.pieces``; the work of all of it was kept."""
+    """Return what the jobs ran that were suspended, resized or on trial, as ``Schedule.pieces``, in order of their ends."""
     places = {host.name: place for place, host in enumerate(hosts)}
+
+    def host_of(where: str) -> int:
+        return places.get(where.partition("/")[0], ABSENT)
+
     found = []
     for row, job in enumerate(ran):
-        host = places.get(job.exec_host.partition("/")[0], ABSENT)
-        if job.pauses or job.sizes:
-            found += [(row, begin - first, end - first, procs, host, 1) for begin, end, procs in pieces_of(job, 0)]
+        for begin, end, procs, where in job.trials:
+            found.append((row, begin - first, end - first, procs, host_of(where), 0))
+        if job.pauses or job.sizes or job.trials:
+            host = host_of(job.exec_host)
+            found += [(row, begin - first, end - first, procs, host, 1) for begin, end, procs in _kept(job)]
+    found.sort(key=lambda piece: piece[2])
     return np.array(found, np.int64).reshape(-1, 6)
+
+
+def _kept(job: JobRecord) -> list[Piece]:
+    """Return the pieces of the last attempt; one of no length of an attempt that took no time."""
+    start = job.started or 0
+    return pieces_of(job, 0) or [Piece(start, start, _cpus(job))]
 
 
 def _cpus(job: JobRecord) -> int:
@@ -116,34 +133,51 @@ def _walltime(job: JobRecord) -> int:
 
 
 def _bars(row: int, job: JobRecord, first: int) -> list[Bar]:
-    """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars (one host may be named more than once), a pause two more."""
+    """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars (one host may be named more than once), a pause two more.
+
+    Its trials, which were thrown away, are bars like the others.
+    """
+    trials = [
+        Bar(row, host, begin - first, end - first, has)
+        for begin, end, _, where in job.trials
+        for host, has in _held(where).items()
+    ]
+    # A job that is resized lives on one host, and has there what its piece says.
+    return trials + [
+        Bar(row, host, begin - first, end - first, procs if job.sizes else has)
+        for host, has in _held(job.exec_host).items()
+        for begin, end, procs in _kept(job)
+    ]
+
+
+def _held(where: str) -> dict[str, int]:
+    """Return the processors by host of a text such as ``n1/0*4+n2/0``."""
     held: dict[str, int] = {}
-    for part in job.exec_host.split("+"):
+    for part in where.split("+"):
         host, _, slots = part.partition("/")
         times = slots.partition("*")[2]
         held[host] = held.get(host, 0) + (int(times) if times.isdigit() else 1)
-    start = job.started or 0
-    pieces = pieces_of(job, 0) or [Piece(start, start, sum(held.values()))]
-    # A job that is resized lives on one host, and has there what its piece says.
-    return [
-        Bar(row, host, begin - first, end - first, procs if job.sizes else has)
-        for host, has in held.items()
-        for begin, end, procs in pieces
-    ]
+    return held
 
 
 def _header(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, first: int) -> list[str]:
     users, queues = _numbers(job.user for job in ran), _numbers(job.queue for job in ran)
+    is_in_pieces = any(job.pauses or job.sizes or job.trials for job in ran)
     return [
         "; Version: 2.2", f"; Computer: qbatch server {server}", f"; MaxJobs: {len(ran)}", f"; MaxRecords: {len(ran)}",
-        f"; UnixStartTime: {first // _SECOND}", f"; MaxNodes: {len(hosts)}", f"; MaxProcs: {sum(host.cpus for host in hosts)}",
+        f"; Preemption: {'TS' if is_in_pieces else 'No'}", f"; UnixStartTime: {first // _SECOND}", f"; MaxNodes: {len(hosts)}",
+        f"; MaxProcs: {sum(host.cpus for host in hosts)}",
         *(f"; Queue: {number} {name}" for name, number in queues.items()),
         *(f"; Note: user {number} is {name}" for name, number in users.items()),
     ]  # fmt: skip
 
 
 def _columns(ran: Sequence[JobRecord], rows: JobRows) -> dict[str, Column]:
-    """Return the columns of the log: what the rows say, and memory, processor time and status from the records."""
+    """Return the columns of the log: what the rows say, and memory, processor time and status from the records.
+
+    Of jobs in pieces the wait is that before the first start, and the run time that which they really ran, as if on the
+    processors that they asked for; the header then says ``Preemption: TS``.
+    """
     memory, asked, processor_time, status = [], [], [], []
     for job in ran:
         cpus = _cpus(job)
@@ -154,7 +188,7 @@ def _columns(ran: Sequence[JobRecord], rows: JobRows) -> dict[str, Column]:
     return {
         "job": rows.job_id,
         "submit": _seconds(rows.submit),
-        "wait": _seconds(rows.wait),
+        "wait": _seconds(rows.start - rows.submit),
         "run": _seconds(rows.run),
         "procs_allocated": rows.procs,
         "cpu_time": np.array(processor_time, np.float64),

@@ -6,7 +6,7 @@ the engine of each end on the instant at which it is due, rounded up to the micr
 
 A trial begins a job's work anew.  Of a job that uses more memory than its trial was given, the end is never reached: it
 is returned at the instant of its start, in another round.  What a job uses is ``Workload.used_memory`` where that is
-known (-1: it is not), else what it asks for.
+known (-1: it is not), else what it asks for.  A job that ends in its trial ran in one go.
 """
 
 from __future__ import annotations
@@ -168,6 +168,7 @@ class Calendar:
         for row in done.stopped:
             self._pause(row, done.at)
         for row in done.requeued:
+            self._in_pieces.add(row)
             self._leave(row, done.at, is_kept=False)
             self._launch[row] += 1
             del self._work[row]
@@ -206,10 +207,9 @@ class Calendar:
         self._hosts[action.row] = chunk.host
         if sum(each.procs for each in action.allocation) != self.workload.procs[action.row]:
             self._in_pieces.add(action.row)
-        if action.is_trial:
-            self._in_pieces.add(action.row)
-            if self.engine.machine.hosts[chunk.host].memory and self._used_memory(action.row) > chunk.memory:
-                self._outgrown.append(action.row)
+        has_memory = bool(self.engine.machine.hosts[chunk.host].memory)
+        if action.is_trial and has_memory and self._used_memory(action.row) > chunk.memory:
+            self._outgrown.append(action.row)
         self._go(action.row, sum(chunk.procs for chunk in action.allocation), now)
 
     def _used_memory(self, row: int) -> int:

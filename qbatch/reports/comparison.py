@@ -146,8 +146,6 @@ def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
         notes.append(
             f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number all the same"
         )
-    if a.result.procs_total != b.result.procs_total:
-        notes.append(f"the machines differ: {a.result.procs_total} and {b.result.procs_total} processors")
     notes += [note for note in map(unknown_pieces, (a.rows, b.rows)) if note is not None]
     for name, words in (("submit", "are submitted at another time"), ("run", "run for another time"),
                         ("estimate", "have another estimate")):  # fmt: skip
@@ -166,7 +164,8 @@ def compare(
     """Return the record of a comparison, schema ``qbatch.compare/1``; differences are b - a.
 
     With ``replicas`` (further pairs, of other seeds or logs) the intervals are over the pairs; effects, medians and
-    breakdowns stay those of the first pair.
+    breakdowns stay those of the first pair.  Utilisation is left out, and a note says why, where the size of a machine is not
+    known or those of a pair differ.
 
     Raises:
         InputError: if the jobs of a pair do not match.
@@ -179,7 +178,12 @@ def compare(
         notes += [f"pair {place}: {note}" for note in pair.notes]
     metrics = [_quantity(pairs, quantity, a, b, how) for quantity in QUANTITIES]
     sides = [(a, b), *replicas]
-    metrics += [_utilisation(sides, pairs, how), _makespan(sides, pairs, how)]
+    unlike = _unlike_machines(sides)
+    if unlike is None:
+        metrics.append(_utilisation(sides, pairs, how))
+    else:
+        notes.append(f"utilisation is not compared: {unlike}")
+    metrics.append(_makespan(sides, pairs, how))
     for record in metrics:
         record["sentence"] = sentence(record, a.label, b.label, how.confidence, how.practical)
     return {
@@ -257,6 +261,19 @@ def _over_replicas(means: list[tuple[float, float]], how: Settings, *, is_less_b
 
 
 # ------------------------------------------------------------------------------------------------ the machine
+
+
+def _unlike_machines(sides: Sequence[tuple[Side, Side]]) -> str | None:
+    """Return why what is measured by the size of the machine cannot be compared; None where it can."""
+    guessed = next((side for pair in sides for side in pair if side.result.is_size_guessed), None)
+    if guessed is not None:
+        return (
+            f"bare job rows do not say how large the machine of {guessed.where} is; give its processors with --procs N"
+        )
+    for a, b in sides:
+        if a.result.procs_total != b.result.procs_total:
+            return f"the machines differ: {a.result.procs_total} and {b.result.procs_total} processors"
+    return None
 
 
 def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: Settings) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Result:
     """A result as it was read: the job rows of each policy, the machine's size, the clock, the whole document.
 
     Of a bare file of job rows the document is empty and, unless it was told, the machine is as large as the most
-    processors that were in use at once.
+    processors that were in use at once: ``is_size_guessed``.
     """
 
     name: str
@@ -53,11 +53,18 @@ class Result:
     procs_total: int
     clock: Clock = field(default_factory=Clock)
     document: dict[str, Any] = field(default_factory=dict)
+    is_size_guessed: bool = False
 
     @property
     def policies(self) -> tuple[str, ...]:
         """The policies, in the order in which they were run."""
         return tuple(rows.policy for rows in self.rows)
+
+    @property
+    def may_count_memory(self) -> bool:
+        """Whether what jobs ask for of memory may matter on its machine: memory is counted there, or it has several hosts."""
+        machine = self.document.get("machine")
+        return isinstance(machine, dict) and not (machine.get("one_pool", True) and machine.get("hosts", 1) == 1)
 
     def only(self, policies: Sequence[str]) -> Result:
         """Return the result with these policies in this order; with all of them when none is named.
@@ -76,7 +83,7 @@ class Result:
                 known = ", ".join(by_name)
                 raise UsageError(f"{self.name}: no policy {policy!r}{suggestion(policy, by_name)}; it has {known}")
         rows = tuple(by_name[policy] for policy in dict.fromkeys(policies)) if policies else self.rows
-        return Result(self.name, rows, self.procs_total, self.clock, self.document)
+        return replace(self, rows=rows)
 
 
 def most_procs(rows: JobRows) -> int:
@@ -265,7 +272,7 @@ def read_result(path: str | Path, *, procs: int | None = None) -> Result:
     if not any(len(rows) for rows in result.rows):
         raise InputError(f"{path}: no job ran")
     if procs is not None:
-        return Result(result.name, result.rows, procs, result.clock, result.document)
+        return replace(result, procs_total=procs, is_size_guessed=False)
     return result
 
 
@@ -273,7 +280,7 @@ def _read_bare(path: Path) -> Result:
     if path.name.endswith((".swf", ".swf.gz", ".swf.xz", ".txt", ".txt.gz")):
         raise InputError(f"{path}: is a log, not a result; first qbatch replay {path} --out DIR, then give DIR")
     rows = tuple(read_job_rows(path))
-    return Result(path.name, rows, max(map(most_procs, rows), default=0))
+    return Result(path.name, rows, max(map(most_procs, rows), default=0), is_size_guessed=True)
 
 
 def _read_directory(path: Path) -> Result:

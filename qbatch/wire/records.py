@@ -23,7 +23,8 @@ class JobRecord(Record, frozen=True):
     record has id, name, user, queue, state, ``used["cput"]`` and what the alternate table shows (session, hosts
     ``nodect`` and ncpus, mem and walltime in ``resources``, started).  ``pauses``: from when until when it was
     suspended, None for an end that has not come.  ``sizes``: from when on it had how many processors, where the policy has
-    resized it.
+    resized it.  ``trials``: from when until when, on how many processors and where (as in ``exec_host``) it ran on trial and was
+    thrown back into the queue; ``started`` is the start of its last attempt, which comes after them.
     """
 
     id: str
@@ -85,6 +86,12 @@ class JobRecord(Record, frozen=True):
     pauses: tuple[tuple[int, int | None], ...] = ()
     sizes: tuple[tuple[int, int], ...] = ()
     extra: dict[str, str] = {}
+    trials: tuple[tuple[int, int, int, str], ...] = ()
+
+    @property
+    def first_started(self) -> int | None:
+        """When it first ran: on its first trial, if it had any."""
+        return self.trials[0][0] if self.trials else self.started
 
 
 class Jobs(Record, frozen=True):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from qbatch.cli.main import run
+from qbatch.reports.job_rows import write_job_rows
 from qbatch.reports.result import write_result
 from tests.reports.samples import random_workload, scheduled
 
@@ -71,10 +72,32 @@ def test_replicas_are_taken_with_the_first_pair(capfd, results) -> None:
     assert "2 pairs; effects and parts are those of the first pair." in out
 
 
+def test_what_a_machine_did_is_not_compared_where_its_size_is_a_guess(capfd, results, tmp_path) -> None:
+    rows = tmp_path / "rows.csv"
+    with rows.open("wb") as file:
+        write_job_rows(file, [scheduled(random_workload(80, 1))], ".csv")
+    code, out, err = command(capfd, rows, f"{results / 'both1'}:fcfs")
+    assert code == 0
+    assert "tilisation" not in out
+    assert "Makespan" in out
+    assert f"note: utilisation is not compared: bare job rows do not say how large the machine of {rows} is" in err
+    assert err.count("--procs N") == 1
+    code, out, err = command(capfd, rows, f"{results / 'both1'}:fcfs", "--procs", 16)
+    assert (code, err) == (0, "")
+    _, whole, _ = command(capfd, f"{results / 'both1'}:easy", f"{results / 'both1'}:fcfs")
+    assert [line for line in out.splitlines() if "tilisation" in line] == [
+        line for line in whole.splitlines() if "tilisation" in line
+    ]
+    code, out, err = command(capfd, rows, f"{results / 'both1'}:fcfs", "--procs", 17)
+    assert "tilisation" not in out
+    assert "note: utilisation is not compared: the machines differ: 17 and 16 processors" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
         (["easy"], 2, "holds easy; name B too"),
+        (["both1", "--procs", "9"], 2, "--procs is for bare job rows"),
         (["both1", "easy"], 2, "holds 2 policies; name one of"),
         (["both1:eassy", "easy"], 2, "did you mean 'easy'"),
         (["none", "easy"], 3, "cannot be read"),

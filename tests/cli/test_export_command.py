@@ -71,6 +71,27 @@ def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capf
     assert "not checked  the 2 jobs in pieces" in said
 
 
+def test_a_log_without_the_memory_that_was_asked_for_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log, machine = tmp_path / "log.swf", tmp_path / "machine.toml"
+    log.write_text("; MaxProcs: 8\n1 0 -1 50 4 -1 -1 4 60 1024 1 1 1 -1 -1 -1 -1 -1\n")
+    host = '[[host]]\nname = "{}"\ncpus = 4\n'
+    for hosts, is_told in (
+        (host.format("a") + 'memory = "1GB"\n', True),
+        (host.format("a") + host.format("b"), True),
+        (host.format("a"), False),
+    ):
+        machine.write_text("schema = 1\n" + hosts)
+        replay = ("replay", log, "--machine", machine, "-p", "easy")
+        assert command(capfd, *replay, "--out", tmp_path / "out", "-q")[0] == 0
+        for form in ("swf", "csv"):
+            code, _, err = command(capfd, "export", form, tmp_path / "out", "-o", tmp_path / "out.swf")
+            assert code == 0
+            assert err.count("note: the memory that jobs asked for is lost") == (is_told and form == "swf")
+            assert err.count("--swf FILE keeps it") == (is_told and form == "swf")
+        assert command(capfd, *replay, "--swf", tmp_path / "kept.swf", "-q")[0] == 0
+        assert read_log(str(tmp_path / "kept.swf"))["memory_requested"].tolist() == [1024]
+
+
 def test_the_exported_log_keeps_what_its_policy_owes(
     result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +191,14 @@ def test_a_suspended_job_shows_as_a_gap_in_the_trace(tmp_path: Path) -> None:
         assert daemon.run("tracejob", job).stdout.count("Job suspended") == 2
         daemon.run("qbatch", "export", "chrome", "-o", "chrome")
         daemon.run("qbatch", "export", "csv", "-o", "rows.csv")
+        note = daemon.run("qbatch", "export", "swf", "-o", "log.swf").stderr
+    log = read_log(str(tmp_path / "log.swf"))
+    assert (log["wait"].tolist(), log["run"].tolist(), log.header.preemption) == ([0], [100], "TS")
+    assert (
+        "1 job ran in pieces: kept is first start (field 3) and the time that each really ran (field 4); lost is"
+        in note
+    )
+    assert "end - start" not in note
     events = json.loads((tmp_path / "chrome").read_text(encoding="utf-8"))["traceEvents"]
     bars = [(event["ph"], event["ts"] / 1e6) for event in events if event["ph"] in "BE"]
     assert bars == [("B", 0.0), ("E", 10.0), ("B", 40.0), ("E", 60.0), ("B", 65.0), ("E", 135.0)]

@@ -8,6 +8,17 @@ from pathlib import Path
 from qbatch.workloads import read_log
 from tests.daemon.harness import Daemon
 
+QUANTA = """
+executor = "emulated"
+[[pool]]
+hosts = "n1"
+cpus = 4
+policy = "immediate:inner=fcfs-backfill,quantum=60,protect=600"
+[[queue]]
+name = "batch"
+default_walltime = "1:00:00"
+"""
+
 
 def test_the_accounting_files_of_a_daemon_become_the_log_of_what_ran(tmp_path: Path) -> None:
     with Daemon(tmp_path, "--time", "virtual", "--executor", "emulated") as daemon:
@@ -56,3 +67,25 @@ def test_a_rerun_on_a_daemon_is_two_attempts_in_the_log(tmp_path: Path) -> None:
     assert read["run"].tolist() == [50, 100]
     assert read["status"].tolist() == [0, 1]
     assert read["preceding_job"].tolist() == [-1, 1]
+
+
+def test_quanta_on_a_daemon_are_neither_failures_nor_run_times(tmp_path: Path) -> None:
+    virtual = ("--time", "virtual", "--paused", "--origin", "86400")
+    with Daemon(tmp_path, *virtual, config=QUANTA) as daemon:
+        daemon.submit("sleep 1000\n", resources={"ncpus": "4"})
+        daemon.run("qbatch", "time", "until", "87000")
+        guest = daemon.submit("sleep 100\n", resources={"ncpus": "3", "walltime": "500"})
+        daemon.run("qbatch", "time", "until", "91400")
+        assert len(daemon.until(guest, "F").trials) == 1
+        log = tmp_path / "own.swf"
+        files = str(daemon.state / "accounting")
+        done = json.loads(daemon.run("qbatch", "import", "pbs", files, "-o", str(log), "--json").stdout)
+        daemon.run("qbatch", "verify", str(log))
+    read = read_log(str(log))
+    columns = ("submit", "wait", "run", "procs_allocated", "status")
+    # The first stood still for the quantum of the second, whose trial was thrown away.
+    assert list(zip(*(read[name].tolist() for name in columns), strict=True)) == [
+        (0, 0, 1000, 4, 1), (600, 460, 100, 3, 1)
+    ]  # fmt: skip
+    assert (read.header.preemption, done["machine"]["procs"], done["unusable"]) == ("TS", 4, [])
+    assert [each["count"] for each in (*done["adjusted"], *done["ignored"])] == [1, 1]

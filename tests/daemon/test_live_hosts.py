@@ -16,6 +16,7 @@ import pytest
 
 from qbatch.daemon.core import image, passes
 from qbatch.daemon.core.state import Core, Ending
+from qbatch.daemon.export import exportable_of
 from qbatch.daemon.feed import Feed
 from qbatch.daemon.settings import Queue, Settings, pool_on
 from qbatch.model.job_class import JobClass
@@ -25,9 +26,9 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.replay.prepare import Options, prepare
-from qbatch.reports.job_rows import read_job_rows
+from qbatch.reports.job_rows import JobRows, job_rows_of, read_job_rows
 from qbatch.wire.pieces import run_of
-from qbatch.wire.records import JobRecord
+from qbatch.wire.records import HostRecord, JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
 from qbatch.workloads import read_log
 from qbatch.workloads.machines import load_machine
@@ -288,7 +289,8 @@ STUDY = (
 
 @pytest.mark.parametrize("policy", STUDY)
 def test_the_core_takes_the_decisions_of_the_replay_on_the_origin(policy: str) -> None:
-    """The same machine file, a log with memory asked for and used, snapshots in between: each job ends when it ends there."""
+    """The same machine file, a log with memory asked for and used, snapshots in between: each job ends when it ends there,
+    and its export has the pieces of the replay, on the same hosts."""
     machine = load_machine("origin2000")
     work = prepare(generate_month("1999-12", seed=7), machine, Options(first=700))
     core = Core(
@@ -297,15 +299,36 @@ def test_the_core_takes_the_decisions_of_the_replay_on_the_origin(policy: str) -
     )
     feed = Feed(work, 0)
     feed.attach(core)
-    ends, steps = {}, 0
+    records: dict[int, JobRecord] = {}
+    steps = 0
     while instants := [each for each in (passes.next_due(core), feed.next_arrival()) if each is not None]:
         at = max(min(instants), core.now)
         feed.arrive(core, at)
         passes.advance(core, at)
         endings = [effect.record for effect in core.take_effects() if isinstance(effect, Ending)]
-        ends |= {int(record.extra["log_number"]): record.ended for record in endings}
+        records |= {int(record.extra["log_number"]): record for record in endings}
         steps += 1
         if steps % 200 == 0:
             core = image.load(image.dump(core), core.settings, load_policy)
     schedule = run(work, machine, load_policy(policy))
-    assert ends == dict(zip(work.number.tolist(), schedule.end.tolist(), strict=True))
+    numbers = work.number.tolist()
+    assert {number: record.ended for number, record in records.items()} == dict(
+        zip(numbers, schedule.end.tolist(), strict=True)
+    )
+    hosts = [HostRecord(name=host.name, pool="main", state="free", cpus=host.cpus) for host in machine.hosts]
+    exported, left_out = exportable_of([records[number] for number in numbers], hosts, "here")
+    assert left_out == 0
+    assert pieces_by_job(exported.result.rows[0]) == pieces_by_job(job_rows_of(schedule))
+
+
+def pieces_by_job(rows: JobRows) -> dict[int, list[tuple[int, ...]]]:
+    """The start, the end and the pieces of each job by its place in the log, times from the first submission."""
+    zero = int(rows.submit.min()) // 1_000_000 * 1_000_000
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for row, place in enumerate(rows.sequence.tolist()):
+        found[place] = [(int(rows.start[row]) - zero, int(rows.end[row]) - zero, int(rows.piece_count[row]))]
+    for row, begin, end, *others in (
+        [] if rows.pieces is None else rows.pieces[np.argsort(rows.pieces[:, 1], kind="stable")].tolist()
+    ):
+        found[int(rows.sequence[row])].append((begin - zero, end - zero, *others))
+    return found

@@ -122,7 +122,8 @@ def test_schedules_of_two_logs_are_refused_or_noted(pair) -> None:
     later = by_hand(work.changed(submit=work.submit + S, procs_total=32), work.submit + S)
     hashes = [{"log": {"sha256": letter}} for letter in "xy"]
     notes = compare(side(pair[0], document=hashes[0]), side(later, "two", hashes[1]))["notes"]
-    assert [note.split(" ")[0] for note in notes] == ["these", "the", "300"]
+    assert [note.split(" ")[0] for note in notes] == ["these", "300", "utilisation"]
+    assert notes[-1] == "utilisation is not compared: the machines differ: 16 and 32 processors"
 
 
 def test_replicas_give_student_s_interval_over_the_pairs() -> None:

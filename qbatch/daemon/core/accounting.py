@@ -45,6 +45,11 @@ def started(core: Core, job: BatchJob) -> str:
     )
 
 
+def returned(core: Core, job: BatchJob) -> str:
+    """Return the text of the R record of a trial whose quantum is over: its last key tells it from that of a rerun."""
+    return f"{ended(core, job, 0)} requeue_reason=quantum_over"
+
+
 def ended(core: Core, job: BatchJob, status: int) -> str:
     """Return the text of an E (or R) record."""
     used = " ".join(f"resources_used.{name}={_word(value)}" for name, value in records.used_of(job).items())

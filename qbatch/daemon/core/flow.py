@@ -8,7 +8,7 @@ from qbatch.daemon.core import accounting, dependencies, gates
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.emulation import run_of
 from qbatch.daemon.core.job import BY_USER, BatchJob, Prepared
-from qbatch.daemon.core.records import full_record
+from qbatch.daemon.core.records import exec_texts, full_record
 from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Fit, Launch, Mail, Send, Stop
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.states import State
@@ -21,6 +21,9 @@ DELETED = 271
 
 OVER_WALLTIME = -29
 """Exit status of a job that was killed at its walltime."""
+
+QUANTUM_OVER = "its quantum is over; queued again"
+"""What is said of a job whose trial is over before its end."""
 
 PAUSE = 1_000_000
 """How long a job waits that was lost at the very instant of its start: it would be lost there again and again."""
@@ -312,9 +315,10 @@ def returned(core: Core, job: BatchJob) -> None:
     job.used = {"cput": 0.0, "walltime": job.ran(core.now) / 1e6}
     if core.settings.executor != "emulated":
         core.effects.append(Stop(job.file_key, 0))
+    job.trials += ((job.started, core.now, job.size, exec_texts(core, job)[0]),)
     job.comment = ""
-    core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, 0)))
-    core.happened("requeued", job.key, "its quantum is over; queued again")
+    core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.returned(core, job)))
+    core.happened("requeued", job.key, QUANTUM_OVER)
     del pool.running[job.key]
     job.session = job.stopped_by = 0
     job.allocation = ()

@@ -74,7 +74,8 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     ``stopped_by``: who suspended it, ``BY_USER`` or ``BY_POLICY`` or both; it goes on when nobody does any more.
     ``work``: processor-microseconds that an emulated run takes in all; ``done``: those that the present attempt had done by
     ``since``, when it last began to run on (-1: it stands still).  ``sizes``: from when on it had how many processors, where
-    that is not what it asked for.
+    that is not what it asked for.  ``trials``: from when until when on how many processors and where (as in ``exec_host``) it
+    ran on trial, in attempts that were thrown away.
     """
 
     sequence: int
@@ -117,6 +118,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     done: int = 0
     since: int = -1
     sizes: tuple[tuple[int, int], ...] = ()
+    trials: tuple[tuple[int, int, int, str], ...] = ()
 
     @property
     def key(self) -> JobKey:

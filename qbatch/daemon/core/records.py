@@ -200,6 +200,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         attempt=job.attempt,
         pauses=_pauses(job),
         sizes=job.sizes,
+        trials=job.trials,
         extra=spec.extra,
         **array,
     )

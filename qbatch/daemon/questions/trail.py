@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from qbatch.daemon.caller import Caller
+from qbatch.daemon.core.flow import QUANTUM_OVER
 from qbatch.daemon.core.records import full_record
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
@@ -22,10 +25,11 @@ async def handle(service: Service, caller: Caller, request: Trail) -> Trails:
         if found is None:
             raise Refusal("unknown-job", f"Unknown Job Id {core.id_of(key)}", core.id_of(key))
         record = found
-    return Trails(job=record.id, entries=tuple(_entries(record)))
+    return Trails(job=record.id, entries=tuple(trail_of(record)))
 
 
-def _entries(record: JobRecord) -> list[TrailEntry]:
+def trail_of(record: JobRecord) -> list[TrailEntry]:
+    """Return what happened to the job of a record, in order."""
     owner = record.owner
     entries = [
         (record.submitted, "S", "enqueuing into " + record.queue + ", state 1 hop 1"),
@@ -36,6 +40,9 @@ def _entries(record: JobRecord) -> list[TrailEntry]:
         ),
         (record.queued, "A", f"queue={record.queue}"),
     ]
+    for since, until, _, where in record.trials:
+        entries.append((since, "S", f"Job Run at request of Scheduler@{record.server} on trial on {where}"))
+        entries.append((until, "S", QUANTUM_OVER))
     if record.started is not None and (record.exec_host or record.is_array):
         entries.append((record.started, "L", "Job run"))
         entries.append(
@@ -48,9 +55,8 @@ def _entries(record: JobRecord) -> list[TrailEntry]:
                 f"user={record.user} jobname={record.name} queue={record.queue} exec_host={record.exec_host}",
             )
         )
-    for since, until in record.pauses:
-        entries.append((since, "S", "Job suspended"))
-        entries.append((until, "S", "Job resumed" if until != record.ended else "Job ended while suspended"))
+    changes = sorted(_changes(record), key=lambda change: change[0])
+    entries += changes
     if record.ended is not None:
         used = " ".join(f"resources_used.{name}={value}" for name, value in record.used.items())
         if record.comment:
@@ -64,3 +70,13 @@ def _entries(record: JobRecord) -> list[TrailEntry]:
             )
         )
     return [TrailEntry(at=at, kind=kind, text=text) for at, kind, text in entries if at is not None]
+
+
+def _changes(record: JobRecord) -> Iterator[tuple[int, str, str]]:
+    """Yield what the last attempt met between its start and its end: suspensions, and other numbers of processors."""
+    for since, until in record.pauses:
+        yield since, "S", "Job suspended"
+        if until is not None:
+            yield until, "S", "Job resumed" if until != record.ended else "Job ended while suspended"
+    for at, procs in record.sizes:
+        yield at, "S", f"Job has {procs} processors; asked for {record.resources.get('ncpus', '1')}"

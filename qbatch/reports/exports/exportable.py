@@ -29,12 +29,15 @@ class Bar(NamedTuple):
 class Exportable:
     """A result to be exported.  ``bars``, by policy: where the jobs ran; without, all hosts are taken for one machine.
 
-    ``write_swf`` writes the log where more is known of the jobs than job rows hold.
+    ``write_swf`` writes the log where more is known of the jobs than job rows hold; ``swf_keeps`` and ``swf_loses`` say what
+    that log tells of jobs that ran in pieces.
     """
 
     result: Result
     bars: Mapping[str, Sequence[Bar]] = field(default_factory=dict)
     write_swf: Callable[[BinaryIO], None] | None = None
+    swf_keeps: str = ""
+    swf_loses: str = ""
 
     def bars_of(self, rows: JobRows) -> Sequence[Bar]:
         """Return the bars of one policy's jobs; of jobs whose hosts are not known, one for each piece on ``machine``."""

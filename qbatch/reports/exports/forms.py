@@ -26,13 +26,21 @@ class Form:
     keeps: str = ""
     loses: str = ""
 
-    def loss(self, source: Exportable) -> str | None:
-        """Return a line about what is kept and lost of jobs that ran in pieces; None where nothing is lost."""
+    def losses(self, source: Exportable) -> list[str]:
+        """Return a line about what is kept and lost of jobs that ran in pieces, and one about their memory, where any is."""
+        is_own_log = self.write is write_swf and source.write_swf is not None
+        keeps, loses = (source.swf_keeps, source.swf_loses) if is_own_log else (self.keeps, self.loses)
         count = sum(int(rows.is_in_pieces.sum()) for rows in source.result.rows)
-        if not count or not self.loses:
-            return None
-        jobs = "1 job" if count == 1 else f"{count:,} jobs"
-        return f"{jobs} ran in pieces: kept is {self.keeps}; lost is {self.loses}"
+        found = []
+        if count and loses:
+            jobs = "1 job" if count == 1 else f"{count:,} jobs"
+            found.append(f"{jobs} ran in pieces: kept is {keeps}; lost is {loses}")
+        if self.write is write_swf and not is_own_log and source.result.may_count_memory:
+            found.append(
+                "the memory that jobs asked for is lost, for job rows have none, and the machine has memory or several hosts; "
+                "qbatch replay LOG --machine FILE -p POLICY --swf FILE keeps it"
+            )
+        return found
 
 
 def _write_parquet(out: BinaryIO, source: Exportable) -> None:

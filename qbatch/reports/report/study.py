@@ -139,7 +139,7 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
                     "leave one of the two out"
                 )
             rows[one.policy] = (where, one)
-    whole = Result(first.name, tuple(one for _, one in rows.values()), first.procs_total, first.clock, first.document)
+    whole = replace(first, rows=tuple(one for _, one in rows.values()))
     return Replica(whole, tuple(where for where, _ in group), tuple(result.document for _, result in group))
 
 

@@ -2,7 +2,11 @@
 
 The records of one job identifier are walked in order of time.  An attempt is closed by its end record, or by the record
 that put the job back into the queue; the attempt after that is a job of its own, submitted when the one before it ended,
-which it names as its predecessor.  Another time of creation under the same identifier is another job.
+which it names as its predecessor.  An attempt on trial, thrown away when its quantum was over, is no job: the next one is, and
+waits from its submission.  Another time of creation under the same identifier is another job.
+
+A job ran from its start to its end without the time that it was suspended: as records tell of it, or else as its walltime
+does, where that falls short of the time between by more than ``STAGING_S``.
 """
 
 from __future__ import annotations
@@ -28,11 +32,15 @@ from qbatch.workloads.accounting.record import (
     Tally,
 )
 
+STAGING_S = 10
+"""By how many seconds the walltime may fall short of the time from start to end before the rest is taken for a suspension: less
+than this goes into prologues, staging and rounding.  A walltime of 0 is taken for one that nobody measured."""
+
 
 class AccountedJob(msgspec.Struct, gc=False):
     """One attempt of a job, or a job that never ran (``start`` is ``ABSENT``); instants in seconds since 1970.
 
-    ``ended`` is when it ended or was cancelled; ``run`` is how long it ran, without the time it was suspended.
+    ``ended`` is when it ended or was cancelled; ``run`` is how long it ran, without the time it was ``suspended``.
     Counts, memory (KB) and ``cpu`` (seconds) are of the whole job.  ``after`` is the attempt before this one.
     """
 
@@ -59,6 +67,7 @@ class AccountedJob(msgspec.Struct, gc=False):
     file: str
     line: int
     after: AccountedJob | None = None
+    suspended: int = 0
 
 
 class _Life(msgspec.Struct):
@@ -137,6 +146,10 @@ def _end(life: _Life, record: Record, jobs: list[AccountedJob], tally: Tally) ->
         if not is_requeue:
             life.cancelled = record
         return
+    if record.is_trial:
+        tally.skip("trials that were thrown away when their quantum was over", record.file, record.line)
+        life.opened, life.suspended, life.suspended_at = None, 0, ABSENT
+        return
     ended = record.end if record.end >= 0 else record.at
     _resume(life, ended)
     last = life.last
@@ -151,6 +164,10 @@ def _end(life: _Life, record: Record, jobs: list[AccountedJob], tally: Tally) ->
     if not is_requeue:
         life.cancelled = None
     if _is_sound(job, tally):
+        if 0 < record.walltime < job.run - STAGING_S:
+            tally.adjust("suspended, as the walltime says: it is taken for the run time", job.file, job.line)
+            job.suspended += job.run - int(record.walltime)
+            job.run = int(record.walltime)
         life.last = job
         jobs.append(job)
 
@@ -179,7 +196,8 @@ def _job(life: _Life, record: Record, submit: int, start: int, ended: int) -> Ac
         own: str = getattr(record, name)
         return own or next((value for each in others if (value := getattr(each, name))), "")
 
-    run = ended - start - (record.suspended + life.suspended) if start >= 0 else ABSENT
+    suspended = record.suspended + life.suspended if start >= 0 else 0
+    run = ended - start - suspended if start >= 0 else ABSENT
     status = record.status
     if record.kind == REQUEUED:
         status = FAILED
@@ -193,7 +211,7 @@ def _job(life: _Life, record: Record, submit: int, start: int, ended: int) -> Ac
         record.job, record.part, submit, number("eligible"), start, ended, run, limit, number("cores"),
         number("cores_asked"), number("nodes"), number("nodes_asked"), record.cpu, record.memory_used,
         number("memory_asked"), status, word("user"), group, word("name"), word("queue"), record.file, record.line,
-        life.last if life.is_requeued else None,
+        life.last if life.is_requeued else None, suspended,
     )  # fmt: skip
 
 

@@ -2,7 +2,9 @@
 
 Sources: the accounting chapters of the Torque administrator's guide and of the PBS Professional administrator's guide;
 spec/pbs.md section 6.  The times inside a record are seconds since 1970; the stamp before it is local time, and is
-used only where a record says no other (deletions; Torque's Q and R records).
+used only where a record says no other (deletions; Torque's Q and R records).  ``resources_used.walltime`` stands still while a
+job is suspended (PBS Professional administrator's guide, "Suspending and Resuming Jobs").  ``requeue_reason=quantum_over`` is
+qbatch's own: an attempt on trial that was thrown back into the queue.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ _KNOWN = frozenset((
     "exec_host", "exec_vnode", "session", "Exit_status", "eligible_time", "run_count", "resvID", "resvname", "requestor",
     "array_indices", "accounting_id", "alt_id", "depend", "total_execution_slots", "unique_node_count", "submit_host",
     "submit_args", "pcap_accelerator", "pcap_node", "pgov", "resvjobID", "hosts", "pset", "reqid", "executable",
-    "x", "login_node", "qos", "estimated.start", "estimated.exec_vnode", "exec_host2", "topjob_ineligible",
+    "x", "login_node", "qos", "estimated.start", "estimated.exec_vnode", "exec_host2", "topjob_ineligible", "requeue_reason",
 ))  # fmt: skip
 _KNOWN_FAMILIES = ("Resource_List.", "resources_used.", "resource_assigned.", "resources_assigned.", "Resources_List.")
 
@@ -158,10 +160,13 @@ def _fill(record: Record, fields: dict[str, str], tally: Tally, words: dict[str,
         return
     record.end = whole_number(get("end"), TIME_MAX) or ABSENT
     record.status = _status(get("Exit_status"))
+    record.is_trial = record.kind == REQUEUED and get("requeue_reason") == "quantum_over"
     _asked(record, fields)
     _allocated(record, fields, tally)
     if "resources_used.cput" in fields:
         record.cpu = pbs_span(fields["resources_used.cput"])
+    if "resources_used.walltime" in fields:
+        record.walltime = pbs_span(fields["resources_used.walltime"])
     record.memory_used = _kilobytes(get("resources_used.mem"))
 
 

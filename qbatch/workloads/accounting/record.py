@@ -36,8 +36,9 @@ class Record(msgspec.Struct, gc=False, omit_defaults=True):
     """What one line says of one job; ``ABSENT`` or empty where it says nothing.
 
     Instants are seconds since 1970: ``at`` (when it happened), ``submit``, ``eligible``, ``start``, ``end``.  Spans are
-    seconds: ``limit`` (the requested time), ``suspended``, ``cpu`` (of all processors).  Memory is KB of the whole job.
-    ``part`` is the component of a heterogeneous job.
+    seconds: ``limit`` (the requested time), ``suspended``, ``walltime`` (that ran while it was not suspended), ``cpu`` (of all
+    processors).  Memory is KB of the whole job.  ``part`` is the component of a heterogeneous job.  ``is_trial``: an attempt
+    for a quantum, that was thrown away when this was over.
     """
 
     kind: int
@@ -60,6 +61,8 @@ class Record(msgspec.Struct, gc=False, omit_defaults=True):
     memory_asked: int = ABSENT
     status: int = ABSENT
     part: int = ABSENT
+    walltime: float = ABSENT
+    is_trial: bool = False
     user: str = ""
     group: str = ""
     account: str = ""

@@ -115,8 +115,13 @@ def _chain(jobs: Sequence[AccountedJob], columns: dict[str, Column]) -> None:
 
 
 def _peak(jobs: Sequence[AccountedJob], used: Column) -> int:
-    """Return the most processors allocated at once, ends before starts, and at least those of the widest job."""
+    """Return the most processors allocated at once, ends before starts, and at least those of the widest job.
+
+    When a job was suspended is not known, only for how long in all: it counts for the second after its start.
+    """
     start, end = _array(job.start for job in jobs), _array(job.ended for job in jobs)
+    is_whole = _array(job.suspended for job in jobs) <= 0
+    end = np.where(is_whole, end, np.minimum(end, start + 1))
     lasting = (used > 0) & (end > start)
     at = np.concatenate([end[lasting], start[lasting]])
     change = np.concatenate([-used[lasting], used[lasting]])
@@ -137,9 +142,10 @@ def _header(
     how = (
         f"told; a processor is one of the {unit}" if shape.machine_procs else f"inferred: most {unit} allocated at once"
     )
+    preemption = "TS" if any(job.suspended > 0 for job in jobs) else "No"
     lines = [
         "Version: 2.2", f"Computer: {shape.computer}", f"Installation: {shape.installation}",
-        "Conversion: qbatch import", f"MaxJobs: {len(jobs)}", f"MaxRecords: {len(jobs)}", "Preemption: No",
+        "Conversion: qbatch import", f"MaxJobs: {len(jobs)}", f"MaxRecords: {len(jobs)}", f"Preemption: {preemption}",
         f"UnixStartTime: {min(submits)}", f"TimeZoneString: {shape.zone.key}", f"StartTime: {_date(min(submits), shape.zone)}",
         f"EndTime: {_date(ends, shape.zone)}",
     ]  # fmt: skip

@@ -9,7 +9,9 @@ import pytest
 from qbatch.daemon.core import image
 from qbatch.daemon.core.state import Account, Launch, Send, Stop
 from qbatch.daemon.executors.attempt import Ended
+from qbatch.daemon.export import exportable_of
 from qbatch.wire import requests
+from qbatch.wire.records import HostRecord
 from tests.daemon.core.driver import ALICE, ROOT, Bench
 
 POLICY = "immediate:inner=fcfs-backfill,quantum=60,memory=1GB,protect=600"
@@ -67,6 +69,8 @@ def test_a_guest_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
     record = bench.ended[guest]
     assert (record.exit_status, record.run_count) == (0, 2)
     assert (record.started, record.ended) == (1_060_000_000, 1_160_000_000)
+    assert record.trials == ((600_000_000, 660_000_000, 3, "n1/0*3"),)
+    assert record.first_started == 600_000_000
 
 
 def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returned_at_once() -> None:
@@ -82,6 +86,16 @@ def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returne
     assert states(bench, victim, guest, other) == "RQQ"
     bench.wait(400)
     assert states(bench, victim, guest, other) == "FFF"
+    assert bench.ended[guest].trials == ((700_000_000, 700_000_000, 3, "n1/0*3"),)
+    hosts = [HostRecord(name="n1", pool="pool", state="free", cpus=4)]
+    exported, left_out = exportable_of([bench.ended[job] for job in (victim, guest, other)], hosts, "here")
+    [rows] = exported.result.rows
+    assert left_out == 0
+    assert rows.pieces is not None
+    # It took no time: what it ran on trial and what counts are two pieces of no length.
+    mine = rows.pieces[rows.pieces[:, 0] == rows.sequence.tolist().index(1)]
+    assert mine[:, 3:].tolist() == [[3, 0, 0], [3, 0, 1]]
+    assert (mine[:, 1] == mine[:, 2]).all()
 
 
 @pytest.mark.parametrize("which", ["victim", "guest"])

@@ -167,6 +167,59 @@ def test_suspended_time_is_not_run_time(tmp_path: Path) -> None:
     assert column(imported(tmp_path, "pbs", text), "run") == [60]
 
 
+@pytest.mark.parametrize(
+    ("walltime", "run", "is_suspended"),
+    [
+        ("00:01:00", 60, True),
+        ("00:01:19", 79, True),
+        ("00:01:20", 90, False),
+        ("00:01:31", 90, False),
+        ("00:00:00", 90, False),
+    ],
+)
+def test_a_walltime_that_falls_short_of_the_time_is_the_run_time(
+    tmp_path: Path, walltime: str, run: int, is_suspended: bool
+) -> None:
+    done = imported(tmp_path, "pbs", ended(resources_used__walltime=walltime))
+    assert rows(done, "wait", "run") == [(10, run)]
+    assert ("; Preemption: TS" in done.log.lines, "; Preemption: No" in done.log.lines) == (
+        is_suspended,
+        not is_suspended,
+    )
+    told = {"suspended, as the walltime says: it is taken for the run time": 1} if is_suspended else {}
+    assert reasons(done, "adjusted") == told
+
+
+def test_suspensions_that_records_tell_are_not_taken_off_twice(tmp_path: Path) -> None:
+    text = record(10, "S", **life()) + record(20, "z") + record(50, "r") + ended(resources_used__walltime="00:01:00")
+    done = imported(tmp_path, "pbs", text)
+    assert (column(done, "run"), reasons(done, "adjusted")) == ([60], {})
+    assert "; Preemption: TS" in done.log.lines
+
+
+def test_who_was_suspended_makes_the_machine_no_larger(tmp_path: Path) -> None:
+    guest = life(ctime=BASE + 20, qtime=BASE + 20, etime=BASE + 20, start=BASE + 20, end=BASE + 50, Exit_status=0)
+    text = ended(resources_used__walltime="00:01:00") + record(50, "E", "8.head", **guest)
+    assert imported(tmp_path, "pbs", text).log.procs == 4
+    assert imported(tmp_path, "pbs", ended() + record(50, "E", "8.head", **guest)).log.procs == 8
+
+
+def test_a_trial_that_was_thrown_away_is_no_job(tmp_path: Path) -> None:
+    trial = life(end=BASE + 50, Exit_status=0, run_count=1, requeue_reason="quantum_over")
+    text = (
+        record(0, "Q", queue="q")
+        + record(10, "S", **life())
+        + record(50, "R", **trial)
+        + record(60, "S", **life(start=BASE + 60))
+        + ended(start=BASE + 60)
+    )
+    done = imported(tmp_path, "pbs", text)
+    names = ("submit", "wait", "run", "status", "preceding_job", "think_time")
+    assert rows(done, *names) == [(0, 60, 40, 1, -1, -1)]
+    assert reasons(done, "ignored") == {"trials that were thrown away when their quantum was over": 1}
+    assert done.document["unknown_fields"] == {}
+
+
 def test_jobs_of_arrays_are_jobs_and_arrays_are_none(tmp_path: Path) -> None:
     text = (
         record(0, "Q", "12[].head", queue="q")

@@ -1,0 +1,34 @@
+"""What tracejob tells of a job: in order, with its trials, suspensions and resizes."""
+
+from __future__ import annotations
+
+from qbatch.daemon.questions.trail import trail_of
+from qbatch.wire.records import JobRecord
+
+
+def test_trials_pauses_and_resizes_stand_between_start_and_end_in_order() -> None:
+    record = JobRecord(
+        id="1.s", name="n", user="u", queue="q", state="F", server="s", submitted=0, queued=0, started=50, ended=90,
+        exec_host="n1/0*4", exec_vnode="(n1:ncpus=4)", exit_status=0, resources={"ncpus": "4"},
+        trials=((10, 20, 4, "n2/0*4"), (30, 30, 4, "n1/0*4")), pauses=((60, 70), (80, 90)), sizes=((55, 2), (65, 4)),
+    )  # fmt: skip
+    told = [(entry.at, entry.text) for entry in trail_of(record) if entry.kind == "S" and 0 < entry.at < 90]
+    assert told == [
+        (10, "Job Run at request of Scheduler@s on trial on n2/0*4"),
+        (20, "its quantum is over; queued again"),
+        (30, "Job Run at request of Scheduler@s on trial on n1/0*4"),
+        (30, "its quantum is over; queued again"),
+        (50, "Job Run at request of Scheduler@s on exec_vnode (n1:ncpus=4)"),
+        (55, "Job has 2 processors; asked for 4"),
+        (60, "Job suspended"),
+        (65, "Job has 4 processors; asked for 4"),
+        (70, "Job resumed"),
+        (80, "Job suspended"),
+    ]
+
+
+def test_a_job_that_still_runs_may_stand_still() -> None:
+    record = JobRecord(
+        id="1.s", name="n", user="u", queue="q", state="S", queued=0, started=5, exec_host="n1/0", pauses=((7, None),)
+    )
+    assert [entry.text for entry in trail_of(record)][-1] == "Job suspended"
