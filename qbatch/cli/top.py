@@ -38,7 +38,7 @@ def top(
     source: Any
     if recording is not None:
         from qbatch.tui.playback import Playback
-        from qbatch.tui.tape import open_tape
+        from qbatch.tui.tapes import open_tape
 
         source = Playback(open_tape(recording))
         source.speed = speed or source.speed

@@ -22,7 +22,8 @@ from qbatch.tui.panels.jobs import run_time
 from qbatch.tui.panels.lists import event_text
 from qbatch.tui.playback import Playback
 from qbatch.tui.rows_tape import RowsTape
-from qbatch.tui.tape import FileTape, Picture, Recorder, open_tape
+from qbatch.tui.tape import FileTape, Picture, Recorder
+from qbatch.tui.tapes import open_tape
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import EventRecord, Explanation, Jobs
 from qbatch.wire.requests import Explain, History, JobStatus
