@@ -154,30 +154,35 @@ def parse_config(text: str, source: str, folder: Path = Path()) -> Settings:
 def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int, folder: Path) -> Pool:
     values = _table(reader, table, POOL)
     if "machine" in values:
-        return _pool_on(reader, values, policy, place, folder)
+        return _pool_on(reader, table, values, policy, place, folder)
     for name in ("hosts", "cpus"):
         if name not in values:
-            raise reader.error(POOL, f'needs {name}; for example hosts = "n[01-04]" and cpus = 16, or machine = "FILE"')
+            text = f'needs {name}; for example hosts = "n[01-04]" and cpus = 16, or machine = "FILE"'
+            raise reader.error(POOL, text, None, table)
     memory = values.pop("memory", 0)
     name = values.pop("name", _usual_name(place))
     cpus = values.pop("cpus")
     hosts = tuple(Host(each, cpus, memory, name) for each in values.pop("hosts"))
     if values.get("single_host") and values.get("spans"):
-        raise reader.error("spans", "does not go together with single_host")
+        raise reader.error("spans", "does not go together with single_host", None, table)
     return Pool(name=name, hosts=hosts, policy=values.pop("policy", policy), **values)
 
 
-def _pool_on(reader: TomlText, values: dict[str, Any], policy: str, place: int, folder: Path) -> Pool:
-    """Return the pool whose hosts a machine file describes."""
+def _pool_on(
+    reader: TomlText, table: dict[str, Any], values: dict[str, Any], policy: str, place: int, folder: Path
+) -> Pool:
+    """Return the pool whose hosts a machine file describes; ``values``: those of its table, read."""
     for name in ("hosts", "cpus", "memory", "single_host", "spans"):
         if name in values:
-            raise reader.error(name, "does not go together with machine, which says it itself; leave one out")
+            raise reader.error(
+                name, "does not go together with machine, which says it itself; leave one out", None, table
+            )
     said = values["machine"]
     try:
         machine = machine_of_tables(reader, said) if isinstance(said, dict) else load_machine(_beside(said, folder))
         check_hosts(machine)
     except InputError as error:
-        raise error if isinstance(said, dict) else reader.error("machine", str(error), said) from error
+        raise error if isinstance(said, dict) else reader.error("machine", str(error), said, table) from error
     name, runtime = values.get("name", _usual_name(place)), values.get("runtime", "walltime")
     return pool_on(machine, name, values.get("policy", policy), runtime)
 
@@ -207,7 +212,7 @@ def check_hosts(machine: Machine) -> None:
 def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
     values = _table(reader, table, QUEUE)
     if "name" not in values:
-        raise reader.error(QUEUE, "needs a name")
+        raise reader.error(QUEUE, "needs a name", None, table)
     return Queue(**values)
 
 
@@ -253,19 +258,20 @@ def _check_whole(reader: TomlText, settings: Settings) -> None:
 def _table(reader: TomlText, table: dict[str, Any], where: str) -> dict[str, Any]:
     """Return the values of one table, checked."""
     known = {key.name: key for key in KEYS if key.table == where}
+    place = table if where else reader.document
     values = {}
     for name, value in table.items():
         if name not in known:
             tables = " or a table [[pool]] or [[queue]]" if where == TOP else ""
             inside = f" in [[{where}]]" if where else ""
             near = suggestion(name, [*known, *((POOL, QUEUE) if where == TOP else ())])
-            raise reader.error(name, f"is not known{inside}{near} (known: {', '.join(known)}{tables})")
+            raise reader.error(name, f"is not known{inside}{near} (known: {', '.join(known)}{tables})", None, place)
         try:
             read = _KINDS[known[name].kind](value)
         except ValueError as error:
-            raise reader.error(name, str(error), value) from error
+            raise reader.error(name, str(error), value, place) from error
         except QbatchError as error:
-            raise reader.error(name, str(error), value) from error
+            raise reader.error(name, str(error), value, place) from error
         if read is not None:
             values[name] = read
     return values

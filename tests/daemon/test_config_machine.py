@@ -139,3 +139,35 @@ def test_a_machine_of_hosts_that_jobs_span_is_a_pool_that_counts_processors() ->
     hosts = load_machine("origin2000").hosts[:2]
     pool = pool_on(Machine(hosts=hosts), "main", "easy")
     assert (pool.spans, pool.single_host) == (True, False)
+
+
+POOLS = """policy = "easy"
+[[pool]]
+name = "one"
+hosts = "a"
+cpus = 4
+policy = "easy"
+[[pool]]
+name = "two"
+hosts = "b"
+cpus = 8
+[[queue]]
+name = "batch"
+[[queue]]
+name = "other"
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (("cpus = 8", "cpus = 0"), "line 10, key 'cpus': 0 is not"),
+        (("cpus = 8", "cpus = 4\npolicy = 'esy'"), "line 11, key 'policy'"),
+        (("cpus = 8", ""), "line 7, key 'pool': needs cpus"),
+        (('name = "other"', "pool = 'one'"), "line 13, key 'queue': needs a name"),
+        (('policy = "easy"\n[[pool]]\nname = "one"', 'policy = "esy"\n[[pool]]\nname = "one"'), "line 1, key 'policy'"),
+    ],
+)  # fmt: skip
+def test_the_line_is_that_of_the_pool_or_queue_in_question(change: tuple[str, str], place: str) -> None:
+    with pytest.raises(InputError, match=place):
+        parse_config(POOLS.replace(*change), "qbatch.toml")
