@@ -39,7 +39,8 @@ class Run(NamedTuple):
     @property
     def procs(self) -> int:
         """Processors of the whole allocation."""
-        return sum(chunk.procs for chunk in self.allocation)
+        whole = self.allocation
+        return whole[0].procs if len(whole) == 1 else sum(chunk.procs for chunk in whole)
 
 
 _NOBODY = np.empty(0, np.int64)

@@ -148,7 +148,7 @@ class EquiSpatial:
             if division.last is None or view.now - division.last >= self.interval or host in desk.forced:
                 desk.divide(host)
         if desk.touched or view.is_machine_changed or memory.missed.keys() != memory.missing.keys():
-            memory.missing = {row: desk.virtual(view.jobs[row]) for row in memory.missed}
+            memory.missing = desk.virtual_shares(memory.missed)
         memory.at, memory.closed = view.now, view.closed
         actions = [*self._changes(view, memory, desk, guests), *self._timer(view, memory, desk)]
         memory.not_begun = [row for row in memory.not_begun if not memory.placed[row].procs]
@@ -398,32 +398,47 @@ class _Desk:
         roomy = [host for host in hosts if divisions[host].idle >= job.procs]
         if roomy:
             return min(roomy, key=lambda host: (divisions[host].idle, host))
-        return self._best_ratio(job, hosts)
+        return self._best_ratio(job.procs, hosts)
 
-    def virtual(self, job: Job) -> int:
-        """Return the share that a waiting job would have on the host that the placement ratio picks."""
-        host = self._best_ratio(job, [host for host, spec in enumerate(self.hosts) if spec.cpus >= job.procs])
-        if host is None:
-            return 0
-        placed = self.memory.placed
-        rows = [row for row in self.memory.hosts[host].rows if not placed[row].is_guest]
-        at = bisect_left(rows, job.row)
-        asked = [placed[row].asked for row in rows]
-        return water_fill(self._room(host), [*asked[:at], job.procs, *asked[at:]])[at]
+    def virtual_shares(self, waiting: Iterable[int]) -> dict[int, int]:
+        """Return the share that each waiting job would have on the host that the placement ratio picks.
+
+        It depends on the processors that it asks for and on its place among those who share the host: many are alike.
+        """
+        picked: dict[int, int | None] = {}
+        shares: dict[tuple[int, int, int], int] = {}
+        found = {}
+        for row in waiting:
+            procs = self.view.jobs[row].procs
+            if procs not in picked:
+                fitting = [host for host, spec in enumerate(self.hosts) if spec.cpus >= procs]
+                picked[procs] = self._best_ratio(procs, fitting)
+            host = picked[procs]
+            if host is None:
+                found[row] = 0
+                continue
+            sharing = [each for each in self.memory.hosts[host].rows if not self.memory.placed[each].is_guest]
+            kind = host, procs, bisect_left(sharing, row)
+            if kind not in shares:
+                asked = [self.memory.placed[each].asked for each in sharing]
+                at = kind[2]
+                shares[kind] = water_fill(self._room(host), [*asked[:at], procs, *asked[at:]])[at]
+            found[row] = shares[kind]
+        return found
 
     def taken_at_least(self, host: int) -> int:
         """Return how many processors of a host cannot be freed for a guest: one for each job, all of each guest."""
         division = self.memory.hosts[host]
         return len(self._sharing(host)) + division.guests
 
-    def _best_ratio(self, job: Job, hosts: Sequence[int]) -> int | None:
-        """Return the open host with the most processors for each one requested on it, the job's own included."""
+    def _best_ratio(self, procs: int, hosts: Sequence[int]) -> int | None:
+        """Return the open host with the most processors for each one requested on it, those of a new job included."""
         best, most, least = None, 0, 1
         for host in hosts:
             if host in self.view.closed:
                 continue
             size = self.hosts[host].cpus - self._extra(host)
-            asked = self.memory.hosts[host].asked + job.procs
+            asked = self.memory.hosts[host].asked + procs
             if best is None or size * least > most * asked:
                 best, most, least = host, size, asked
         return best

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -282,7 +283,7 @@ class _Desk:
             self._by_host = {}
             trials = {quantum.guest for quantum in self.view.memory.quanta}
             rows = [row for row, run in self.view.running.items() if row not in trials and self._may_stop(run, protect)]
-            for row in sorted(rows, key=lambda row: (self._slowdown(self.view.running[row]), row)):
+            for row in self._by_slowdown(rows):
                 self._by_host.setdefault(self.view.running[row].allocation[0].host, []).append(row)
         return [row for row in self._by_host.get(host, ()) if row not in self.gone]
 
@@ -290,9 +291,20 @@ class _Desk:
         is_rigid = len(run.allocation) == 1 and not self.view.jobs[run.row].is_exclusive
         return is_rigid and max(protect, 1) <= self.view.now - run.since
 
-    def _slowdown(self, run: Run) -> Fraction:
+    def _by_slowdown(self, rows: list[int]) -> list[int]:
+        """Return rows in order of slowdown, ties by sequence: exactly, though division of whole numbers mostly decides."""
+        parts = {row: self._slowdown(self.view.running[row]) for row in rows}
+        rounded = {row: total / executed for row, (total, executed) in parts.items()}
+        ordered = sorted(rows, key=lambda row: (rounded[row], row))
+        for row, other in pairwise(ordered):
+            if rounded[row] == rounded[other] and parts[row][0] * parts[other][1] != parts[other][0] * parts[row][1]:
+                return sorted(rows, key=lambda row: (Fraction(*parts[row]), row))
+        return ordered
+
+    def _slowdown(self, run: Run) -> tuple[int, int]:
+        """Return a slowdown as a fraction: time in the system over time executed, both in processor-microseconds."""
         executed = run.done + (self.view.now - run.since + self.view.memory.had.get(run.row, 0)) * run.procs
-        return Fraction((self.view.now - self.view.jobs[run.row].submit) * run.procs, executed)
+        return (self.view.now - self.view.jobs[run.row].submit) * run.procs, executed
 
 
 def _left(view: View, run: Run) -> int:
