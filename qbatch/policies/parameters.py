@@ -12,7 +12,7 @@ from qbatch.model.machine import memory_text, parse_memory
 
 
 class _InRange(msgspec.Struct, frozen=True):
-    """A parameter that is a number in a range; kinds of it say what is one, and how it is read and written."""
+    """A parameter that is a number in a range; kinds of it say what is one (``noun``), and how it is read and written."""
 
     noun: ClassVar[str]
 
@@ -37,9 +37,10 @@ class _InRange(msgspec.Struct, frozen=True):
             raise UsageError(f"{where}: {self.name}={text} is not {self.noun} from {self.values}")
         return value
 
-    def number(self, text: str) -> float:
+    @staticmethod
+    def number(text: str) -> float:
         """Return the number that a text is, or raise ``ValueError``."""
-        raise NotImplementedError
+        return float(text) if text.isascii() and "_" not in text else math.nan
 
     def text(self, value: float) -> str:
         """Return a value as it is written."""
@@ -51,7 +52,8 @@ class Whole(_InRange, frozen=True):
 
     noun = "a whole number"
 
-    def number(self, text: str) -> float:
+    @staticmethod
+    def number(text: str) -> float:
         """Return the number that a text is, or raise ``ValueError``."""
         return int(text) if text.isascii() else math.nan
 
@@ -61,17 +63,14 @@ class Real(_InRange, frozen=True):
 
     noun = "a number"
 
-    def number(self, text: str) -> float:
-        """Return the number that a text is, or raise ``ValueError``."""
-        return float(text) if text.isascii() and "_" not in text else math.nan
-
 
 class Memory(_InRange, frozen=True):
     """A parameter that is an amount of memory: bytes, or a number with a binary unit."""
 
     noun = "an amount of memory such as 512MB,"
 
-    def number(self, text: str) -> float:
+    @staticmethod
+    def number(text: str) -> float:
         """Return the bytes that a text is, or raise ``ValueError``."""
         return parse_memory(int(text) if text.isdecimal() and text.isascii() else text)
 
