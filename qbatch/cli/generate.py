@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -45,18 +43,10 @@ def origin2000(
 
 
 def _write(log: Log, out: str) -> None:
-    from qbatch.reports.output import whole_file
+    from qbatch.reports.output import log_file
 
-    if out == "-":
-        _write_rows(log, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-        return
-    with whole_file(out) as file:
-        if out.endswith(".gz"):
-            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                _write_rows(log, packed)  # type: ignore[arg-type]
-        else:
-            _write_rows(log, file)
+    with log_file(out) as file:
+        _write_rows(log, file)
 
 
 def _write_rows(log: Log, file: BinaryIO) -> None:

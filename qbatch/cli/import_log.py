@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -138,18 +137,10 @@ def _progress(*, is_quiet: bool) -> Iterator[Any]:
 
 
 def _write(done: Imported, out: str) -> None:
-    from qbatch.reports.output import whole_file
+    from qbatch.reports.output import log_file
 
-    if out == "-":
-        _rows(done, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-        return
-    with whole_file(out) as file:
-        if out.endswith(".gz"):
-            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                _rows(done, cast(BinaryIO, packed))
-        else:
-            _rows(done, file)
+    with log_file(out) as file:
+        _rows(done, file)
 
 
 def _rows(done: Imported, file: BinaryIO) -> None:

@@ -7,7 +7,7 @@ beside its verdict what the same comparisons say over all months together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, pstdev
 
@@ -48,17 +48,24 @@ def all_claims(runs: Runs, months: Months) -> list[Claim]:
     return [claim for row in ROWS for claim in row(runs, months)]
 
 
+def _ratios_within(
+    runs: Runs, months: Months, policies: tuple[str, str], measures: Mapping[str, str], bound: float
+) -> list[Finding]:
+    """Compare two policies over all months: the ratio of each measure lies within the bound, either way."""
+    one, other = policies
+    return [
+        evidence.inside(
+            f"{one} / {other}, {name}",
+            evidence.overall_ratios(runs, months, one, other, evidence.whole(key)), 1 / bound, bound, is_ratio=True,
+        )
+        for name, key in measures.items()
+    ]  # fmt: skip
+
+
 def row_1(runs: Runs, months: Months) -> list[Claim]:
     """LSF* waits longest; the two plain backfill policies are alike."""
     pairs = [("LSF*", other, name, key) for other in ("FCFS-bf", "Priority-bf") for name, key in WAITS.items()]
-    alike = [
-        evidence.inside(
-            f"Priority-bf / FCFS-bf, {name}",
-            evidence.overall_ratios(runs, months, "Priority-bf", "FCFS-bf", evidence.whole(key)), 1 / _SIMILAR, _SIMILAR,
-            is_ratio=True,
-        )
-        for name, key in WAITS.items()
-    ]  # fmt: skip
+    alike = _ratios_within(runs, months, ("Priority-bf", "FCFS-bf"), WAITS, _SIMILAR)
     return [
         _monthly_claim(
             "1.lsf-is-worse",
@@ -212,14 +219,7 @@ def row_6(runs: Runs, months: Months) -> list[Claim]:
 def row_7(runs: Runs, months: Months) -> list[Claim]:
     """Equal shares against immediate service."""
     names = {"mean wait": MEAN, "max wait": LONGEST, "slowdown": SLOWDOWN}
-    comparable = [
-        evidence.inside(
-            f"EQ-5m / /immediate, {name}",
-            evidence.overall_ratios(runs, months, "EQ-5m", "/immediate", evidence.whole(key)), 1 / _COMPARABLE, _COMPARABLE,
-            is_ratio=True,
-        )
-        for name, key in names.items()
-    ]  # fmt: skip
+    comparable = _ratios_within(runs, months, ("EQ-5m", "/immediate"), names, _COMPARABLE)
     longest = evidence.in_range(_VERY_LONG_JOBS, LONGEST)
     high = [
         _difference(runs, month, "EQ-5m", "/immediate", f"max wait {_VERY_LONG_JOBS}", "", longest)

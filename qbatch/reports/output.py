@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -50,3 +52,22 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         if partial is not None:
             with suppress(OSError):
                 os.unlink(partial)
+
+
+@contextmanager
+def log_file(path: str) -> Iterator[BinaryIO]:
+    """Open what a workload log is written to: ``-`` is standard output, ``.gz`` is packed, the same bytes for the same log.
+
+    Raises:
+        OutputError: as :func:`whole_file`.
+    """
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with whole_file(path) as file:
+        if path.endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                yield cast(BinaryIO, packed)
+        else:
+            yield file
