@@ -26,7 +26,7 @@ from qbatch.wire.frames import FrameError, Splitter, encode
 from qbatch.wire.records import ServerRecord
 from qbatch.wire.requests import AnyRequest, ServerStatus
 from tests.daemon.harness import Daemon
-from tests.daemon.hostile.tools import EMULATED, Raw, check, rss, size
+from tests.daemon.hostile.tools import EMULATED, Raw, check, rss, settled_rss, size
 
 HUGE = 10**25
 DECODER = msgspec.json.Decoder(AnyRequest)
@@ -343,7 +343,7 @@ def test_clients_that_hang_cost_others_little_and_the_daemon_bounded_memory(tmp_
         for number in range(300):
             daemon.submit("sleep 600\n", name=f"waits{number}", hold="u")
         assert daemon.process is not None
-        base, before = latency(daemon, 300), rss(daemon.process.pid)
+        before, base = settled_rss(daemon), latency(daemon, 300)
         with Crowd(daemon, each) as crowd:
             for raw in crowd.half:
                 reply = raw.receive()
@@ -412,7 +412,7 @@ def test_two_thousand_idle_connections_are_held(tmp_path: Path) -> None:
     try:
         with Daemon(tmp_path, config=EMULATED).start() as daemon:
             assert daemon.process is not None
-            before = rss(daemon.process.pid)
+            before = settled_rss(daemon)
             idle = [Raw(daemon.socket) for _ in range(count)]
             daemon.submit("true\n")
             grown = rss(daemon.process.pid) - before

@@ -18,7 +18,7 @@ from qbatch.wire.records import Outcomes, Submitted
 from qbatch.wire.requests import Spec, Submit, Wait
 from tests.daemon.core.driver import Bench
 from tests.daemon.harness import Daemon
-from tests.daemon.hostile.tools import EMULATED, REAL, check, rss, size, until
+from tests.daemon.hostile.tools import EMULATED, REAL, check, rss, settled_rss, size, until
 
 
 def counts(pid: int) -> tuple[int, int, int]:
@@ -49,8 +49,9 @@ def test_emulated_jobs_leave_nothing_behind(tmp_path: Path) -> None:
         pid = daemon.process.pid
         batch = size(250, 10_000)
         run_many(daemon, 6 * batch)  # nightly: past what is kept at hand on purpose, 5000 finished records
+        settled_rss(daemon)
         before, growths = counts(pid), []
-        for _ in range(3):  # the compiled kernels come in once, at a moment of their own
+        for _ in range(3):
             memory = rss(pid)
             run_many(daemon, 2 * batch)
             growths.append(rss(pid) - memory)
@@ -73,7 +74,7 @@ def test_real_jobs_leave_nothing_behind(tmp_path: Path) -> None:
             lambda: len(list((daemon.state / "run").iterdir())) == 1 and counts(pid)[2] == 0,
             "the end of the first twenty",
         )
-        before, memory = counts(pid), rss(pid)
+        before, memory = counts(pid), settled_rss(daemon)
         run_many(daemon, size(60, 200))
         until(lambda: [each.name for each in (daemon.state / "run").iterdir()] == ["events"], "an empty run directory")
         until(lambda: counts(pid)[2] == 0, "no zombies")

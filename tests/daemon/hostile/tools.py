@@ -18,8 +18,8 @@ import pytest
 
 from qbatch.client import Session
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import JobRecord, Submitted, Text
-from qbatch.wire.requests import Check, JobStatus, Spec, Submit
+from qbatch.wire.records import JobRecord, ServerRecord, Submitted, Text
+from qbatch.wire.requests import Check, JobStatus, ServerStatus, Spec, Submit
 from tests.daemon.harness import Daemon, emulated
 
 NIGHTLY = bool(os.environ.get("QBATCH_NIGHTLY"))
@@ -53,6 +53,14 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 60.0) -> Any
         assert time.monotonic() < deadline, f"never came: {what}"
         time.sleep(0.01)
     return found
+
+
+def settled_rss(daemon: Daemon) -> int:
+    """Return the daemon's resident bytes once its compiled kernels are loaded: they take some 50 MB at a moment of their own."""
+    assert daemon.process is not None
+    with Session(daemon.socket) as session:
+        until(lambda: session.ask(ServerStatus(), ServerRecord).is_compiled, "compiled kernels", 180.0)
+    return rss(daemon.process.pid)
 
 
 class Raw:
