@@ -14,9 +14,13 @@ import numpy as np
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.planning.kernels import running as running_kernels
+from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.placement import Room
 from qbatch.planning.shapes import Shapes
+
+_parts_by_end = live(running_kernels.parts_by_end)
 
 OVERDUE = 1_000_000
 """A job that outlives its estimate is taken to end this many microseconds from now, again and again."""
@@ -165,14 +169,6 @@ class View(NamedTuple):
         With ``space`` entries to spare, and how many are in use; overdue ones end ``OVERDUE`` from now.
         """
         assert self.pieces is not None
-        pieces = self.pieces[:, (self.pieces[2] > 0) | (self.pieces[3] > 0)]
-        if self.closed:
-            pieces = pieces[:, ~np.isin(pieces[1], list(self.closed))]
-        ends = pieces[0]
-        ends = np.where((ends <= self.now) & (pieces[4] < self.now), self.now + OVERDUE, ends)
-        count = len(ends)
-        found = np.empty((4, count + space), np.int64)
-        found[:, :count] = pieces[:4]
-        found[0, :count] = ends
-        found[:, :count] = found[:, :count][:, np.argsort(ends, kind="stable")]
-        return found, count
+        closed = np.array(list(self.closed), np.int64)
+        found, count = _parts_by_end(self.pieces.copy(), self.now, self.now + OVERDUE, closed, space)
+        return found, int(count)

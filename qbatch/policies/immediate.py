@@ -169,7 +169,7 @@ class QuantumService:
         )
         if not (memory.quanta or resumed):
             # Who was guest or victim ends when the engine says; only since when it seems to run is another instant.
-            return changed._replace(running=_InOneGo(view, memory.touched)) if memory.touched else changed
+            return changed._replace(running=_InOneGo(view, view.running, memory.touched)) if memory.touched else changed
         free, free_memory = list(view.free), list(view.free_memory)
         running, suspended = dict(view.running), dict(view.suspended)
         for row in sorted(resumed):
@@ -178,9 +178,6 @@ class QuantumService:
             for chunk in run.allocation:
                 # None are shown as free where somebody waits whom an earlier policy has suspended.
                 free[chunk.host] = max(free[chunk.host] - chunk.procs, 0)
-        for row in memory.touched:
-            if row in view.running and view.running[row].since < view.now:
-                running[row] = _as_if_in_one_go(view, running[row], running[row].expected_end)
         for quantum in memory.quanta:
             is_fresh = quantum.guest in memory.fresh
             held = sum(suspended[row].procs for row in quantum.victims)
@@ -199,10 +196,13 @@ class QuantumService:
                 if not is_fresh:
                     is_new = quantum.begin == view.now
                     running[quantum.guest] = guest if is_new else _as_if_in_one_go(view, guest, quantum.end)
-        return _with_runs(changed, free, free_memory, running, suspended)
+        return _with_runs(changed, free, free_memory, _InOneGo(view, running, memory.touched), suspended)
 
     def _candidates(self, view: View, memory: Service, desk: _Desk) -> list[int]:
-        rows = view.arrived if self.protect is not None else view.queue.tolist()
+        rows: Iterable[int] = view.arrived
+        if self.protect is None:
+            # Nobody makes room: who asks for more than any host has free need not be asked.
+            rows = view.queue[view.columns.procs[view.queue] <= max(desk.free)].tolist()
         return [row for row in rows if row not in desk.gone and row not in memory.had]
 
     def _serve(self, view: View, memory: Service, desk: _Desk, row: int) -> Iterator[Action]:
@@ -280,31 +280,32 @@ class _Desk:
     def victims_on(self, host: int, protect: int) -> list[int]:
         """Return the rows on a host that may be suspended, smallest slowdown first."""
         if self._by_host is None:
-            self._by_host = {}
-            trials = {quantum.guest for quantum in self.view.memory.quanta}
-            rows = [row for row, run in self.view.running.items() if row not in trials and self._may_stop(run, protect)]
-            for row in self._by_slowdown(rows):
-                self._by_host.setdefault(self.view.running[row].allocation[0].host, []).append(row)
+            self._by_host = self._victims(protect)
         return [row for row in self._by_host.get(host, ()) if row not in self.gone]
 
-    def _may_stop(self, run: Run, protect: int) -> bool:
-        is_rigid = len(run.allocation) == 1 and not self.view.jobs[run.row].is_exclusive
-        return is_rigid and max(protect, 1) <= self.view.now - run.since
+    def _victims(self, protect: int) -> dict[int, list[int]]:
+        """Return who may be suspended by host, in order of slowdown, ties by sequence.
 
-    def _by_slowdown(self, rows: list[int]) -> list[int]:
-        """Return rows in order of slowdown, ties by sequence: exactly, though division of whole numbers mostly decides."""
-        parts = {row: self._slowdown(self.view.running[row]) for row in rows}
-        rounded = {row: total / executed for row, (total, executed) in parts.items()}
-        ordered = sorted(rows, key=lambda row: (rounded[row], row))
-        for row, other in pairwise(ordered):
-            if rounded[row] == rounded[other] and parts[row][0] * parts[other][1] != parts[other][0] * parts[row][1]:
-                return sorted(rows, key=lambda row: (Fraction(*parts[row]), row))
-        return ordered
-
-    def _slowdown(self, run: Run) -> tuple[int, int]:
-        """Return a slowdown as a fraction: time in the system over time executed, both in processor-microseconds."""
-        executed = run.done + (self.view.now - run.since + self.view.memory.had.get(run.row, 0)) * run.procs
-        return (self.view.now - self.view.jobs[run.row].submit) * run.procs, executed
+        Division of whole numbers mostly decides; where it cannot tell two apart, the fractions do.
+        """
+        now, had, jobs, shortest = self.view.now, self.view.memory.had, self.view.jobs, max(protect, 1)
+        trials = {quantum.guest for quantum in self.view.memory.quanta}
+        found: list[tuple[float, int, int, int, int]] = []
+        for row, (_, allocation, since, _, done, _) in self.view.running.items():
+            job = jobs[row]
+            if len(allocation) > 1 or now - since < shortest or row in trials or job.is_exclusive:
+                continue
+            # Time in the system over time executed, both in processor-microseconds.
+            total = (now - job.submit) * allocation[0].procs
+            executed = done + (now - since + had.get(row, 0)) * allocation[0].procs
+            found.append((total / executed, row, total, executed, allocation[0].host))
+        found.sort()
+        if any(a[0] == b[0] and a[2] * b[3] != b[2] * a[3] for a, b in pairwise(found)):
+            found.sort(key=lambda each: (Fraction(each[2], each[3]), each[1]))
+        by_host: dict[int, list[int]] = {}
+        for _, row, _, _, host in found:
+            by_host.setdefault(host, []).append(row)
+        return by_host
 
 
 def _left(view: View, run: Run) -> int:
@@ -317,43 +318,49 @@ def _left(view: View, run: Run) -> int:
 def _as_if_in_one_go(view: View, run: Run, end: int) -> Run:
     """Return a run that ends at ``end`` by its estimate as if it had never paused: plans take its whole length from it."""
     since = min(end - max(view.jobs[run.row].estimate, _SECOND), view.now - 1)
-    return run._replace(since=since, expected_end=end)
+    return Run(run.row, run.allocation, since, end, run.done, run.holds_memory)
 
 
 class _InOneGo(Mapping[int, Run]):
-    """The running jobs, those of ``touched`` as if they had never paused; made when asked for, as few inner policies do."""
+    """Running jobs, those of ``touched`` as if they had never paused; made when asked for, as few inner policies do."""
 
-    def __init__(self, view: View, touched: set[int]) -> None:
+    def __init__(self, view: View, runs: Mapping[int, Run], touched: set[int]) -> None:
+        self.runs = runs
         self._view, self._touched = view, touched
 
     def __getitem__(self, row: int) -> Run:
-        run = self._view.running[row]
+        run = self.runs[row]
         has_paused = row in self._touched and run.since < self._view.now
         return _as_if_in_one_go(self._view, run, run.expected_end) if has_paused else run
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._view.running)
+        return iter(self.runs)
 
     def __len__(self) -> int:
-        return len(self._view.running)
+        return len(self.runs)
 
 
 def _with_runs(
-    view: View, free: list[int], free_memory: list[int], running: dict[int, Run], suspended: dict[int, Run]
+    view: View, free: list[int], free_memory: list[int], running: _InOneGo, suspended: dict[int, Run]
 ) -> View:
-    """Return the view with other running jobs, in all the forms in which they are told."""
-    pool = sorted((run.expected_end, amount) for run in running.values() if (amount := view.open_procs_of(run)))
-    columns = np.array(pool, np.int64).reshape(-1, 2)
-    parts = [
-        (run.expected_end, chunk.host, chunk.procs, chunk.memory, run.since)
-        for run in running.values()
-        for chunk in run.allocation
-    ]
+    """Return the view with other running jobs, in all the forms in which they are told.
+
+    In ``pieces`` a run begins when it last resumed: there it only matters whether that is now.
+    """
+    pool, parts = [], []
+    for _, allocation, since, end, _, _ in running.runs.values():
+        amount = 0
+        for chunk in allocation:
+            parts.append((end, chunk.host, chunk.procs, chunk.memory, since))
+            amount += 0 if chunk.host in view.closed else chunk.procs
+        if amount:
+            pool.append((end, amount))
+    columns = np.array(sorted(pool), np.int64).reshape(-1, 2)
     pieces = None if view.pieces is None else np.ascontiguousarray(np.array(parts, np.int64).reshape(-1, 5).T)
     return view._replace(
         free=tuple(free),
         free_memory=tuple(free_memory),
-        running=MappingProxyType(running),
+        running=running,
         suspended=MappingProxyType(suspended),
         ends=np.ascontiguousarray(columns[:, 0]),
         amounts=np.ascontiguousarray(columns[:, 1]),

@@ -23,7 +23,8 @@ from qbatch.workloads.machines import load_machine
 from qbatch.workloads.origin2000 import generate_month
 
 Row = Callable[[str, str], None]
-MONTH = "1999-12"
+MONTH = "2000-01"
+"""The fullest of the six."""
 MONTH_TARGET_S, EQUAL_SHARES_TARGET_S, PASS_TARGET_MS = 2, 5, 1
 WAITING, PASSES = 5000, 200
 _HOUR_US = 3_600_000_000

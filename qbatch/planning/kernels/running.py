@@ -1,8 +1,11 @@
-"""The running jobs, as two arrays sorted by expected end: what the passes need to know of them."""
+"""The running jobs, as arrays sorted by expected end: what the passes need to know of them."""
 
 from __future__ import annotations
 
-from qbatch.planning.kernels.jit import kernel
+import numpy as np
+
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.types import Int64Array
 
 
@@ -37,3 +40,36 @@ def leave(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: i
     for place in range(low, count - 1):
         ends[place] = ends[place + 1]
         amounts[place] = amounts[place + 1]
+
+
+@allocating_kernel
+def parts_by_end(
+    pieces: Int64Array, now: int, overdue: int, closed: Int64Array, space: int
+) -> tuple[Int64Array, int]:  # fmt: skip
+    """Return the parts of running jobs in order of expected end, ties as they come, and how many they are.
+
+    Args:
+        pieces: ``[5, n]``: expected end, host, processors, memory (both 0: no part), when the run began.
+        overdue: when a part ends that has reached its expected end before now.
+        closed: hosts whose parts are left out.
+        space: how many columns the result ``[4, parts + space]`` has to spare.
+    """
+    chosen = np.empty(pieces.shape[1], np.int64)
+    ends = np.empty(pieces.shape[1], np.int64)
+    count = 0
+    for place in range(pieces.shape[1]):
+        is_open = pieces[2, place] > 0 or pieces[3, place] > 0
+        for host in closed:
+            is_open = is_open and pieces[1, place] != host
+        if is_open:
+            is_late = pieces[0, place] <= now and pieces[4, place] < now
+            chosen[count] = place
+            ends[count] = overdue if is_late else pieces[0, place]
+            count += 1
+    order = stable_order(ends[:count])
+    found = np.empty((4, count + space), np.int64)
+    for place in range(count):
+        part = chosen[order[place]]
+        found[0, place] = ends[order[place]]
+        found[1, place], found[2, place], found[3, place] = pieces[1, part], pieces[2, part], pieces[3, part]
+    return found, count
