@@ -14,13 +14,9 @@ import numpy as np
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.planning.kernels import running as running_kernels
-from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.placement import Room
 from qbatch.planning.shapes import Shapes
-
-_parts_by_end = live(running_kernels.parts_by_end)
 
 OVERDUE = 1_000_000
 """A job that outlives its estimate is taken to end this many microseconds from now, again and again."""
@@ -162,13 +158,3 @@ class View(NamedTuple):
         """Return when a running job ends by its estimate; an overdue one ends ``OVERDUE`` from now."""
         is_overdue = run.expected_end <= self.now and run.since < self.now
         return self.now + OVERDUE if is_overdue else run.expected_end
-
-    def pieces_with(self, space: int) -> tuple[Int64Array, int]:
-        """Return the parts of running jobs on open hosts in order of expected end, as the kernels take them.
-
-        With ``space`` entries to spare, and how many are in use; overdue ones end ``OVERDUE`` from now.
-        """
-        assert self.pieces is not None
-        closed = np.array(list(self.closed), np.int64)
-        found, count = _parts_by_end(self.pieces.copy(), self.now, self.now + OVERDUE, closed, space)
-        return found, int(count)

@@ -17,6 +17,7 @@ from qbatch.planning.kernels import chunks, plan
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.parts import open_parts
 from qbatch.planning.view import View
 
 _start_in_order = live(chunks.start_in_order)
@@ -28,7 +29,7 @@ def kernel_pass(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[list
     """Make one pass of FCFS or EASY; return the starts, and the shadow time (``FOREVER`` if nobody is held up)."""
     assert view.shapes is not None
     hosts, space = hosts_now(view), view.free_procs
-    going, running = view.pieces_with(0)
+    going, running = open_parts(view)
     begun = np.empty((4, space), np.int64)
     taken, facts = np.empty((2, hosts.shape[1]), np.int64), np.array([0, FOREVER], np.int64)
     estimate = view.columns.estimate

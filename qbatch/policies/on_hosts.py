@@ -8,6 +8,7 @@ from qbatch.model.actions import Chunk, Start
 from qbatch.planning.kernels import host_pass as host_passes
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.parts import open_parts
 from qbatch.planning.view import View
 
 _host_pass = live(host_passes.host_pass)
@@ -57,7 +58,7 @@ def hosts_array(view: View) -> Int64Array:
 def _pieces(view: View) -> tuple[Int64Array, int]:
     """Return the running jobs in order of expected end, as the kernel takes them, and how many they are."""
     if view.pieces is not None:
-        return view.pieces_with(0)
+        return open_parts(view)
     ends, amounts, count = view.expected_ends(0)
     nothing = np.zeros(count, np.int64)
     return np.array([ends, nothing, amounts, nothing], np.int64), count

@@ -44,7 +44,7 @@ def leave(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: i
 
 @allocating_kernel
 def parts_by_end(
-    pieces: Int64Array, now: int, overdue: int, closed: Int64Array, space: int
+    pieces: Int64Array, now: int, overdue: int, closed: Int64Array
 ) -> tuple[Int64Array, int]:  # fmt: skip
     """Return the parts of running jobs in order of expected end, ties as they come, and how many they are.
 
@@ -52,7 +52,6 @@ def parts_by_end(
         pieces: ``[5, n]``: expected end, host, processors, memory (both 0: no part), when the run began.
         overdue: when a part ends that has reached its expected end before now.
         closed: hosts whose parts are left out.
-        space: how many columns the result ``[4, parts + space]`` has to spare.
     """
     chosen = np.empty(pieces.shape[1], np.int64)
     ends = np.empty(pieces.shape[1], np.int64)
@@ -67,7 +66,7 @@ def parts_by_end(
             ends[count] = overdue if is_late else pieces[0, place]
             count += 1
     order = stable_order(ends[:count])
-    found = np.empty((4, count + space), np.int64)
+    found = np.empty((4, count), np.int64)
     for place in range(count):
         part = chosen[order[place]]
         found[0, place] = ends[order[place]]
