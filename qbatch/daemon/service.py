@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,15 +19,15 @@ from msgspec import structs
 from qbatch.daemon import entry
 from qbatch.daemon.announcer import Announcer
 from qbatch.daemon.caller import Caller
-from qbatch.daemon.clock import FOREVER, Clock
-from qbatch.daemon.core import passes, reports
+from qbatch.daemon.clock import Clock
+from qbatch.daemon.core import reports
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
 from qbatch.daemon.effects import Effects
 from qbatch.daemon.executors.attempt import Ended, Report
 from qbatch.daemon.feed import Feed
 from qbatch.daemon.forecasts import Forecasts
 from qbatch.daemon.handlers import verbs
-from qbatch.daemon.pass_times import PassTimes
+from qbatch.daemon.rhythm import Rhythm
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import Shadows
 from qbatch.daemon.store import StorageError, StorageFull, Store
@@ -41,9 +40,6 @@ from qbatch.wire.requests import Request
 
 log = logging.getLogger("qbatch")
 
-SLICE = 0.008
-"""Seconds for which time may move on before commands get their turn."""
-
 AGAIN = 1.0
 """Seconds until a full disk is tried again."""
 
@@ -51,15 +47,6 @@ MOST_CONNECTIONS = 12_000
 
 MOST_WAITING = 20_000
 """Commands that may wait for a commit; beyond it the answer is ``busy``."""
-
-MOST_ARRIVALS = 1000
-"""Jobs that may wait for the pass that takes them in; with so many it is made at once."""
-
-SHORTEST_PAUSE = 0.01
-"""Seconds between two passes that follow commands: who submits one job after the other does not pay a pass for each."""
-
-LONGEST_PAUSE = 0.25
-"""Seconds for which passes rest at most after a long one, so that commands get their turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,25 +102,20 @@ class Service:
         self.instance = instance
         self.callers: set[Caller] = set()
         self.waiters = Waiters()
-        self.pass_times = PassTimes()
-        self.forecasts = Forecasts(lambda: self.core, clock, self.pass_times)
+        self.rhythm = Rhythm(self, clock, feed)
+        self.forecasts = Forecasts(lambda: self.core, clock, self.rhythm.pass_times)
         self.announcer = Announcer(self.subscribers)
         self.announcer.last = core.events_made
         self.effects = Effects(self.waiters, self.forecasts, self.announcer)
         self.shadows = Shadows(self)
         self.stop_reason = ""
         self.is_full = False
-        self.breakpoint: Callable[[], str] | None = None
         self.commits = 0
         self.failure: BaseException | None = None
         self._rebuild = rebuild
         self._group = Group()
         self._work = asyncio.Event()
         self._commit_lock = asyncio.Lock()
-        self._timer: asyncio.TimerHandle | None = None
-        self._loop = asyncio.get_running_loop()
-        self._next_pass = 0.0
-        self._rest_until = 0.0
 
     # Commands
 
@@ -166,18 +148,18 @@ class Service:
         """
         core = self.core
         before = core.now
-        core.now = max(before, self.instant())
+        core.now = max(before, self.rhythm.instant())
         try:
             result = verbs.MUTATORS[type(request)](core, actor, request)
         except Refusal as error:
             if error.code == "refused-by-fault":  # it has counted itself, and must do so when it is replayed
                 self._group.entries.append(entry.command(core.now, actor, body))
-                self._collect()
+                self.collect()
             else:
                 core.now = before
             raise
         self._group.entries.append(entry.command(core.now, actor, body))
-        self._collect()
+        self.collect()
         return result
 
     def _refuse_if_busy(self) -> None:
@@ -189,17 +171,6 @@ class Service:
             )
         if len(self._group.replies) >= MOST_WAITING:
             raise Refusal("busy", "too many commands wait for the disk; try again in a second")
-
-    def instant(self) -> int:
-        """Return the instant with which a command is stamped: now, but not past what is due and not yet handled."""
-        now = self.clock.now()
-        due = self.next_due()
-        return now if due is None or due >= now else max(self.core.now, due)
-
-    def frontier(self) -> int:
-        """Return an instant before which nothing will be taken any more."""
-        now, due = self.clock.now(), self.next_due()
-        return self.core.now if self.core.is_dirty else max(self.core.now, now if due is None else min(now, due))
 
     def is_at_rest(self) -> bool:
         """Whether everything that was taken is committed."""
@@ -216,130 +187,14 @@ class Service:
                 self.effects.forget(said.key)
             return
         try:
-            self.core.now = max(self.core.now, self.instant())
+            self.core.now = max(self.core.now, self.rhythm.instant())
             self._group.entries.append(entry.report(self.core.now, said))
             reports.reported(self.core, said)
-            self._collect()
+            self.collect()
         except Exception as error:
             self.fail(error)
 
-    # Time
-
-    def next_due(self) -> int | None:
-        """Return the next instant at which something happens by itself."""
-        due = passes.next_due(self.core)
-        if self.feed is not None:
-            arrival = self.feed.next_arrival()
-            if arrival is not None and (due is None or arrival < due):
-                due = arrival
-        return due
-
-    def move_on(self) -> None:
-        """Handle what is due, for a moment; then let commands have their turn."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        end = self._loop.time() + SLICE
-        try:
-            while self._step():
-                if self._loop.time() >= end:
-                    break
-        except Exception as error:
-            self.fail(error)
-            return
-        self._stop_where_asked()
-        self.announcer.clock(self.core, self.clock_record)
-        self._schedule()
-
-    def hold(self) -> None:
-        """Make no more passes and handle nothing that is due: the daemon is about to stop."""
-        self._rest_until = math.inf
-
-    def _stop_where_asked(self) -> None:
-        """Time that runs until an instant stops there, even if nothing happens at it."""
-        clock = self.clock
-        if clock.until == FOREVER or clock.is_paused or self.core.is_dirty:
-            return
-        due = self.next_due()
-        if (due is None or due > clock.until) and (clock.is_stepped or clock.now() >= clock.until):
-            clock.reach(clock.until)
-            clock.pause()
-            clock.until = FOREVER
-
-    def _step(self) -> bool:
-        """Handle one instant, if one is due; tell whether."""
-        core = self.core
-        if self._loop.time() < self._rest_until:
-            return False
-        if core.is_dirty and not self.clock.is_paused:
-            # The pass that follows commands belongs to their instant, before anything that is due later.
-            if self._loop.time() < self._next_pass and self._arrivals() < MOST_ARRIVALS:
-                return False
-            at = core.now
-        else:
-            due = self.next_due()
-            if due is None or due > self.clock.limit():
-                return False
-            self.clock.reach(due)
-            at = max(core.now, due)
-        began = self._loop.time()
-        if self.feed is not None:
-            self._group.entries += self.feed.arrive(core, at)
-        passes.advance(core, at)
-        self._group.entries.append(entry.one_pass(core.now))
-        if core.effects or core.has_promised or len(self._group.entries) > 1000:
-            self._collect()
-        core.has_promised = False
-        took = self._loop.time() - began
-        if not self.clock.is_stepped:
-            self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
-        self.pass_times.add(took)
-        if self.breakpoint is not None:
-            text = self.breakpoint()
-            if text:
-                self.breakpoint = None
-                self.clock.pause()
-        return len(self._group.entries) < MOST_WAITING
-
-    def _arrivals(self) -> int:
-        """Return how many jobs wait for the pass that takes them in."""
-        return sum(len(pool.pending) for pool in self.core.pools)
-
-    def step_once(self) -> bool:
-        """Handle the next instant whatever the clock says (``qbatch time step``); tell whether there was one."""
-        due = self.core.now if self.core.is_dirty else self.next_due()
-        if due is None:
-            return False
-        was_until, self.clock.until = self.clock.until, due
-        was_paused, self.clock.is_paused = self.clock.is_paused, False
-        self.clock.reach(due)
-        self._next_pass = 0.0
-        try:
-            self._step()
-        finally:
-            self.clock.until, self.clock.is_paused = was_until, was_paused
-        return True
-
-    def _schedule(self) -> None:
-        """Come back when the next instant is due."""
-        if self._timer is not None or self.failure is not None:
-            return
-        delay: float | None = None
-        due = self.next_due()
-        if self.clock.until < FOREVER:
-            due = self.clock.until if due is None else min(due, self.clock.until)
-        if due is not None:
-            delay = self.clock.delay(due)
-        if self.core.is_dirty and not self.clock.is_paused:
-            pause = 0.0 if self._arrivals() >= MOST_ARRIVALS else max(self._next_pass - self._loop.time(), 0.0)
-            delay = min(pause, delay if delay is not None else 3600.0)
-        if delay is None:
-            return
-        delay = max(delay, self._rest_until - self._loop.time())
-        if delay <= 0:
-            self._timer = self._loop.call_later(0, self.move_on)
-        else:
-            self._timer = self._loop.call_later(min(delay, 3600.0), self.move_on)
+    # Commits
 
     def clock_record(self) -> ClockRecord:
         """Return the clock with the progress of the log."""
@@ -348,9 +203,17 @@ class Service:
             record = structs.replace(record, log_arrived=self.core.log_arrived, log_jobs=self.feed.size)
         return record
 
-    # Commits
+    @property
+    def uncommitted(self) -> int:
+        """Entries of the journal that wait for a commit."""
+        return len(self._group.entries)
 
-    def _collect(self) -> None:
+    def journal(self, *entries: bytes) -> None:
+        """Let entries be in the next commit."""
+        self._group.entries += entries
+
+    def collect(self) -> None:
+        """Take the effects that the core has made since; a commit follows."""
         group = self._group
         for effect in self.core.take_effects():
             if isinstance(effect, Ending):
@@ -364,7 +227,7 @@ class Service:
         Raises:
             StorageError: it is not known what was written; nobody was answered.
         """
-        self._schedule()
+        self.rhythm.schedule()
         while True:
             await self._work.wait()
             self._work.clear()
@@ -375,12 +238,12 @@ class Service:
                     await self._commit_group()
                 if self.failure is not None:
                     raise self.failure
-                self.move_on()
+                self.rhythm.move_on()
                 # Let what has arrived in the meantime be read before the next commit: it joins it.
                 await asyncio.sleep(0)
             if self.stop_reason and self._group.is_empty:
                 return
-            self._schedule()
+            self.rhythm.schedule()
 
     @asynccontextmanager
     async def quiet(self, *, is_past_snapshot: bool = False) -> AsyncIterator[None]:
@@ -414,7 +277,7 @@ class Service:
                 raise
             asked = self.settings.shadows
             self.shadows.begin_again(asked if asked != before else self.shadows.policies)
-        self.move_on()
+        self.rhythm.move_on()
         self._work.set()
 
     async def gets_on(self, seconds: float) -> bool:
@@ -459,22 +322,22 @@ class Service:
                 caller.fail(
                     number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
                 )
-        self._rest_until = self._loop.time() + AGAIN
+        self.rhythm.rest(AGAIN)
         self.core = await self._rebuild()
         # What was reported meanwhile went to the state that is gone; it is asked for again.
         self._group = Group()
         if not was_full:
-            self._loop.call_later(AGAIN, self._try_space)
-        self._schedule()
+            asyncio.get_running_loop().call_later(AGAIN, self._try_space)
+        self.rhythm.schedule()
 
     def _try_space(self) -> None:
         if self.store.has_space():
             log.warning("there is space in %s again", self.store.directory)
             self.is_full = False
         else:
-            self._loop.call_later(AGAIN, self._try_space)
+            asyncio.get_running_loop().call_later(AGAIN, self._try_space)
         self.effects.after_rebuild(self.core)
-        self._schedule()
+        self.rhythm.schedule()
 
     # Ends
 

@@ -29,6 +29,7 @@ import msgspec
 from qbatch.daemon.announcer import Announcer
 from qbatch.daemon.config import shadow_policy
 from qbatch.daemon.core.state import Core, machine_of
+from qbatch.daemon.rhythm import Rhythm
 from qbatch.daemon.settings import MOST_SHADOWS
 from qbatch.daemon.shadowing.team import Team
 from qbatch.engine.engine import Engine
@@ -70,10 +71,7 @@ class Followed(Protocol):
 
     core: Core
     announcer: Announcer
-
-    def frontier(self) -> int:
-        """Return an instant before which nothing will be taken any more."""
-        ...
+    rhythm: Rhythm
 
     def is_at_rest(self) -> bool:
         """Whether everything that was taken is committed."""
@@ -126,7 +124,7 @@ class Shadows:
         self._table = records.Shadows()
         if policies:
             core = self._service.core
-            since = self._service.frontier()
+            since = self._service.rhythm.frontier()
             self._child = child = _Child(core, self.policies, since, self._said, self._gone)
             self._table = records.Shadows(since=since, note="the first table is being made")
             self._sent = since
@@ -161,7 +159,7 @@ class Shadows:
         child, self._timer = self._child, None
         if child is None:
             return
-        frontier = self._service.frontier() if self._service.is_at_rest() else -1
+        frontier = self._service.rhythm.frontier() if self._service.is_at_rest() else -1
         if frontier < 0 and not self._entries:
             # Passes that changed nothing wait for a commit; in a quiet moment it disturbs nobody.
             self._service.commit_soon()

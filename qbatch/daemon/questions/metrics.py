@@ -10,7 +10,7 @@ from qbatch.wire.requests import Metrics
 
 def handle(service: Service, caller: Caller, request: Metrics) -> Text:
     """Return counters and gauges."""
-    core, passes = service.core, service.pass_times
+    core, passes = service.core, service.rhythm.pass_times
     lines: list[str] = []
 
     def add(name: str, kind: str, text: str, values: list[tuple[str, float]]) -> None:

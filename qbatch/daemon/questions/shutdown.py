@@ -47,7 +47,7 @@ async def _end_all(service: Service, caller: Caller) -> int:
     No pass is made meanwhile: it would start waiting jobs in their place.
     """
     core = service.core
-    service.hold()
+    service.rhythm.hold()
     names = tuple(core.id_of(job.key) for pool in core.pools for job in pool.running.values())
     if names:
         request = Delete(jobs=names, message=f"ended by qbatch down --jobs of {caller.actor.user}")

@@ -28,7 +28,7 @@ def handle(service: Service, caller: Caller, request: Time) -> ClockRecord:
         clock.pause()
     elif request.action == "step":
         clock.pause()
-        service.step_once()
+        service.rhythm.step_once()
     elif request.action in ("play", "speed"):
         speed = request.speed
         if (speed is not None and not 0 <= speed <= 1e9) or (speed == 0 and clock.mode == "scaled"):
@@ -37,20 +37,20 @@ def handle(service: Service, caller: Caller, request: Time) -> ClockRecord:
             )
         if request.action == "speed" and speed is None:
             raise Refusal("bad-value", "say which speed")
-        service.breakpoint = None
+        service.rhythm.breakpoint = None
         is_still = request.action == "speed" and clock.is_paused
         clock.play(speed)
         if is_still:
             clock.pause()
     else:
         _until(service, request)
-    service.move_on()
+    service.rhythm.move_on()
     return service.clock_record()
 
 
 def _until(service: Service, request: Time) -> None:
     clock, core = service.clock, service.core
-    service.breakpoint = None
+    service.rhythm.breakpoint = None
     if request.action == "until":
         if request.at is None or request.at < clock.now():
             raise Refusal("bad-value", "say an instant that is not over yet")
@@ -58,17 +58,17 @@ def _until(service: Service, request: Time) -> None:
         return
     if request.action == "until-count":
         goal = core.ended_count + (request.count or 1)
-        service.breakpoint = lambda: "count" if service.core.ended_count >= goal else ""
+        service.rhythm.breakpoint = lambda: service.core.ended_count >= goal
         clock.play(request.speed, FOREVER, f"{request.count or 1} more jobs have ended")
         return
     job = core.live(request.job)
     key, name = job.key, core.id_of(job.key)
     is_start = request.action == "until-start"
 
-    def reached() -> str:
+    def is_reached() -> bool:
         now = service.core.find(key)
         is_over = now is None or now.letter in "FX"
-        return name if is_over or (is_start and now is not None and now.started >= 0) else ""
+        return is_over or (is_start and now is not None and now.started >= 0)
 
-    service.breakpoint = reached
+    service.rhythm.breakpoint = is_reached
     clock.play(request.speed, FOREVER, f"job {name} has {'started' if is_start else 'ended'}")

@@ -25,6 +25,7 @@ class Service:
         self.bench = bench
         self.told = 0
         self.announcer = Announcer(self._count)
+        self.rhythm = self
 
     def _count(self) -> list[Subscriber]:
         self.told += 1
