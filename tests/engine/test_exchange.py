@@ -18,7 +18,7 @@ from tests.policies.test_origin2000 import machine_of, workload_of
 POLICIES = (
     "fcfs", "easy", "hybrid:depth=2", "conservative", "priority-backfill", "sjf-backfill:depth=2", "lsf",
     "immediate:inner=easy", "immediate:inner=conservative,protect=30", "immediate:inner=lsf,protect=0",
-    "soon:inner=lxfw-backfill", "equispatial", "equispatial:interval=0,over50=yes",
+    "soon:inner=lxfw-backfill", "soon:inner=lsf", "equispatial", "equispatial:interval=0,over50=yes",
 )  # fmt: skip
 
 
