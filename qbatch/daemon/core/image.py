@@ -216,8 +216,9 @@ def _load_jobs(core: Core, image: Image) -> None:
 
 
 def _settle(pools: dict[str, PoolState], job: BatchJob) -> None:
+    pool = pools[job.queue]
     if job.row >= 0:
-        pool = pools[job.queue]
         pool.by_row[job.row] = job
-        if job.letter in "RSE":
-            pool.running[job.key] = job
+    # Whose trial is over while it is being ended has no row any more, and still runs.
+    if job.letter in "RSE":
+        pool.running[job.key] = job
