@@ -261,7 +261,8 @@ def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:
 def _memory(log: Log, rows: Int64Array, procs: np.ndarray[Any, Any]) -> Int64Array:
     """Return bytes for the whole job: SWF counts KB a processor."""
     per_processor = np.maximum(log["memory_requested"][rows], 0).astype(np.int64)
-    total: Int64Array = per_processor * procs[rows] * 1024
+    is_beyond = per_processor.astype(np.float64) * procs[rows] * 1024.0 > _MEMORY_MAX
+    total: Int64Array = np.where(is_beyond, _MEMORY_MAX, per_processor * procs[rows] * 1024)
     return total
 
 
