@@ -208,7 +208,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     """A running job ended, by itself or by force; it is queued again if that is why it was stopped."""
     close_pause(core, job)
     _stand_still(core, job)
-    job.used = used if used is not None else {"cput": 0.0, "walltime": job.ran(core.now) / 1e6}
+    job.used = used if used is not None else {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
     if why:
         job.comment = why
     is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
@@ -314,7 +314,7 @@ def returned(core: Core, job: BatchJob) -> None:
         _leave_engine(core, job)
         return
     close_pause(core, job)
-    job.used = {"cput": 0.0, "walltime": job.ran(core.now) / 1e6}
+    job.used = {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
     if core.settings.executor != "emulated":
         core.effects.append(Stop(job.file_key, 0))
     job.trials += ((job.started, core.now, job.size, exec_texts(core, job)[0]),)
