@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qbatch.daemon.core import image
 from qbatch.daemon.core.records import full_record
 from qbatch.wire import requests
 from tests.daemon.core.driver import ROOT, Bench
@@ -39,3 +40,16 @@ def test_who_keeps_fewer_processors_is_counted_without_the_guests() -> None:
     assert [bench.state(guest) for guest in guests] == ["R", "R"]
     said = bench.do(ROOT, requests.PolicySet(policy="easy", is_dry_run=True)).text  # type: ignore[attr-defined]
     assert "2 quanta end and their jobs wait again, 2 jobs keep the fewer processors that they have now" in said
+
+
+def test_a_job_that_began_before_snapshots_kept_its_work_is_resized_like_others() -> None:
+    bench = malleable()
+    bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"})
+    bench.wait(30)
+    job = bench.core.jobs[1]
+    job.work, job.done, job.since = -1, 0, -1  # as an older version left it
+    bench.core.now = bench.now
+    bench.core = bench.replayed([], image.dump(bench.core))
+    bench.submit("sleep 300\n", resources={"ncpus": "4", "walltime": "500"})
+    bench.wait(400)
+    assert bench.ended["1.qbatch"].ended == (30 + 2 * 70) * 1_000_000
