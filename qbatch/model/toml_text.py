@@ -27,6 +27,9 @@ class TomlText:
             self.document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{source}: not valid TOML: {error}{self._hint(str(error))}") from error
+        except (RecursionError, ValueError) as error:  # thousands of brackets, or of digits
+            why = "nested too deep" if isinstance(error, RecursionError) else "a number with too many digits"
+            raise InputError(f"{source}: cannot be read: {why}") from error
 
     def error(self, key: str, reason: str, value: Any = None, table: dict[str, Any] | None = None) -> InputError:
         """Return the error for a key, with the first line where the key (and the value) stands.

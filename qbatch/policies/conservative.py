@@ -14,7 +14,8 @@ anew in order of the queue: that may put a start behind its promise, which stays
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from qbatch.planning.kernels.live import live, live_module
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.policy import PlanLoop
 from qbatch.planning.view import View
-from qbatch.policies.host_plan import ChunkPlan, HostPlan
+from qbatch.policies.host_plan import ChunkPlan, HostPlan, booked_end, odd_ends
 
 plan = live_module(plan_kernels)
 add = live(profile_kernels.add)
@@ -55,7 +56,7 @@ class Conservative:
         """Give back what ended, compress, place arrivals, start what is due."""
         memory: PoolPlan | HostPlan = view.memory
         memory.follow(view)
-        ended_early = any(_ended_early(view, row) for row in view.finished)
+        ended_early = any(_ended_early(view, memory, row) for row in view.finished)
         if view.is_machine_changed:
             memory.rebuild(view)
             memory.was_late = view.is_late
@@ -88,12 +89,19 @@ class Conservative:
         return Reason("reservation", self.name, text, {"planned": start, "procs": job.procs}, ahead)
 
 
-def _ended_early(view: View, row: int) -> bool:
-    return int(view.columns.started[row]) + view.jobs[row].estimate > view.now
+def _ended_early(view: View, memory: PoolPlan | HostPlan, row: int) -> bool:
+    return memory.ends.get(row, int(view.columns.started[row]) + view.jobs[row].estimate) > view.now
 
 
 class PoolPlan:
-    """The plan for one pool of processors: the arrays of :mod:`qbatch.planning.kernels.plan`."""
+    """The plan for one pool of processors: the arrays of :mod:`qbatch.planning.kernels.plan`.
+
+    ``partly``: the processors that running jobs give back, where those are not all that they asked for: closed hosts keep
+    theirs, and another policy may have resized them.
+    """
+
+    ends: Mapping[int, int] = MappingProxyType({})
+    """See :func:`qbatch.policies.host_plan.odd_ends`."""
 
     def __init__(self, procs: int) -> None:
         self.procs = procs
@@ -123,7 +131,7 @@ class PoolPlan:
         for row in view.finished:
             self._room()
             job = view.jobs[row]
-            end = int(view.columns.started[row]) + plan.booked(job.estimate)
+            end = self.ends.get(row, int(view.columns.started[row]) + plan.booked(job.estimate))
             amount = self.partly.pop(row, job.procs)
             plan.release(self.released, self.state, self.profile, view.now, end, amount)
         for row in view.withdrawn:
@@ -152,13 +160,13 @@ class PoolPlan:
         """Make the profile that of the running jobs, which stay for what they booked or longer."""
         self.profile = new_profile(view.free_procs, view.now, 64)
         self.partly.clear()
+        self.ends = odd_ends(view)
         for row, run in view.running.items():
             amount = view.open_procs_of(run)
-            if amount < run.procs:
+            if amount != view.jobs[row].procs:
                 self.partly[row] = amount
             self._room()
-            end = max(view.expected_end(run), run.since + plan.booked(view.jobs[row].estimate))
-            add(self.profile, end, FOREVER, amount)
+            add(self.profile, booked_end(view, run), FOREVER, amount)
         self.state[plan.RELEASED] = 0
 
     def compress(self, how: str, view: View) -> None:
@@ -209,6 +217,8 @@ class PoolPlan:
             row = int(plan.take_due(self.queue, self.place, self.starts, self.state, view.now))
             if row == plan.NOBODY:
                 return due
+            if view.columns.started[row] >= 0:
+                self.ends = {**self.ends, row: view.now + plan.booked(view.jobs[row].estimate)}
             due.append(Start(row))
 
     def next_start(self) -> int | None:

@@ -6,6 +6,8 @@ finds an earlier one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from qbatch.model.actions import Allocation, Chunk, Start
@@ -15,15 +17,30 @@ from qbatch.planning.hosts import HostProfiles
 from qbatch.planning.kernels import plan
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.view import View
+from qbatch.planning.view import Run, View
 
 _booked = live(plan.booked)
+
+
+def booked_end(view: View, run: Run) -> int:
+    """Return until when a plan books a running job: its expected end, and a second at least."""
+    return max(view.expected_end(run), run.since + _booked(0))
+
+
+def odd_ends(view: View) -> dict[int, int]:
+    """Return until when running jobs are booked, of those that have not run through since their first start: they were
+    suspended or resized under another policy, or ran on trial before."""
+    ends = {row: booked_end(view, run) for row, run in view.running.items()}
+    started, jobs = view.columns.started, view.jobs
+    return {row: end for row, end in ends.items() if end != int(started[row]) + _booked(jobs[row].estimate)}
 
 
 class HostPlan:
     """The plan for hosts that a job cannot span: planned (start, host) of each waiting row, in order of arrival."""
 
     _nowhere: Any = 0
+    ends: Mapping[int, int] = MappingProxyType({})
+    """See :func:`odd_ends`."""
 
     def __init__(self) -> None:
         self.was_late = False
@@ -46,17 +63,17 @@ class HostPlan:
         """Make the plan anew for another machine, in order of the queue."""
         arrived = set(view.arrived)
         self.plan = {row: (FOREVER, self._nowhere) for row in view.queue.tolist() if row not in arrived}
+        self.ends = odd_ends(view)
         self.compress("scratch", view)
 
     def _profiles(self, view: View) -> Any:
         profiles = HostProfiles(view)
-        for row in view.running:
+        for run in view.running.values():
             # A booking is at least a second, and a zero estimate is still there.
-            run, job = view.running[row], view.jobs[row]
-            end = run.since + _booked(job.estimate)
+            start, end = view.expected_end(run), booked_end(view, run)
             for chunk in run.allocation:
                 if chunk.host not in view.closed:
-                    profiles.reserve(chunk.host, view.expected_end(run), end, chunk.procs, chunk.memory)
+                    profiles.reserve(chunk.host, start, end, chunk.procs, chunk.memory)
         return profiles
 
     def _book(self, profiles: Any, view: View, row: int, sign: int) -> None:
@@ -110,6 +127,8 @@ class HostPlan:
         due = []
         for row in [row for row, (start, _) in self.plan.items() if start <= view.now]:
             self.told.pop(row, None)
+            if view.columns.started[row] >= 0:
+                self.ends = {**self.ends, row: view.now + _booked(view.jobs[row].estimate)}
             due.append(Start(row, self._allocation(view, row, self.plan.pop(row)[1])))
         return due
 
@@ -129,9 +148,8 @@ class ChunkPlan(HostPlan):
 
     def _profiles(self, view: View) -> Any:
         grid = HostGrid(view)
-        for row, run in view.running.items():
-            end = run.since + _booked(view.jobs[row].estimate)
-            grid.book(run.allocation, view.expected_end(run), end, -1, view.closed)
+        for run in view.running.values():
+            grid.book(run.allocation, view.expected_end(run), booked_end(view, run), -1, view.closed)
         return grid
 
     def _book(self, profiles: Any, view: View, row: int, sign: int) -> None:

@@ -150,6 +150,8 @@ class QuantumService:
                 quantum.is_over = memory.is_stale = True
                 memory.had[quantum.guest] = view.now - quantum.begin
                 quantum.procs = quantum.memory = quantum.idle = 0
+            elif quantum.end <= view.now:
+                memory.is_stale = True  # it outlives its estimate: its victims' ends move on with it
             if quantum.is_over and (quantum.host not in view.closed or not victims):
                 memory.is_stale = True
                 yield from (Resume(row) for row in sorted(victims))

@@ -91,7 +91,7 @@ class Lsf:
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
             runs = (*view.running.items(), *view.suspended.items())
             memory.places = {row: 0 if view.machine.is_one_pool else run.allocation[0].host for row, run in runs}
-        gone = {each.row for each in rejected} | set(view.withdrawn)
+        gone = {each.row for each in rejected}.union(view.withdrawn, view.finished)
         memory.specials = [-1 if row in gone else row for row in memory.specials]
         if len(view.queue) == 0 or max(view.free) == 0:
             return rejected
@@ -108,6 +108,9 @@ class Lsf:
         hosts[5, list(ended)] = 1
         quota = _quota(tables, memory)
         columns = view.columns
+        # Whose quantum runs (soon) may come back: its host is kept for it, and it is not started meanwhile.
+        guests = [row for row in memory.specials if row in view.running]
+        memory.jobs[kernels.MAY, guests] = kernels.HAS_BEGUN
         begun = np.empty((2, min(len(view.queue), int(hosts[0].sum()))), np.int64)
         count = _lsf_pass(
             view.now, view.queue, columns.submit, columns.procs, columns.memory, memory.jobs, hosts, tables.sweep,
@@ -115,7 +118,7 @@ class Lsf:
         )  # fmt: skip
         memory.specials = hosts[4].tolist()
         found = begun[:, :count].T.tolist()
-        memory.jobs[kernels.MAY, begun[0, :count]] = 1
+        memory.jobs[kernels.MAY, [*begun[0, :count], *guests]] = kernels.MAY_START
         return [(row, host) for row, host in found]
 
     def _count_idle(self, view: View, memory: Standing) -> None:

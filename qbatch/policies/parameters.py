@@ -114,6 +114,7 @@ def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) 
     """
     by_name = {parameter.name: parameter for parameter in known}
     values: dict[str, Any] = {parameter.name: parameter.default for parameter in known}
+    given: set[str] = set()
     for pair in pairs:
         name, sign, text = pair.partition("=")
         if not sign:
@@ -121,6 +122,9 @@ def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) 
         if name not in by_name:
             takes = f"it takes {', '.join(by_name)}" if by_name else "it takes none"
             raise UsageError(f"{where}: no parameter {name!r}{suggestion(name, by_name)} ({takes})")
+        if name in given:
+            raise UsageError(f"{where}: {name} is there twice; write it once")
+        given.add(name)
         values[name] = by_name[name].read(text, where)
     return values
 

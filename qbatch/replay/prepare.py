@@ -143,7 +143,7 @@ def _runnable(
     """Return which rows can run, and how many cannot for each reason (a row counts once, by the first that holds)."""
     keep = np.ones(len(log), np.bool_)
     skipped: dict[str, int] = {}
-    memory = np.where(procs > 0, procs, 1) * np.maximum(log["memory_requested"], 0) * 1024
+    memory = _memory(log, slice(None), np.maximum(procs, 1))
     has_host = np.zeros(len(log), np.bool_)
     for host in set(machine.hosts):
         has_host |= (procs <= host.cpus) & ((host.memory == 0) | (memory <= host.memory))
@@ -258,10 +258,11 @@ def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(column[rows])
 
 
-def _memory(log: Log, rows: Int64Array, procs: np.ndarray[Any, Any]) -> Int64Array:
-    """Return bytes for the whole job: SWF counts KB a processor."""
+def _memory(log: Log, rows: Int64Array | slice, procs: np.ndarray[Any, Any]) -> Int64Array:
+    """Return bytes for the whole job, ``_MEMORY_MAX`` at most: SWF counts KB a processor."""
     per_processor = np.maximum(log["memory_requested"][rows], 0).astype(np.int64)
-    total: Int64Array = per_processor * procs[rows] * 1024
+    is_beyond = per_processor.astype(np.float64) * procs[rows] * 1024.0 > _MEMORY_MAX
+    total: Int64Array = np.where(is_beyond, _MEMORY_MAX, per_processor * procs[rows] * 1024)
     return total
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.machine import Machine
+from qbatch.model.events import Finished, Submitted
+from qbatch.model.job import Job
+from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.replay.calendar import Calendar
@@ -18,7 +20,7 @@ from tests.policies.test_origin2000 import machine_of, workload_of
 POLICIES = (
     "fcfs", "easy", "hybrid:depth=2", "conservative", "priority-backfill", "sjf-backfill:depth=2", "lsf",
     "immediate:inner=easy", "immediate:inner=conservative,protect=30", "immediate:inner=lsf,protect=0",
-    "soon:inner=lxfw-backfill", "equispatial", "equispatial:interval=0,over50=yes",
+    "soon:inner=lxfw-backfill", "soon:inner=lsf", "equispatial", "equispatial:interval=0,over50=yes",
 )  # fmt: skip
 
 
@@ -45,15 +47,17 @@ class Exchanging(Calendar):
             self._is_pass_due = True
 
 
-def runs(seeds: range, *, classes: bool) -> list[Exchanging]:
+def runs(seeds: range, kind: str) -> list[Exchanging]:
     found = []
     for seed in seeds:
         jobs, hosts, times = checks.random_workload(random.Random(seed))
         jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]
         jobs.sort(key=lambda job: (job.submit, job.sequence))
-        machine = machine_of(hosts, times if classes else [])
-        if not classes:
+        machine = machine_of(hosts, times if kind == "classes" else [])
+        if kind == "hosts":
             machine = Machine(machine.hosts, single_host=True)
+        elif kind == "pool":
+            machine = one_host(max(host.cpus for host in machine.hosts))
         calendar = Exchanging(workload_of(jobs, machine), machine, random.Random(seed))
         schedule = calendar.run(observe=calendar.look)
         assert (schedule.end >= schedule.start).all(), seed
@@ -61,10 +65,60 @@ def runs(seeds: range, *, classes: bool) -> list[Exchanging]:
     return found
 
 
-@pytest.mark.parametrize("classes", [False, True])
-def test_every_job_ends_whatever_policies_follow_each_other(classes: bool) -> None:
+@pytest.mark.parametrize("kind", ["hosts", "classes", "pool"])
+def test_every_job_ends_whatever_policies_follow_each_other(kind: str) -> None:
     """The engine checks each action, the audit each round, the calendar that nobody waits at the end."""
-    found = runs(range(300), classes=classes)
+    found = runs(range(300), kind)
     assert sum(each.exchanges for each in found) > 1000
     assert sum(each.with_suspended for each in found) > 20
     assert sum(each.with_trials for each in found) > 20
+
+
+MACHINES = {"pool": one_host(4), "host": Machine((Host("n1", 4, 1 << 30),), single_host=True)}
+
+
+def after(engine: Engine, seconds: int, *events: object) -> set[int]:
+    """Let the engine pass an instant, and its timers before; return who runs."""
+    at = seconds * 1_000_000
+    while (timer := engine.next_timer()) is not None and timer < at:
+        engine.handle(timer, [])
+    engine.handle(at, events)  # type: ignore[arg-type]
+    return set(engine.view().running)
+
+
+def wide(number: int, at: int, seconds: int, procs: int = 4) -> Submitted:
+    return Submitted(Job(number=number, submit=at * 1_000_000, procs=procs, estimate=seconds * 1_000_000))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_who_stood_still_under_another_policy_is_followed_at_once_by_a_plan(machine: str) -> None:
+    """It ends before its estimate, and after the instant at which it would have ended had it not stood still."""
+    engine = Engine(MACHINES[machine], load_policy("immediate:inner=easy,protect=0"), is_audited=True)
+    after(engine, 0, wide(0, 0, 100))
+    assert after(engine, 50, wide(1, 50, 500)) == {1}  # the first stands still for its quantum
+    engine.exchange_policy(load_policy("conservative"))
+    assert after(engine, 90) == {0}
+    assert after(engine, 120, Finished(0)) == {1}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_who_was_resized_under_another_policy_gives_back_what_he_has(machine: str) -> None:
+    engine = Engine(MACHINES[machine], load_policy("equispatial"), is_audited=True)
+    assert after(engine, 0, wide(0, 0, 100), wide(1, 0, 300)) == {0, 1}  # on two processors each
+    engine.exchange_policy(load_policy("conservative"))
+    assert after(engine, 1, wide(2, 1, 100, 2), wide(3, 1, 100, 2)) == {0, 1}
+    assert after(engine, 150, Finished(0)) == {1, 2}
+    assert after(engine, 200, Finished(2)) == {1, 3}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_who_outlives_his_estimate_in_his_quantum_moves_the_plan_behind_him(machine: str) -> None:
+    engine = Engine(MACHINES[machine], load_policy("immediate:inner=conservative,protect=0"), is_audited=True)
+    after(engine, 0, wide(0, 0, 100))
+    second = Job(number=1, submit=10_000_000, procs=2, estimate=100_000_000, is_rerunnable=False)  # gets no quantum
+    after(engine, 10, Submitted(second))
+    assert after(engine, 96, wide(2, 96, 1)) == {2}  # the first has four seconds left
+    for seconds in range(97, 120):
+        assert after(engine, seconds) == {2}
+    assert after(engine, 120, Finished(2)) == {0}
+    assert after(engine, 124, Finished(0)) == {1}

@@ -51,6 +51,14 @@ def test_what_is_no_toml_is_refused_with_its_place() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "why"), [("[" * 9000 + "]" * 9000, "nested too deep"), ("9" * 9000, "a number with too many digits")]
+)
+def test_what_the_reader_of_toml_chokes_on_is_refused_too(value: str, why: str) -> None:
+    with pytest.raises(InputError, match=f"^a.toml: cannot be read: {why}$"):
+        TomlText(f"top = {value}\n", "a.toml")
+
+
+@pytest.mark.parametrize(
     ("text", "hint"),
     [
         ("[host]\na = 1\n[host]\na = 2\n", "[[host]]"),

@@ -281,3 +281,33 @@ def test_memory_that_is_not_free_is_told_in_units_and_makes_smaller_classes_wait
         "no host that may run another job of class slow_large has 4 processors and 3GB of memory free",
         "host a has room, but job 2 of class slow_large waits there first",
     ]
+
+
+KEPT = """
+schema = 1
+single_host = true
+[[host]]
+name = "a"
+cpus = 4
+memory = "4GB"
+[[host]]
+name = "b"
+cpus = 5
+memory = "2GB"
+[[class]]
+name = "any"
+reserve_wait = 10
+"""
+
+
+def test_a_host_stays_kept_for_a_special_whose_quantum_runs_elsewhere() -> None:
+    machine = parse_machine(KEPT, "machine.toml")
+    for seconds, ends in ((100, [20, 60, 30, 500, 190, 200]), (40, [20, 60, 30, 500, 70, 80])):
+        # Host b has no memory for the fifth job, but for its quantum.  From 20 s on host a is kept for it; the last one waits.
+        jobs = [(0, 2, 20, 1), (0, 2, 60, 1), (0, 4, 30, 1), (0, 1, 500, 1), (1, 4, seconds, 1), (65, 1, 10, 1)]
+        memory = np.array([0, 0, 0, 1 << 30, 3 << 29, 3 << 29], np.int64)
+        work = dataclasses.replace(
+            work_of(jobs, machine), memory=memory, used_memory=memory * np.array([1, 1, 1, 1, 0, 1])
+        )
+        schedule = Calendar(work, machine, load_policy("soon:inner=lsf,memory=1GB"), is_audited=True).run()
+        assert (schedule.end // SECOND).tolist() == ends

@@ -66,6 +66,8 @@ def test_names_are_canonical(text: str, name: str) -> None:
         ("hybrid:depth=-1", "not a whole number from 0"),
         ("hybrid:depth=x", "not a whole number from 0"),
         ("hybrid:depth", "write name=value"),
+        ("hybrid:depth=1,depth=2", "depth is there twice; write it once"),
+        ("immediate:inner=easy,inner=lsf", "inner is there twice"),
         ("fcfs:compress=start", "no parameter 'compress'"),
         ("nowhere:Policy", "module 'nowhere' cannot be imported: ModuleNotFoundError"),
         ("os:Policy", "module 'os' has no 'Policy'"),

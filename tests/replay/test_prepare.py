@@ -75,6 +75,11 @@ def test_memory_counts_for_the_whole_job_where_the_machine_counts_it(tmp_path: P
     assert prepare(log, one_host(8)).memory.tolist() == [0, 0]
 
 
+def test_memory_beyond_all_numbers_is_too_much_and_does_not_wrap_around(tmp_path: Path) -> None:
+    log = log_of(tmp_path, row(1, 0, 5, 2, 2, 9, 1 << 52), row(2, 0, 5, 4, 4, 9, 1 << 52), row(3, 0, 5, 4, 4, 9, 100))
+    assert prepare(log, Machine((Host("a", 8, 1_000_000),), single_host=True)).skipped == {"too_much_memory": 2}
+
+
 def test_a_span_is_half_open_in_seconds_and_in_the_logs_own_zone(tmp_path: Path) -> None:
     # 843480031 is Mon Sep 23 1996, 14:00:31 in Stockholm; the clocks went back on October 27.
     rows = [row(number, second, 5, 1) for number, second in ((1, 0), (2, 100), (3, 200), (4, 40 * 86400))]

@@ -56,7 +56,7 @@ def _on_hosts(core: Core, job: BatchJob) -> Reason:
     if job.row >= 0 and pool.engine.is_trial(job.row):
         text = f"has a quantum on {hosts} since {ran:.0f} s; if it does not end in it, it waits again and begins anew"
         return Reason("quantum", "server", text, {"ran": job.ran(core.now)})
-    used = job.worked(core.now) / asked / 1e6
+    used = job.walltime_used(core.now) / 1e6
     share = f" on {job.size} of its {asked} processors" if job.size < asked else ""
     spent = (
         f", {used:.0f} s of its {most:.0f} s of walltime are used" if job.sizes else f", at most {most:.0f} s in all"

@@ -52,7 +52,7 @@ def set_letter(core: Core, job: BatchJob, letter: str) -> None:
 
 def settle(core: Core, job: BatchJob) -> None:
     """Give a job that is not with the engine the state that its holds, its time and its dependencies ask for."""
-    if job.hold or job.unmet or (job.is_subjob and core.jobs[job.sequence].unmet):
+    if _is_held(core, job):
         set_letter(core, job, "H")
     elif job.not_before > core.now:
         set_letter(core, job, "W")
@@ -61,6 +61,10 @@ def settle(core: Core, job: BatchJob) -> None:
         set_letter(core, job, "Q")
         job.eligible = core.now
         gates.enter(core, job)
+
+
+def _is_held(core: Core, job: BatchJob) -> bool:
+    return bool(job.hold or job.unmet or (job.is_subjob and core.jobs[job.sequence].unmet))
 
 
 def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> bool:
@@ -204,7 +208,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     """A running job ended, by itself or by force; it is queued again if that is why it was stopped."""
     close_pause(core, job)
     _stand_still(core, job)
-    job.used = used if used is not None else {"cput": 0.0, "walltime": job.ran(core.now) / 1e6}
+    job.used = used if used is not None else {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
     if why:
         job.comment = why
     is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
@@ -302,17 +306,15 @@ def returned(core: Core, job: BatchJob) -> None:
     """The trial of a job is over without its end: it is stopped, and waits again with the engine, where it stood.
 
     That is no failure, and no rerun that somebody asked for.  One that is being ended for another reason (it is deleted,
-    its host goes down) leaves the engine, and its end is awaited as before.
+    its host goes down) leaves the engine, and its end is awaited as before.  One that may not start now (it was held, or its
+    queue was stopped, while it ran) leaves it too, and waits for that.
     """
     pool = core.pool_of(job)
     if job.ending:
-        pool.events.append(Withdrawn(job.row))
-        pool.by_row[job.row] = None
-        job.row = -1
-        core.is_dirty = True
+        _leave_engine(core, job)
         return
     close_pause(core, job)
-    job.used = {"cput": 0.0, "walltime": job.ran(core.now) / 1e6}
+    job.used = {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
     if core.settings.executor != "emulated":
         core.effects.append(Stop(job.file_key, 0))
     job.trials += ((job.started, core.now, job.size, exec_texts(core, job)[0]),)
@@ -326,12 +328,32 @@ def returned(core: Core, job: BatchJob) -> None:
     job.pauses = job.sizes = ()
     job.modified = core.now
     set_letter(core, job, "Q")
+    if _is_held(core, job) or gates.is_past_limit(core, job):
+        _leave_engine(core, job)
+        gates.pass_gates_back(core, job)
+        settle(core, job)
+
+
+def _leave_engine(core: Core, job: BatchJob) -> None:
+    """Take a job back whose trial is over; the pass that ended it may have started it already, or refused it."""
+    pool = core.pool_of(job)
+    state = pool.engine.state_of(job.row)
+    if state is State.RUNNING:
+        pool.events.append(Finished(job.row))
+    elif state is State.QUEUED:
+        pool.events.append(Withdrawn(job.row))
+    pool.by_row[job.row] = None
+    job.row = job.promised = -1
+    core.is_dirty = True
 
 
 def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Stop the clock and the processes of a running job; who it is that wants it is noted."""
+    """Stop the clock and the processes of a running job; who it is that wants it is noted.
+
+    The processes of one that is being ended are left alone: they have been told to end, and have their grace to do so.
+    """
     job.stopped_by |= by
-    if job.letter == "S":
+    if job.letter == "S" or job.ending:
         return
     _stand_still(core, job)
     if core.settings.executor == "emulated":

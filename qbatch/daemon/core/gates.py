@@ -49,6 +49,12 @@ def limit_of(core: Core, gate: str) -> int:
     return 1 << 60 if limit is None else limit
 
 
+def is_past_limit(core: Core, job: BatchJob) -> bool:
+    """Tell whether a job that passed its gates would not get through all of them again: a queue stopped, a limit fell."""
+    names = gates_of(core, job)
+    return any(core.gates[name].used > limit_of(core, name) for name in names if name in core.gates)
+
+
 def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
     """Hand an eligible job to the engine of its pool, or let it wait at the first gate that is full.
 

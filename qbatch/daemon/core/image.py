@@ -201,7 +201,7 @@ def _load_jobs(core: Core, image: Image) -> None:
         job = next(rows)
         core.jobs[sequence] = job
         if count == 1 and job.member != ARRAY:
-            _settle(pools, job)
+            _settle(pools, job, core.now)
             continue
         members = {}
         counts: dict[str, int] = {}
@@ -209,15 +209,29 @@ def _load_jobs(core: Core, image: Image) -> None:
             one = next(rows)
             members[one.member] = one
             counts[one.letter] = counts.get(one.letter, 0) + 1
-            _settle(pools, one)
+            _settle(pools, one, core.now)
         left = sum(counts.values()) - counts.get("F", 0) - counts.get("X", 0)
         core.arrays[sequence] = ArrayState(members, counts, left, failed)
     core.order = list(core.jobs)
 
 
-def _settle(pools: dict[str, PoolState], job: BatchJob) -> None:
+def _settle(pools: dict[str, PoolState], job: BatchJob, now: int) -> None:
+    pool = pools[job.queue]
     if job.row >= 0:
-        pool = pools[job.queue]
         pool.by_row[job.row] = job
-        if job.letter in "RSE":
-            pool.running[job.key] = job
+    # Whose trial is over while it is being ended has no row any more, and still runs.
+    if job.letter in "RSE":
+        pool.running[job.key] = job
+        if job.since < 0 and job.work < 0 and not job.done:
+            _count_work(job, now)
+
+
+def _count_work(job: BatchJob, now: int) -> None:
+    """Find what a job has done that runs since before snapshots kept it: nobody was resized then."""
+    procs = job.size
+    job.done = job.ran(now) * procs
+    if job.letter == "R":
+        job.since = now
+    left = job.due - now if job.due >= 0 else job.left
+    if left >= 0:
+        job.work = job.done + left * procs

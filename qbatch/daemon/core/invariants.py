@@ -62,6 +62,8 @@ def _of_job(core: Core, job: BatchJob) -> list[str]:
         found.append(f"job {name} runs without hosts")
     if job.letter == "Q" and not (job.is_pending or job.row >= 0 or job.gate):
         found.append(f"job {name} is queued, but neither the engine nor a gate knows it")
+    if job.letter == "Q" and (job.hold or job.unmet):
+        found.append(f"job {name} is queued, but it is held")
     if job.letter in "HW" and (job.is_pending or job.row >= 0):
         found.append(f"job {name} is in state {job.letter}, but the engine has it")
     if job.is_pending and job.key not in pool.pending:

@@ -164,6 +164,10 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
         """Return the processor-microseconds that its present attempt has done."""
         return self.done + (max(now - self.since, 0) * self.size if self.since >= 0 else 0)
 
+    def walltime_used(self, now: int) -> int:
+        """Return how much of its walltime its present attempt has used: as if on the processors that it asked for."""
+        return self.worked(now) // self.prepared.request.procs
+
     @property
     def file_key(self) -> str:
         """The name of the present attempt's run directory: digits, dashes and a dot only."""

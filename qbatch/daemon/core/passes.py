@@ -70,11 +70,10 @@ def _take_due(core: Core) -> None:
 
 def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
     if what == "end" and job.letter == "R" and job.attempt == attempt and job.due == due:
-        ran, worked = job.ran(core.now), job.worked(core.now)
         status = fate_of(core, job)
         if status >= 0:
             status = status_of(core.faults, job.name, status)
-        used = {"cput": worked / 1e6, "walltime": ran / 1e6}
+        used = {"cput": job.worked(core.now) / 1e6, "walltime": job.walltime_used(core.now) / 1e6}
         if job.spec.used_memory is not None:
             used["mem"] = float(job.spec.used_memory)
         flow.ended(core, job, status, _WORDS.get(status, ""), used)

@@ -137,7 +137,7 @@ def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
     if job.used is None and job.holds_hosts:
         # An emulated job uses its processors fully; a real one is measured when it ends.
         cput = job.worked(core.now) if core.settings.executor == "emulated" else 0
-        walltime = format_duration(job.ran(core.now))
+        walltime = format_duration(job.walltime_used(core.now))
         return {"cput": format_duration(cput), "walltime": walltime, "mem": "0kb",
                 "cpupercent": "0", "ncpus": str(job.size), "vmem": "0kb"}  # fmt: skip
     return used_of(job)

@@ -58,7 +58,8 @@ def _said(pool: PoolState, policy: Policy, name: str) -> str:
         words.append(f"{trials} quanta end and their jobs wait again")
     if view.suspended:
         words.append(f"{len(view.suspended)} jobs that it has suspended go on as soon as their processors are free")
-    resized = sum(1 for row, run in view.running.items() if run.procs < view.jobs[row].procs)
-    if resized - trials > 0 and not getattr(policy, "is_malleable", False):
+    small = [row for row, run in view.running.items() if run.procs < view.jobs[row].procs]
+    resized = sum(1 for row in small if not pool.engine.is_trial(row))
+    if resized and not getattr(policy, "is_malleable", False):
         words.append(f"{resized} jobs keep the fewer processors that they have now")
     return f"pool {pool.settings.name}: {pool.name_of_policy} -> {name}; {', '.join(words)}"

@@ -1,4 +1,7 @@
-"""Send a signal to running jobs (qsig); ``suspend`` and ``resume`` stop and go on."""
+"""Send a signal to running jobs (qsig); ``suspend`` and ``resume`` stop and go on.
+
+CONT to a suspended job is ``resume``: whom the policy has suspended as well, no signal wakes.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def handle(core: Core, actor: Actor, request: Signal) -> Outcomes:
         for one in running:
             if word == "suspend":
                 flow.suspend(core, one)
-            elif word == "resume":
+            elif word == "resume" or (number == signal.SIGCONT and one.letter == "S"):
                 flow.resume(core, one)
             elif number and core.settings.executor != "emulated":
                 core.effects.append(Send(one.file_key, number))

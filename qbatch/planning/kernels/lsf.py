@@ -13,6 +13,9 @@ TIME, SIZE, MAY, USER = 0, 1, 2, 3
 """Rows of ``jobs[4, row]``: the time class and the size class as classes of ``quota``, whether a class takes the job at all, and
 the user, from 0, where the machine limits users (else 0)."""
 
+MAY_START, HAS_BEGUN = 1, 2
+"""Values of ``MAY`` beside 0 (no class takes the job): it waits; it does not wait any more."""
+
 FREE, FREE_MEMORY, CPUS, MEMORY, SPECIAL, HAS_ENDED = 0, 1, 2, 3, 4, 5
 """Rows of ``hosts[6, host]``: ... ``SPECIAL`` the row that it is kept for (-1), ``HAS_ENDED`` whether a job ended there."""
 
@@ -86,7 +89,7 @@ def begin(
     for other in range(hosts.shape[1]):
         if hosts[SPECIAL, other] == row:
             hosts[SPECIAL, other] = -1
-    jobs[MAY, row] = 2  # it does not wait any more
+    jobs[MAY, row] = HAS_BEGUN
     begun[0, count], begun[1, count] = row, host
     return count + 1
 
@@ -105,7 +108,11 @@ def ask_special(
     for place in range(queue.shape[0]):
         row = queue[place]
         time = jobs[TIME, row]
-        if jobs[MAY, row] != 1 or rules[RESERVE_WAIT, time] < 0 or now - submit[row] <= rules[RESERVE_WAIT, time]:
+        if (
+            jobs[MAY, row] != MAY_START
+            or rules[RESERVE_WAIT, time] < 0
+            or now - submit[row] <= rules[RESERVE_WAIT, time]
+        ):
             continue
         if not could_hold(host, row, procs, memory, jobs, hosts, ranks) or is_limited(row, jobs, hosts, quota):
             continue
@@ -135,7 +142,7 @@ def schedule_size(
         for place in range(queue.shape[0]):
             row = queue[place]
             if (
-                jobs[MAY, row] != 1
+                jobs[MAY, row] != MAY_START
                 or jobs[SIZE, row] != size
                 or (rules[GOES_FIRST, jobs[TIME, row]] > 0) != (turn == 0)
                 or is_full(host, jobs[TIME, row], quota)
@@ -159,9 +166,12 @@ def schedule_host(
 ) -> int:  # fmt: skip
     """Start what may start on one host; return how many have started so far.
 
-    A special at the system limit of its class neither starts nor blocks, and stays special.
+    A special at the system limit of its class neither starts nor blocks, and stays special.  For one that runs on trial its
+    host is kept.
     """
     special = hosts[SPECIAL, host]
+    if special >= 0 and jobs[MAY, special] != MAY_START:
+        return count
     if special >= 0 and not is_limited(special, jobs, hosts, quota):
         is_at_limit = is_full(host, jobs[SIZE, special], quota) or is_full(host, jobs[TIME, special], quota)
         if is_at_limit or not is_free_for(host, special, procs, memory, hosts):

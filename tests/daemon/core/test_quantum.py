@@ -131,6 +131,82 @@ def test_who_was_suspended_by_a_user_as_well_goes_on_only_when_both_let_him() ->
     assert states(bench, victim) == "F"
 
 
+def test_the_signal_cont_wakes_nobody_whom_the_policy_has_suspended() -> None:
+    bench = Bench(config("process"))
+    victim, guest = with_guest(bench)
+    bench.effects.clear()
+    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="CONT"))
+    assert states(bench, victim, guest) == "SR"
+    assert not any(isinstance(effect, Send) for effect in bench.effects)
+    bench.report(Ended(bench.core.find(bench.core.key_of(guest)).file_key, 0, 0))  # type: ignore[union-attr]
+    bench.wait(1)
+    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="suspend"))
+    assert states(bench, victim) == "S"
+    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="SIGCONT"))
+    assert states(bench, victim) == "R"
+
+
+@pytest.mark.parametrize("executor", ["emulated", "process"])
+def test_a_guest_that_is_held_meanwhile_is_held_after_its_quantum(executor: str) -> None:
+    bench = Bench(config(executor))
+    _, guest = with_guest(bench, "sleep 100\n")
+    bench.do(ALICE, requests.Hold(jobs=(guest,)))
+    bench.wait(60)
+    assert states(bench, guest) == "H"
+    bench.do(ALICE, requests.Release(jobs=(guest,)))
+    assert states(bench, guest) == "Q"
+
+
+def test_a_guest_whose_queue_is_stopped_meanwhile_waits_for_it_after_its_quantum() -> None:
+    bench = Bench(config())
+    victim, guest = with_guest(bench, "sleep 100\n")
+    bench.do(ROOT, requests.QueueControl(queues=("batch",), started=False))
+    bench.wait(1000)
+    assert states(bench, victim, guest) == "FQ"
+    bench.do(ROOT, requests.QueueControl(queues=("batch",), started=True))
+    bench.wait(100)
+    assert states(bench, guest) == "F"
+
+
+@pytest.mark.parametrize("request_of", [requests.Rerun, requests.Delete, requests.Hold])
+def test_a_guest_that_leaves_is_not_started_where_its_quantum_ends(request_of: type[requests.Request]) -> None:
+    """The inner policy starts it in the very pass that ends its trial; what was asked for meanwhile comes before."""
+    bench = Bench(config("process"))
+    victim, guest = with_guest(bench, "sleep 400\n")
+    first = bench.core.find(bench.core.key_of(guest)).file_key  # type: ignore[union-attr]
+    bench.do(ALICE, request_of(jobs=(guest,)))  # type: ignore[call-arg]
+    bench.report(Ended(bench.core.find(bench.core.key_of(victim)).file_key, 0, 0))  # type: ignore[union-attr]
+    bench.wait(100)
+    launched = [
+        effect.attempt
+        for effect in bench.effects
+        if isinstance(effect, Launch) and bench.core.id_of(effect.key) == guest
+    ]
+    assert launched == [1]
+    assert (
+        states(bench, victim, guest) == {requests.Rerun: "FR", requests.Delete: "FE", requests.Hold: "FH"}[request_of]
+    )
+    restored = bench.replayed([], image.dump(bench.core))
+    assert image.dump(restored) == image.dump(bench.core)
+    bench.report(Ended(first, 271, 0))
+    bench.wait(1)
+    assert states(bench, guest) == {requests.Rerun: "R", requests.Delete: "F", requests.Hold: "H"}[request_of]
+
+
+def test_what_is_being_ended_is_not_stopped_by_a_guest() -> None:
+    bench = Bench(config("process"))
+    ending = bench.submit("sleep 1000\n", resources={"ncpus": "4"})
+    bench.wait(600)
+    bench.do(ALICE, requests.Delete(jobs=(ending,)))
+    guest = bench.submit("sleep 20\n", resources={"ncpus": "3"})
+    bench.wait(1)
+    assert states(bench, ending, guest) == "ER"
+    assert not any(isinstance(effect, Send) for effect in bench.effects)
+    bench.report(Ended(bench.core.find(bench.core.key_of(ending)).file_key, 271, 0))  # type: ignore[union-attr]
+    bench.wait(1)
+    assert states(bench, ending, guest) == "FR"
+
+
 def test_a_job_that_may_not_be_rerun_gets_no_quantum() -> None:
     bench = Bench(config())
     victim, job = with_guest(bench, is_rerunnable=False)

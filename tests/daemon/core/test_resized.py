@@ -1,0 +1,55 @@
+"""Jobs on fewer processors than they asked for: what they use of their walltime, and what is said before a policy goes."""
+
+from __future__ import annotations
+
+from qbatch.daemon.core import image
+from qbatch.daemon.core.records import full_record
+from qbatch.wire import requests
+from tests.daemon.core.driver import ROOT, Bench
+from tests.daemon.core.test_quantum import config
+
+
+def malleable(memory: str = "0") -> Bench:
+    text = config(policy="equispatial:quantum=500,memory=512MB", memory=memory)
+    return Bench(text.replace("cpus = 4", "cpus = 4\nsingle_host = true"))
+
+
+def test_the_walltime_that_is_used_counts_as_on_the_processors_asked_for() -> None:
+    """An emulated job tells it as one that really runs does, while it runs and when it has ended."""
+    bench = malleable()
+    jobs = [bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"}) for _ in range(2)]
+    bench.wait(60)
+    job = bench.core.find(bench.core.key_of(jobs[0]))
+    assert job is not None
+    bench.core.now = bench.now
+    used = full_record(bench.core, job).used
+    assert (used["walltime"], used["cput"], used["ncpus"]) == ("00:00:30", "00:02:00", "2")
+    bench.wait(200)
+    record = bench.ended[jobs[0]]
+    assert (record.ended, record.used["walltime"]) == (200_000_000, "00:01:40")
+
+
+def test_who_keeps_fewer_processors_is_counted_without_the_guests() -> None:
+    bench = malleable("2GB")
+    for memory, procs in (("1gb", "3"), ("0", "3")):
+        bench.submit("sleep 400\n", resources={"ncpus": procs, "mem": memory, "walltime": "900"})
+    bench.wait(1)
+    fields = {"resources": {"ncpus": "1", "mem": "2gb", "walltime": "900"}, "used_memory": 0}
+    guests = [bench.submit("sleep 50\n", **fields) for _ in range(2)]
+    bench.wait(1)
+    assert [bench.state(guest) for guest in guests] == ["R", "R"]
+    said = bench.do(ROOT, requests.PolicySet(policy="easy", is_dry_run=True)).text  # type: ignore[attr-defined]
+    assert "2 quanta end and their jobs wait again, 2 jobs keep the fewer processors that they have now" in said
+
+
+def test_a_job_that_began_before_snapshots_kept_its_work_is_resized_like_others() -> None:
+    bench = malleable()
+    bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"})
+    bench.wait(30)
+    job = bench.core.jobs[1]
+    job.work, job.done, job.since = -1, 0, -1  # as an older version left it
+    bench.core.now = bench.now
+    bench.core = bench.replayed([], image.dump(bench.core))
+    bench.submit("sleep 300\n", resources={"ncpus": "4", "walltime": "500"})
+    bench.wait(400)
+    assert bench.ended["1.qbatch"].ended == (30 + 2 * 70) * 1_000_000
