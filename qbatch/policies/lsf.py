@@ -88,12 +88,16 @@ class Lsf:
         self._count_idle(view, memory)
         rejected = list(self._classify(view, memory))
         ended = {memory.places.pop(row) for row in (*view.finished, *view.withdrawn) if row in memory.places}
+        # Who ended his job in a quantum may have come and gone between two passes.
+        ended |= {0} if view.machine.is_one_pool and view.ended_on else view.ended_on
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
             runs = (*view.running.items(), *view.suspended.items())
             memory.places = {row: 0 if view.machine.is_one_pool else run.allocation[0].host for row, run in runs}
-        gone = {each.row for each in rejected} | set(view.withdrawn)
-        memory.specials = [-1 if row in gone else row for row in memory.specials]
-        if len(view.queue) == 0 or max(view.free) == 0:
+        gone = {each.row for each in rejected}.union(view.withdrawn, view.finished)
+        # A quantum under `soon` is a start: it clears a special.
+        memory.specials = [-1 if row in gone or row in view.running else row for row in memory.specials]
+        # Where victims have taken back what was free, a special is asked for all the same.
+        if len(view.queue) == 0 or (max(view.free) == 0 and not ended):
             return rejected
         starts = self._pass(view, memory, ended)
         for row, host in starts:
@@ -330,14 +334,15 @@ def _tables(machine: Machine) -> Tables:
     most = np.full((len(hosts) + 1, classes + 1), UNLIMITED, np.int64)
     most_of_user = np.full(classes + 1, UNLIMITED, np.int64)
     for place, host in enumerate(hosts):
+        said = dict(host.limits)
         # Without a word of the file the largest class comes first, as on the Origin's general hosts.
         for rank, name in enumerate([name for name in host.serves if name in names] or names[::-1]):
             size = names.index(name)
             order[place, rank] = len(times) + size
             for time, each in enumerate(times):
-                if each.runs_on(host.name, host.pool) and sizes[size].runs_on(host.name, host.pool):
+                # A limit of 0 keeps a class off the host.
+                if all(one.runs_on(host.name, host.pool) and said.get(one.name) != 0 for one in (each, sizes[size])):
                     ranks[place, time, len(times) + size] = rank
-        said = dict(host.limits)
         for number, each in enumerate((*times, *sizes)):
             most[place, number] = _or_unlimited(said.get(each.name, each.per_host))
     for number, each in enumerate((*times, *sizes)):

@@ -90,6 +90,12 @@ def test_a_job_whose_class_runs_nowhere_is_refused() -> None:
     assert calendar.run().start.tolist() == [-1]
 
 
+def test_a_job_whose_class_a_limit_of_0_keeps_off_every_host_is_refused_and_takes_no_host() -> None:
+    text = MACHINE.replace('name = "b"', 'name = "b"\nlimits = { long = 0 }').replace("limit = 2", "reserve_wait = 10")
+    machine = parse_machine(text, "machine.toml")
+    assert starts([(0, 1, 200, 1), (0, 1, 50, 1), (60, 4, 50, 2)], machine) == [-1, 0, 60]
+
+
 LIMITS = st.one_of(st.none(), st.integers(1, 2))
 CLASSES = st.builds(
     lambda short, per_host, limit, per_user, hosts: (
