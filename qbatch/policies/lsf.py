@@ -145,7 +145,10 @@ class Lsf:
         fresh: Iterable[int] = view.arrived
         others: list[int] = []
         if view.is_machine_changed:
-            fresh = view.queue.tolist()
+            # Each quantum is a change, under which the classes stay: only who has none yet is new.
+            known = memory.jobs[kernels.MAY]
+            rows = view.queue.tolist()
+            fresh = sorted({*view.arrived, *(row for row in rows if row >= len(known) or not known[row])})
             others = [row for row in (*view.running, *view.suspended) if row not in memory.places]
         for row in (*fresh, *others):
             job = view.jobs[row]
