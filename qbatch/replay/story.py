@@ -73,8 +73,8 @@ class _Listener:
             self._wait(engine, done)
         else:
             self._flush()
-            why = [each.reason for each in done.actions if isinstance(each, Reject) and each.row == self.row]
-            told = "".join(f" [{reason.code}] {reason.text}" for reason in why)
+            reasons = [each.reason for each in done.actions if isinstance(each, Reject) and each.row == self.row]
+            told = "".join(f" [{reason.code}] {reason.text}" for reason in reasons)
             self._tell(done, f"{engine.state_of(self.row).value}{told}")
             self.last = None
 
