@@ -34,7 +34,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.policy import Explaining, Policy, Remembering, name_of
-from qbatch.planning.view import View
+from qbatch.planning.view import Run, View
 
 _BY_SEQUENCE = attrgetter("submit", "number")
 
@@ -97,8 +97,7 @@ class Engine:
         self._forget()
         happened = _Happened(events)
         cluster = self._cluster
-        for row in happened.finished:
-            self._finish(row)
+        ended_on = frozenset(chunk.host for row in happened.finished for chunk in self._finish(row).allocation)
         due = {row for row, until in cluster.until.items() if until <= at}
         over = cluster.trials if self._is_new_policy else due & cluster.trials
         requeued = tuple(sorted(over | happened.returned))
@@ -115,7 +114,9 @@ class Engine:
         arrived, refused, late = self._arrive(happened.jobs)
         view = self._view(happened.finished, (*withdrawn, *parked), arrived)
         only_arrivals = not (happened.finished or stopped or requeued or happened.withdrawn or is_changed)
-        view = view._replace(only_arrivals=only_arrivals, is_machine_changed=is_changed, requeued=requeued)
+        view = view._replace(
+            only_arrivals=only_arrivals, is_machine_changed=is_changed, requeued=requeued, ended_on=ended_on
+        )
         actions = (*resumed, *(self._carry_out(action) for action in self._decisions(view)))
         promises = cluster.promises
         started = [action.row for action in actions if isinstance(action, Start) and not action.is_trial]
@@ -300,11 +301,12 @@ class Engine:
             )
         self._cluster.states[row] = TRANSITIONS[state, cause]
 
-    def _finish(self, row: int) -> None:
+    def _finish(self, row: int) -> Run:
         self._change(row, "finished")
         run = self._cluster.stop(row, self.now or 0)
         self._cluster.give_back(run.allocation)
         self._over.append(row)
+        return run
 
     def _requeue(self, rows: tuple[int, ...]) -> list[int]:
         """Throw away what trials did and put them back into the queue; return those that only closed hosts could hold."""

@@ -64,8 +64,8 @@ class View(NamedTuple):
     ``now``: microseconds.  ``queue``: waiting rows in order of sequence.  ``free`` and ``free_memory``: by host.
     ``running`` and ``suspended``: by row.  ``ends`` and ``amounts``: expected ends of the running jobs, ascending,
     and their processors.  ``finished``, ``withdrawn`` and ``arrived``: rows, in this round; ``only_arrivals``:
-    nothing but arrivals happened since the last pass.  ``requeued``: rows whose trial ended without their end; they are in
-    the queue again (or parked).
+    nothing but arrivals happened since the last pass.  ``ended_on``: the hosts of those that finished.  ``requeued``: rows
+    whose trial ended without their end; they are in the queue again (or parked).
 
     A host of ``closed`` shows nothing free, and ``ends`` and ``amounts`` leave it out: what ends there gives nothing
     back until it opens.  Rows that the open hosts could never hold are ``parked``: not in the queue, and named in
@@ -99,6 +99,7 @@ class View(NamedTuple):
     shapes: Shapes | None = None
     pieces: Int64Array | None = None
     requeued: tuple[int, ...] = ()
+    ended_on: frozenset[int] = frozenset()
 
     @property
     def waiting(self) -> Iterator[Job]:

@@ -88,12 +88,16 @@ class Lsf:
         self._count_idle(view, memory)
         rejected = list(self._classify(view, memory))
         ended = {memory.places.pop(row) for row in (*view.finished, *view.withdrawn) if row in memory.places}
+        # Who ended his job in a quantum may have come and gone between two passes.
+        ended |= {0} if view.machine.is_one_pool and view.ended_on else view.ended_on
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
             runs = (*view.running.items(), *view.suspended.items())
             memory.places = {row: 0 if view.machine.is_one_pool else run.allocation[0].host for row, run in runs}
         gone = {each.row for each in rejected}.union(view.withdrawn, view.finished)
-        memory.specials = [-1 if row in gone else row for row in memory.specials]
-        if len(view.queue) == 0 or max(view.free) == 0:
+        # A quantum under `soon` is a start: it clears a special.
+        memory.specials = [-1 if row in gone or row in view.running else row for row in memory.specials]
+        # Where victims have taken back what was free, a special is asked for all the same.
+        if len(view.queue) == 0 or (max(view.free) == 0 and not ended):
             return rejected
         starts = self._pass(view, memory, ended)
         for row, host in starts:
@@ -108,9 +112,6 @@ class Lsf:
         hosts[5, list(ended)] = 1
         quota = _quota(tables, memory)
         columns = view.columns
-        # Whose quantum runs (soon) may come back: its host is kept for it, and it is not started meanwhile.
-        guests = [row for row in memory.specials if row in view.running]
-        memory.jobs[kernels.MAY, guests] = kernels.HAS_BEGUN
         begun = np.empty((2, min(len(view.queue), int(hosts[0].sum()))), np.int64)
         count = _lsf_pass(
             view.now, view.queue, columns.submit, columns.procs, columns.memory, memory.jobs, hosts, tables.sweep,
@@ -118,7 +119,7 @@ class Lsf:
         )  # fmt: skip
         memory.specials = hosts[4].tolist()
         found = begun[:, :count].T.tolist()
-        memory.jobs[kernels.MAY, [*begun[0, :count], *guests]] = kernels.MAY_START
+        memory.jobs[kernels.MAY, begun[0, :count]] = kernels.MAY_START
         return [(row, host) for row, host in found]
 
     def _count_idle(self, view: View, memory: Standing) -> None:
@@ -144,7 +145,10 @@ class Lsf:
         fresh: Iterable[int] = view.arrived
         others: list[int] = []
         if view.is_machine_changed:
-            fresh = view.queue.tolist()
+            # Each quantum is a change, under which the classes stay: only who has none yet is new.
+            known = memory.jobs[kernels.MAY]
+            rows = view.queue.tolist()
+            fresh = sorted({*view.arrived, *(row for row in rows if row >= len(known) or not known[row])})
             others = [row for row in (*view.running, *view.suspended) if row not in memory.places]
         for row in (*fresh, *others):
             job = view.jobs[row]
@@ -333,14 +337,15 @@ def _tables(machine: Machine) -> Tables:
     most = np.full((len(hosts) + 1, classes + 1), UNLIMITED, np.int64)
     most_of_user = np.full(classes + 1, UNLIMITED, np.int64)
     for place, host in enumerate(hosts):
+        said = dict(host.limits)
         # Without a word of the file the largest class comes first, as on the Origin's general hosts.
         for rank, name in enumerate([name for name in host.serves if name in names] or names[::-1]):
             size = names.index(name)
             order[place, rank] = len(times) + size
             for time, each in enumerate(times):
-                if each.runs_on(host.name, host.pool) and sizes[size].runs_on(host.name, host.pool):
+                # A limit of 0 keeps a class off the host.
+                if all(one.runs_on(host.name, host.pool) and said.get(one.name) != 0 for one in (each, sizes[size])):
                     ranks[place, time, len(times) + size] = rank
-        said = dict(host.limits)
         for number, each in enumerate((*times, *sizes)):
             most[place, number] = _or_unlimited(said.get(each.name, each.per_host))
     for number, each in enumerate((*times, *sizes)):

@@ -10,7 +10,7 @@ import numpy as np
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.engine.states import State
-from qbatch.model.actions import Resize, Resume, Start, Suspend
+from qbatch.model.actions import Reject, Resize, Resume, Start, Suspend
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import KINDS, Workload
@@ -73,7 +73,9 @@ class _Listener:
             self._wait(engine, done)
         else:
             self._flush()
-            self._tell(done, engine.state_of(self.row).value)
+            reasons = [each.reason for each in done.actions if isinstance(each, Reject) and each.row == self.row]
+            told = "".join(f" [{reason.code}] {reason.text}" for reason in reasons)
+            self._tell(done, f"{engine.state_of(self.row).value}{told}")
             self.last = None
 
     def _arrival(self, engine: Engine, done: Round) -> None:

@@ -90,6 +90,12 @@ def test_a_job_whose_class_runs_nowhere_is_refused() -> None:
     assert calendar.run().start.tolist() == [-1]
 
 
+def test_a_job_whose_class_a_limit_of_0_keeps_off_every_host_is_refused_and_takes_no_host() -> None:
+    text = MACHINE.replace('name = "b"', 'name = "b"\nlimits = { long = 0 }').replace("limit = 2", "reserve_wait = 10")
+    machine = parse_machine(text, "machine.toml")
+    assert starts([(0, 1, 200, 1), (0, 1, 50, 1), (60, 4, 50, 2)], machine) == [-1, 0, 60]
+
+
 LIMITS = st.one_of(st.none(), st.integers(1, 2))
 CLASSES = st.builds(
     lambda short, per_host, limit, per_user, hosts: (
@@ -281,33 +287,3 @@ def test_memory_that_is_not_free_is_told_in_units_and_makes_smaller_classes_wait
         "no host that may run another job of class slow_large has 4 processors and 3GB of memory free",
         "host a has room, but job 2 of class slow_large waits there first",
     ]
-
-
-KEPT = """
-schema = 1
-single_host = true
-[[host]]
-name = "a"
-cpus = 4
-memory = "4GB"
-[[host]]
-name = "b"
-cpus = 5
-memory = "2GB"
-[[class]]
-name = "any"
-reserve_wait = 10
-"""
-
-
-def test_a_host_stays_kept_for_a_special_whose_quantum_runs_elsewhere() -> None:
-    machine = parse_machine(KEPT, "machine.toml")
-    for seconds, ends in ((100, [20, 60, 30, 500, 190, 200]), (40, [20, 60, 30, 500, 70, 80])):
-        # Host b has no memory for the fifth job, but for its quantum.  From 20 s on host a is kept for it; the last one waits.
-        jobs = [(0, 2, 20, 1), (0, 2, 60, 1), (0, 4, 30, 1), (0, 1, 500, 1), (1, 4, seconds, 1), (65, 1, 10, 1)]
-        memory = np.array([0, 0, 0, 1 << 30, 3 << 29, 3 << 29], np.int64)
-        work = dataclasses.replace(
-            work_of(jobs, machine), memory=memory, used_memory=memory * np.array([1, 1, 1, 1, 0, 1])
-        )
-        schedule = Calendar(work, machine, load_policy("soon:inner=lsf,memory=1GB"), is_audited=True).run()
-        assert (schedule.end // SECOND).tolist() == ends

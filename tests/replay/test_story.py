@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.job_class import JobClass
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Workload
 from qbatch.planning.policy import Policy
@@ -114,3 +115,9 @@ def test_slices_suspensions_without_a_guest_and_a_size_changed_in_sleep_are_told
         "10 s resumed on 1 processor after 1 s",
         "15 s ended 15 s after its first start, its run time is 4 s; it was started immediate",
     ]
+
+
+def test_a_rejection_is_told_with_its_reason() -> None:
+    machine = Machine((Host("a", 4, limits=(("any", 0),)),), single_host=True, classes=(JobClass("any"),))
+    told = story([(0, 1, 10, 10)], "lsf", 1, machine)
+    assert told[-1] == "0 s rejected [no-class] no class takes it, or no host of its class could hold it"

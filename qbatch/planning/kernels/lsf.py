@@ -166,12 +166,9 @@ def schedule_host(
 ) -> int:  # fmt: skip
     """Start what may start on one host; return how many have started so far.
 
-    A special at the system limit of its class neither starts nor blocks, and stays special.  For one that runs on trial its
-    host is kept.
+    A special at the system limit of its class neither starts nor blocks, and stays special.
     """
     special = hosts[SPECIAL, host]
-    if special >= 0 and jobs[MAY, special] != MAY_START:
-        return count
     if special >= 0 and not is_limited(special, jobs, hosts, quota):
         is_at_limit = is_full(host, jobs[SIZE, special], quota) or is_full(host, jobs[TIME, special], quota)
         if is_at_limit or not is_free_for(host, special, procs, memory, hosts):
