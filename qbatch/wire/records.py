@@ -330,7 +330,7 @@ class Text(Record, frozen=True):
 
 class EventRecord(Record, frozen=True):
     """One thing that happened: ``kind`` is submitted, started, suspended, resumed, requeued, held, released, altered,
-    moved, ended, lost, host, queue, clock or shadow; where a result is played also resized.
+    moved, resized, ended, lost, host, queue, clock or shadow.
 
     Numbers go up without gaps; ``clock`` and ``shadow`` bear the number of the event before them.  The job's record is
     brief, with where it runs and what it was promised; what is done to an array as a whole is one event, that of the array.
