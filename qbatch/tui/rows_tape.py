@@ -105,7 +105,7 @@ class RowsTape:
             promised=promise + offset if promise >= 0 else None,
             estimated_start=int(rows.start[job]) + offset,
             resources={"ncpus": str(asked), "walltime": format_duration(int(rows.estimate[job]))},
-            exec_host=f"machine/0*{procs}" if state in "RF" else "",
+            exec_host=f"machine/0*{procs}" if has_begun else "",
             exit_status=0 if kind == "ended" else None,
             pauses=tuple((since + offset, None if until is None else until + offset) for since, until in pauses)
             if has_begun

@@ -47,7 +47,8 @@ def seen(board: Board) -> tuple[Any, ...]:
     """Return what a board shows, for comparing."""
     return (
         dict(board.running), dict(board.waiting), board.grid.busy, board.ended, list(board.events),
-        {name: place.runs for name, place in board.grid.places.items()}, dict(board.queues), sum(board.series.ended),
+        {name: (place.runs, place.stopped) for name, place in board.grid.places.items()}, dict(board.queues),
+        sum(board.series.ended),
     )  # fmt: skip
 
 
