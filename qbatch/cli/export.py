@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,7 +26,8 @@ def export(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="SOURCE", help="Result directory, or job rows (.csv, .parquet); else the daemon's history."
+            metavar="SOURCE",
+            help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet); else the daemon's history.",
         ),
     ] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="The file (stdout if none is given).")] = None,
@@ -77,9 +77,9 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
 
 def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Exportable, str]:
     from qbatch.reports.exports import Exportable
-    from qbatch.reports.result import read_result
+    from qbatch.reports.result import read_named
 
-    result = read_result(Path(source), procs=procs).only(policies)
+    result = read_named(source, procs=procs).only(policies)
     jobs = sum(map(len, result.rows))
     return Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
 

@@ -42,6 +42,7 @@ def schedule_of(result: Result, rows: JobRows) -> Schedule:
         log_row=np.arange(count),
         clock=result.clock,
         sha256=sha256 if isinstance(sha256, str) else None,
+        queue_names=result.queue_names,
     )
     return Schedule(
         workload=work,

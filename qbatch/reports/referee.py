@@ -45,6 +45,11 @@ class Verdict:
         """Whether the schedule does all that could be checked."""
         return not self.breaches
 
+    @property
+    def not_checked(self) -> tuple[str, ...]:
+        """What could not be checked, each in a few words: ``unchecked`` without the reasons."""
+        return tuple(text.partition(": ")[0] for text in self.unchecked)
+
 
 class _Findings:
     """What the checks of one schedule have found so far."""
@@ -190,6 +195,7 @@ def verdict_document(verdict: Verdict, most: int) -> dict[str, Any]:
         "procs": done.procs_total,
         "skipped": done.skipped,
         "kept": verdict.is_kept,
+        "all_checked": not verdict.unchecked,
         "breaches_total": len(verdict.breaches),
         "breaches": [
             {

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from qbatch.model.errors import InputError
+from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule
 from qbatch.reports.job_rows import JobRows, job_rows_of, moved_pieces
 from qbatch.reports.table import Block, read_blocks
@@ -95,24 +95,40 @@ def finished_of(schedule: Schedule) -> Finished:
 
 
 def read_finished(path: str, procs: int | None = None) -> list[Finished]:
-    """Read the schedules in a file or in a result's directory: one for each policy in it.
+    """Read the schedules in a file or in a result: one for each policy in it, or the one that ``DIR:POLICY`` names.
 
-    ``procs`` overrides what the header or the result says of the machine.
+    ``procs`` overrides what the header or the result says of the machine.  Job rows in a result's directory are checked as that
+    part of the result.
 
     Raises:
         InputError: if it cannot be read, holds no schedule, or nobody says how large the machine is.
+        UsageError: if a result holds no such policy.
     """
-    if os.path.isdir(path):
-        from qbatch.reports.result import read_result
+    from qbatch.reports.result import read_named, result_beside, split_name
 
-        result = read_result(path, procs=procs)
+    bare, policy = split_name(path)
+    if os.path.isdir(bare) or result_beside(bare) is not None:
+        result = read_named(path, procs=procs)
         is_one_pool = _is_one_pool(result.document.get("machine"))
         return [
             replace(_from_rows(rows, result.name, result.procs_total), is_one_pool=is_one_pool) for rows in result.rows
         ]
-    if path.lower().endswith((".csv", ".parquet")):
-        return _read_rows(path, procs)
+    if bare.lower().endswith((".csv", ".parquet")):
+        return _only(_read_rows(bare, procs), bare, policy)
     return [_read_swf(path, procs)]
+
+
+def _only(found: list[Finished], path: str, policy: str | None) -> list[Finished]:
+    """Return the schedule of one policy, of all if none is named."""
+    from qbatch.policies.registry import name_among
+
+    if policy is None:
+        return found
+    known = {str(each.policy): each for each in found}
+    name = name_among(policy, known)
+    if name not in known:
+        raise UsageError(f"{path}: no policy {policy!r}{suggestion(policy, known)}; it has {', '.join(known)}")
+    return [known[name]]
 
 
 def _is_one_pool(machine: Any) -> bool:

@@ -66,6 +66,14 @@ class Result:
         machine = self.document.get("machine")
         return isinstance(machine, dict) and not (machine.get("one_pool", True) and machine.get("hosts", 1) == 1)
 
+    @property
+    def queue_names(self) -> dict[int, str]:
+        """What the log calls its queues, by number; what cannot be read as that is left out."""
+        told = self.document.get("queues")
+        if not isinstance(told, dict):
+            return {}
+        return {int(key): name for key, name in told.items() if key.isdecimal() and isinstance(name, str)}
+
     def only(self, policies: Sequence[str]) -> Result:
         """Return the result with these policies in this order; with all of them when none is named.
 
@@ -142,6 +150,8 @@ def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[
         filled.setdefault("procs_total", work.procs_total)
         filled.setdefault("clock", {"unix_start": work.clock.unix_start, "zone": work.clock.zone})
         filled.setdefault("skipped", work.skipped)
+        if work.queue_names:
+            filled.setdefault("queues", work.queue_names)
         filled.setdefault("policies", [{"name": schedule.policy} for schedule in schedules])
     filled.setdefault("environment", _environment())
     return filled
@@ -262,18 +272,55 @@ def _check_free(named: Path, target: Path) -> None:
 
 
 def read_result(path: str | Path, *, procs: int | None = None) -> Result:
-    """Read a result's directory, or a bare file of job rows; ``procs`` overrides the size of the machine.
+    """Read a result's directory, or a file of job rows; ``procs`` overrides the size of the machine.
+
+    Job rows in a result's directory are read as that part of the result, others are bare.
 
     Raises:
         InputError: if it is neither, or damaged, or no job ran.
     """
     source = Path(path)
-    result = _read_directory(source) if source.is_dir() else _read_bare(source)
+    result = _read_directory(source) if source.is_dir() else result_beside(source) or _read_bare(source)
     if not any(len(rows) for rows in result.rows):
         raise InputError(f"{path}: no job ran")
     if procs is not None:
         return replace(result, procs_total=procs, is_size_guessed=False)
     return result
+
+
+def read_named(text: str, *, procs: int | None = None) -> Result:
+    """Read a result or job rows as a command line names them: ``PATH``, or ``PATH:POLICY`` for one policy of it.
+
+    Raises:
+        InputError: as ``read_result``.
+        UsageError: if it holds no such policy.
+    """
+    path, policy = split_name(text)
+    return read_result(path, procs=procs).only([] if policy is None else [policy])
+
+
+def split_name(text: str) -> tuple[str, str | None]:
+    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``: policies have colons too (``hybrid:depth=2``), and so may
+    paths."""
+    if not os.path.exists(text):
+        for place, letter in enumerate(text):
+            if letter == ":" and place and os.path.exists(text[:place]):
+                return text[:place], text[place + 1 :]
+    return text, None
+
+
+def result_beside(path: str | Path) -> Result | None:
+    """Return what the result says of job rows that lie in its directory; None for a file that is no part of a result."""
+    source = Path(path)
+    if not source.is_file():
+        return None
+    try:
+        files = _read_document(source.parent).get("files")
+    except InputError:
+        return None
+    if not isinstance(files, dict) or source.name not in files.values():
+        return None
+    return _read_directory(source.parent, source.name)
 
 
 def _read_bare(path: Path) -> Result:
@@ -283,7 +330,8 @@ def _read_bare(path: Path) -> Result:
     return Result(path.name, rows, max(map(most_procs, rows), default=0), is_size_guessed=True)
 
 
-def _read_directory(path: Path) -> Result:
+def _read_directory(path: Path, only: str | None = None) -> Result:
+    """Read a result, or of its files of job rows only the one that is named."""
     document = _read_document(path)
     files = document.get("files")
     where = path / DOCUMENT
@@ -292,7 +340,9 @@ def _read_directory(path: Path) -> Result:
     pieces = document.get("pieces", {})
     if not isinstance(pieces, dict) or not all(isinstance(name, str) for name in pieces.values()):
         raise InputError(f"{where}: pieces: should name the files of pieces by policy, not {pieces!r}")
-    rows = [_rows_of(path, str(policy), name, pieces.get(policy)) for policy, name in files.items()]
+    rows = [
+        _rows_of(path, str(policy), name, pieces.get(policy)) for policy, name in files.items() if only in (None, name)
+    ]
     total = document.get("procs_total")
     if not isinstance(total, int) or isinstance(total, bool) or total < 1:
         raise InputError(f"{where}: procs_total: should be the machine's processors, not {total!r}")
