@@ -42,7 +42,13 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
     order = np.argsort(rows.start, kind="stable")
     bars = [bar for row, place in enumerate(order.tolist()) for bar in _bars(row, ran[place], first)]
     total = max(sum(host.cpus for host in hosts), 1)
-    result = Result(f"server {server}", (rows.taken(order),), total, Clock(first // _SECOND))
+    name = f"server {server}"
+    document = {
+        "log": {"name": name},
+        "machine": {"procs": total, "hosts": len(hosts), "one_pool": len(hosts) == 1},
+        "queues": {str(number): queue for queue, number in _numbers(job.queue for job in ran).items()},
+    }
+    result = Result(name, (rows.taken(order),), total, Clock(first // _SECOND), document)
 
     def write_swf(out: BinaryIO) -> None:
         write_log(out, Header(lines=tuple(_header(ran, hosts, server, first))), _columns(ran, rows))

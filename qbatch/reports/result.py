@@ -107,11 +107,11 @@ def most_procs(rows: JobRows) -> int:
 # ------------------------------------------------------------------------------------------------ writing
 
 
-def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule]) -> None:
+def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule | JobRows]) -> None:
     """Write a result: ``document`` as ``result.json``, and the job rows and pieces of each schedule beside it.
 
     The schema, the version, the files, and what the schedules' workload tells (log, machine size, clock, skipped
-    jobs) are filled in where the document does not say them.
+    jobs) are filled in where the document does not say them; of job rows the document has to say it.
 
     Raises:
         OutputError: if the directory holds something else than an earlier result, or cannot be written.
@@ -131,7 +131,7 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
                 write_job_rows(out, [schedule], ".parquet")
             if schedule.policy in pieces:
                 with _synced(folder / pieces[schedule.policy]) as out:
-                    write_pieces(out, job_rows_of(schedule))
+                    write_pieces(out, schedule if isinstance(schedule, JobRows) else job_rows_of(schedule))
         with _synced(folder / DOCUMENT) as out:
             out.write(text.encode(errors="backslashreplace"))
 
@@ -142,9 +142,9 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
         raise OutputError(f"{directory}: cannot be written ({reason}); nothing was left there") from error
 
 
-def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[str, Any]:
+def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule | JobRows]) -> dict[str, Any]:
     filled: dict[str, Any] = {"schema": SCHEMA, "version": __version__, **document}
-    if schedules:
+    if schedules and isinstance(schedules[0], Schedule):
         work = schedules[0].workload
         filled.setdefault("log", {"name": work.name, "sha256": work.sha256})
         filled.setdefault("procs_total", work.procs_total)
@@ -152,7 +152,7 @@ def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[
         filled.setdefault("skipped", work.skipped)
         if work.queue_names:
             filled.setdefault("queues", work.queue_names)
-        filled.setdefault("policies", [{"name": schedule.policy} for schedule in schedules])
+    filled.setdefault("policies", [{"name": schedule.policy} for schedule in schedules])
     filled.setdefault("environment", _environment())
     return filled
 
