@@ -201,6 +201,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         pauses=_pauses(job),
         sizes=job.sizes,
         trials=job.trials,
+        lost=job.lost,
         extra=spec.extra,
         **array,
     )

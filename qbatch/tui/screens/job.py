@@ -172,6 +172,7 @@ def _details(job: JobRecord, now: int) -> str:
         ("exit status", "" if job.exit_status is None else str(job.exit_status)),
         ("used", " ".join(f"{name}={value}" for name, value in job.used.items())),
         ("priority", str(job.priority)), ("attempt", str(job.attempt) if job.attempt > 1 else ""),
+        ("lost", "; ".join(f"{moment(since)} to {moment(until)} on {where}" for _, since, until, _, where in job.lost)),
         ("depends on", job.depend), ("output", job.output), ("error", job.error), ("directory", job.directory),
         ("comment", job.comment),
     ]  # fmt: skip
