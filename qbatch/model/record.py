@@ -92,7 +92,8 @@ class Schedule:
     item 8).  A job that ran in pieces waited ``end - submit - run`` in all (papers.md 0.3, ``wait_total``), which is
     ``start - submit`` for every other one.  ``pieces``: None where every job ran in one go; else what the
     jobs ran that did not, one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
-    thrown away (0), in order of end.
+    thrown away (0), in order of end.  ``host``: on which host each ran (at last), -1 for none, where the machine has
+    several and a job lives inside one; else None.
     """
 
     workload: Workload
@@ -104,6 +105,7 @@ class Schedule:
     end: Int64Array
     queue_max: int
     pieces: Int64Array | None = None
+    host: Int64Array | None = None
 
     @property
     def ran(self) -> BoolArray:

@@ -54,6 +54,7 @@ def schedule_of(result: Result, rows: JobRows) -> Schedule:
         end=ordered.end,
         queue_max=longest_queue(ordered),
         pieces=ordered.pieces if ordered.pieces is not None else _one_each(ordered),
+        host=ordered.host if (ordered.host >= 0).any() else None,
     )
 
 

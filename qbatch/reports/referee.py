@@ -100,6 +100,9 @@ def _judge_capacity(done: Finished, found: _Findings) -> None:
     found.breaches += check_capacity(done)
     held = " held by jobs that ran in one go" if done.is_in_pieces.any() and done.pieces is None else ""
     found.checked.append(f"capacity at every instant: {done.procs_total} processors{held}")
+    if done.host_cpus:
+        found.checked.append(f"capacity of each of {len(done.host_cpus)} hosts at every instant")
+        found.unchecked.append("memory of hosts: job rows do not hold it")
     _judge_pieces(done, found)
 
 

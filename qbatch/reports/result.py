@@ -67,6 +67,24 @@ class Result:
         return isinstance(machine, dict) and not (machine.get("one_pool", True) and machine.get("hosts", 1) == 1)
 
     @property
+    def host_cpus(self) -> tuple[int, ...]:
+        """The processors of each host where jobs live inside one of several and their rows say in which; else none."""
+        machine = self.document.get("machine")
+        cpus = machine.get("host_cpus") if isinstance(machine, dict) else None
+        if not isinstance(cpus, list) or not all(isinstance(each, int) and each > 0 for each in cpus):
+            return ()
+        if sum(cpus) != self.procs_total:
+            return ()
+        return tuple(cpus) if all(_is_on(rows, len(cpus)) for rows in self.rows) else ()
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names of the hosts of ``host_cpus``; numbers where none are told."""
+        names = self.document.get("machine", {}).get("host_names") if self.host_cpus else []
+        is_told = isinstance(names, list) and len(names) == len(self.host_cpus)
+        return tuple(map(str, names)) if is_told else tuple(map(str, range(len(self.host_cpus))))
+
+    @property
     def queue_names(self) -> dict[int, str]:
         """What the log calls its queues, by number; what cannot be read as that is left out."""
         told = self.document.get("queues")
@@ -92,6 +110,12 @@ class Result:
                 raise UsageError(f"{self.name}: no policy {policy!r}{suggestion(policy, by_name)}; it has {known}")
         rows = tuple(by_name[policy] for policy in dict.fromkeys(policies)) if policies else self.rows
         return replace(self, rows=rows)
+
+
+def _is_on(rows: JobRows, hosts: int) -> bool:
+    """Whether every job and every piece names one of so many hosts."""
+    named = rows.host if rows.pieces is None else np.concatenate([rows.host, rows.pieces[:, 4]])
+    return bool(((named >= 0) & (named < hosts)).all())
 
 
 def most_procs(rows: JobRows) -> int:
