@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -126,13 +125,11 @@ def _side(text: str, sized: _Sized) -> Side:
 
 
 def _read(text: str, sized: _Sized) -> tuple[str, Result, str | None]:
-    """Read DIR or DIR:POLICY; policies have colons too (``hybrid:depth=2``), and so may directories."""
-    if os.path.exists(text):
-        return text, sized.read(text), None
-    for place, letter in enumerate(text):
-        if letter == ":" and place and os.path.exists(text[:place]):
-            return text[:place], sized.read(text[:place]), text[place + 1 :]
-    return text, sized.read(text), None
+    """Read DIR or DIR:POLICY; return the directory, its result and the policy."""
+    from qbatch.reports.result import split_name
+
+    path, policy = split_name(text)
+    return path, sized.read(path), policy
 
 
 def _replica(path: str, a: str, b: str, sized: _Sized) -> tuple[Side, Side]:

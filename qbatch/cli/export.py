@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,20 +16,27 @@ from qbatch.wire import records, requests
 if TYPE_CHECKING:
     from qbatch.reports.exports import Exportable
 
-FORMS = ("parquet", "csv", "swf", "chrome", "batsim")
+FORMS = ("parquet", "csv", "swf", "chrome", "batsim", "result")
 
 
 def export(
     form: Annotated[
-        str, typer.Argument(metavar="FORM", help="What to write: parquet, csv, swf, chrome (for Perfetto) or batsim.")
+        str,
+        typer.Argument(
+            metavar="FORM",
+            help="What to write: parquet, csv, swf, chrome (for Perfetto), batsim, or result (a directory).",
+        ),
     ],
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="SOURCE", help="Result directory, or job rows (.csv, .parquet); else the daemon's history."
+            metavar="SOURCE",
+            help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet); else the daemon's history.",
         ),
     ] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="The file (stdout if none is given).")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="The file (stdout if none is given), or the directory.")
+    ] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
     ] = None,
@@ -39,7 +45,7 @@ def export(
     ] = None,
     socket: Annotated[str | None, typer.Option("--socket", help="The daemon's socket.")] = None,
 ) -> None:
-    """Write a schedule for other programs: job rows, a workload log, a Perfetto trace, Batsim's jobs.csv."""
+    """Write a schedule for other programs: job rows, a workload log, a Perfetto trace, Batsim's jobs.csv; or as a result."""
     if form not in FORMS:
         raise UsageError(f"export {form}: use one of {', '.join(FORMS)}{suggestion(form, FORMS)}")
     target = None if output in (None, "-") else output
@@ -62,7 +68,9 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
     """Refuse, before any work, an output that could not be written after it."""
     from importlib.util import find_spec
 
-    if form == "parquet" and find_spec("pyarrow") is None:
+    if form == "result" and target is None:
+        raise UsageError("a result is a directory: name it with -o DIR")
+    if form in ("parquet", "result") and find_spec("pyarrow") is None:
         raise UsageError("Parquet needs pyarrow: install the extra, pip install 'qbatch[report]' (or '.[report]')")
     if target is None:
         if form == "parquet" and sys.stdout.isatty():
@@ -77,9 +85,9 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
 
 def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Exportable, str]:
     from qbatch.reports.exports import Exportable
-    from qbatch.reports.result import read_result
+    from qbatch.reports.result import read_named
 
-    result = read_result(Path(source), procs=procs).only(policies)
+    result = read_named(source, procs=procs).only(policies)
     jobs = sum(map(len, result.rows))
     return Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
 
@@ -107,8 +115,12 @@ def _live(socket: str | None) -> tuple[Exportable, str]:
 def _write(form: str, exported: Exportable, target: str | None) -> list[str]:
     """Write, and return what is lost of the jobs."""
     from qbatch.reports.exports import FORMS as FORMS_OF_EXPORT
+    from qbatch.reports.exports import write_directory
     from qbatch.reports.output import whole_file
 
+    if form == "result" and target is not None:
+        write_directory(target, exported)
+        return []
     known = FORMS_OF_EXPORT[form]
     if target is None:
         known.write(sys.stdout.buffer, exported)

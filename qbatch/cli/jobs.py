@@ -14,6 +14,7 @@ from qbatch.cli.daemon_answers import print_json, report_errors
 from qbatch.client import Session
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.reports.shown import clean, moment, wait_of
+from qbatch.wire.pieces import procs_now, procs_text
 from qbatch.wire.records import JobRecord, Jobs
 from qbatch.wire.requests import JobStatus
 
@@ -23,7 +24,8 @@ COLUMNS: dict[str, Callable[[JobRecord, int], str]] = {
     "user": lambda job, now: clean(job.user),
     "queue": lambda job, now: job.queue,
     "state": lambda job, now: job.state,
-    "procs": lambda job, now: job.resources.get("ncpus", "-"),
+    "procs": lambda job, now: procs_text(job),
+    "asked": lambda job, now: job.resources.get("ncpus", "-"),
     "chunks": lambda job, now: job.resources.get("nodect", "-"),
     "walltime": lambda job, now: job.resources.get("walltime", "-"),
     "memory": lambda job, now: job.resources.get("mem", "-"),
@@ -73,9 +75,9 @@ def jobs(
     )  # fmt: skip
     while True:
         page, errors = _all(request, socket, limit if not conditions and not sort else 0)
-        found = [job for job in page.jobs if all(COLUMNS[name](job, page.now) == value for name, value in conditions)]
+        found = [job for job in page.jobs if all(_has(job, page.now, *each) for each in conditions)]
         if sort:
-            found.sort(key=lambda job: COLUMNS[sort](job, page.now))
+            found.sort(key=lambda job: _order(job, page.now, sort))
         found = found[:limit] if limit else found
         if watch and sys.stdout.isatty():
             sys.stdout.write("\x1b[H\x1b[2J")
@@ -91,6 +93,17 @@ def _condition(text: str) -> tuple[str, str]:
     if not equals:
         raise UsageError(f"--where {text}: write COLUMN=VALUE")
     return name.strip(), value.strip()
+
+
+def _has(job: JobRecord, now: int, name: str, value: str) -> bool:
+    """Whether a column has a value: as it is shown, or the processors that the job has."""
+    return value == COLUMNS[name](job, now) or (name == "procs" and value == str(procs_now(job)))
+
+
+def _order(job: JobRecord, now: int, name: str) -> tuple[int, str]:
+    """Return what a column is sorted by: numbers as numbers, before texts."""
+    text = str(procs_now(job)) if name == "procs" else COLUMNS[name](job, now)
+    return (int(text), "") if text.isdigit() else (1 << 62, text)
 
 
 def _all(request: JobStatus, socket: str | None, limit: int) -> tuple[Jobs, list[Any]]:

@@ -27,7 +27,9 @@ class Colouring(StrEnum):
 
 
 def plot(
-    result: Annotated[str, typer.Argument(metavar="RESULT", help="Result directory, or job rows as CSV or Parquet.")],
+    result: Annotated[
+        str, typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet).")
+    ],
     kind: Annotated[Kind, typer.Option("--kind", help="Which picture.")],
     out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF; else KIND.png.")] = None,
     policy: Annotated[
@@ -42,11 +44,11 @@ def plot(
     """Draw a picture of a result: Gantt chart, utilisation, queue, waits, slowdowns or estimates."""
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
-    from qbatch.reports.result import read_result
+    from qbatch.reports.result import read_named
 
     path = out if out is not None else f"{kind.value}.png"
     checked_suffix(path)
-    read = read_result(result, procs=procs)
+    read = read_named(result, procs=procs)
     figure = draw(read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value)
     write_figure(figure, path)
     typer.echo(f"wrote {path}: {kind.value} of {read.name}", err=True)

@@ -243,6 +243,7 @@ def _document(
             "hosts": len(machine.hosts),
             "single_host": machine.single_host,
             "one_pool": machine.is_one_pool,
+            **_hosts(machine),
         },
         "options": msgspec.to_builtins(options),
         "seed": options.seed,
@@ -250,6 +251,13 @@ def _document(
         "killed_at_estimate": int((work.run < work.logged_run).sum()),
         "results": results,
     }
+
+
+def _hosts(machine: Machine) -> dict[str, Any]:
+    """Return the hosts of a machine on which a job lives inside one of several."""
+    if not machine.single_host or len(machine.hosts) == 1:
+        return {}
+    return {"host_names": [host.name for host in machine.hosts], "host_cpus": [host.cpus for host in machine.hosts]}
 
 
 def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text, swf: Text) -> None:

@@ -22,7 +22,10 @@ Text = str | None
 
 def verify(
     schedule: Annotated[
-        Text, typer.Argument(metavar="SCHEDULE", help="SWF with waits (- is stdin), job rows, or a result's directory.")
+        Text,
+        typer.Argument(
+            metavar="SCHEDULE", help="SWF with waits (- is stdin), job rows, or DIR or DIR:POLICY of a result."
+        ),
     ] = None,
     policy: Annotated[
         Text, typer.Option("--policy", "-p", help="What the schedule claims to be (else what its rows say).")
@@ -66,11 +69,14 @@ def verify(
 
 def _chosen(schedules: list[Finished], policy: Text) -> list[tuple[Finished, Text]]:
     """Return which schedules to check, each with the policy to check it against."""
+    from qbatch.policies.registry import name_among
+
     if policy is None:
         return [(each, _known(each.policy)) for each in schedules]
     if len(schedules) == 1:
         return [(schedules[0], policy)]
-    named = [each for each in schedules if each.policy == policy]
+    name = name_among(policy, [each.policy or "" for each in schedules])
+    named = [each for each in schedules if each.policy == name]
     if not named:
         known = [each.policy or "unnamed" for each in schedules]
         raise UsageError(
@@ -105,8 +111,10 @@ def _print(verdict: Verdict, most: int) -> None:
         talk(f"note: {note}")
     for reason, count in done.skipped.items():
         talk(f"note: {count:,} {'job' if count == 1 else 'jobs'} left out: {reason.replace('_', ' ')}")
-    if verdict.is_kept:
+    if verdict.is_kept and not verdict.unchecked:
         typer.echo(f"kept: {what}")
+    elif verdict.is_kept:
+        typer.echo(f"kept as far as could be checked: {what} (not checked: {'; '.join(verdict.not_checked)})")
     else:
         typer.echo(f"breach: {what}")
         for breach in verdict.breaches[:most]:

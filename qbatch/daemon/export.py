@@ -1,8 +1,9 @@
 """What really ran, as a result that can be exported: job rows, bars on hosts, a workload log.
 
 Of a job that ran on trial and was thrown back into the queue, the start is that of its first trial, as in a replay, and the
-trials are pieces whose work was thrown away.  Times of rows and bars count from the first submission, cut to a whole second,
-which the clock (``UnixStartTime``) says.  Jobs of arrays are jobs like others, numbered in order of eligibility.
+trials are pieces whose work was thrown away.  Attempts that were lost (a host went down, qrerun) are told in the same way.
+Times of rows and bars count from the first submission, cut to a whole second, which the clock (``UnixStartTime``) says.  Jobs
+of arrays are jobs like others, numbered in order of eligibility.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ POLICY = "live"
 """The name under which the jobs of a live server stand."""
 
 _LOG_KEEPS = "first start (field 3) and the time that each really ran (field 4)"
-_LOG_LOSES = "when each was suspended, resized or on trial, and so its end, which is later than field 2 + 3 + 4"
+_LOG_LOSES = "when each was suspended, resized, on trial or lost, and so its end, which is later than field 2 + 3 + 4"
 _SECOND = 1_000_000
 _DELETED = (265, 271)
 
@@ -42,7 +43,13 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
     order = np.argsort(rows.start, kind="stable")
     bars = [bar for row, place in enumerate(order.tolist()) for bar in _bars(row, ran[place], first)]
     total = max(sum(host.cpus for host in hosts), 1)
-    result = Result(f"server {server}", (rows.taken(order),), total, Clock(first // _SECOND))
+    name = f"server {server}"
+    document = {
+        "log": {"name": name},
+        "machine": {"procs": total, "hosts": len(hosts), "one_pool": len(hosts) == 1},
+        "queues": {str(number): queue for queue, number in _numbers(job.queue for job in ran).items()},
+    }
+    result = Result(name, (rows.taken(order),), total, Clock(first // _SECOND), document)
 
     def write_swf(out: BinaryIO) -> None:
         write_log(out, Header(lines=tuple(_header(ran, hosts, server, first))), _columns(ran, rows))
@@ -52,7 +59,9 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
 
 
 def _submitted(job: JobRecord) -> int:
-    return job.eligible if job.eligible is not None else job.submitted or 0
+    """Return when a job became eligible; when it came, if it has become so once more after an attempt that was lost."""
+    is_anew = bool(job.lost) and (job.eligible or 0) > (job.first_started or 0)
+    return job.eligible if job.eligible is not None and not is_anew else job.submitted or 0
 
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:
@@ -109,9 +118,9 @@ def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -
 
     found = []
     for row, job in enumerate(ran):
-        for begin, end, procs, where in job.trials:
+        for begin, end, procs, where in job.thrown_away:
             found.append((row, begin - first, end - first, procs, host_of(where), 0))
-        if job.pauses or job.sizes or job.trials:
+        if job.pauses or job.sizes or job.thrown_away:
             host = host_of(job.exec_host)
             found += [(row, begin - first, end - first, procs, host, 1) for begin, end, procs in _kept(job)]
     found.sort(key=lambda piece: piece[2])
@@ -135,11 +144,11 @@ def _walltime(job: JobRecord) -> int:
 def _bars(row: int, job: JobRecord, first: int) -> list[Bar]:
     """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars (one host may be named more than once), a pause two more.
 
-    Its trials, which were thrown away, are bars like the others.
+    Its trials and lost attempts, which were thrown away, are bars like the others.
     """
     trials = [
         Bar(row, host, begin - first, end - first, has)
-        for begin, end, _, where in job.trials
+        for begin, end, _, where in job.thrown_away
         for host, has in _held(where).items()
     ]
     # A job that is resized lives on one host, and has there what its piece says.
@@ -162,7 +171,7 @@ def _held(where: str) -> dict[str, int]:
 
 def _header(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, first: int) -> list[str]:
     users, queues = _numbers(job.user for job in ran), _numbers(job.queue for job in ran)
-    is_in_pieces = any(job.pauses or job.sizes or job.trials for job in ran)
+    is_in_pieces = any(job.pauses or job.sizes or job.thrown_away for job in ran)
     return [
         "; Version: 2.2", f"; Computer: qbatch server {server}", f"; MaxJobs: {len(ran)}", f"; MaxRecords: {len(ran)}",
         f"; Preemption: {'TS' if is_in_pieces else 'No'}", f"; UnixStartTime: {first // _SECOND}", f"; MaxNodes: {len(hosts)}",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -56,9 +57,10 @@ def breakdown(schedule: Schedule, key: str, figures: Callable[[Columns], Metrics
     ]
 
 
-def _by_number(column: NDArray[Any], rows: Int64Array) -> Grouped:
+def _by_number(column: NDArray[Any], rows: Int64Array, names: Mapping[int, str] = MappingProxyType({})) -> Grouped:
+    """In order of number; a label is the number's name, if it has one."""
     numbers, codes = np.unique(column[rows], return_inverse=True)
-    return codes, ["unknown" if number == -1 else str(number) for number in numbers.tolist()]
+    return codes, ["unknown" if number == -1 else names.get(number, str(number)) for number in numbers.tolist()]
 
 
 def _by_size(schedule: Schedule, rows: Int64Array) -> Grouped:
@@ -85,7 +87,7 @@ def _by_class(schedule: Schedule, rows: Int64Array) -> Grouped:
 BREAKDOWNS: dict[str, Callable[[Schedule, Int64Array], Grouped]] = {
     "user": lambda schedule, rows: _by_number(schedule.workload.user, rows),
     "group": lambda schedule, rows: _by_number(schedule.workload.group, rows),
-    "queue": lambda schedule, rows: _by_number(schedule.workload.queue, rows),
+    "queue": lambda schedule, rows: _by_number(schedule.workload.queue, rows, schedule.workload.queue_names),
     "month": lambda schedule, rows: by_month(schedule.workload.clock, schedule.workload.submit[rows]),
     "day": lambda schedule, rows: by_day(schedule.workload.clock, schedule.workload.submit[rows]),
     "size": _by_size,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
 
 class FreeRuns:
@@ -31,6 +31,26 @@ class FreeRuns:
             self._shorten(0, until)
             procs -= until - low
         return taken
+
+    def remove(self, low: int, high: int) -> list[tuple[int, int]]:
+        """Take what is free from ``low`` to before ``high``, and return it."""
+        taken = [
+            (max(first, low), min(last, high))
+            for first, last in zip(self.lows, self.highs, strict=True)
+            if first < high and last > low
+        ]
+        for begin, end in taken:
+            place = bisect_right(self.lows, begin) - 1
+            first, last = self.lows[place], self.highs[place]
+            self.lows[place : place + 1] = [at for at, until in ((first, begin), (end, last)) if at < until]
+            self.highs[place : place + 1] = [until for at, until in ((first, begin), (end, last)) if at < until]
+        return taken
+
+    def copy(self) -> FreeRuns:
+        """Return runs that go on by themselves."""
+        twin = FreeRuns(0)
+        twin.lows, twin.highs = list(self.lows), list(self.highs)
+        return twin
 
     def _shorten(self, place: int, low: int) -> None:
         if low == self.highs[place]:

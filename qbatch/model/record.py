@@ -43,7 +43,8 @@ class Workload:
     ``0 <= run <= estimate``; ``run`` is what will happen (a job that reaches its estimate is killed there),
     ``logged_run`` what the log says.  ``procs``: processors.  ``memory``: bytes of the whole job, 0 for none asked;
     ``used_memory``: what it will really use, -1 where that is not known (everywhere, if it is not given).
-    ``user``, ``group``, ``queue``: the log's numbers, -1 for absent.  ``counted``: whether metrics count the
+    ``user``, ``group``, ``queue``: the log's numbers, -1 for absent; ``queue_names``: what the log calls its queues.
+    ``counted``: whether metrics count the
     job (a warm-up is run but not counted).  ``log_row``: the row of the log that it came from.
     """
 
@@ -65,6 +66,7 @@ class Workload:
     skipped: dict[str, int] = field(default_factory=dict)
     sha256: str | None = None
     used_memory: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
+    queue_names: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.used_memory) == 0 and len(self.submit):
@@ -90,7 +92,8 @@ class Schedule:
     item 8).  A job that ran in pieces waited ``end - submit - run`` in all (papers.md 0.3, ``wait_total``), which is
     ``start - submit`` for every other one.  ``pieces``: None where every job ran in one go; else what the
     jobs ran that did not, one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
-    thrown away (0), in order of end.
+    thrown away (0), in order of end.  ``host``: on which host each ran (at last), -1 for none, where the machine has
+    several and a job lives inside one; else None.
     """
 
     workload: Workload
@@ -102,6 +105,7 @@ class Schedule:
     end: Int64Array
     queue_max: int
     pieces: Int64Array | None = None
+    host: Int64Array | None = None
 
     @property
     def ran(self) -> BoolArray:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from qbatch.papers.record import FAILS, table_of
+from qbatch.papers.record import CONTRADICTED, FAILS, table_of
 
 _ANSWERS = ("yes", "no", "open")
 
@@ -74,12 +74,15 @@ def _verdicts(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "The comparisons of the claims of every month, over the mean of the months; no part of a verdict."
         yield ""
         yield from _table(["claim", "verdict, every month", "all months together"], together)
-    failed = [claim for claim in claims if claim["verdict"] == FAILS and claim["why"]]
-    if failed:
-        yield "### What does not hold, and our best explanation"
-        yield ""
-        yield from (f"* **{claim['name']}**: {_text(claim['why'])}." for claim in failed)
-        yield ""
+    for verdict, heading in (
+        (CONTRADICTED, "Where the paper contradicts itself"), (FAILS, "What does not hold, and our best explanation")
+    ):  # fmt: skip
+        explained = [claim for claim in claims if claim["verdict"] == verdict and claim["why"]]
+        if explained:
+            yield f"### {heading}"
+            yield ""
+            yield from (f"* **{claim['name']}**: {_text(claim['why'])}." for claim in explained)
+            yield ""
 
 
 def _tables(record: Mapping[str, Any]) -> Iterator[str]:

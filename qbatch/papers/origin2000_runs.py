@@ -23,7 +23,7 @@ from qbatch.model.record import MICROSECONDS, Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.workloads.machines import load_machine
-from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month
+from qbatch.workloads.origin2000 import MONTHS, generate_month
 
 POLICIES: Mapping[str, str] = {
     "LSF*": "lsf",
@@ -163,10 +163,7 @@ def figures_of(
         int(whole["jobs"] or 0),
         whole,
         measure(longer, costly=False),
-        {
-            CLASSES[int(group.label) - 1]: {"jobs": group.jobs, **group.metrics}
-            for group in breakdown(schedule, "queue", _metrics)
-        },
+        {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, "queue", _metrics)},
         {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, "runtime", _metrics)},
         kept_idle,
         placed,

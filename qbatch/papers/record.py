@@ -16,8 +16,10 @@ HOLDS = "holds"
 FAILS = "does not hold"
 UNCHECKED = "cannot be checked on this log"
 UNDECIDED = "not decidable"
-VERDICTS = (HOLDS, FAILS, UNCHECKED, UNDECIDED)
-"""What can be said of a claim; undecided is what the replicas at hand leave open: an interval reaches over the bound."""
+CONTRADICTED = "the paper contradicts itself"
+VERDICTS = (HOLDS, FAILS, CONTRADICTED, UNCHECKED, UNDECIDED)
+"""What can be said of a claim; undecided is what the replicas at hand leave open: an interval reaches over the bound.
+Contradicted: a printed table says otherwise than the text, and ours is as the table."""
 
 Tell = Callable[[str, int, int], None]
 """Told of progress: what is being run, how many runs of it are done, how many there are."""
@@ -93,6 +95,7 @@ class Claim:
 
     ``answers``: where a claim is many comparisons, how many say what (``yes``, ``no``, ``open``).  ``together``: the same
     comparisons another way that is no part of the verdict, as text.  ``why``: the best explanation of one that does not hold.
+    ``expected``: the verdict that is known for it, undecided where none is to be expected; it has no part in the verdict.
     """
 
     name: str
@@ -102,6 +105,12 @@ class Claim:
     answers: Mapping[str, int] = field(default_factory=dict)
     together: str = ""
     why: str = ""
+    expected: str = HOLDS
+
+    @property
+    def is_breach(self) -> bool:
+        """Whether it is decided otherwise than is known: what ``--check`` fails on."""
+        return self.expected != UNDECIDED and self.verdict not in (self.expected, UNDECIDED, UNCHECKED)
 
     @property
     def counts(self) -> str:
@@ -118,6 +127,7 @@ class Claim:
             "answers": dict(self.answers),
             "together": self.together,
             "why": self.why,
+            "expected": self.expected,
         }
 
 

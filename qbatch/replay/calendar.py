@@ -67,6 +67,7 @@ class Calendar:
         self._hosts: dict[int, int] = {}
         self._pieces: list[tuple[int, int, int, int, int, int]] = []
         self._in_pieces: set[int] = set()
+        self._host = np.full(rows, -1, np.int64) if machine.single_host and len(machine.hosts) > 1 else None
 
     def run(self, observe: Observer | None = None, progress: Progress | None = None) -> Schedule:
         """Run to the end and return the schedule.
@@ -96,6 +97,7 @@ class Calendar:
             self.end,
             self.queue_max,
             np.array(self._pieces, np.int64).reshape(-1, 6) if self._in_pieces else None,
+            self._host,
         )
 
     def _check_progress(self, done: Round) -> None:
@@ -205,6 +207,8 @@ class Calendar:
     def _begin(self, action: Start, now: int) -> None:
         chunk = action.allocation[0]
         self._hosts[action.row] = chunk.host
+        if self._host is not None:
+            self._host[action.row] = chunk.host
         if sum(each.procs for each in action.allocation) != self.workload.procs[action.row]:
             self._in_pieces.add(action.row)
         has_memory = bool(self.engine.machine.hosts[chunk.host].memory)

@@ -112,6 +112,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         clock=clock,
         skipped=skipped,
         sha256=log.sha256,
+        queue_names=log.header.queue_names(),
     )
 
 

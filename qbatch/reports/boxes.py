@@ -1,12 +1,14 @@
 """Which processors each job had when, for charts and for forms that name processors.
 
 Nobody has written that down, so processors are dealt out here as a machine without a topology might: in order of start, the
-lowest run of free processors that is long enough, else the lowest free ones.  A job that is resized keeps what it can.
+lowest run of free processors that is long enough, else the lowest free ones.  A job that is resized keeps what it can.  Where
+rows say on which host a job ran, each host deals out its own, and the hosts lie one above the other.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,12 +30,32 @@ class Boxes:
     end: Int64Array
 
 
-def assign(rows: JobRows, procs_total: int) -> Boxes:
-    """Deal out processors to jobs, which must never use more than there are; a job of no length gets none."""
+def assign(rows: JobRows, procs_total: int, host_cpus: Sequence[int] = ()) -> Boxes:
+    """Deal out processors to jobs, which must never use more than there are; a job of no length gets none.
+
+    ``host_cpus``: the processors of each host, where every span names one; else all are one pool.
+    """
     spans = spans_of(rows)
+    if not host_cpus:
+        return _dealt(spans, procs_total)
+    parts, low = [], 0
+    for host, cpus in enumerate(host_cpus):
+        there = spans.host == host
+        columns = (spans.job, spans.begin, spans.end, spans.procs, spans.host)
+        boxes = _dealt(Spans(*(column[there] for column in columns)), cpus)
+        parts.append(Boxes(boxes.job, boxes.low + low, boxes.high + low, boxes.begin, boxes.end))
+        low += cpus
+    names = ("job", "low", "high", "begin", "end")
+    whole = Boxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    order = np.lexsort((whole.low, whole.job, whole.begin))
+    return Boxes(*(getattr(whole, name)[order] for name in names))
+
+
+def _dealt(spans: Spans, procs_total: int) -> Boxes:
+    """Deal out the processors of one pool."""
     lasting = np.flatnonzero(spans.end > spans.begin)
     lasting = lasting[np.lexsort((spans.job[lasting], spans.begin[lasting]))]
-    spans = Spans(*(column[lasting] for column in (spans.job, spans.begin, spans.end, spans.procs)))
+    spans = Spans(*(column[lasting] for column in (spans.job, spans.begin, spans.end, spans.procs, spans.host)))
     goes_on = _continued(spans).tolist()
     job, begin, end, procs = (column.tolist() for column in (spans.job, spans.begin, spans.end, spans.procs))
     dealer = _Dealer(procs_total)

@@ -34,7 +34,10 @@ METHOD = (
     "blocks; of a median: percentiles of 200 to 1,000 resamples"
 )
 METHOD_REPLICAS = "Student's t over the replicas, each a pair"
-CORRECTION = "Holm 1979, over the parts of a table and its quantities"
+CORRECTION = (
+    "Holm 1979, over the parts of a table and its quantities; "
+    "a part that holds every job is the whole, and no test of its own"
+)
 PARTS = ("class", "month")
 """The breakdowns that a comparison is told for, each corrected for its many parts by itself."""
 
@@ -199,7 +202,7 @@ def compare(
         "correction": CORRECTION,
         "notes": notes,
         "metrics": metrics,
-        "parts": {key: _parts(a, jobs, key, how) for key in how.parts},
+        "parts": {key: _parts(a, jobs, key, how, metrics) for key in how.parts},
     }
 
 
@@ -330,10 +333,26 @@ def _exact(one: float, other: float, practical: float) -> Finding:
 # ------------------------------------------------------------------------------------------------ the parts
 
 
-def _parts(a: Side, jobs: Matched, key: str, how: Settings) -> list[dict[str, Any]]:
-    """Compare each part of the jobs by one breakdown; p is corrected over the whole table."""
+_OF_THE_WHOLE = ("name", "unit", "words", "is_less_better", "a", "b", "difference", "low", "high", "relative", "p", "block",
+                 "finding")  # fmt: skip
+
+
+def _parts(a: Side, jobs: Matched, key: str, how: Settings, whole: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Compare each part of the jobs by one breakdown; p is corrected over the whole table.
+
+    A part that holds every job, as the only month does, asks what the ``whole`` has answered: to correct that answer for the
+    number of quantities, as the whole does not, would make one test say two things.
+    """
     schedule = schedule_of(replace(a.result, rows=(jobs.a,)), jobs.a)
     codes, labels = BREAKDOWNS[key](schedule, np.arange(len(jobs.a)))
+    if len(set(codes.tolist())) == 1:
+        answered = {record["name"]: record for record in whole}
+        return [
+            {"label": str(labels[int(codes[0])]), "jobs": answered[quantity.name]["jobs"]}
+            | {name: answered[quantity.name][name] for name in _OF_THE_WHOLE}
+            | {"p_holm": answered[quantity.name]["p"]}
+            for quantity in QUANTITIES
+        ]
     records: list[dict[str, Any]] = []
     estimates: list[Estimate] = []
     for code, label in enumerate(labels):

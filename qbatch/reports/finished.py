@@ -42,6 +42,7 @@ def schedule_of(result: Result, rows: JobRows) -> Schedule:
         log_row=np.arange(count),
         clock=result.clock,
         sha256=sha256 if isinstance(sha256, str) else None,
+        queue_names=result.queue_names,
     )
     return Schedule(
         workload=work,
@@ -53,6 +54,7 @@ def schedule_of(result: Result, rows: JobRows) -> Schedule:
         end=ordered.end,
         queue_max=longest_queue(ordered),
         pieces=ordered.pieces if ordered.pieces is not None else _one_each(ordered),
+        host=ordered.host if (ordered.host >= 0).any() else None,
     )
 
 

@@ -32,6 +32,7 @@ MOST_BOXES = 2_000
 """Up to so many boxes are drawn as such; more become pixels."""
 
 _MOST_POLICIES = 6
+_MOST_HOST_NAMES = 20
 _PIXELS = (1200, 1000)
 _BACKFILLED = KINDS.index("backfilled")
 _OTHER_USER = "#BBBBBB"
@@ -60,7 +61,7 @@ def gantt(view: View) -> Figure:
         raise UsageError(f"a Gantt chart is coloured by size or by user, not by {colour_by!r}")
     shown = [_in_window(view, rows) for rows in view.rows]
     total = max(view.procs_total, *map(most_procs, shown))
-    parts = [assign(rows, total) for rows in shown]
+    parts = [assign(rows, total, view.host_cpus) for rows in shown]
     is_small = max(map(len, shown)) <= MOST_LABELLED
     each = 2.6 if len(shown) > 1 else 3.6
     figure = new_figure(view, 0.7 + each * len(shown) + (0.5 if is_small else 0), "Jobs on processors")
@@ -98,20 +99,34 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.axhline(view.procs_total, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
     axes.set_ylim(0, total)
     axes.set_ylabel("Processor")
-    if total <= 10:
+    if view.host_cpus:
+        _draw_hosts(axes, view)
+    elif total <= 10:
         axes.set_yticks(range(total + 1))
+
+
+def _draw_hosts(axes: Axes, view: View) -> None:
+    """Draw a line between hosts, which lie one above the other, and write the name of each beside it."""
+    edges = np.cumsum([0, *view.host_cpus])
+    for edge in edges[1:-1].tolist():
+        axes.axhline(edge, color="black", linewidth=0.6)
+    each = -(-len(view.host_names) // _MOST_HOST_NAMES)
+    axes.set_yticks(((edges[:-1] + edges[1:]) / 2)[::each], [plain_text(name) for name in view.host_names[::each]])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylabel("Host")
 
 
 def _words(view: View, shown: list[JobRows], parts: list[Boxes], is_small: bool) -> str:
     held = " Suspended jobs hold theirs." if view.has_suspended else ""
     if any(rows.pieces is not None for rows in shown):
         held += " Gaps: suspended, or queued again; steps: resized."
+    which = "of each host " if view.host_cpus else ""
     if is_small:
-        return f"Processors dealt out lowest first; job rows do not say which were used.{held} Marks above: submits."
+        return f"Processors {which}dealt out lowest first; job rows do not say which were used.{held} Marks above: submits."
     jobs = " + ".join(f"{len(rows):,}" for rows in shown)
     is_boxes = max(len(boxes.job) for boxes in parts) <= MOST_BOXES
     how = "" if is_boxes else " Pixels: mean colour of what they cover; white: idle."
-    return f"{jobs} jobs on {view.procs_total:,} processors, dealt out lowest first.{held}{how}"
+    return f"{jobs} jobs on {view.procs_total:,} processors, {which}dealt out lowest first.{held}{how}"
 
 
 # ------------------------------------------------------------------------------------------------ colours

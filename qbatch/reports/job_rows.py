@@ -21,12 +21,14 @@ from qbatch.reports.table import BLOCK_ROWS, Block, arrow, read_blocks
 COLUMNS = (
     "job_id", "submit", "start", "end", "procs", "estimate", "run", "wait", "slowdown", "bounded_slowdown",
     "kind", "promise", "user", "group", "queue", "policy", "first_promise", "sequence", "counted", "piece_count",
+    "host",
 )  # fmt: skip
 """The columns of job rows, in order.
 
 ``piece_count``: 0 where a job ran in one go on the processors that it asked for; else in how many pieces it ran.  When, and on
 how many processors, stands in the pieces of a result (:mod:`qbatch.reports.pieces`).  ``wait`` of a job in pieces is all the time
-in which it did not advance, ``end - submit - run``, as in the metrics; of every other one ``start - submit``.
+in which it did not advance, ``end - submit - run``, as in the metrics; of every other one ``start - submit``.  ``host``: where
+the job ran (at last), counted from 0 in the machine's order, where jobs live inside one of several hosts; else empty.
 """
 
 SUFFIXES = (".csv", ".parquet")
@@ -40,7 +42,7 @@ ABSENT = -1
 
 _TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise")
 _RATIOS = ("slowdown", "bounded_slowdown")
-_MAY_LACK = ("promise", "first_promise", "user", "group", "queue", "sequence", "piece_count")
+_MAY_LACK = ("promise", "first_promise", "user", "group", "queue", "sequence", "piece_count", "host")
 
 Chunk = dict[str, NDArray[Any]]
 
@@ -50,8 +52,9 @@ class JobRows:
     """The jobs that one policy ran, as columns; times in integer microseconds, ``ABSENT`` where nothing is known.
 
     ``kind`` holds places in ``KINDS``; ``run`` is how long a job ran, or would have in one go, and ``end - start`` is more
-    when it was suspended in between.  ``piece_count`` is as in the file, ``ABSENT`` where nobody says.  ``pieces``: what the
-    jobs in pieces ran, as in ``Schedule.pieces``, with places in these rows; None where there are none or none are known.
+    when it was suspended in between.  ``piece_count`` and ``host`` are as in the file, ``ABSENT`` where nobody says.
+    ``pieces``: what the jobs in pieces ran, as in ``Schedule.pieces``, with places in these rows; None where there are none or
+    none are known.
     """
 
     policy: str
@@ -71,11 +74,13 @@ class JobRows:
     sequence: Int64Array
     counted: BoolArray
     piece_count: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+    host: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
     pieces: Int64Array | None = None
 
     def __post_init__(self) -> None:
-        if len(self.piece_count) != len(self.job_id):
-            object.__setattr__(self, "piece_count", np.full(len(self.job_id), ABSENT, np.int64))
+        for name in ("piece_count", "host"):
+            if len(getattr(self, name)) != len(self.job_id):
+                object.__setattr__(self, name, np.full(len(self.job_id), ABSENT, np.int64))
 
     def __len__(self) -> int:
         return len(self.job_id)
@@ -167,6 +172,7 @@ def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> 
         "sequence": rows,
         "counted": work.counted[rows],
         "piece_count": piece_counts[rows],
+        "host": np.full(len(rows), ABSENT, np.int64) if schedule.host is None else schedule.host[rows],
     }
 
 

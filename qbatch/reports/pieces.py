@@ -25,25 +25,28 @@ the (first) host counted from 0 in the machine's order, and whether the work of 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """What held processors when: ``job`` (its place in the rows) had ``procs`` in the half-open ``[begin, end)``."""
+    """What held processors when: ``job`` (its place in the rows) had ``procs`` in the half-open ``[begin, end)``, on the
+    host ``host`` (-1: not known)."""
 
     job: Int64Array
     begin: Int64Array
     end: Int64Array
     procs: Int64Array
+    host: Int64Array
 
 
 def spans_of(rows: JobRows) -> Spans:
     """Return what ran, one span each: a job in pieces has one for each of them, where they are known."""
     if rows.pieces is None:
-        return Spans(np.arange(len(rows)), rows.start, rows.end, rows.procs)
-    job, begin, end, procs = rows.pieces[:, :4].T
+        return Spans(np.arange(len(rows)), rows.start, rows.end, rows.procs, rows.host)
+    job, begin, end, procs, host = rows.pieces[:, :5].T
     whole = np.flatnonzero(~_held(rows))
     return Spans(
         np.concatenate([whole, job]),
         np.concatenate([rows.start[whole], begin]),
         np.concatenate([rows.end[whole], end]),
         np.concatenate([rows.procs[whole], procs]),
+        np.concatenate([rows.host[whole], host]),
     )
 
 
@@ -52,7 +55,7 @@ def waits_of(rows: JobRows) -> Spans:
 
     A suspended job, whose work is kept, stands in no queue.
     """
-    first = Spans(np.arange(len(rows)), rows.submit, rows.start, rows.procs)
+    first = Spans(np.arange(len(rows)), rows.submit, rows.start, rows.procs, np.full(len(rows), -1))
     if rows.pieces is None:
         return first
     ordered = rows.pieces[np.lexsort((rows.pieces[:, 2], rows.pieces[:, 1], rows.pieces[:, 0]))]
@@ -64,6 +67,7 @@ def waits_of(rows: JobRows) -> Spans:
         np.concatenate([first.begin, end[is_again]]),
         np.concatenate([first.end, begin[is_again + 1]]),
         np.concatenate([first.procs, rows.procs[again]]),
+        np.full(len(rows) + len(again), -1),
     )
 
 

@@ -86,6 +86,8 @@ class View:
     end: int
     title: str | None = None
     colour_by: str = "size"
+    host_cpus: tuple[int, ...] = ()
+    host_names: tuple[str, ...] = ()
 
     @property
     def span(self) -> int:

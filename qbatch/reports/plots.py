@@ -70,7 +70,10 @@ def view_of(result: Result, *, begin: str | None = None, end: str | None = None,
             f"{result.name}: no job in this window; the jobs lie from {first / MICROSECONDS:.0f} to "
             f"{last / MICROSECONDS:.0f} s of the log"
         )
-    return View(result.name, rows, result.procs_total, result.clock, since, until, title)
+    return View(
+        result.name, rows, result.procs_total, result.clock, since, until, title,
+        host_cpus=result.host_cpus, host_names=result.host_names,
+    )  # fmt: skip
 
 
 def instant(text: str, clock: Clock, option: str) -> int:

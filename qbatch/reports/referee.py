@@ -45,6 +45,11 @@ class Verdict:
         """Whether the schedule does all that could be checked."""
         return not self.breaches
 
+    @property
+    def not_checked(self) -> tuple[str, ...]:
+        """What could not be checked, each in a few words: ``unchecked`` without the reasons."""
+        return tuple(text.partition(": ")[0] for text in self.unchecked)
+
 
 class _Findings:
     """What the checks of one schedule have found so far."""
@@ -95,6 +100,9 @@ def _judge_capacity(done: Finished, found: _Findings) -> None:
     found.breaches += check_capacity(done)
     held = " held by jobs that ran in one go" if done.is_in_pieces.any() and done.pieces is None else ""
     found.checked.append(f"capacity at every instant: {done.procs_total} processors{held}")
+    if done.host_cpus:
+        found.checked.append(f"capacity of each of {len(done.host_cpus)} hosts at every instant")
+        found.unchecked.append("memory of hosts: job rows do not hold it")
     _judge_pieces(done, found)
 
 
@@ -190,6 +198,7 @@ def verdict_document(verdict: Verdict, most: int) -> dict[str, Any]:
         "procs": done.procs_total,
         "skipped": done.skipped,
         "kept": verdict.is_kept,
+        "all_checked": not verdict.unchecked,
         "breaches_total": len(verdict.breaches),
         "breaches": [
             {

@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from qbatch.model.record import BoolArray
+from qbatch.model.record import BoolArray, Int64Array
 from qbatch.reports.referee_breach import Breach, job_list, processors, seconds
 from qbatch.reports.referee_schedule import Finished
 
@@ -40,24 +40,32 @@ def check_capacity(done: Finished) -> Iterator[Breach]:
     """Check the processors in use at every instant; a job holds the half-open [start, end), of no length nothing.
 
     A job in pieces holds what each of them had; one whose pieces are not known is left out.
-    One breach for each unbroken spell of overuse, at its beginning; a job wider than the machine is one of its own.
+    One breach for each unbroken spell of overuse, at its beginning; a job wider than the machine is one of its own.  Where
+    every job and piece names its host, each host is checked by itself too.
     """
     for row in _rows(done.procs > done.procs_total):
         text = f"runs on {processors(int(done.procs[row]))}, but the machine has {done.procs_total}"
         yield _breach(done, row, "capacity", done.start[row], text)
     spans = done.spans()
-    row_of, begin, end, procs = spans[(spans[:, 2] > spans[:, 1]) & (done.procs[spans[:, 0]] <= done.procs_total)].T
+    spans = spans[(spans[:, 2] > spans[:, 1]) & (done.procs[spans[:, 0]] <= done.procs_total)]
+    yield from _overuse(done, spans, done.procs_total, "")
+    for host, cpus in enumerate(done.host_cpus):
+        yield from _overuse(done, spans[spans[:, 4] == host], cpus, f" of host {host}")
+
+
+def _overuse(done: Finished, spans: Int64Array, total: int, where: str) -> Iterator[Breach]:
+    row_of, begin, end, procs, _ = spans.T
     at = np.concatenate([begin, end])
     change = np.concatenate([procs, -procs])
     instants, places = np.unique(at, return_inverse=True)
     used = np.cumsum(np.bincount(places, weights=change, minlength=len(instants)))
-    over = used > done.procs_total
+    over = used > total
     for place in np.flatnonzero(over & ~np.concatenate([[False], over[:-1]])).tolist() if len(over) else []:
         instant = int(instants[place])
         there = np.flatnonzero((begin <= instant) & (end > instant))
         there = there[np.argsort(-begin[there], kind="stable")]  # who came last made it too much
         numbers = tuple(dict.fromkeys(done.number[row_of[there]].tolist()))
-        text = f"{int(used[place])} of {processors(done.procs_total)} in use, by {job_list(numbers)}"
+        text = f"{int(used[place])} of {processors(total)}{where} in use, by {job_list(numbers)}"
         yield Breach("capacity", instant, numbers, text)
 
 

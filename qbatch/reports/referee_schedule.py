@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from qbatch.model.errors import InputError
+from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule
 from qbatch.reports.job_rows import JobRows, job_rows_of, moved_pieces
 from qbatch.reports.table import Block, read_blocks
@@ -26,7 +26,7 @@ _LATEST = float(1 << 42)
 
 _COLUMNS = (
     "job_id", "submit", "start", "end", "procs", "estimate", "run", "promise", "first_promise", "policy", "sequence",
-    "piece_count",
+    "piece_count", "host",
 )  # fmt: skip
 _TIMES = ("submit", "start", "end", "run", "estimate", "promise", "first_promise")
 
@@ -38,7 +38,8 @@ class Finished:
     Times in integer microseconds.  ``run`` is what the rows say of the run time, ``end`` what they say of the
     end.  ``estimate`` is never below ``run`` once ``judge`` has looked for overruns.  ``promise`` and
     ``first_promise`` are ``ABSENT`` where nothing was recorded.  ``piece_count`` and ``pieces`` are those of ``JobRows``: a job
-    with a count above 0 did not run in one go, and its pieces are known unless ``pieces`` is None.  ``is_one_pool``: whether
+    with a count above 0 did not run in one go, and its pieces are known unless ``pieces`` is None.  ``host_cpus``: the
+    processors of each host, where ``host`` and the pieces say on which each job ran; else empty.  ``is_one_pool``: whether
     all processors are alike to every job, which a machine of several hosts need not be.  ``is_preempted``: a log whose header
     says ``Preemption: TS`` holds totals of jobs that may have been suspended, and does not say which.
     """
@@ -55,7 +56,9 @@ class Finished:
     promise: Int64Array
     first_promise: Int64Array
     piece_count: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+    host: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
     pieces: Int64Array | None = None
+    host_cpus: tuple[int, ...] = ()
     is_one_pool: bool = True
     is_preempted: bool = False
     policy: str | None = None
@@ -63,8 +66,9 @@ class Finished:
     skipped: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if len(self.piece_count) != len(self.number):
-            object.__setattr__(self, "piece_count", np.full(len(self.number), ABSENT, np.int64))
+        for name in ("piece_count", "host"):
+            if len(getattr(self, name)) != len(self.number):
+                object.__setattr__(self, name, np.full(len(self.number), ABSENT, np.int64))
 
     def __len__(self) -> int:
         return len(self.number)
@@ -80,13 +84,14 @@ class Finished:
         return np.asarray(self.piece_count > 0)
 
     def spans(self) -> Int64Array:
-        """Return what held processors when, one line each of row, begin, end, processors.
+        """Return what held processors when, one line each of row, begin, end, processors, host.
 
         A job in pieces has one for each of them, and none where they are not known.
         """
         whole = np.flatnonzero(~self.is_in_pieces)
-        lines = np.stack([whole, self.start[whole], self.end[whole], self.procs[whole]], axis=1)
-        return lines if self.pieces is None else np.concatenate([lines, self.pieces[:, :4]])
+        columns = (whole, self.start[whole], self.end[whole], self.procs[whole], self.host[whole])
+        lines = np.stack(columns, axis=1)
+        return lines if self.pieces is None else np.concatenate([lines, self.pieces[:, :5]])
 
 
 def finished_of(schedule: Schedule) -> Finished:
@@ -95,24 +100,43 @@ def finished_of(schedule: Schedule) -> Finished:
 
 
 def read_finished(path: str, procs: int | None = None) -> list[Finished]:
-    """Read the schedules in a file or in a result's directory: one for each policy in it.
+    """Read the schedules in a file or in a result: one for each policy in it, or the one that ``DIR:POLICY`` names.
 
-    ``procs`` overrides what the header or the result says of the machine.
+    ``procs`` overrides what the header or the result says of the machine.  Job rows in a result's directory are checked as that
+    part of the result.
 
     Raises:
         InputError: if it cannot be read, holds no schedule, or nobody says how large the machine is.
+        UsageError: if a result holds no such policy.
     """
-    if os.path.isdir(path):
-        from qbatch.reports.result import read_result
+    from qbatch.reports.result import read_named, result_beside, split_name
 
-        result = read_result(path, procs=procs)
+    bare, policy = split_name(path)
+    if os.path.isdir(bare) or result_beside(bare) is not None:
+        result = read_named(path, procs=procs)
         is_one_pool = _is_one_pool(result.document.get("machine"))
         return [
-            replace(_from_rows(rows, result.name, result.procs_total), is_one_pool=is_one_pool) for rows in result.rows
+            replace(
+                _from_rows(rows, result.name, result.procs_total), is_one_pool=is_one_pool, host_cpus=result.host_cpus
+            )
+            for rows in result.rows
         ]
-    if path.lower().endswith((".csv", ".parquet")):
-        return _read_rows(path, procs)
+    if bare.lower().endswith((".csv", ".parquet")):
+        return _only(_read_rows(bare, procs), bare, policy)
     return [_read_swf(path, procs)]
+
+
+def _only(found: list[Finished], path: str, policy: str | None) -> list[Finished]:
+    """Return the schedule of one policy, of all if none is named."""
+    from qbatch.policies.registry import name_among
+
+    if policy is None:
+        return found
+    known = {str(each.policy): each for each in found}
+    name = name_among(policy, known)
+    if name not in known:
+        raise UsageError(f"{path}: no policy {policy!r}{suggestion(policy, known)}; it has {', '.join(known)}")
+    return [known[name]]
 
 
 def _is_one_pool(machine: Any) -> bool:
@@ -122,7 +146,7 @@ def _is_one_pool(machine: Any) -> bool:
 
 
 def _from_rows(rows: JobRows, name: str, procs: int) -> Finished:
-    columns = {key: getattr(rows, key) for key in (*_TIMES, "procs", "sequence", "piece_count")}
+    columns = {key: getattr(rows, key) for key in (*_TIMES, "procs", "sequence", "piece_count", "host")}
     return _ordered(name, procs, {"number": rows.job_id, **columns}, policy=rows.policy, pieces=rows.pieces)
 
 
@@ -182,7 +206,7 @@ def _block_columns(block: Block) -> dict[str, Int64Array]:
         columns[name] = (
             block.scaled(name, MICROSECONDS, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
         )
-    for name in ("sequence", "piece_count"):
+    for name in ("sequence", "piece_count", "host"):
         given = name in names
         columns[name] = block.scaled(name, 1, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
     block.check("procs", columns["procs"] < 1, "is less than 1")
@@ -231,6 +255,7 @@ def _read_swf(path: str, procs: int | None) -> Finished:
         "first_promise": nobody,
         "sequence": nobody,
         "piece_count": nobody,
+        "host": nobody,
     }
     done = _ordered(path, total, whole, notes=(*log.notes, *notes), skipped=skipped)
     return replace(done, is_preempted=(log.header.preemption or "").strip().upper() == "TS")
@@ -268,6 +293,7 @@ def _ordered(
         name=name,
         procs_total=procs,
         pieces=known,
+        host_cpus=(),
         is_one_pool=True,
         is_preempted=False,
         policy=policy,

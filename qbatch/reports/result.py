@@ -66,6 +66,32 @@ class Result:
         machine = self.document.get("machine")
         return isinstance(machine, dict) and not (machine.get("one_pool", True) and machine.get("hosts", 1) == 1)
 
+    @property
+    def host_cpus(self) -> tuple[int, ...]:
+        """The processors of each host where jobs live inside one of several and their rows say in which; else none."""
+        machine = self.document.get("machine")
+        cpus = machine.get("host_cpus") if isinstance(machine, dict) else None
+        if not isinstance(cpus, list) or not all(isinstance(each, int) and each > 0 for each in cpus):
+            return ()
+        if sum(cpus) != self.procs_total:
+            return ()
+        return tuple(cpus) if all(_is_on(rows, len(cpus)) for rows in self.rows) else ()
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names of the hosts of ``host_cpus``; numbers where none are told."""
+        names = self.document.get("machine", {}).get("host_names") if self.host_cpus else []
+        is_told = isinstance(names, list) and len(names) == len(self.host_cpus)
+        return tuple(map(str, names)) if is_told else tuple(map(str, range(len(self.host_cpus))))
+
+    @property
+    def queue_names(self) -> dict[int, str]:
+        """What the log calls its queues, by number; what cannot be read as that is left out."""
+        told = self.document.get("queues")
+        if not isinstance(told, dict):
+            return {}
+        return {int(key): name for key, name in told.items() if key.isdecimal() and isinstance(name, str)}
+
     def only(self, policies: Sequence[str]) -> Result:
         """Return the result with these policies in this order; with all of them when none is named.
 
@@ -86,6 +112,12 @@ class Result:
         return replace(self, rows=rows)
 
 
+def _is_on(rows: JobRows, hosts: int) -> bool:
+    """Whether every job and every piece names one of so many hosts."""
+    named = rows.host if rows.pieces is None else np.concatenate([rows.host, rows.pieces[:, 4]])
+    return bool(((named >= 0) & (named < hosts)).all())
+
+
 def most_procs(rows: JobRows) -> int:
     """Return the most processors in use at once; a job of no length uses none."""
     spans = spans_of(rows)
@@ -99,11 +131,11 @@ def most_procs(rows: JobRows) -> int:
 # ------------------------------------------------------------------------------------------------ writing
 
 
-def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule]) -> None:
+def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule | JobRows]) -> None:
     """Write a result: ``document`` as ``result.json``, and the job rows and pieces of each schedule beside it.
 
     The schema, the version, the files, and what the schedules' workload tells (log, machine size, clock, skipped
-    jobs) are filled in where the document does not say them.
+    jobs) are filled in where the document does not say them; of job rows the document has to say it.
 
     Raises:
         OutputError: if the directory holds something else than an earlier result, or cannot be written.
@@ -123,7 +155,7 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
                 write_job_rows(out, [schedule], ".parquet")
             if schedule.policy in pieces:
                 with _synced(folder / pieces[schedule.policy]) as out:
-                    write_pieces(out, job_rows_of(schedule))
+                    write_pieces(out, schedule if isinstance(schedule, JobRows) else job_rows_of(schedule))
         with _synced(folder / DOCUMENT) as out:
             out.write(text.encode(errors="backslashreplace"))
 
@@ -134,15 +166,17 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
         raise OutputError(f"{directory}: cannot be written ({reason}); nothing was left there") from error
 
 
-def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[str, Any]:
+def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule | JobRows]) -> dict[str, Any]:
     filled: dict[str, Any] = {"schema": SCHEMA, "version": __version__, **document}
-    if schedules:
+    if schedules and isinstance(schedules[0], Schedule):
         work = schedules[0].workload
         filled.setdefault("log", {"name": work.name, "sha256": work.sha256})
         filled.setdefault("procs_total", work.procs_total)
         filled.setdefault("clock", {"unix_start": work.clock.unix_start, "zone": work.clock.zone})
         filled.setdefault("skipped", work.skipped)
-        filled.setdefault("policies", [{"name": schedule.policy} for schedule in schedules])
+        if work.queue_names:
+            filled.setdefault("queues", work.queue_names)
+    filled.setdefault("policies", [{"name": schedule.policy} for schedule in schedules])
     filled.setdefault("environment", _environment())
     return filled
 
@@ -262,18 +296,55 @@ def _check_free(named: Path, target: Path) -> None:
 
 
 def read_result(path: str | Path, *, procs: int | None = None) -> Result:
-    """Read a result's directory, or a bare file of job rows; ``procs`` overrides the size of the machine.
+    """Read a result's directory, or a file of job rows; ``procs`` overrides the size of the machine.
+
+    Job rows in a result's directory are read as that part of the result, others are bare.
 
     Raises:
         InputError: if it is neither, or damaged, or no job ran.
     """
     source = Path(path)
-    result = _read_directory(source) if source.is_dir() else _read_bare(source)
+    result = _read_directory(source) if source.is_dir() else result_beside(source) or _read_bare(source)
     if not any(len(rows) for rows in result.rows):
         raise InputError(f"{path}: no job ran")
     if procs is not None:
         return replace(result, procs_total=procs, is_size_guessed=False)
     return result
+
+
+def read_named(text: str, *, procs: int | None = None) -> Result:
+    """Read a result or job rows as a command line names them: ``PATH``, or ``PATH:POLICY`` for one policy of it.
+
+    Raises:
+        InputError: as ``read_result``.
+        UsageError: if it holds no such policy.
+    """
+    path, policy = split_name(text)
+    return read_result(path, procs=procs).only([] if policy is None else [policy])
+
+
+def split_name(text: str) -> tuple[str, str | None]:
+    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``: policies have colons too (``hybrid:depth=2``), and so may
+    paths."""
+    if not os.path.exists(text):
+        for place, letter in enumerate(text):
+            if letter == ":" and place and os.path.exists(text[:place]):
+                return text[:place], text[place + 1 :]
+    return text, None
+
+
+def result_beside(path: str | Path) -> Result | None:
+    """Return what the result says of job rows that lie in its directory; None for a file that is no part of a result."""
+    source = Path(path)
+    if not source.is_file():
+        return None
+    try:
+        files = _read_document(source.parent).get("files")
+    except InputError:
+        return None
+    if not isinstance(files, dict) or source.name not in files.values():
+        return None
+    return _read_directory(source.parent, source.name)
 
 
 def _read_bare(path: Path) -> Result:
@@ -283,7 +354,8 @@ def _read_bare(path: Path) -> Result:
     return Result(path.name, rows, max(map(most_procs, rows), default=0), is_size_guessed=True)
 
 
-def _read_directory(path: Path) -> Result:
+def _read_directory(path: Path, only: str | None = None) -> Result:
+    """Read a result, or of its files of job rows only the one that is named."""
     document = _read_document(path)
     files = document.get("files")
     where = path / DOCUMENT
@@ -292,7 +364,9 @@ def _read_directory(path: Path) -> Result:
     pieces = document.get("pieces", {})
     if not isinstance(pieces, dict) or not all(isinstance(name, str) for name in pieces.values()):
         raise InputError(f"{where}: pieces: should name the files of pieces by policy, not {pieces!r}")
-    rows = [_rows_of(path, str(policy), name, pieces.get(policy)) for policy, name in files.items()]
+    rows = [
+        _rows_of(path, str(policy), name, pieces.get(policy)) for policy, name in files.items() if only in (None, name)
+    ]
     total = document.get("procs_total")
     if not isinstance(total, int) or isinstance(total, bool) or total < 1:
         raise InputError(f"{where}: procs_total: should be the machine's processors, not {total!r}")

@@ -182,6 +182,9 @@ class Board:
                 self.grid.end(record.id)
                 self.grid.start(record)
                 self.changed.add("hosts")
+            elif (record.state == "S") != (self.running[record.id].state == "S"):
+                (self.grid.stop if record.state == "S" else self.grid.resume)(record.id)
+                self.changed.add("hosts")
             self.running[record.id] = record
         else:
             self._release(record.id)

@@ -72,7 +72,7 @@ async def to_host(host: str, board: Board, source: Source, show: Show) -> Done |
         return None
     is_out = place.record.state in ("offline", "down")
     action = "resume" if is_out else "drain"
-    does = "" if is_out else f" Its {len(place.runs)} jobs run on, nothing new starts there."
+    does = "" if is_out else f" Its {len(place.runs) + len(place.stopped)} jobs run on, nothing new starts there."
     if not await show(Confirm(f"{action.capitalize()} host {clean(host)}?{does}", action.capitalize())):
         return None
     return await _tell(

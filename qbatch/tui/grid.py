@@ -1,4 +1,8 @@
-"""Which job has which processors of which host, for the host grid: dealt out as jobs start, given back as they end."""
+"""Which job has which processors of which host, for the host grid: dealt out as jobs start, given back as they end.
+
+A suspended job keeps its place in the picture for as long as nobody runs there: who starts takes what is free, and then what
+belongs to suspended jobs.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,94 @@ from qbatch.model.free_runs import FreeRuns
 from qbatch.wire.records import HostRecord, JobRecord
 from qbatch.wire.resources import parse_size
 
+Runs = list[tuple[int, int]]
+"""Processors, as runs ``[low, high)``."""
+
 
 class Place:
-    """One host: its record, what is free of it, who has what (job -> runs of processors), and memory by job."""
+    """One host: its record, what is free of it, who runs where and who is suspended where (job -> runs of processors), and
+    memory by job.  ``lendable``: the processors of suspended jobs on which nobody runs."""
 
     def __init__(self, record: HostRecord) -> None:
         self.record = record
         self.free = FreeRuns(record.cpus)
-        self.runs: dict[str, list[tuple[int, int]]] = {}
+        self.lendable = FreeRuns(0)
+        self.runs: dict[str, Runs] = {}
+        self.stopped: dict[str, Runs] = {}
         self.memory: dict[str, int] = {}
 
     @property
     def busy(self) -> int:
-        """Processors in use."""
-        return sum(high - low for runs in self.runs.values() for low, high in runs)
+        """Processors on which somebody runs."""
+        return _count(run for runs in self.runs.values() for run in runs)
+
+    @property
+    def lent(self) -> Runs:
+        """Processors of suspended jobs on which others run."""
+        theirs = self.runs.values()
+        return [
+            (max(low, first), min(high, last))
+            for owned in self.stopped.values() for low, high in owned
+            for runs in theirs for first, last in runs if first < high and last > low
+        ]  # fmt: skip
+
+    def take(self, job: str, procs: int) -> Runs:
+        """Give a job processors to run on: free ones, then those of suspended jobs; fewer if there are not so many."""
+        taken = self.free.take(procs)
+        taken += self.lendable.take(procs - _count(taken))
+        self.runs.setdefault(job, []).extend(taken)
+        return taken
+
+    def give_back(self, job: str) -> int:
+        """A job runs here no more; return on how many processors it did."""
+        runs = self.runs.pop(job, [])
+        for low, high in runs:
+            self._give(low, high)
+        return _count(runs)
+
+    def stop(self, job: str) -> int:
+        """A job is suspended: others may run in its place; return on how many processors it ran."""
+        if job not in self.runs:
+            return 0
+        self.stopped[job] = list(self.runs[job])
+        return self.give_back(job)
+
+    def resume(self, job: str) -> int:
+        """A suspended job goes on, where it was as far as nobody runs there; return on how many processors."""
+        owned = self.stopped.pop(job, [])
+        taken = [part for low, high in owned for part in self.lendable.remove(low, high)]
+        self.runs.setdefault(job, []).extend(taken)
+        return _count(taken) + _count(self.take(job, _count(owned) - _count(taken)))
+
+    def forget(self, job: str) -> int:
+        """A job has gone; return on how many processors it ran."""
+        self.memory.pop(job, None)
+        for low, high in self.stopped.pop(job, []):
+            for part in self.lendable.remove(low, high):
+                self._give(*part)
+        return self.give_back(job)
+
+    def _give(self, low: int, high: int) -> None:
+        """Processors on which nobody runs any more belong to who is suspended there, or are free."""
+        for first, last in sorted(run for runs in self.stopped.values() for run in runs):
+            first, last = max(first, low), min(last, high)
+            if first >= last:
+                continue
+            if low < first:
+                self.free.give(low, first)
+            self.lendable.give(first, last)
+            low = last
+        if low < high:
+            self.free.give(low, high)
+
+    def copy(self) -> Place:
+        """Return a place that goes on by itself."""
+        twin = Place(self.record)
+        twin.free, twin.lendable = self.free.copy(), self.lendable.copy()
+        twin.runs = {job: list(runs) for job, runs in self.runs.items()}
+        twin.stopped = {job: list(runs) for job, runs in self.stopped.items()}
+        twin.memory = dict(self.memory)
+        return twin
 
     @property
     def memory_used(self) -> int:
@@ -47,7 +125,8 @@ class Grid:
         self.places = {host.name: Place(host) for host in hosts}
         self._homes = {}
         self.busy = 0
-        for job in running:
+        # Who is suspended comes first, and who runs in his place takes it from him.
+        for job in sorted(running, key=lambda job: job.state != "S"):
             self.start(job)
 
     def update(self, host: HostRecord) -> None:
@@ -59,38 +138,47 @@ class Grid:
         place.record = host
 
     def start(self, job: JobRecord) -> None:
-        """A job has processors from now on."""
+        """A job has processors from now on; one that is suspended has a place."""
         for name, procs, memory in chunks_of(job):
             place = self.places.get(name)
             if place is None:
                 continue
-            if job.id not in place.runs:
-                self._homes.setdefault(job.id, []).append(place)
-            taken = place.free.take(procs)
-            self.busy += sum(high - low for low, high in taken)
-            place.runs.setdefault(job.id, []).extend(taken)
+            homes = self._homes.setdefault(job.id, [])
+            if place not in homes:
+                homes.append(place)
+            self.busy += _count(place.take(job.id, procs))
             if memory:
                 place.memory[job.id] = place.memory.get(job.id, 0) + memory
+        if job.state == "S":
+            self.stop(job.id)
+
+    def stop(self, job: str) -> None:
+        """A job is suspended."""
+        for place in self._homes.get(job, ()):
+            self.busy -= place.stop(job)
+
+    def resume(self, job: str) -> None:
+        """A suspended job goes on."""
+        for place in self._homes.get(job, ()):
+            self.busy += place.resume(job)
 
     def end(self, job: str) -> None:
         """A job has none any more."""
         for place in self._homes.pop(job, ()):
-            for low, high in place.runs.pop(job, ()):
-                place.free.give(low, high)
-                self.busy -= high - low
-            place.memory.pop(job, None)
+            self.busy -= place.forget(job)
 
     def copy(self) -> Grid:
         """Return a grid that goes on by itself."""
         twin = Grid()
         twin.busy = self.busy
         for name, place in self.places.items():
-            new = twin.places[name] = Place(place.record)
-            new.free.lows, new.free.highs = list(place.free.lows), list(place.free.highs)
-            new.runs = {job: list(runs) for job, runs in place.runs.items()}
-            new.memory = dict(place.memory)
+            twin.places[name] = place.copy()
         twin._homes = {job: [twin.places[each.record.name] for each in homes] for job, homes in self._homes.items()}
         return twin
+
+
+def _count(runs: Iterable[tuple[int, int]]) -> int:
+    return sum(high - low for low, high in runs)
 
 
 def chunks_of(job: JobRecord) -> list[tuple[str, int, int]]:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from qbatch.model.errors import UsageError, suggestion
+from qbatch.wire.pieces import procs_now
 from qbatch.wire.records import JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
 
@@ -28,7 +29,7 @@ _WORDS: dict[str, Callable[[JobRecord], str]] = {
 }
 
 _NUMBERS: dict[str, tuple[Callable[[JobRecord], float | None], Callable[[str], float]]] = {
-    "procs": (lambda job: float(job.resources.get("ncpus", "1")), float),
+    "procs": (lambda job: procs_now(job) if job.resources.get("ncpus", "1").isdigit() else None, float),
     "priority": (lambda job: float(job.priority), float),
     "status": (lambda job: None if job.exit_status is None else float(job.exit_status), float),
     "walltime": (lambda job: parse_duration(job.resources.get("walltime", "0")), parse_duration),

@@ -89,7 +89,9 @@ class RowsTape:
         user, promise = int(rows.user[job]), int(rows.promise[job])
         state = _STATES.get(kind, "R")
         has_begun = state in "RSF"
-        procs, started, pauses = self._attempt(job, piece, is_suspended=state == "S")
+        sizes, started, pauses = self._attempt(job, piece, is_suspended=state == "S")
+        asked, procs = int(rows.procs[job]), sizes[-1][1]
+        is_resized = has_begun and any(size != asked for _, size in sizes)
         return JobRecord(
             id=str(int(rows.job_id[job])),
             name=f"job{int(rows.job_id[job])}",
@@ -102,18 +104,22 @@ class RowsTape:
             ended=int(rows.end[job]) + offset if kind == "ended" else None,
             promised=promise + offset if promise >= 0 else None,
             estimated_start=int(rows.start[job]) + offset,
-            resources={"ncpus": str(int(rows.procs[job])), "walltime": format_duration(int(rows.estimate[job]))},
-            exec_host=f"machine/0*{procs}" if state in "RF" else "",
+            resources={"ncpus": str(asked), "walltime": format_duration(int(rows.estimate[job]))},
+            exec_host=f"machine/0*{procs}" if has_begun else "",
             exit_status=0 if kind == "ended" else None,
             pauses=tuple((since + offset, None if until is None else until + offset) for since, until in pauses)
             if has_begun
             else (),
+            sizes=tuple((since + offset, size) for since, size in sizes) if is_resized else (),
         )
 
-    def _attempt(self, job: int, piece: int, *, is_suspended: bool) -> tuple[int, int, list[tuple[int, int | None]]]:
-        """Return a job's processors in its latest piece, when its present attempt began, and the pauses of that so far."""
+    def _attempt(
+        self, job: int, piece: int, *, is_suspended: bool
+    ) -> tuple[list[tuple[int, int]], int, list[tuple[int, int | None]]]:
+        """Return from when on a job's present attempt had how many processors, when it began, and its pauses so far."""
         if piece < 0:
-            return int(self._rows.procs[job]), int(self._rows.start[job]), []
+            start = int(self._rows.start[job])
+            return [(start, int(self._rows.procs[job]))], start, []
         pieces = self._pieces[job]
         first = next((each + 1 for each in range(piece - 1, -1, -1) if not pieces[each].is_kept), 0)
         known = pieces[first : piece + 1]
@@ -122,7 +128,7 @@ class RowsTape:
         ]
         if is_suspended:
             pauses.append((known[-1].end, None))
-        return known[-1].procs, known[0].begin, pauses
+        return [(one.begin, one.procs) for one in known], known[0].begin, pauses
 
 
 class _Piece(NamedTuple):

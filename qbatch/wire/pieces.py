@@ -1,4 +1,5 @@
-"""The pieces of a job's present attempt: when it ran on how many processors, from what its record says."""
+"""The pieces of a job's present attempt: when it ran on how many processors, from what its record says; and how many it asked
+for and has."""
 
 from __future__ import annotations
 
@@ -6,6 +7,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from qbatch.wire.records import JobRecord
+
+ON_HOSTS = "RSE"
+"""The states of a job that is on hosts: running, suspended, exiting."""
 
 
 class Piece(NamedTuple):
@@ -16,12 +20,31 @@ class Piece(NamedTuple):
     procs: int
 
 
+def procs_asked(job: JobRecord) -> int:
+    """Return the processors that a job asked for, 1 where its record does not say."""
+    text = job.resources.get("ncpus", "1")
+    return int(text) if text.isdigit() else 1
+
+
+def procs_now(job: JobRecord) -> int:
+    """Return the processors that a job on hosts has at present (suspended: will have again); of others, what it asked for."""
+    return job.sizes[-1][1] if job.sizes and job.state in ON_HOSTS else procs_asked(job)
+
+
+def procs_text(job: JobRecord) -> str:
+    """Return a job's processors for people: ``8``, ``4 of 8`` where it has others than it asked for, ``-`` if unknown."""
+    if "ncpus" not in job.resources:
+        return "-"
+    has, asked = procs_now(job), procs_asked(job)
+    return str(asked) if has == asked else f"{has} of {asked}"
+
+
 def pieces_of(job: JobRecord, now: int) -> list[Piece]:
     """Return the pieces by ``now`` or by its end, in order: cut where it was suspended and resized; none of no length."""
     if job.started is None:
         return []
     last = max(job.started, now if job.ended is None else job.ended)
-    changes = [(job.started, int(job.resources.get("ncpus", "1"))), *job.sizes]
+    changes = [(job.started, procs_asked(job)), *job.sizes]
     stops = [(since, last if until is None else until) for since, until in job.pauses]
     edges = sorted({job.started, last, *(at for at, _ in changes), *(at for stop in stops for at in stop)})
     edges = [at for at in edges if job.started <= at <= last]
@@ -39,4 +62,4 @@ def worked(job: JobRecord, now: int) -> int:
 
 def run_of(job: JobRecord, now: int) -> int:
     """Return how long it has run as if on the processors that it asked for, in microseconds, rounded up."""
-    return -(-worked(job, now) // int(job.resources.get("ncpus", "1")))
+    return -(-worked(job, now) // procs_asked(job))

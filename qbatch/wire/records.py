@@ -24,7 +24,9 @@ class JobRecord(Record, frozen=True):
     ``nodect`` and ncpus, mem and walltime in ``resources``, started).  ``pauses``: from when until when it was
     suspended, None for an end that has not come.  ``sizes``: from when on it had how many processors, where the policy has
     resized it.  ``trials``: from when until when, on how many processors and where (as in ``exec_host``) it ran on trial and was
-    thrown back into the queue; ``started`` is the start of its last attempt, which comes after them.
+    thrown back into the queue; ``started`` is the start of its last attempt, which comes after them.  ``lost``: the latest
+    attempts that were lost (a host went down, the job was to run again), a tuple each piece: which attempt, from when until
+    when, on how many processors and where.
     """
 
     id: str
@@ -87,11 +89,18 @@ class JobRecord(Record, frozen=True):
     sizes: tuple[tuple[int, int], ...] = ()
     extra: dict[str, str] = {}
     trials: tuple[tuple[int, int, int, str], ...] = ()
+    lost: tuple[tuple[int, int, int, int, str], ...] = ()
 
     @property
     def first_started(self) -> int | None:
-        """When it first ran: on its first trial, if it had any."""
-        return self.trials[0][0] if self.trials else self.started
+        """When it first ran: on its first trial or in its first attempt, if it had others than the last."""
+        begun = [begin for begin, *_ in self.thrown_away]
+        return min(begun) if begun else self.started
+
+    @property
+    def thrown_away(self) -> list[tuple[int, int, int, str]]:
+        """From when until when, on how many processors and where it ran for nothing: on trial, or in attempts that were lost."""
+        return [*self.trials, *((begin, end, procs, where) for _, begin, end, procs, where in self.lost)]
 
 
 class Jobs(Record, frozen=True):
@@ -330,7 +339,7 @@ class Text(Record, frozen=True):
 
 class EventRecord(Record, frozen=True):
     """One thing that happened: ``kind`` is submitted, started, suspended, resumed, requeued, held, released, altered,
-    moved, ended, lost, host, queue, clock or shadow; where a result is played also resized.
+    moved, resized, ended, lost, host, queue, clock or shadow.
 
     Numbers go up without gaps; ``clock`` and ``shadow`` bear the number of the event before them.  The job's record is
     brief, with where it runs and what it was promised; what is done to an array as a whole is one event, that of the array.

@@ -243,7 +243,8 @@ class JobStatus(Request, frozen=True):
 
     ``jobs``: identifiers, empty for all.  ``queues``, ``users``: only these.  ``states``: letters.  ``finished``:
     ``no`` (live jobs only), ``also`` or ``only``.  ``subjobs``: show each subjob of arrays; ``is_brief``: only what
-    the table shows.  Pages: at most ``limit`` jobs after the identifier ``after``.
+    the table shows.  Pages: at most ``limit`` jobs (of arrays that are named: subjobs) after the identifier ``after``, in the
+    order of the identifiers, or in that of ``jobs``.
     """
 
     jobs: tuple[str, ...] = ()

@@ -8,11 +8,15 @@ several lines, and comments stand between rows or behind the last one.  All of t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 
 PROCS_MAX = 2**31 - 1
+
+LONGEST_NAME = 32
+"""Letters of a queue's name in a table."""
 
 _KEYWORD = re.compile(r"\s*[;#]+(\s*)([A-Za-z][A-Za-z _-]*?)\s*:(?!//)\s*(.*)", re.DOTALL)
 _CONTINUATION = re.compile(r"\s*[;#]+\s{2,}(\S.*)", re.DOTALL)
@@ -57,6 +61,24 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     acknowledgements: tuple[str, ...] = ()
     information: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def queue_names(self) -> dict[int, str]:
+        """Return a short name of each queue that has one, no two alike.
+
+        A name is the first line of what the header says of the queue, ``LONGEST_NAME`` letters at most.  The number follows a
+        name that another queue has too, or that is itself a number, as in ``other (3)``.
+        """
+        lines = {number: _printable(text.partition("\n")[0].strip()) for number, text in self.queues.items()}
+        names = {number: line[:LONGEST_NAME].rstrip() for number, line in lines.items() if line}
+        counts = Counter(names.values())
+        return {
+            number: f"{name} ({number})" if counts[name] > 1 or name.lstrip("-").isdigit() else name
+            for number, name in names.items()
+        }
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def parse_header(lines: Iterable[str]) -> Header:

@@ -113,3 +113,20 @@ def test_mistakes_are_one_line_with_a_way_out(capfd, results, monkeypatch, argum
     got, out, err = command(capfd, *arguments)
     assert (got, out, err.count("\n")) == (code, "", 1)
     assert reason in err
+
+
+def test_queues_go_by_the_names_that_the_log_gives_them(capfd, tmp_path) -> None:
+    rows = [
+        f"{job} {9 * job} -1 {60 * (1 + job % 7)} 3 -1 -1 3 600 -1 1 1 1 -1 {job % 3} -1 -1 -1" for job in range(1, 61)
+    ]
+    header = ["; MaxProcs: 4", "; Queue: 0 interactive", "; Queue: 1 express"]
+    (tmp_path / "log.swf").write_text("\n".join([*header, *rows]) + "\n")
+    replay = ["replay", str(tmp_path / "log.swf"), "-p", "fcfs", "-p", "easy:order=sjf", "--by", "queue"]
+    assert run([*replay, "--json", "--out", str(tmp_path / "out")]) == 0
+    groups = json.loads(capfd.readouterr().out)["results"][0]["by"]["queue"]
+    assert [group["label"] for group in groups] == ["interactive", "express", "2"]
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["queues"] == {"0": "interactive", "1": "express"}
+    code, out, _ = command(capfd, tmp_path / "out", "--by", "queue", "--json")
+    assert code == 0
+    labels = [record["label"] for record in json.loads(out)["parts"]["queue"]]
+    assert list(dict.fromkeys(labels)) == ["interactive", "express", "2"]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from qbatch.cli.main import run
-from qbatch.reports.job_rows import read_job_rows
+from qbatch.reports.job_rows import ROW_FIELDS, read_job_rows
+from qbatch.reports.result import read_result
 from qbatch.workloads import read_log
 from tests.daemon.harness import Daemon
 from tests.harness import OWN_TRACES
@@ -112,10 +113,49 @@ def test_bare_job_rows_and_standard_output(tmp_path: Path, capfd: pytest.Capture
     assert len(list(csv.DictReader(out.splitlines()))) == len(rows.read_text(encoding="utf-8").splitlines()) - 1
 
 
+def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log, out, one = tmp_path / "log.txt", tmp_path / "out", tmp_path / "one"
+    log.write_text("0 4000 4 4000\n10 3000 4 3000\n20 2000 6 2000\n700 200 8 200\n")
+    policy = "immediate:inner=easy"
+    replay = (
+        "replay",
+        log,
+        "--procs",
+        12,
+        "-p",
+        policy,
+        "-p",
+        "easy",
+        "--out",
+        out,
+        "--jobs",
+        tmp_path / "rows.csv",
+        "-q",
+    )
+    assert command(capfd, *replay)[0] == 0
+    assert command(capfd, "export", "result", f"{out}:{policy}", "-o", one)[0] == 0
+    first, second = read_result(out).only([policy]), read_result(one)
+    assert (second.policies, second.procs_total, second.clock) == (first.policies, 12, first.clock)
+    assert [each["policy"] for each in second.document["results"]] == list(first.policies)
+    assert second.document["log"] == first.document["log"]
+    assert sorted(path.name for path in one.iterdir()) == sorted(
+        ["result.json", *second.document["files"].values(), *second.document["pieces"].values()]
+    )
+    pairs = zip(first.rows, second.rows, strict=True)
+    assert all((getattr(a, name) == getattr(b, name)).all() for a, b in pairs for name in (*ROW_FIELDS, "pieces"))
+    code, _, err = command(capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare")
+    assert (code, "say it with --procs N" in err) == (2, True)
+    assert command(capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare", "--procs", 12)[0] == 0
+    assert read_result(tmp_path / "bare").procs_total == 12
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (("xlsx", "RESULT"), 2, "export xlsx: use one of parquet, csv, swf, chrome, batsim"),
+        (("xlsx", "RESULT"), 2, "export xlsx: use one of parquet, csv, swf, chrome, batsim, result"),
+        (("result", "RESULT"), 2, "name it with -o DIR"),
+        (("result", "RESULT", "-o", "RESULT"), 2, "is what is exported; name another file"),
+        (("result", "RESULT", "-o", "."), 4, "is not empty and no result of qbatch"),
         (("crome", "RESULT"), 2, "did you mean 'chrome'?"),
         (("swf", "RESULT"), 2, "name one --policy (easy, fcfs)"),
         (("csv", "RESULT", "--policy", "esay"), 2, "did you mean 'easy'?"),
@@ -191,9 +231,16 @@ def test_a_suspended_job_shows_as_a_gap_in_the_trace(tmp_path: Path) -> None:
         assert daemon.run("tracejob", job).stdout.count("Job suspended") == 2
         daemon.run("qbatch", "export", "chrome", "-o", "chrome")
         daemon.run("qbatch", "export", "csv", "-o", "rows.csv")
+        assert "note:" not in daemon.run("qbatch", "export", "result", "-o", "lived").stderr
         note = daemon.run("qbatch", "export", "swf", "-o", "log.swf").stderr
     log = read_log(str(tmp_path / "log.swf"))
     assert (log["wait"].tolist(), log["run"].tolist(), log.header.preemption) == ([0], [100], "TS")
+    lived = read_result(tmp_path / "lived")
+    (pieces,) = [rows.pieces for rows in lived.rows]
+    assert pieces is not None
+    assert pieces[:, 1:3].tolist() == [[0, 10_000_000], [40_000_000, 60_000_000], [65_000_000, 135_000_000]]
+    assert (lived.name, lived.queue_names) == ("server qbatch", {1: "batch"})
+    assert run(["verify", str(tmp_path / "lived"), "--no-kill"]) == 0
     assert (
         "1 job ran in pieces: kept is first start (field 3) and the time that each really ran (field 4); lost is"
         in note

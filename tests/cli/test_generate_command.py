@@ -12,7 +12,7 @@ import pytest
 
 from qbatch.cli.main import run
 from qbatch.workloads import read_log
-from qbatch.workloads.origin2000 import MONTHS, generate_month
+from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month
 from tests.workloads.samples import same
 
 MARCH = ("generate", "origin2000", "--month", "2000-03")
@@ -88,6 +88,8 @@ def test_a_replay_on_the_shipped_machine_reports_the_month_alone(
     code, out, _ = command(capfd, *replay, "--audit", "--by", "month", "--by", "queue", "--out", result)
     assert code == 0
     document = json.loads(out)
+    hosts = [document["machine"].pop(name) for name in ("host_names", "host_cpus")]
+    assert (len(hosts[0]), sum(hosts[1])) == (8, 960)
     assert document["machine"] == {"procs": 960, "hosts": 8, "single_host": True, "one_pool": False}
     assert document["skipped"] == {}
     assert document["log"]["jobs"] > MONTHS["2000-03"].jobs
@@ -95,8 +97,8 @@ def test_a_replay_on_the_shipped_machine_reports_the_month_alone(
         assert each["metrics"]["jobs"] == MONTHS["2000-03"].jobs
         (month,) = each["by"]["month"]
         assert (month["label"], month["jobs"]) == ("2000-03", MONTHS["2000-03"].jobs)
-        counts = {int(group["label"]): group["jobs"] for group in each["by"]["queue"]}
-        assert tuple(counts[number] for number in range(1, 13)) == MONTHS["2000-03"].counts
+        counts = {group["label"]: group["jobs"] for group in each["by"]["queue"]}
+        assert tuple(counts[name] for name in CLASSES) == MONTHS["2000-03"].counts
     fcfs, easy = (each["metrics"]["wait_mean_s"] for each in document["results"])
     assert easy < fcfs
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from qbatch.cli.main import run
+from qbatch.reports.result import read_result
 from qbatch.workloads import read_log
 from tests.daemon.harness import Daemon
 
@@ -60,9 +62,24 @@ def test_a_rerun_on_a_daemon_is_two_attempts_in_the_log(tmp_path: Path) -> None:
         daemon.run("qbatch", "time", "until", "86450")
         daemon.run("qrerun", job)
         daemon.run("qbatch", "time", "until", "90000")
-        assert daemon.until(job, "F").exit_status == 0
+        record = daemon.until(job, "F")
+        assert (record.exit_status, record.run_count) == (0, 2)
         log = tmp_path / "own.swf"
         daemon.run("qbatch", "import", "pbs", str(daemon.state / "accounting"), "-o", str(log))
+        daemon.kill()  # what is known of the attempt that was lost is known after a crash too
+        daemon.start("--time", "virtual", "--paused")
+        assert daemon.jobs(job)[job].lost == record.lost
+        told = daemon.run("tracejob", job).stdout
+        daemon.run("qbatch", "export", "result", "-o", "lived")
+    first, again = 86_400_000_000, 86_450_000_000
+    assert record.lost == ((1, first, again, 4, "n1/0*4"),)
+    assert (record.started, record.first_started) == (again, first)
+    assert "attempt 1 is lost, job queued again" in told
+    (rows,) = read_result(tmp_path / "lived").rows
+    assert (rows.start.tolist(), rows.run.tolist(), rows.end.tolist()) == ([0], [100_000_000], [150_000_000])
+    assert rows.pieces is not None
+    assert rows.pieces[:, [1, 2, 3, 5]].tolist() == [[0, 50_000_000, 4, 0], [50_000_000, 150_000_000, 4, 1]]
+    assert run(["verify", str(tmp_path / "lived")]) == 0
     read = read_log(str(log))
     assert read["run"].tolist() == [50, 100]
     assert read["status"].tolist() == [0, 1]

@@ -226,3 +226,21 @@ def test_a_log_arrives_in_the_live_queue_while_people_submit(tmp_path: Path) -> 
             assert time.monotonic() < deadline
         users = {job.user for job in daemon.jobs().values()}
         assert any(user.startswith("user") for user in users)
+
+
+def test_a_resized_job_shows_the_processors_that_it_has_beside_those_that_it_asked_for(tmp_path: Path) -> None:
+    config = 'policy = "equispatial"\n' + EMULATED.replace("n[1-4]", "n1").replace("cpus = 4", "cpus = 8")
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=config) as daemon:
+        for _ in range(2):
+            daemon.run("qsub", "-l", "ncpus=8,walltime=1:00:00", "--", "/bin/sleep", "600")
+            daemon.run("qbatch", "time", "step")
+        shown = daemon.run("qbatch", "jobs", "--columns", "id,procs,asked,hosts").stdout
+        assert [line.split() for line in shown.splitlines()[-2:]] == [
+            ["1.qbatch", "4", "of", "8", "8", "n1/0*4"], ["2.qbatch", "4", "of", "8", "8", "n1/0*4"]
+        ]  # fmt: skip
+        assert daemon.run("qbatch", "jobs", "--where", "procs=4", "--sort", "procs", "--ids").stdout.count("\n") == 2
+        assert daemon.run("qbatch", "jobs", "--where", "asked=8", "--where", "procs=8", "--ids").stdout == ""
+        # PBS: what was asked for stays in Resource_List and under TSK; exec_host tells the present.
+        lines = daemon.run("qstat", "-an", "1").stdout.splitlines()
+        assert lines[-2].split()[5:7] == ["1", "8"]
+        assert lines[-1].strip() == "n1/0*4"

@@ -163,7 +163,10 @@ def test_a_machine_file_takes_the_place_of_the_header(capfd: pytest.CaptureFixtu
         capfd, "replay", DEMO, "-p", "easy", "--machine", machine, "--json", "--audit", "--first", "200"
     )
     assert code == 0
-    assert json.loads(out)["machine"] == {"procs": 160, "hosts": 4, "single_host": True, "one_pool": False}
+    assert json.loads(out)["machine"] == {
+        "procs": 160, "hosts": 4, "single_host": True, "one_pool": False, "host_names": ["n1", "n2", "n3", "n4"],
+        "host_cpus": [40] * 4,
+    }  # fmt: skip
     assert "too wide" in err
     machine.write_text('schema = 1\n[[host]]\nname = "n[1-4]"\ncpu = 40\n')
     code, _, err = command(capfd, "replay", DEMO, "--machine", machine)

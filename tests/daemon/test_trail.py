@@ -27,6 +27,22 @@ def test_trials_pauses_and_resizes_stand_between_start_and_end_in_order() -> Non
     ]
 
 
+def test_attempts_that_were_lost_stand_before_the_last_one() -> None:
+    record = JobRecord(
+        id="1.s", name="n", user="u", queue="q", state="R", server="s", queued=0, started=90, exec_host="n1/0", attempt=4,
+        trials=((30, 40, 1, "n2/0"),), lost=((1, 5, 10, 1, "n2/0"), (1, 15, 20, 1, "n2/0"), (3, 50, 60, 1, "n1/0")),
+    )  # fmt: skip
+    assert [(entry.at, entry.text) for entry in trail_of(record) if entry.kind == "S" and 0 < entry.at < 90] == [
+        (5, "Job Run at request of Scheduler@s on n2/0, attempt 1"),
+        (20, "attempt 1 is lost, job queued again"),
+        (30, "Job Run at request of Scheduler@s on trial on n2/0"),
+        (40, "its quantum is over; queued again"),
+        (50, "Job Run at request of Scheduler@s on n1/0, attempt 3"),
+        (60, "attempt 3 is lost, job queued again"),
+    ]
+    assert record.first_started == 5
+
+
 def test_a_job_that_still_runs_may_stand_still() -> None:
     record = JobRecord(
         id="1.s", name="n", user="u", queue="q", state="S", queued=0, started=5, exec_host="n1/0", pauses=((7, None),)

@@ -66,6 +66,12 @@ def test_numbers_are_in_their_order_and_absent_ones_unknown() -> None:
     assert list(counts(schedule, "queue")) == ["unknown", "9", "10"]
 
 
+def test_a_queue_has_the_name_that_the_log_gives_it_and_stays_in_its_order() -> None:
+    names = {9: "standby", 10: "express", 3: "nobody's"}
+    schedule = seconds(*((0, 0, 1, 1),) * 5, queue=np.array([10, 9, -1, 10, 11]), queue_names=names)
+    assert list(counts(schedule, "queue").items()) == [("unknown", 1), ("standby", 1), ("express", 2), ("11", 1)]
+
+
 def test_classes_are_width_by_length() -> None:
     hour = 3600
     jobs = ((0, 0, 8, hour), (0, 0, 9, hour), (0, 0, 8, hour + 1), (0, 0, 9, hour + 1), (0, 0, 1, 1))

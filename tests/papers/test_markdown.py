@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from qbatch.papers.markdown import markdown_of
-from qbatch.papers.record import FAILS, HOLDS, Claim, Column, Outcome, Table, table_of
+from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, Claim, Column, Outcome, Table, table_of
 
 
 def record(**more: Any) -> dict[str, Any]:
@@ -16,6 +16,7 @@ def record(**more: Any) -> dict[str, Any]:
     claims = [
         Claim("1.a", "A is larger", HOLDS, "1999-12 a | b", {"yes": 17, "open": 1}, "1 yes: all 2 [1, 3]"),
         Claim("2.b", "B too", FAILS, "0.5", {"no": 1}, why="LSF* is odd"),
+        Claim("3.c", "C is 5", CONTRADICTED, "6", why="the text says 5, the table 6"),
     ]
     outcome = Outcome([table, months], claims, ["no log"], {}, ["By *intervals*."])
     return {
@@ -40,7 +41,8 @@ def test_the_document_says_what_was_run_judged_and_found() -> None:
         "    qbatch paper x --out 'a b'\n",
         "* months: 1999-12, 2000-01\n* no log\n",
         "By *intervals*.",
-        "2 claims. Holds: 1, does not hold: 1.",
+        "3 claims. Holds: 1, does not hold: 1, the paper contradicts itself: 1.",
+        "### Where the paper contradicts itself\n\n* **3.c**: the text says 5, the table 6.",
         "| claim | verdict | yes | no | open | numbers |\n|---|---|---|---|---|---|\n",
         "| 1.a: A is larger | **holds** | 17 | - | 1 | 1999-12 a \\| b |",
         "| 1.a | holds | 1 yes: all 2 \\[1, 3] |",

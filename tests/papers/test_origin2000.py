@@ -1,6 +1,7 @@
 """The paper of the Origin 2000 on a short part of two months, and its verdicts on made-up numbers, both ways."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from qbatch.model.record import Schedule
 from qbatch.papers import origin2000_evidence as evidence
 from qbatch.papers import origin2000_verdicts as verdicts
 from qbatch.papers.markdown import markdown_of
-from qbatch.papers.origin2000 import outcome_of, study_of
+from qbatch.papers.origin2000 import expected, outcome_of, study_of
 from qbatch.papers.origin2000_runs import BOUNDED, POLICIES, Case, RunFigures, simulate, workload_of
 from qbatch.papers.origin2000_study import Study, run_study
-from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, Outcome
+from qbatch.papers.origin2000_why import EXPECTED, WHY
+from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, Outcome
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.workloads.machines import load_machine
@@ -381,6 +383,28 @@ def test_the_folder_has_the_document_and_the_runs_and_a_second_command_takes_the
     assert "4.sjf-starves: not decidable" in again.stdout
     second = json.loads((out / "tables.json").read_text())
     assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
+
+
+def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "origin2000-results.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| ([A-Z0-9]\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    assert len(told) == 35
+    assert {name: verdict for name, verdict in told.items() if verdict != HOLDS} == EXPECTED
+    whole, part = study_of(), study_of(["1999-12"])
+    assert {expected(name, whole) for name in told} == {HOLDS, FAILS, CONTRADICTED, UNDECIDED}
+    assert {expected(name, part) for name in told} == {HOLDS, CONTRADICTED, UNDECIDED}
+    assert set(WHY) >= {name for name, verdict in EXPECTED.items() if verdict == FAILS}
+
+
+def test_a_check_fails_on_what_is_not_known_and_only_on_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = ("--months", "1999-12", "--days", "1", "--replicas", "1", "--out", str(tmp_path / "made"), "--check")
+    done = invoke(*asked)
+    assert done.exit_code == 0, done.output
+    assert "not held, and known: A.lt_mj (the paper contradicts itself)" in done.stderr
+    monkeypatch.setitem(EXPECTED, "A.mt_lj", CONTRADICTED)  # type: ignore[arg-type]
+    failed = invoke(*asked)
+    assert failed.exit_code == 1
+    assert "check: A.mt_lj: holds; known of it: the paper contradicts itself" in failed.stderr
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from qbatch.papers import origin2000_printed as printed
+from qbatch.papers.origin2000_why import EXPECTED
 from qbatch.papers.origin2000_workload import Drawn, drawn_month, figure_1, statistics, table_4, workload_claims
-from qbatch.papers.record import FAILS, HOLDS, UNDECIDED
+from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNDECIDED
 from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month
 
 
@@ -48,10 +49,19 @@ def test_the_tables_stand_on_the_drawn_months(drawn: list[Drawn]) -> None:
 def test_what_r004_says_of_table_4(drawn: list[Drawn]) -> None:
     found = told(drawn)
     assert [found[name] for name in ("A.counts-add-up", "A.demands-add-up", "A.mt_lj")] == [HOLDS] * 3
-    assert found["A.lt_mj"] == FAILS
+    assert found["A.lt_mj"] == CONTRADICTED
     (claim,) = [claim for claim in workload_claims(drawn, []) if claim.name == "A.lt_mj"]
     assert "2000-01 6" in claim.numbers
-    assert "contradicts" in claim.why
+    assert claim.why == "the text says 1 to 5 %, Table 4 prints 6 % for 2000-01; the generated months follow the table"
+    assert not replace(claim, expected=CONTRADICTED).is_breach
+
+
+def test_a_month_that_is_not_as_the_table_is_ours_to_answer_for(drawn: list[Drawn]) -> None:
+    place = CLASSES.index("lt_mj")
+    odd = replace(drawn[0], procs=tuple(9.0 if each == place else share for each, share in enumerate(drawn[0].procs)))
+    (claim,) = [claim for claim in workload_claims([odd, *drawn[1:]], []) if claim.name == "A.lt_mj"]
+    assert claim.verdict == FAILS
+    assert replace(claim, expected=EXPECTED["A.lt_mj"]).is_breach
 
 
 def test_what_is_said_of_the_jobs_holds_of_drawn_months(drawn: list[Drawn]) -> None:

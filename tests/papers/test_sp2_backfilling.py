@@ -124,7 +124,16 @@ def test_json_on_stdout_is_the_whole_record(small_file: str) -> None:
     assert document["log"]["rows"] == 600
     assert document["options"] == {"seeds": 2, "seed": 0, "parts": ["2", "3"]}
     assert [table["name"] for table in document["tables"]] == ["table2", "table3"]
-    assert set(document["claims"][0]) == {"name", "text", "verdict", "numbers", "answers", "together", "why"}
+    assert set(document["claims"][0]) == {
+        "name",
+        "text",
+        "verdict",
+        "numbers",
+        "answers",
+        "together",
+        "why",
+        "expected",
+    }
 
 
 def test_the_folder_holds_the_record_the_tables_and_the_pictures(small_file: str, tmp_path: Path) -> None:

@@ -4,7 +4,19 @@ import pytest
 
 from qbatch.metrics import interval
 from qbatch.model.errors import UsageError
-from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, Claim, Column, Table, Tolerance, claim
+from qbatch.papers.record import (
+    CONTRADICTED,
+    FAILS,
+    HOLDS,
+    UNCHECKED,
+    UNDECIDED,
+    VERDICTS,
+    Claim,
+    Column,
+    Table,
+    Tolerance,
+    claim,
+)
 from qbatch.papers.registry import PAPERS, find_paper
 from qbatch.papers.sp2_backfilling_model import claims_of_figure_11, claims_of_figures_9_and_10, table_11
 from qbatch.papers.sp2_backfilling_printed import TABLE_2, TABLE_3, USERS
@@ -153,3 +165,11 @@ def test_figure_11_beside_the_printed_counts() -> None:
     assert {row["verdict"] for row in table_11(found, is_kth=True).rows} == {"within", "-"}
     assert set(verdicts(claims_of_figure_11(found, tells_kills=True)).values()) == {HOLDS}
     assert verdicts(claims_of_figure_11(found, tells_kills=False))["killed"] == UNCHECKED
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize("expected", [HOLDS, FAILS, CONTRADICTED, UNDECIDED])
+def test_a_breach_is_a_claim_that_is_decided_otherwise_than_is_known(verdict: str, expected: str) -> None:
+    is_decided = verdict in (HOLDS, FAILS, CONTRADICTED)
+    wanted = is_decided and expected != UNDECIDED and verdict != expected
+    assert Claim("a", "A", verdict, "1", expected=expected).is_breach is wanted

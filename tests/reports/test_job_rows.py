@@ -40,7 +40,7 @@ def same(read, expected):
 def test_the_columns_are_those_that_the_outside_sees():
     begin = "job_id,submit,start,end,procs,estimate,run,wait,slowdown,bounded_slowdown,"
     begin += "kind,promise,user,group,queue,policy"
-    assert ",".join(COLUMNS) == begin + ",first_promise,sequence,counted,piece_count"
+    assert ",".join(COLUMNS) == begin + ",first_promise,sequence,counted,piece_count,host"
     assert lines() == [",".join(COLUMNS)]
 
 
@@ -54,8 +54,8 @@ def test_a_row_says_what_happened_in_the_log_s_own_seconds():
     work = workload([100 * S, 100 * S], [4, 2], [60 * S, 0], [20 * S + 500_000, 0], user=np.array([7, -1]))
     schedule = by_hand(work, [110 * S, 130 * S + 1], kind=[0, 2], promise=[110 * S, -1], first_promise=[120 * S, -1])
     first, second = lines(schedule)[1:]
-    assert first == "1,100,110,130.5,4,60,20.5,10,1.487805,1.487805,in_order,110,7,,,hand,120,0,1,0"
-    assert second == "2,100,130.000001,130.000001,2,0,0,30.000001,,3,backfilled,,,,,hand,,1,1,0"
+    assert first == "1,100,110,130.5,4,60,20.5,10,1.487805,1.487805,in_order,110,7,,,hand,120,0,1,0,"
+    assert second == "2,100,130.000001,130.000001,2,0,0,30.000001,,3,backfilled,,,,,hand,,1,1,0,"
 
 
 def test_bounded_slowdown_is_not_clipped():

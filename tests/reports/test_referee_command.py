@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from qbatch.cli.main import run
+from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
+from qbatch.policies import load_policy
+from qbatch.replay import run as run_policy
 from qbatch.reports.job_rows import write_job_rows
 from qbatch.reports.referee import finished_of, read_finished
 
-from .samples import random_workload, scheduled
+from .samples import random_workload, scheduled, tried
 
 SWF = """; MaxProcs: 4
 1 0 0 10 3 -1 -1 3 10 -1 1 -1 -1 -1 -1 -1 -1 -1
@@ -45,7 +48,8 @@ def test_a_breach_is_named_with_jobs_and_instant(tmp_path: Path, capsys: pytest.
 def test_without_a_policy_only_what_every_schedule_owes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", written(tmp_path, SWF)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("kept: ")
+    assert said.startswith("kept as far as could be checked: ")
+    assert said.splitlines()[0].endswith("policy not named (not checked: order and backfilling; the jobs left out)")
     assert "not checked  order and backfilling: name the policy with --policy" in said
     assert run(["verify", written(tmp_path, SWF), "--procs", "3"]) == 1
     assert "capacity at 2 s: 4 of 3 processors in use" in capsys.readouterr().out
@@ -59,7 +63,7 @@ def test_standard_input_is_read(
 
     monkeypatch.setattr(sys, "stdin", Stdin())
     assert run(["verify", "-"]) == 0
-    assert capsys.readouterr().out.startswith("kept: -: 3 jobs on 4 processors")
+    assert capsys.readouterr().out.startswith("kept as far as could be checked: -: 3 jobs on 4 processors")
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,6 +161,77 @@ def test_a_result_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr().out
     assert "policy easy" in said
     assert "the promises recorded in the rows, of 60 jobs" in said
+
+
+def test_one_policy_of_a_result_is_verified_and_all_that_was_checked_says_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    from qbatch.reports.result import write_result
+
+    work = random_workload(60)
+    policies = ("easy", "hybrid:depth=3")
+    out = tmp_path / "re:sult"
+    write_result(out, {}, [run_policy(work, one_host(16), load_policy(policy)) for policy in policies])
+    for named, kept in (("easy", "kept: "), ("hybrid:depth=3,order=fcfs", "kept as far as could be checked: ")):
+        assert run(["verify", f"{out}:{named}", "--json"]) == 0
+        [result] = json.loads(capsys.readouterr().out)["results"]
+        assert result["policy"] == named.removesuffix(",order=fcfs")
+        assert result["all_checked"] is (kept == "kept: ")
+        assert run(["verify", f"{out}:{named}"]) == 0
+        assert capsys.readouterr().out.startswith(kept)
+    assert run(["verify", f"{out}:esy"]) == 2
+    assert "did you mean 'easy'" in capsys.readouterr().err
+    assert run(["verify", f"{out}:easy", "-p", "fcfs"]) == 1
+    assert run(["verify", str(out), "-p", "hybrid:depth=3,order=fcfs"]) == 0
+
+
+def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    from qbatch.reports.result import read_result, write_result
+
+    out = tmp_path / "result"
+    write_result(out, {}, [tried("immediate:inner=easy"), tried("equispatial")])
+    rows = out / "jobs-equispatial.parquet"
+    assert run(["verify", str(rows)]) == 0
+    said = capsys.readouterr().out
+    assert "6 jobs on 12 processors, policy equispatial" in said
+    assert "checked      the " in said
+    assert "times, work, and capacity by pieces" in said
+    result = read_result(rows)
+    assert (result.policies, result.procs_total, result.is_size_guessed) == (("equispatial",), 12, False)
+    # The same file elsewhere is bare, also beside a result that does not name it.
+    bare = tmp_path / "jobs-equispatial.parquet"
+    bare.write_bytes(rows.read_bytes())
+    assert run(["verify", str(bare)]) == 3
+    (tmp_path / "result.json").write_bytes(
+        (out / "result.json").read_bytes().replace(b"jobs-equispatial", b"jobs-other")
+    )
+    assert run(["verify", str(bare)]) == 3
+    (tmp_path / "result.json").write_text("{")
+    assert run(["verify", str(bare), "--procs", "12"]) == 0
+    assert run(["verify", f"{bare}:equispatial", "--procs", "12"]) == 0
+    assert run(["verify", f"{bare}:easy", "--procs", "12"]) == 2
+
+
+def test_plots_exports_and_reports_take_one_policy_of_a_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("matplotlib")
+    from qbatch.reports.result import write_result
+
+    out = tmp_path / "result"
+    work = random_workload(20)
+    policies = ("easy", "hybrid:depth=2")
+    write_result(out, {}, [run_policy(work, one_host(16), load_policy(policy)) for policy in policies])
+    assert run(["export", "csv", f"{out}:hybrid:depth=2", "-o", str(tmp_path / "a.csv")]) == 0
+    assert "20 jobs of" in capsys.readouterr().err
+    assert run(["plot", f"{out}:easy", "--kind", "queue", "-o", str(tmp_path / "a.png")]) == 0
+    assert run(["report", f"{out}:easy", "-o", str(tmp_path / "a.html")]) == 0
+    assert "20 jobs, easy;" in capsys.readouterr().err
 
 
 def test_fractions_of_seconds_are_exact(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.tui.board import Board
-from qbatch.tui.grid import chunks_of
+from qbatch.tui.grid import Grid, Place, chunks_of
 from qbatch.tui.series import CAPACITY, Series
 from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord
 from tests.tui.scene import HOSTS, NOW, QUEUES, RUNNING, SERVER, WAITING, job
@@ -36,6 +36,10 @@ def events(choices: list[tuple[int, int, int]]) -> list[EventRecord]:
     return found
 
 
+def lendable_of(place: Place) -> list[tuple[int, int]]:
+    return list(zip(place.lendable.lows, place.lendable.highs, strict=True))
+
+
 def empty_board() -> Board:
     board = Board(wall=lambda: 0.0)
     board.load(SERVER, HOSTS, QUEUES, (), ())
@@ -57,13 +61,81 @@ def test_the_board_is_what_the_last_event_of_each_job_says(choices: list[tuple[i
     assert board.ended == ended
     # The grid: every running job has its processors, none overlap, none are lost.
     for place in board.grid.places.values():
-        owned = sorted(run for runs in place.runs.values() for run in runs)
+        assert not set(place.runs) & set(place.stopped)
+        assert set(place.stopped) <= {name for name, letter in letters.items() if letter == "S"}
+        owned = sorted([*(run for runs in place.runs.values() for run in runs), *lendable_of(place)])
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(owned))
-        assert place.busy + place.free.count == place.record.cpus
-    wanted = sum(procs for each in board.running.values() for _, procs, _ in chunks_of(each))
+        assert place.busy + place.free.count + place.lendable.count == place.record.cpus
+    running = [each for each in board.running.values() if each.state == "R"]
+    wanted = sum(procs for each in running for _, procs, _ in chunks_of(each))
     if wanted <= 16:  # more than a host has cannot be dealt out
         assert board.grid.busy == wanted
     assert board.grid.busy == sum(place.busy for place in board.grid.places.values())
+
+
+def cells_of(place: Place) -> tuple[str, str]:
+    """Return who runs on each processor and to which suspended job it belongs, one letter each; ``.`` for nobody."""
+    return tuple(
+        "".join(
+            next((name[0] for name, runs in jobs.items() if any(low <= cell < high for low, high in runs)), ".")
+            for cell in range(place.record.cpus)
+        )
+        for jobs in (place.runs, place.stopped)
+    )  # type: ignore[return-value]
+
+
+def test_who_runs_in_the_place_of_a_suspended_job_is_seen_and_gives_it_back() -> None:
+    grid = Grid()
+    grid.load([HostRecord(name="n1", pool="p", state="free", cpus=8)], [])
+    place = grid.places["n1"]
+    grid.start(job(1, "R", procs=6, hosts=("n1",), id="a"))
+    grid.stop("a")
+    assert (cells_of(place), grid.busy) == (("........", "aaaaaa.."), 0)
+    grid.start(job(2, "R", procs=2, hosts=("n1",), id="b"))  # what nobody has comes first
+    grid.start(job(3, "R", procs=4, hosts=("n1",), id="c"))
+    assert (cells_of(place), grid.busy, place.lent) == (("ccccaabb".replace("a", "."), "aaaaaa.."), 6, [(0, 4)])
+    again = Grid()
+    again.load(
+        [place.record], [job(2, "R", procs=6, hosts=("n1",), id="b"), job(1, "S", procs=6, hosts=("n1",), id="a")]
+    )
+    assert cells_of(again.places["n1"]) == ("bbbb..bb", "aaaaaa..")
+    grid.end("b")
+    grid.resume("a")  # its own as far as nobody is there, then others
+    assert (cells_of(place), grid.busy) == (("ccccaaaa", "........"), 8)
+    grid.end("c")
+    grid.stop("a")
+    grid.end("a")
+    assert (cells_of(place), grid.busy, place.free.count, place.lendable.count) == (("." * 8, "." * 8), 0, 8, 0)
+
+
+@given(st.lists(st.tuples(st.sampled_from(("start", "stop", "resume", "end")), st.integers(1, 5), st.integers(1, 6)),
+                max_size=40))  # fmt: skip
+def test_no_processor_is_lost_or_run_on_twice_through_suspensions(deeds: list[tuple[str, int, int]]) -> None:
+    grid = Grid()
+    grid.load([HostRecord(name="n1", pool="p", state="free", cpus=8)], [])
+    place = grid.places["n1"]
+    on = set()
+    for deed, number, procs in deeds:
+        name = f"{number}.qbatch"
+        if deed == "start" and name not in on:
+            grid.start(job(number, "R", procs=procs, hosts=("n1",)))
+            on.add(name)
+        elif deed == "end":
+            grid.end(name)
+            on.discard(name)
+        elif deed in ("stop", "resume"):
+            (grid.stop if deed == "stop" else grid.resume)(name)
+        run_on = [cell for runs in place.runs.values() for low, high in runs for cell in range(low, high)]
+        free = [cell for low, high in zip(place.free.lows, place.free.highs, strict=True) for cell in range(low, high)]
+        lendable = [cell for low, high in lendable_of(place) for cell in range(low, high)]
+        assert sorted([*run_on, *free, *lendable]) == list(range(8))
+        owned = {cell for runs in place.stopped.values() for low, high in runs for cell in range(low, high)}
+        assert set(lendable) == owned - set(run_on)
+        assert grid.busy == len(run_on)
+        assert set(place.runs) | set(place.stopped) == on
+    for name in on:
+        grid.end(name)
+    assert (place.free.lows, place.free.highs, place.lendable.count) == ([0], [8], 0)
 
 
 def test_a_keyframe_goes_on_by_itself() -> None:
@@ -73,7 +145,7 @@ def test_a_keyframe_goes_on_by_itself() -> None:
     for event in events([(1, 7, 0), (20, 0, 0), (20, 1, 1)]):
         board.apply(event)
     assert set(twin.running) == {each.id for each in RUNNING}
-    assert twin.grid.busy == sum(procs for each in RUNNING for _, procs, _ in chunks_of(each))
+    assert twin.grid.busy == sum(procs for each in RUNNING if each.state == "R" for _, procs, _ in chunks_of(each))
     again = twin.keyframe()
     for event in events([(1, 7, 0), (20, 0, 0), (20, 1, 1)]):
         again.apply(event)

@@ -47,7 +47,8 @@ def seen(board: Board) -> tuple[Any, ...]:
     """Return what a board shows, for comparing."""
     return (
         dict(board.running), dict(board.waiting), board.grid.busy, board.ended, list(board.events),
-        {name: place.runs for name, place in board.grid.places.items()}, dict(board.queues), sum(board.series.ended),
+        {name: (place.runs, place.stopped) for name, place in board.grid.places.items()}, dict(board.queues),
+        sum(board.series.ended),
     )  # fmt: skip
 
 
@@ -216,8 +217,10 @@ def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: 
                 lines = pieces_of(schedule, row)
                 begun = [line for line in lines if line[1] <= instant]
                 thrown = max((line[2] for line in begun if not line[5] and line[2] <= instant), default=-1)
-                ran = sum(min(line[2], instant) - line[1] for line in begun if line[1] >= thrown)
-                expected = ran if lines else instant - int(schedule.start[row])
+                worked = sum((min(line[2], instant) - line[1]) * line[3] for line in begun if line[1] >= thrown)
+                expected = (
+                    -(-worked // int(schedule.workload.procs[row])) if lines else instant - int(schedule.start[row])
+                )
                 assert run_time(shown_job, NOW + instant) == expected
         task.cancel()
 
@@ -279,7 +282,7 @@ def test_policies_have_colons_too(tmp_path: Path) -> None:
     assert sorted({*tape.kinds}) == ["ended", "requeued", "resumed", "started", "submitted", "suspended"]
     resizing = open_tape(f"{tmp_path / 'out'}:equispatial")
     first = resizing.event(list(resizing.kinds).index("resized"))
-    assert event_text(first) == "job1, -, 4 procs, log, on machine*3"
+    assert event_text(first) == "job1, -, 3 of 4 procs, log, on machine*3"
 
 
 def test_an_interrupted_writer_leaves_whole_lines() -> None:

@@ -111,7 +111,7 @@ def test_without_colours_letters_tell_jobs_apart(monkeypatch: pytest.MonkeyPatch
             )
 
     shown = asyncio.run(run())
-    assert re.search(r"n2 +(c *){8}(d *){8}", shown), shown
+    assert re.search(r"n2 +(D *){8}(c *){8}", shown), shown
     assert "■" not in shown
 
 

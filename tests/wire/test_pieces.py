@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbatch.wire.pieces import Piece, pieces_of, run_of, worked
+from qbatch.wire.pieces import Piece, pieces_of, procs_asked, procs_now, procs_text, run_of, worked
 from qbatch.wire.records import JobRecord
 
 
@@ -45,3 +45,12 @@ def test_it_is_what_counting_every_instant_gives(length: int, edges: list[int], 
         if not any(since <= at < until for since, until in pauses):
             total += [4, *(procs for since, procs in changes if since <= at)][-1]
     assert worked(job, 0) == total
+
+
+def test_a_resized_job_on_hosts_has_its_latest_size_of_what_it_asked_for() -> None:
+    resized = {"started": 0, "sizes": ((0, 2), (5, 1), (12, 3))}
+    assert [procs_text(record(state=state, **resized)) for state in "RSEQF"] == ["3 of 4"] * 3 + ["4"] * 2
+    assert [procs_now(record(state=state, **resized)) for state in "RF"] == [3, 4]
+    assert procs_text(record(state="R", started=0, sizes=((0, 2), (5, 4)))) == "4"
+    assert procs_text(record(state="R", resources={})) == "-"
+    assert procs_asked(record(resources={"ncpus": "many"})) == 1

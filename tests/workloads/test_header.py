@@ -55,6 +55,7 @@ def test_keywords_are_typed() -> None:
     assert header.start_time == "Mon Sep 23 14:00:31 CEST 1996"
     assert (header.max_nodes, header.preemption) == (338, "No")
     assert header.queues == {1: "DSI", 2: ""}
+    assert header.queue_names() == {1: "DSI"}
     assert header.partitions == {3: "wide nodes"}
     assert ("copyright", "Data Usage Agreement:\nPermission to use: granted.") in header.entries
     assert header.notes == ("one",)
@@ -96,3 +97,12 @@ def test_bytes_that_are_no_utf8_are_shown_as_latin_1() -> None:
 def test_no_line_makes_it_fail(lines: list[bytes]) -> None:
     texts = tuple(f";{line.decode('utf-8', 'surrogateescape')}" for line in lines)
     assert parse_header(texts).lines == texts
+
+
+def test_names_of_queues_are_short_printable_and_all_different() -> None:
+    lines = ("; Queue:  0  interactive    ", "; Queue:  6  0", "; Queue: 3 other", "; Queue: 4 other",
+             "; Queue: 5 " + "long " * 20, "; Queue: 7 two", ";   lines of it", "; Queue: 8 e\x1b[31mvil")  # fmt: skip
+    assert parse_header(lines).queue_names() == {
+        0: "interactive", 6: "0 (6)", 3: "other (3)", 4: "other (4)", 5: "long long long long long long lo", 7: "two",
+        8: "e?[31mvil",
+    }  # fmt: skip

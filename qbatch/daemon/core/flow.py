@@ -15,6 +15,7 @@ from qbatch.engine.states import State
 from qbatch.model.actions import Allocation
 from qbatch.model.events import Finished, Returned, Withdrawn
 from qbatch.wire.identifiers import JobKey
+from qbatch.wire.pieces import Piece, pieces_of
 
 DELETED = 271
 """Exit status of a job that was deleted while it ran: 256 + SIGTERM."""
@@ -24,6 +25,9 @@ OVER_WALLTIME = -29
 
 QUANTUM_OVER = "its quantum is over; queued again"
 """What is said of a job whose trial is over before its end."""
+
+MOST_LOST = 100
+"""Pieces of lost attempts that a job's record keeps: the latest.  Its accounting has every attempt."""
 
 PAUSE = 1_000_000
 """How long a job waits that was lost at the very instant of its start: it would be lost there again and again."""
@@ -214,6 +218,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
     leave_hosts(core, job)
     if is_again and (job.spec.is_rerunnable or job.ending == "rerun"):
+        job.lost = _lost(core, job)
         job.ending = ""
         job.session = 0
         job.allocation = ()
@@ -231,6 +236,13 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     elif job.ending == "host":
         status = LOST
     finish(core, job, status)
+
+
+def _lost(core: Core, job: BatchJob) -> tuple[tuple[int, int, int, int, str], ...]:
+    """Return what is known of lost attempts, and the pieces of the present one, which is being lost, behind it."""
+    where = exec_texts(core, job)[0]
+    ran = pieces_of(full_record(core, job), core.now) or [Piece(job.started, job.started, job.size)]
+    return (*job.lost, *((job.attempt, *piece, where) for piece in ran))[-MOST_LOST:]
 
 
 def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None = None) -> None:

@@ -75,7 +75,8 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     ``work``: processor-microseconds that an emulated run takes in all; ``done``: those that the present attempt had done by
     ``since``, when it last began to run on (-1: it stands still).  ``sizes``: from when on it had how many processors, where
     that is not what it asked for.  ``trials``: from when until when on how many processors and where (as in ``exec_host``) it
-    ran on trial, in attempts that were thrown away.
+    ran on trial, in attempts that were thrown away.  ``lost``: the same of its latest attempts that were lost (its host
+    went down, it was to run again), each piece with the number of its attempt before it.
     """
 
     sequence: int
@@ -119,6 +120,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     since: int = -1
     sizes: tuple[tuple[int, int], ...] = ()
     trials: tuple[tuple[int, int, int, str], ...] = ()
+    lost: tuple[tuple[int, int, int, int, str], ...] = ()
 
     @property
     def key(self) -> JobKey:

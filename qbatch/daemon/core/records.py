@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from qbatch.daemon.core.job import SUBSTATES, hold_text
+from qbatch.daemon.core.job import BY_POLICY, SUBSTATES, hold_text
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
 from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
@@ -201,6 +201,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         pauses=_pauses(job),
         sizes=job.sizes,
         trials=job.trials,
+        lost=job.lost,
         extra=spec.extra,
         **array,
     )
@@ -264,14 +265,16 @@ def queue_record(core: Core, queue: QueueState) -> QueueRecord:
 
 
 def host_records(core: Core) -> list[HostRecord]:
-    """Return all hosts, in the order of the configuration."""
+    """Return all hosts, in the order of the configuration; whom the policy has suspended keeps his memory there, not his
+    processors."""
     found = []
     for number, pool in enumerate(core.pools):
         used = [[0, 0] for _ in pool.machine.hosts]
         jobs: list[list[str]] = [[] for _ in pool.machine.hosts]
         for job in pool.running.values():
+            is_displaced = bool(job.stopped_by & BY_POLICY)
             for chunk in job.allocation:
-                used[chunk.host][0] += chunk.procs
+                used[chunk.host][0] += 0 if is_displaced else chunk.procs
                 used[chunk.host][1] += chunk.memory
                 jobs[chunk.host].append(core.id_of(job.key))
         queues = tuple(name for name, queue in core.queues.items() if queue.pool == number)

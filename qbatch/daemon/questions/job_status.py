@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
@@ -14,7 +15,7 @@ from qbatch.daemon.core.records import brief_record, full_record
 from qbatch.daemon.handlers.authority import may_see
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
-from qbatch.wire.identifiers import ARRAY, JobKey, parse_id
+from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_id
 from qbatch.wire.records import JobRecord, Jobs
 from qbatch.wire.requests import JobStatus
 
@@ -48,6 +49,16 @@ async def _slowly(service: Service, caller: Caller, request: JobStatus, seconds:
 def _answer(service: Service, caller: Caller, request: JobStatus) -> Jobs | Awaitable[Jobs]:
     page = _Page(service, caller, request)
     return page.with_estimates() if request.with_estimates else page.chosen()
+
+
+@dataclass(slots=True)
+class _Named:
+    """One job of those that a question names: its key, the text that named it, and the job if it is live, or the error."""
+
+    key: JobKey
+    text: str
+    job: BatchJob | None = None
+    error: ErrorRecord | None = None
 
 
 class _Page:
@@ -154,34 +165,59 @@ class _Page:
                 yield job
 
     async def named(self) -> Jobs:
-        missing: list[tuple[JobKey, str]] = []
-        order: list[JobRecord | JobKey | ErrorRecord] = []
+        """Return the jobs that are named, in that order, each array before its subjobs; errors are all on the first page."""
+        named = self._named()
+        places = range(self._first_of(named), len(named))
+        missing = [each for each in named if each.job is None and each.error is None]
+        found = await self._finished([each.key for each in missing])
+        for each in missing:
+            if self.request.finished == "no" or each.key not in found:
+                each.error = _error(self.core.id_of(each.key), each.text, each.key in found).record
+        for place in places:
+            each = named[place]
+            if each.error is not None:
+                continue
+            if len(self.jobs) == self.limit:
+                self.next = self.jobs[-1].id
+                break
+            self.jobs.append(self._record(each.job) if each.job is not None else self._shown(found[each.key], None))
+        self.errors = [each.error for each in named if each.error is not None] if not self.request.after else []
+        return self.answer()
+
+    def _named(self) -> list[_Named]:
+        named: list[_Named] = []
         for text in self.request.jobs:
             try:
                 key = self.core.key_of(text)
             except Refusal as error:
-                order.append(error.record)
+                named.append(_Named(JobKey(-len(named)), text, error=error.record))
                 continue
             job = self.core.find(key)
-            if job is not None and (job.letter not in "FX" or self.request.finished != "no" or job.is_subjob):
-                order.append(self._record(job))
-                if job.is_array and self.request.subjobs:
-                    order += [self._record(each) for each in self.core.arrays[job.sequence].members.values()]
-            else:
-                missing.append((key, text))
-                order.append(key)
-        found = await self._finished([key for key, _ in missing])
-        texts = dict(missing)
-        for item in order:
-            if isinstance(item, JobRecord):
-                self.jobs.append(item)
-            elif isinstance(item, ErrorRecord):
-                self.errors.append(item)
-            elif item in found and self.request.finished != "no":
-                self.jobs.append(self._shown(found[item], None))
-            else:
-                self.errors.append(_error(self.core.id_of(item), texts[item], item in found).record)
-        return self.answer()
+            if job is None or (job.letter in "FX" and self.request.finished == "no" and not job.is_subjob):
+                named.append(_Named(key, text))
+                continue
+            named.append(_Named(job.key, text, job))
+            if job.is_array and self.request.subjobs:
+                members = self.core.arrays[job.sequence].members.values()
+                named += [_Named(each.key, text, each) for each in members]
+        # Who is named twice is shown twice on one page; several pages could not go on after him.
+        if len(named) <= self.limit:
+            return named
+        once: dict[JobKey, _Named] = {}
+        for each in named:
+            once.setdefault(each.key, each)
+        return list(once.values())
+
+    def _first_of(self, named: list[_Named]) -> int:
+        """Return the place behind the job to go on after, or, should it have gone, behind those before it in its array."""
+        if not self.request.after:
+            return 0
+        after = self._after()
+        for place in range(len(named) - 1, -1, -1):
+            key = named[place].key
+            if key.sequence == after.sequence and max(key.member, PLAIN) <= max(after.member, PLAIN):
+                return place + 1
+        raise Refusal("bad-value", f"after: {self.request.after} is none of the jobs that are asked for")
 
     async def _finished(self, keys: list[JobKey]) -> dict[JobKey, JobRecord]:
         core = self.core

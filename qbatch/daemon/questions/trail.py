@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 
 from qbatch.daemon.caller import Caller
 from qbatch.daemon.core.flow import QUANTUM_OVER
@@ -40,9 +42,7 @@ def trail_of(record: JobRecord) -> list[TrailEntry]:
         ),
         (record.queued, "A", f"queue={record.queue}"),
     ]
-    for since, until, _, where in record.trials:
-        entries.append((since, "S", f"Job Run at request of Scheduler@{record.server} on trial on {where}"))
-        entries.append((until, "S", QUANTUM_OVER))
+    entries += sorted(_thrown_away(record), key=itemgetter(0))
     if record.started is not None and (record.exec_host or record.is_array):
         entries.append((record.started, "L", "Job run"))
         entries.append(
@@ -70,6 +70,18 @@ def trail_of(record: JobRecord) -> list[TrailEntry]:
             )
         )
     return [TrailEntry(at=at, kind=kind, text=text) for at, kind, text in entries if at is not None]
+
+
+def _thrown_away(record: JobRecord) -> Iterator[tuple[int, str, str]]:
+    """Yield the starts and ends of trials and of attempts that were lost."""
+    run = f"Job Run at request of Scheduler@{record.server} on"
+    for since, until, _, where in record.trials:
+        yield since, "S", f"{run} trial on {where}"
+        yield until, "S", QUANTUM_OVER
+    for attempt, pieces in groupby(record.lost, key=lambda piece: piece[0]):
+        ran = list(pieces)
+        yield ran[0][1], "S", f"{run} {ran[0][4]}, attempt {attempt}"
+        yield ran[-1][2], "S", f"attempt {attempt} is lost, job queued again"
 
 
 def _changes(record: JobRecord) -> Iterator[tuple[int, str, str]]:

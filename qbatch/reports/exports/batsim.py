@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from qbatch.model.record import MICROSECONDS
-from qbatch.reports.boxes import assign
+from qbatch.reports.boxes import Boxes, assign
 from qbatch.reports.exports.exportable import Exportable
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.pieces import as_one_bar
@@ -36,7 +36,8 @@ def write_batsim(out: BinaryIO, source: Exportable) -> None:
         UsageError: if there are several policies.
     """
     rows = as_one_bar(source.one_policy("Batsim's jobs.csv"))
-    places = _intervals(rows, max(source.result.procs_total, most_procs(rows)))
+    boxes = assign(rows, max(source.result.procs_total, most_procs(rows)), source.result.host_cpus)
+    places = _intervals(rows, boxes)
     out.write(",".join(COLUMNS).encode() + b"\n")
     columns = (rows.job_id, rows.submit, rows.start, rows.end, rows.procs, rows.estimate)
     cells = list(zip(*(column.tolist() for column in columns), strict=True))
@@ -51,9 +52,8 @@ def write_batsim(out: BinaryIO, source: Exportable) -> None:
         out.write(line.encode())
 
 
-def _intervals(rows: JobRows, total: int) -> list[str]:
+def _intervals(rows: JobRows, boxes: Boxes) -> list[str]:
     """Return the processors of each job as Batsim writes them: ``0-3 5``; a job of no length has the lowest."""
-    boxes = assign(rows, total)
     found: list[list[tuple[int, int]]] = [[] for _ in range(len(rows))]
     for job, low, high in zip(boxes.job.tolist(), boxes.low.tolist(), boxes.high.tolist(), strict=True):
         found[job].append((low, high - 1))

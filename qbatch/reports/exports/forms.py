@@ -34,7 +34,9 @@ class Form:
         found = []
         if count and loses:
             jobs = "1 job" if count == 1 else f"{count:,} jobs"
-            found.append(f"{jobs} ran in pieces: kept is {keeps}; lost is {loses}")
+            found.append(
+                f"{jobs} ran in pieces: kept is {keeps}; lost is {loses}; qbatch export result -o DIR keeps all"
+            )
         if self.write is write_swf and not is_own_log and source.result.may_count_memory:
             found.append(
                 "the memory that jobs asked for is lost, for job rows have none, and the machine has memory or several hosts; "

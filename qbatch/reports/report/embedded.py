@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.record import KINDS, MICROSECONDS, Int64Array
-from qbatch.reports.boxes import assign
+from qbatch.reports.boxes import Boxes, assign
 from qbatch.reports.finished import in_order_of_submission
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.pieces import waits_of
@@ -50,7 +50,7 @@ def embedded(study: Study) -> dict[str, Any]:
         place = next((at for at, one in enumerate(tables) if _is_same(one, rows)), len(tables))
         if place == len(tables):
             tables.append(rows)
-        policies.append(_policy(rows, place, total, origin, is_whole))
+        policies.append(_policy(rows, place, assign(rows, total, result.host_cpus), origin, is_whole))
     return {
         "name": short_name(result.name),
         "procs": result.procs_total,
@@ -87,8 +87,7 @@ def _clock(result: Result, origin: int) -> dict[str, Any]:
             "log": origin / MICROSECONDS}  # fmt: skip
 
 
-def _policy(rows: JobRows, table: int, total: int, origin: int, is_whole: bool) -> dict[str, Any]:
-    boxes = assign(rows, total)
+def _policy(rows: JobRows, table: int, boxes: Boxes, origin: int, is_whole: bool) -> dict[str, Any]:
     columns = _columns(rows, ("start", "end", "kind", "promise", "first_promise"), origin, is_whole)
     columns |= {"piece_job": packed(boxes.job), "piece_low": packed(boxes.low), "piece_high": packed(boxes.high)}
     if rows.is_in_pieces.any():

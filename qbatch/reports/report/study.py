@@ -15,7 +15,7 @@ from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.policies.registry import name_among
 from qbatch.reports.finished import in_order_of_submission, unknown_pieces
 from qbatch.reports.job_rows import JobRows
-from qbatch.reports.result import Result, read_result
+from qbatch.reports.result import Result, read_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | N
         InputError: if a result is damaged, or machines or options differ, or a policy's run is there twice.
         UsageError: if a policy that is asked for is in none of them.
     """
-    read = [(path, read_result(path, procs=procs)) for path in paths]
+    read = [(path, read_named(path, procs=procs)) for path in paths]
     _check_alike(read)
     groups: dict[str, list[tuple[str, Result]]] = {}
     for path, result in read:

@@ -28,6 +28,9 @@ _NAME = 8
 _MOST_PITCH = 3
 """Columns of a cell where there is room."""
 
+_MARKS = {"runs": "■", "stopped": "▒", "guest": "▣"}
+"""A job that runs, one that is suspended, and one that runs in the place of one that is suspended."""
+
 _TAIL = 5
 """Cells of the memory gauge: a space, the block, its percents."""
 
@@ -173,13 +176,17 @@ class Hosts(Drawn):
         segments.append(Segment(" ", self.plain_style))
         return segments
 
-    def _cell_jobs(self, place: Place, count: int) -> list[str]:
-        """Return the job of each cell, the one with most of it where a cell is several processors; empty: free."""
+    def _cell_jobs(self, place: Place, count: int) -> list[tuple[str, str]]:
+        """Return of each cell the job (empty: free) and its mark in ``_MARKS``, those with most of it where a cell is several
+        processors."""
         cpus = place.record.cpus
-        owners = [""] * cpus
-        for job, runs in place.runs.items():
-            for low, high in runs:
-                owners[low:high] = [job] * (high - low)
+        owners = [("", "")] * cpus
+        for each, mark in ((place.stopped, "stopped"), (place.runs, "runs")):
+            for job, runs in each.items():
+                for low, high in runs:
+                    owners[low:high] = [(job, mark)] * (high - low)
+        for low, high in place.lent if place.stopped else ():
+            owners[low:high] = [(job, "guest") for job, _ in owners[low:high]]
         if cpus <= count:
             return owners
         cells = []
@@ -188,7 +195,7 @@ class Hosts(Drawn):
             cells.append(Counter(part).most_common(1)[0][0])
         return cells
 
-    def _painted(self, cells: list[str], place: Place) -> list[Segment]:
+    def _painted(self, cells: list[tuple[str, str]], place: Place) -> list[Segment]:
         """Turn cells into segments, neighbours of one job into one."""
         scheme = scheme_of(self.app)
         state = place.record.state
@@ -200,16 +207,16 @@ class Hosts(Drawn):
             until = at
             while until < len(cells) and cells[until] == cells[at]:
                 until += 1
-            job, count, gap = cells[at], until - at, " " * (self._pitch - 1)
+            (job, mark), count, gap = cells[at], until - at, " " * (self._pitch - 1)
             if not job:
                 segments.append(Segment((free + gap) * count, idle))
             elif scheme == "none":
-                segments.append(Segment((job_letter(job) + gap) * count, self.plain_style))
+                letter = job_letter(job).upper() if mark == "stopped" else job_letter(job)
+                style = Style.combine([self.plain_style, Style(underline=mark == "guest")])
+                segments.append(Segment((letter + gap) * count, style))
             else:
-                running = self.board.running.get(job)
-                is_stopped = running is not None and running.state == "S"
                 style = Style.combine([self.plain_style, job_style(job, scheme)])
-                segments.append(Segment((("▒" if is_stopped else "■") + gap) * count, style))
+                segments.append(Segment((_MARKS[mark] + gap) * count, style))
             at = until
         return segments
 

@@ -34,9 +34,8 @@ def short_id(name: str) -> str:
 
 
 def procs_of(job: JobRecord) -> int:
-    """Return the processors of a job."""
-    text = job.resources.get("ncpus", "1")
-    return int(text) if text.isdigit() else 1
+    """Return the processors of a job: on hosts those that it has, else those that it asked for."""
+    return pieces.procs_now(job)
 
 
 def walltime_of(job: JobRecord) -> int:

@@ -8,6 +8,7 @@ from qbatch.reports.shown import clean, close_moment, short_span
 from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import hosts_text, short_id
 from qbatch.tui.row_table import Column, RowTable
+from qbatch.wire.pieces import procs_text
 from qbatch.wire.records import EventRecord, QueueRecord, ShadowRecord
 
 _EVENT_TONES = {
@@ -78,7 +79,7 @@ def event_text(event: EventRecord) -> str:
     record = event.record
     if record is None:
         return clean(event.text)
-    words = [clean(record.name), clean(record.user), f"{record.resources.get('ncpus', '?')} procs", record.queue]
+    words = [clean(record.name), clean(record.user), f"{procs_text(record)} procs", record.queue]
     if event.kind == "ended" and record.exit_status is not None:
         words.append(f"exit {record.exit_status}")
     if event.kind in ("started", "resized") and record.exec_host:

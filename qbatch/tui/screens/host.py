@@ -13,6 +13,7 @@ from textual.widgets import Footer, Static
 
 from qbatch.reports.shown import clean
 from qbatch.tui.board import Board
+from qbatch.tui.grid import Place
 from qbatch.tui.panels.hosts import memory_text
 from qbatch.tui.panels.jobs import JobTable, running_table
 
@@ -65,13 +66,13 @@ class HostScreen(ModalScreen[None]):
         record = place.record
         lines = [
             f"pool {record.pool}, {_STATES.get(record.state, record.state)}{f': {record.comment}' if record.comment else ''}",
-            f"processors: {place.busy} of {record.cpus} in use",
+            f"processors: {place.busy} of {record.cpus} in use{_of_stopped(place)}",
             f"memory: {memory_text(place.memory_used, record.memory)}",
             f"queues: {', '.join(record.queues) or '-'}",
         ]
         self.query_one("#host-text", Static).update(Content("\n".join(clean(line) for line in lines)))
         table = self.query_one(JobTable)
-        table.show([job for name in place.runs if (job := self.board.running.get(name)) is not None])
+        table.show([job for name in (*place.runs, *place.stopped) if (job := self.board.running.get(name)) is not None])
 
     def action_host(self) -> None:
         """Drain it, or let it go on."""
@@ -80,3 +81,8 @@ class HostScreen(ModalScreen[None]):
     def action_leave(self) -> None:
         """Go back."""
         self.dismiss(None)
+
+
+def _of_stopped(place: Place) -> str:
+    count = sum(high - low for runs in place.stopped.values() for low, high in runs)
+    return f"; suspended jobs had {count} of them" if count else ""

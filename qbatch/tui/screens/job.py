@@ -16,9 +16,10 @@ from textual.widgets import Footer, Static, TabbedContent, TabPane
 from qbatch.model.errors import QbatchError
 from qbatch.reports.shown import clean, moment, short_span, span, waited
 from qbatch.tui.board import WAITING, Board
-from qbatch.tui.panels.jobs import hosts_text, procs_of, run_time, short_id, walltime_of
+from qbatch.tui.panels.jobs import hosts_text, run_time, short_id, walltime_of
 from qbatch.tui.screens.output import Follow
 from qbatch.tui.source import Source
+from qbatch.wire.pieces import procs_asked, procs_now, procs_text
 from qbatch.wire.records import Explanation, JobRecord, Jobs, Trails
 from qbatch.wire.requests import Explain, JobStatus, Trail
 
@@ -164,13 +165,14 @@ def _details(job: JobRecord, now: int) -> str:
         ("name", job.name), ("user", f"{job.user}{f' ({job.group})' if job.group else ''}"), ("queue", job.queue),
         ("state", f"{job.state}, {_STATES.get(job.state, 'in another state')}"
                   + (f" ({job.hold} hold)" if job.state == "H" and job.hold not in ("n", "") else "")),
-        ("asks for", _demand(job)),
+        ("asks for", _demand(job)), ("has", _has(job)),
         ("submitted", moment(job.submitted)), ("waited", short_span(waited(job, now))),
         ("started", moment(job.started)), ("ran", span(ran) if ran is not None else "-"), ("ended", moment(job.ended)),
         ("runs on" if job.ended is None else "ran on", hosts_text(job)),
         ("exit status", "" if job.exit_status is None else str(job.exit_status)),
         ("used", " ".join(f"{name}={value}" for name, value in job.used.items())),
         ("priority", str(job.priority)), ("attempt", str(job.attempt) if job.attempt > 1 else ""),
+        ("lost", "; ".join(f"{moment(since)} to {moment(until)} on {where}" for _, since, until, _, where in job.lost)),
         ("depends on", job.depend), ("output", job.output), ("error", job.error), ("directory", job.directory),
         ("comment", job.comment),
     ]  # fmt: skip
@@ -180,7 +182,11 @@ def _details(job: JobRecord, now: int) -> str:
 def _demand(job: JobRecord) -> str:
     memory = f", {job.resources['mem']}" if "mem" in job.resources else ""
     select = f" ({job.resources['select']})" if "select" in job.resources else ""
-    return f"{procs_of(job)} processors{memory}, {short_span(walltime_of(job))} of walltime{select}"
+    return f"{procs_asked(job)} processors{memory}, {short_span(walltime_of(job))} of walltime{select}"
+
+
+def _has(job: JobRecord) -> str:
+    return f"{procs_text(job)} processors" if procs_now(job) != procs_asked(job) else ""
 
 
 def _why(why: Explanation) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from qbatch.daemon.core import flow
 from qbatch.daemon.core.explain import reason_for
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.records import full_record
 from qbatch.daemon.core.state import Account, Ending
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Outcomes
+from qbatch.wire.records import JobRecord, Outcomes
 from tests.daemon.core.driver import ALICE, BOB, EMULATED, ROOT, SECOND, Bench
 
 
@@ -224,6 +228,11 @@ def test_a_host_that_goes_down_takes_its_jobs_along_and_they_run_again(bench: Be
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
     assert (found.letter, found.attempt) == ("R", 2)
+    ((attempt, begin, end, procs, where),) = found.lost
+    assert (attempt, end - begin, procs, end) == (1, 10 * 1_000_000, 4, found.started)
+    assert where.partition("/")[0] in ("n1", "n2")
+    assert full_record(bench.core, found).thrown_away == [(begin, end, 4, where)]
+    assert bench.ended[stays].lost == ()
     assert {chunk.host for chunk in found.allocation} <= {2, 3}
     assert bench.ended[stays].exit_status == -12
     assert "n2 went down" in bench.ended[stays].comment
@@ -370,3 +379,31 @@ def test_two_waiting_jobs_exchange_their_places_and_nobody_else_moves(bench: Ben
     started = sorted(jobs, key=lambda job: bench.ended[job].started or 0)
     assert started == [jobs[2], jobs[1], jobs[0], jobs[3]]
     bench.check()
+
+
+def test_an_attempt_that_was_suspended_is_lost_in_pieces_and_the_latest_are_kept(bench: Bench) -> None:
+    job = bench.submit("sleep 100\n", resources={"ncpus": "4"})
+    bench.wait(10)
+    bench.do(ALICE, requests.Signal(jobs=(job,), signal="suspend"))
+    bench.wait(5)
+    bench.do(ALICE, requests.Signal(jobs=(job,), signal="resume"))
+    bench.wait(20)
+    for _ in range(flow.MOST_LOST):
+        bench.do(ALICE, requests.Rerun(jobs=(job,)))
+        bench.wait(1)
+    found = bench.core.find(bench.core.key_of(job))
+    assert found is not None
+    assert len(found.lost) == flow.MOST_LOST
+    (first, begin, end, _, _), (second, *_) = found.lost[:2]
+    assert (first, second, end - begin) == (1, 2, 20 * 1_000_000)  # the piece before the suspension is one too many
+
+
+def test_a_job_of_an_older_snapshot_has_lost_nothing(bench: Bench) -> None:
+    job = bench.core.find(bench.core.key_of(bench.submit("sleep 100\n")))
+    assert job is not None
+    older = msgspec.json.decode(msgspec.json.encode(job, enc_hook=lambda _: 0))[:-1]
+    assert msgspec.convert(older, BatchJob, dec_hook=lambda *_: job.prepared).lost == ()
+    assert (
+        msgspec.json.decode(b'{"id": "1.q", "name": "n", "user": "u", "queue": "b", "state": "F"}', type=JobRecord).lost
+        == ()
+    )

@@ -374,6 +374,21 @@ def test_no_page_scrolls_sideways(browser, pages, width, name) -> None:
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_table_that_is_too_wide_scrolls_beside_its_first_column_and_says_so(browser, pages) -> None:
+    with Open(browser, pages / "small.html", width=320) as opened:
+        table = opened.page.locator(".summary .scroll, .scroll").first
+        wide, room = table.evaluate("node => [node.scrollWidth, node.clientWidth]")
+        assert wide > room, "the table fits; the test needs a wider one"
+        assert "gradient" in table.evaluate("node => getComputedStyle(node).backgroundImage")
+        name = table.locator("tbody tr th").first
+        before = name.bounding_box()
+        table.evaluate("node => node.scrollLeft = node.scrollWidth")
+        assert name.bounding_box() == before
+        last, frame = table.locator("tbody tr td").last.bounding_box(), table.bounding_box()
+        assert frame["x"] < last["x"]
+        assert last["x"] + last["width"] <= frame["x"] + frame["width"] + 1
+
+
 def test_hostile_names_do_nothing(browser, pages) -> None:
     with Open(browser, pages / "evil.html") as opened:
         opened.page.focus(CANVAS)
