@@ -91,8 +91,7 @@ class Lsf:
         # Who ended his job in a quantum may have come and gone between two passes.
         ended |= {0} if view.machine.is_one_pool and view.ended_on else view.ended_on
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
-            runs = (*view.running.items(), *view.suspended.items())
-            memory.places = {row: 0 if view.machine.is_one_pool else run.allocation[0].host for row, run in runs}
+            self._find_places(view, memory)
         gone = {each.row for each in rejected}.union(view.withdrawn, view.finished)
         # A quantum under `soon` is a start: it clears a special.
         memory.specials = [-1 if row in gone or row in view.running else row for row in memory.specials]
@@ -103,6 +102,15 @@ class Lsf:
         for row, host in starts:
             memory.places[row] = host
         return [*rejected, *(start_on(view, row, host) for row, host in starts)]
+
+    def _find_places(self, view: View, memory: Standing) -> None:
+        """Note where those run of whom nobody has told, and forget those who run no more."""
+        here = {*view.running, *view.suspended}
+        for row in memory.places.keys() - here:
+            del memory.places[row]
+        for row in sorted(here - memory.places.keys()):
+            run = view.running[row] if row in view.running else view.suspended[row]
+            memory.places[row] = 0 if view.machine.is_one_pool else run.allocation[0].host
 
     def _pass(self, view: View, memory: Standing, ended: set[int]) -> list[tuple[int, int]]:
         tables = self._tables_of(view.machine)
@@ -147,8 +155,8 @@ class Lsf:
         if view.is_machine_changed:
             # Each quantum is a change, under which the classes stay: only who has none yet is new.
             known = memory.jobs[kernels.MAY]
-            rows = view.queue.tolist()
-            fresh = sorted({*view.arrived, *(row for row in rows if row >= len(known) or not known[row])})
+            is_new = known[np.minimum(view.queue, len(known) - 1)] == 0
+            fresh = sorted({*view.arrived, *view.queue[is_new | (view.queue >= len(known))].tolist()})
             others = [row for row in (*view.running, *view.suspended) if row not in memory.places]
         for row in (*fresh, *others):
             job = view.jobs[row]

@@ -10,12 +10,13 @@ coverage report use this.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -84,19 +85,47 @@ def _choose_cache() -> Path | None:
 CACHE = _choose_cache()
 
 
+@contextmanager
+def saving() -> Iterator[None]:
+    """Hold the lock under which compiled code is written into the cache."""
+    with ExitStack() as held:
+        # A file system without locks is no reason not to cache.
+        with suppress(OSError):
+            fcntl.flock(held.enter_context(open(f"{CACHE}/lock", "ab")), fcntl.LOCK_EX)
+        yield
+
+
+def _kept(compiled: Any) -> Any:
+    """Let one process at a time write variants of a kernel into the cache.
+
+    Numba numbers the file of a variant after those in the index that it has just read.  Of two processes that save their
+    first variants at once, one would otherwise find the other's code under its own signature, and run it.
+    """
+    cache = getattr(compiled, "_cache", None)
+    if CACHE is not None and cache is not None:
+        save = cache.save_overload
+
+        def save_alone(signature: Any, data: Any) -> None:
+            with saving():
+                save(signature, data)
+
+        cache.save_overload = save_alone
+    return compiled
+
+
 def kernel(function: Function) -> Function:
     """Compile ``function`` with Numba on its first call, cached on disk where a cache can be written.
 
     Such a kernel makes no array.  So it is compiled without Numba's reference counts: the caller holds every
     array that it is handed, and counting each of them up and down at every call cost a quarter of a replay.
     """
-    compiled: Any = _NJIT(cache=CACHE is not None, nogil=True, _nrt=False)(function)
+    compiled = _kept(_NJIT(cache=CACHE is not None, nogil=True, _nrt=False)(function))
     return cast(Function, compiled)
 
 
 def allocating_kernel(function: Function) -> Function:
     """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays."""
-    compiled: Any = _NJIT(cache=CACHE is not None, nogil=True)(function)
+    compiled = _kept(_NJIT(cache=CACHE is not None, nogil=True)(function))
     return cast(Function, compiled)
 
 
