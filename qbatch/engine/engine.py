@@ -112,10 +112,14 @@ class Engine:
         resumed = tuple(self._take_up())
         parked, returned = self._park() if is_changed else ((), ())
         arrived, refused, late = self._arrive(happened.jobs)
-        view = self._view(happened.finished, (*withdrawn, *parked), arrived)
-        only_arrivals = not (happened.finished or stopped or requeued or happened.withdrawn or is_changed)
-        view = view._replace(
-            only_arrivals=only_arrivals, is_machine_changed=is_changed, requeued=requeued, ended_on=ended_on
+        view = self._view(
+            finished=happened.finished,
+            withdrawn=(*withdrawn, *parked),
+            arrived=arrived,
+            only_arrivals=not (happened.finished or stopped or requeued or happened.withdrawn or is_changed),
+            is_machine_changed=is_changed,
+            requeued=requeued,
+            ended_on=ended_on,
         )
         actions = (*resumed, *(self._carry_out(action) for action in self._decisions(view)))
         promises = cluster.promises
@@ -177,7 +181,11 @@ class Engine:
 
     def view(self) -> View:
         """Return the state as it is now, as a policy would see it if nothing happened."""
-        return self._view((), (), ())
+        return self._view()
+
+    def procs_of(self, row: int) -> int:
+        """Return the processors that a running job has now."""
+        return self._cluster.running[row].procs
 
     def state_of(self, row: int) -> State:
         """Return the state of a job."""
@@ -267,7 +275,17 @@ class Engine:
         kept = {chunk.host for row in self._left_behind for chunk in cluster.suspended[row].allocation}
         return tuple(0 if host in kept else free for host, free in enumerate(cluster.free))
 
-    def _view(self, finished: Sequence[int], withdrawn: Sequence[int], arrived: Sequence[int]) -> View:
+    def _view(
+        self,
+        *,
+        finished: tuple[int, ...] = (),
+        withdrawn: tuple[int, ...] = (),
+        arrived: tuple[int, ...] = (),
+        only_arrivals: bool = False,
+        is_machine_changed: bool = False,
+        requeued: tuple[int, ...] = (),
+        ended_on: frozenset[int] = frozenset(),
+    ) -> View:
         cluster = self._cluster
         ends, amounts = cluster.running_arrays()
         return View(
@@ -282,15 +300,18 @@ class Engine:
             suspended=MappingProxyType(cluster.suspended),
             ends=ends,
             amounts=amounts,
-            finished=tuple(finished),
-            withdrawn=tuple(withdrawn),
-            arrived=tuple(arrived),
-            only_arrivals=False,
+            finished=finished,
+            withdrawn=withdrawn,
+            arrived=arrived,
+            only_arrivals=only_arrivals,
             memory=self._memory,
+            is_machine_changed=is_machine_changed,
             closed=cluster.closed,
             parked=cluster.parked.rows,
             shapes=None if cluster.shapes is None else cluster.shapes.arrays,
             pieces=None if cluster.pieces is None else cluster.pieces.array,
+            requeued=requeued,
+            ended_on=ended_on,
         )
 
     def _change(self, row: int, cause: str) -> None:

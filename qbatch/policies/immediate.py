@@ -166,12 +166,15 @@ class QuantumService:
 
     def _inner_view(self, view: View, memory: Service, resumed: set[int]) -> View:
         """Return the view as the inner policy may see it: before this round's guests, and without the room of quanta."""
+        # Who was guest or victim ends when the engine says; only since when it seems to run is another instant.
         changed = view._replace(
-            memory=memory.inner, is_machine_changed=view.is_machine_changed or memory.is_stale, requeued=()
+            memory=memory.inner,
+            is_machine_changed=view.is_machine_changed or memory.is_stale,
+            requeued=(),
+            running=_InOneGo(view, view.running, memory.touched) if memory.touched else view.running,
         )
         if not (memory.quanta or resumed):
-            # Who was guest or victim ends when the engine says; only since when it seems to run is another instant.
-            return changed._replace(running=_InOneGo(view, view.running, memory.touched)) if memory.touched else changed
+            return changed
         free, free_memory = list(view.free), list(view.free_memory)
         running, suspended = dict(view.running), dict(view.suspended)
         for row in sorted(resumed):

@@ -111,10 +111,12 @@ class PriorityBackfill:
         weights, columns = self.weights, view.columns
         wait = view.now - columns.submit[rows]
         asked = np.maximum(columns.estimate[rows], SHORTEST)
-        procs = columns.procs[rows].astype(np.float64)
-        memory = columns.memory[rows] / MEBIBYTE / MEMORY_OF_A_PROCESSOR
         total = weights.wait * (wait / HOUR) + weights.xfactor * ((wait + asked) / asked)
-        total = total + weights.procs * procs + weights.memory * memory + weights.both * np.maximum(procs, memory)
+        # A term of weight 0 adds +0.0 to what is positive: left out, every bit stays as it is.
+        if weights.procs or weights.memory or weights.both:
+            procs = columns.procs[rows].astype(np.float64)
+            memory = columns.memory[rows] / MEBIBYTE / MEMORY_OF_A_PROCESSOR
+            total = total + weights.procs * procs + weights.memory * memory + weights.both * np.maximum(procs, memory)
         if weights.bypass:
             known, late = view.memory.bypasses, view.memory.latest if is_afterwards else {}
             counts = np.fromiter((known.get(row, 0) - late.get(row, 0) for row in rows.tolist()), np.float64, len(rows))

@@ -183,7 +183,7 @@ class Calendar:
                         started.append(action.row)
                     self._begin(action, done.at)
                 case Resume():
-                    self._go(action.row, self.engine.view().running[action.row].procs, done.at)
+                    self._go(action.row, self.engine.procs_of(action.row), done.at)
                 case Suspend():
                     self._pause(action.row, done.at)
                 case Resize() if action.row in self._going:
