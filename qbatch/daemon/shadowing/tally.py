@@ -1,7 +1,8 @@
 """What is counted of one policy, real or in shadow: waits, slowdowns, busy processors, pool by pool.
 
 Only jobs that were submitted since the beginning count for waits and slowdowns (they are the same jobs under every policy);
-all that runs counts for the utilisation.  A job's wait ends at its first start; its slowdown is that of its last run.
+all that runs counts for the utilisation.  A job's wait ends at its first start; its slowdown is that of its last run.  A job
+that is resized uses the processors that it has, and its run time is as if it had had those that it asked for.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Effect, Ending, Happening
 from qbatch.metrics.per_job import bounded_slowdowns
 from qbatch.wire.identifiers import ARRAY, JobKey
+from qbatch.wire.pieces import run_of
 from qbatch.wire.records import JobRecord, ShadowRecord
 
 
@@ -63,7 +66,7 @@ class Tally:
         self._stopped: dict[JobKey, list[int]] = {}
         for number, pool in enumerate(core.pools):
             for key, job in pool.running.items():
-                self._occupy(key, number, job.prepared.demand.procs)
+                self._occupy(key, number, _procs_of(job))
                 if job.letter == "S":
                     self._stop(key, core.now)
 
@@ -85,6 +88,8 @@ class Tally:
             self._stopped.pop(key, None)
         elif kind == "suspended":
             self._stop(key, at)
+        elif kind == "resized":
+            self._resized(key, at)
         elif kind == "resumed" and key in self._stopped:
             stopped = self._stopped[key]
             stopped[1] += at - stopped[0]
@@ -97,7 +102,7 @@ class Tally:
         if job is not None:
             number, attempt, eligible = self._core.queues[job.queue].pool, job.attempt, job.eligible
             if job.holds_hosts:
-                self._occupy(key, number, job.prepared.demand.procs, at=at)
+                self._occupy(key, number, _procs_of(job), at=at)
         elif record is not None:
             number, attempt = self._core.queues[record.queue].pool, record.run_count
             eligible = at if record.eligible is None else record.eligible
@@ -119,7 +124,8 @@ class Tally:
         eligible = record.started if record.eligible is None else record.eligible
         sums = self._sums[self._core.queues[record.queue].pool]
         sums.ended += 1
-        sums.ends.append((ended - eligible, ended - record.started - pause))
+        run = run_of(record, ended) if record.sizes else ended - record.started - pause
+        sums.ends.append((ended - eligible, run))
 
     def _occupy(self, key: JobKey, number: int, procs: int, at: int = 0) -> None:
         sums = self._sums[number]
@@ -142,6 +148,18 @@ class Tally:
         sums.move_on(at)
         sums.busy -= self._busy[key][1]
         self._stopped.setdefault(key, [-1, 0])[0] = at
+
+    def _resized(self, key: JobKey, at: int) -> None:
+        """A job has other processors from now on; one that stands still uses them when it goes on."""
+        job = self._core.find(key)
+        if job is None or key not in self._busy:
+            return
+        number, procs = self._busy[key]
+        self._busy[key] = (number, job.size)
+        if not self._is_stopped(key):
+            sums = self._sums[number]
+            sums.move_on(at)
+            sums.busy += job.size - procs
 
     def _is_stopped(self, key: JobKey) -> bool:
         return key in self._stopped and self._stopped[key][0] >= 0
@@ -174,3 +192,8 @@ class Tally:
                 )
             )
         return found
+
+
+def _procs_of(job: BatchJob) -> int:
+    """Return the processors that a job uses: what it takes of its hosts, unless the policy has resized it."""
+    return job.size if job.sizes else job.prepared.demand.procs

@@ -7,6 +7,7 @@ from qbatch.daemon.core.records import full_record
 from qbatch.wire import requests
 from tests.daemon.core.driver import ROOT, Bench
 from tests.daemon.core.test_quantum import config
+from tests.daemon.shadowing.driver import team_of
 
 
 def malleable(memory: str = "0") -> Bench:
@@ -53,3 +54,23 @@ def test_a_job_that_began_before_snapshots_kept_its_work_is_resized_like_others(
     bench.submit("sleep 300\n", resources={"ncpus": "4", "walltime": "500"})
     bench.wait(400)
     assert bench.ended["1.qbatch"].ended == (30 + 2 * 70) * 1_000_000
+
+
+def test_the_table_of_shadows_counts_the_processors_that_a_resized_job_has() -> None:
+    """Two jobs of four processors share the four of a host: it is busy, and not twice over; each runs for 100 s in 200."""
+    bench = malleable()
+    team = team_of(bench, ["easy"])
+    for _ in range(2):
+        bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"})
+    bench.wait(150)
+    team.follow(bench.journal, bench.now)
+    assert team.report().policies[0].utilisation == 1.0
+    place = len(bench.journal)
+    late = team_of(bench, ["easy"])  # begins while they are resized
+    bench.wait(50)
+    for each, entries in ((team, bench.journal[place:]), (late, bench.journal[place:])):
+        each.follow(entries, bench.now + 1)
+        real = each.report().policies[0]
+        assert real.utilisation is not None
+        assert abs(real.utilisation - 1.0) < 1e-6
+    assert team.report().policies[0].bounded_slowdown_mean == 2.0
