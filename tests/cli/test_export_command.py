@@ -158,7 +158,7 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
         (
             ("result", "RESULT", "-o", "new", "--procs", "999"),
             2,
-            "--procs is for bare job rows, and the machine of demo-128.swf",
+            "--procs is for bare job rows, and the machine of",
         ),
         (("result", "RESULT", "-o", "."), 4, "is not empty and no result of qbatch"),
         (("crome", "RESULT"), 2, "did you mean 'chrome'?"),
