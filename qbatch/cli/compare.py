@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -42,6 +43,7 @@ def compare(
     from qbatch.metrics import BREAKDOWNS
     from qbatch.reports.comparison import PARTS, Settings
     from qbatch.reports.comparison import compare as compared
+    from qbatch.reports.result import split_name
 
     for key in by or []:
         if key not in BREAKDOWNS:
@@ -52,6 +54,7 @@ def compare(
         raise UsageError(f"--practical {practical:g}: should be a share from 0 to below 1, such as 0.01")
     sized = _Sized(procs)
     first, second = _sides(a, b, sized)
+    _check_replicas([split_name(name)[0] for name in (a, *([b] if b is not None else []))], replica or [])
     pairs = [_replica(path, first.rows.policy, second.rows.policy, sized) for path in replica or []]
     sized.check(a)
     how = Settings(confidence, practical, seed, tuple(dict.fromkeys(by)) if by else PARTS)
@@ -132,6 +135,15 @@ def _read(text: str, sized: _Sized) -> tuple[str, Result, str | None]:
     return path, sized.read(path), policy
 
 
+def _check_replicas(first: list[str], replicas: list[str]) -> None:
+    """Refuse a result that is there already: it would make intervals narrow that nothing supports."""
+    known = {os.path.realpath(path) for path in first}
+    for path in replicas:
+        if os.path.realpath(path) in known:
+            raise UsageError(f"--with {path}: is compared already; a replica is a result of another seed or log")
+        known.add(os.path.realpath(path))
+
+
 def _replica(path: str, a: str, b: str, sized: _Sized) -> tuple[Side, Side]:
     from qbatch.reports.comparison import Side
 
@@ -169,7 +181,10 @@ def _print(document: dict[str, Any]) -> None:
             print_table(f"by {key}", [key, "metric", "jobs", *_HEADINGS, "p (Holm)"], rows, left=2)
     typer.echo("")
     if document["pairs"] > 1:
-        typer.echo(f"{document['pairs']} pairs; effects and parts are those of the first pair.")
+        typer.echo(
+            f"{document['pairs']} pairs; effects and parts are those of the first pair, but a part that holds every job is as "
+            "the whole."
+        )
     typer.echo(f"Intervals of {document['confidence'] * 100:g} %: {document['method']}.")
     typer.echo(f"Findings of parts follow p corrected for their number: {document['correction']}.")
 

@@ -13,10 +13,12 @@ from qbatch.cli.console import print_table, talk
 from qbatch.cli.daemon_answers import print_json, report_errors
 from qbatch.client import Session
 from qbatch.model.errors import UsageError, suggestion
-from qbatch.reports.shown import clean, moment, wait_of
+from qbatch.reports.shown import clean, moment, wait_of, waited
+from qbatch.wire.identifiers import parse_id
 from qbatch.wire.pieces import procs_now, procs_text
 from qbatch.wire.records import JobRecord, Jobs
 from qbatch.wire.requests import JobStatus
+from qbatch.wire.resources import parse_duration, parse_size
 
 COLUMNS: dict[str, Callable[[JobRecord, int], str]] = {
     "id": lambda job, now: job.id,
@@ -100,10 +102,23 @@ def _has(job: JobRecord, now: int, name: str, value: str) -> bool:
     return value == COLUMNS[name](job, now) or (name == "procs" and value == str(procs_now(job)))
 
 
-def _order(job: JobRecord, now: int, name: str) -> tuple[int, str]:
-    """Return what a column is sorted by: numbers as numbers, before texts."""
-    text = str(procs_now(job)) if name == "procs" else COLUMNS[name](job, now)
-    return (int(text), "") if text.isdigit() else (1 << 62, text)
+def _order(job: JobRecord, now: int, name: str) -> tuple[bool, tuple[int, ...], str]:
+    """Return what a column is sorted by: numbers, spans, sizes and instants as what they are, before texts."""
+    text = COLUMNS[name](job, now)
+    try:
+        return False, _NUMBERS[name](job, now) if name in _NUMBERS else (int(text),), ""
+    except (KeyError, ValueError):  # there is none
+        return True, (), text
+
+
+_NUMBERS: dict[str, Callable[[JobRecord, int], tuple[int, ...]]] = {
+    "id": lambda job, now: parse_id(job.id),
+    "procs": lambda job, now: (procs_now(job),),
+    "walltime": lambda job, now: (parse_duration(job.resources["walltime"]),),
+    "memory": lambda job, now: (parse_size(job.resources["mem"]),),
+    "waited": lambda job, now: (waited(job, now) or 0,),
+}
+"""What columns are sorted by whose texts do not sort as what they mean; others are sorted as numbers, if they are."""
 
 
 def _all(request: JobStatus, socket: str | None, limit: int) -> tuple[Jobs, list[Any]]:

@@ -26,6 +26,8 @@ SCHEMA = "qbatch.paper/1"
 
 Text = str | None
 ORIGIN2000 = "origin2000"
+DRAWS = 10
+"""Draws of estimates, or of each month, where nothing else is said."""
 _FORMS = ("png", "svg")
 _MARKS = {
     "holds": "yes", "does not hold": "NO", "the paper contradicts itself": "!", "cannot be checked on this log": "?",
@@ -39,14 +41,16 @@ def paper(
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part: 1, 2, 3 or figures; may be repeated.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many draws of estimates.")] = 10,
+    seeds: Annotated[int | None, typer.Option(min=1, max=1000, help="How many draws of estimates (10).")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The first seed.")] = None,
     procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Figures 9 to 11 too.")] = True,
     months: Annotated[
         list[str] | None, typer.Option("--months", "-m", help="origin2000: only this month; may be repeated.")
     ] = None,
-    replicas: Annotated[int, typer.Option(min=1, max=1000, help="origin2000: how often each month is drawn.")] = 10,
+    replicas: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="origin2000: how often each month is drawn (10).")
+    ] = None,
     days: Annotated[int | None, typer.Option(help="origin2000: only the first days of each month.")] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
@@ -67,19 +71,22 @@ def paper(
         _print_papers(PAPERS)
         return
     chosen = find_paper(name)
-    if chosen.name == ORIGIN2000 and (log is not None or table or procs is not None or not figures):
+    if chosen.name == ORIGIN2000 and (
+        log is not None or table or procs is not None or not figures or seeds is not None
+    ):
         raise UsageError(
-            f"paper {ORIGIN2000} generates its months: no LOG, --table, --procs or --no-figures; use --months"
+            f"paper {ORIGIN2000} generates its months: no LOG, --table, --procs, --seeds or --no-figures; use --months and "
+            "--replicas"
         )
-    if chosen.name != ORIGIN2000 and (months or days is not None):
-        raise UsageError(f"paper {chosen.name} has no --months and no --days")
+    if chosen.name != ORIGIN2000 and (months or days is not None or replicas is not None):
+        raise UsageError(f"paper {chosen.name} has no --months, no --days and no --replicas; it has --seeds")
     parts = _parts(chosen, table, has_figures=figures)
     if out is not None:
         _check_folder(out)
     if chosen.name == ORIGIN2000:
-        facts, outcome = _run_months(months, replicas, seed, days, out, is_quiet=quiet)
+        facts, outcome = _run_months(months, replicas or DRAWS, seed, days, out, is_quiet=quiet)
     else:
-        facts, outcome = _run_log(log, procs, seeds, seed or 0, parts, is_quiet=quiet)
+        facts, outcome = _run_log(log, procs, seeds or DRAWS, seed or 0, parts, is_quiet=quiet)
     document = _document(chosen, facts, outcome)
     if out is not None:
         _write(out, document, outcome, is_quiet=quiet)

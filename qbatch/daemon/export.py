@@ -146,13 +146,17 @@ def _bars(row: int, job: JobRecord, first: int) -> list[Bar]:
 
     Its trials and lost attempts, which were thrown away, are bars like the others.
     """
-    trials = [
-        Bar(row, host, begin - first, end - first, has)
-        for begin, end, _, where in job.thrown_away
-        for host, has in _held(where).items()
+    # A job that is resized lives on one host, and has there what its piece says: ``where`` says how many it had at last.
+    resized = {attempt for attempt, _, _, procs, _ in job.lost if procs != _cpus(job)}
+    tried = [(begin, end, None, where) for begin, end, _, where in job.trials]
+    lost = [
+        (begin, end, procs if attempt in resized else None, where) for attempt, begin, end, procs, where in job.lost
     ]
-    # A job that is resized lives on one host, and has there what its piece says.
-    return trials + [
+    return [
+        Bar(row, host, begin - first, end - first, has if procs is None else procs)
+        for begin, end, procs, where in (*tried, *lost)
+        for host, has in _held(where).items()
+    ] + [
         Bar(row, host, begin - first, end - first, procs if job.sizes else has)
         for host, has in _held(job.exec_host).items()
         for begin, end, procs in _kept(job)

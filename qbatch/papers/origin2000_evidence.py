@@ -9,8 +9,9 @@ logarithms.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from qbatch.metrics import Interval, interval
 from qbatch.papers.origin2000_runs import RunFigures, by_policy
@@ -28,6 +29,8 @@ RANGES = {
 
 Number = Callable[[RunFigures], float | None]
 """What is read of one run."""
+
+_Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,33 +201,30 @@ def _as_float(value: float | None) -> float | None:
 
 def differences(runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number) -> list[float]:
     """Return first - second for each replica of a month that has both."""
-    pairs = _pairs(runs, month, first, second, number)
-    return [one - other for one, other in pairs]
+    return [one - other for one, other in _pairs(runs, month, first, second, number).values()]
 
 
 def ratios(runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number) -> list[float]:
     """Return first / second for each replica of a month; a replica where the second is 0 is left out."""
-    return [one / other for one, other in _pairs(runs, month, first, second, number) if other]
+    return [one / other for one, other in _pairs(runs, month, first, second, number).values() if other]
 
 
 def values_of(runs: Sequence[RunFigures], month: str, policy: str, number: Number) -> list[float]:
     """Return a number of each replica of a month under a policy that has it."""
-    found = (number(one) for one in by_policy(runs, month, policy))
-    return [value for value in found if value is not None]
+    return list(_values(runs, month, policy, number).values())
 
 
 def overall_values(runs: Sequence[RunFigures], months: Sequence[str], policy: str, number: Number) -> list[float]:
-    """Return for each replica the mean of a number over the months."""
-    return _means([values_of(runs, month, policy, number) for month in months])
+    """Return for each replica the mean of a number over the months (see ``_by_replica``)."""
+    return [_mean(row) for row in _by_replica([_values(runs, month, policy, number) for month in months])]
 
 
 def overall_ratios(
     runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, number: Number
 ) -> list[float]:
     """Return for each replica the mean over the months under the first, divided by that under the second."""
-    columns = [_pairs(runs, month, first, second, number) for month in months]
     found = []
-    for row in zip(*(column for column in columns if column), strict=False):
+    for row in _by_replica([_pairs(runs, month, first, second, number) for month in months]):
         other = math.fsum(pair[1] for pair in row)
         if other:
             found.append(math.fsum(pair[0] for pair in row) / other)
@@ -235,21 +235,41 @@ def overall_differences(
     runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, number: Number
 ) -> list[float]:
     """Return for each replica the mean over the months of first - second."""
-    return _means([differences(runs, month, first, second, number) for month in months])
+    rows = _by_replica([_pairs(runs, month, first, second, number) for month in months])
+    return [_mean([one - other for one, other in row]) for row in rows]
 
 
-def _means(columns: Sequence[Sequence[float]]) -> list[float]:
-    rows = zip(*(column for column in columns if column), strict=False)
-    return [math.fsum(row) / len(row) for row in rows]
+def by_replica(
+    runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, numbers: Sequence[Number]
+) -> list[list[tuple[float, float]]]:
+    """Return for each replica the pairs of all numbers in all months."""
+    return _by_replica([_pairs(runs, month, first, second, number) for month in months for number in numbers])
+
+
+def _by_replica(columns: Sequence[Mapping[int, _Told]]) -> list[list[_Told]]:
+    """Return for each seed what the columns, one a month, tell of it: the same seed in all of them.
+
+    A month of which no replica tells anything is left out; then a replica that lacks one of the others.
+    """
+    known = [column for column in columns if column]
+    seeds = [seed for seed in known[0] if all(seed in column for column in known)] if known else []
+    return [[column[seed] for column in known] for seed in seeds]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _values(runs: Sequence[RunFigures], month: str, policy: str, number: Number) -> dict[int, float]:
+    """Return a number by seed, of the replicas that have it."""
+    found = {one.case.seed: number(one) for one in by_policy(runs, month, policy)}
+    return {seed: value for seed, value in found.items() if value is not None}
 
 
 def _pairs(
     runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number
-) -> list[tuple[float, float]]:
-    others = {one.case.seed: number(one) for one in by_policy(runs, month, second)}
-    pairs = []
-    for one in by_policy(runs, month, first):
-        mine, other = number(one), others.get(one.case.seed)
-        if mine is not None and other is not None:
-            pairs.append((mine, other))
-    return pairs
+) -> dict[int, tuple[float, float]]:
+    """Return a number under two policies by seed, of the replicas that have both."""
+    others = _values(runs, month, second, number)
+    mine = _values(runs, month, first, number)
+    return {seed: (value, others[seed]) for seed, value in mine.items() if seed in others}

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import fmean, pstdev
 
 from qbatch.metrics import interval
 from qbatch.papers import origin2000_evidence as evidence
 from qbatch.papers.origin2000_evidence import Finding, Number, claim_of
-from qbatch.papers.origin2000_runs import RunFigures, by_policy
+from qbatch.papers.origin2000_runs import RunFigures
 from qbatch.papers.origin2000_why import WHY
 from qbatch.papers.record import Claim
 
@@ -149,15 +150,8 @@ def row_4(runs: Runs, months: Months) -> list[Claim]:
 
 def _won(runs: Runs, months: Months, keys: Sequence[str]) -> list[float]:
     """Return for each replica the share of months and measures in which SJF-bf lies below LXF&W-bf; a tie is half of one."""
-    columns = [
-        [
-            1.0 if gap < 0 else 0.5 if gap == 0 else 0.0
-            for gap in evidence.differences(runs, month, "SJF-bf", "LXF&W-bf", evidence.whole(key))
-        ]
-        for month in months
-        for key in keys
-    ]
-    return [sum(row) / len(row) for row in zip(*(column for column in columns if column), strict=False)]
+    rows = evidence.by_replica(runs, months, "SJF-bf", "LXF&W-bf", [evidence.whole(key) for key in keys])
+    return [fmean(1.0 if sjf < lxf else 0.5 if sjf == lxf else 0.0 for sjf, lxf in row) for row in rows]
 
 
 def row_5(runs: Runs, months: Months) -> list[Claim]:
@@ -293,11 +287,13 @@ def row_9(runs: Runs, months: Months) -> list[Claim]:
         evidence.above(label, values, 100 * evidence.HOUR_S, " h", _HOURS)
         for label, values in _by_month(runs, months, "LSF*", evidence.whole(LONGEST)).items()
     ]
-    lsf = [one for month in months for one in by_policy(runs, month, "LSF*")]
     scattered = [
-        evidence.above(f"{label}, share of the 5 %", [_top_share(one, label) for one in lsf], 0.0, " %", 100.0)
+        evidence.above(
+            f"{label}, share of the 5 %",
+            evidence.overall_values(runs, months, "LSF*", partial(_top_share, label=label)), 0.0, " %", 100.0,
+        )
         for label in _SHORT_RANGES
-    ]
+    ]  # fmt: skip
     return [
         _claim("9.hours-or-tens", "LSF*: most classes wait hours or tens of hours (1 to 100) on average, every month",
                most[:-1], together=most[-1:]),

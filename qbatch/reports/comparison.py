@@ -167,8 +167,8 @@ def compare(
     """Return the record of a comparison, schema ``qbatch.compare/1``; differences are b - a.
 
     With ``replicas`` (further pairs, of other seeds or logs) the intervals are over the pairs; effects, medians and
-    breakdowns stay those of the first pair.  Utilisation is left out, and a note says why, where the size of a machine is not
-    known or those of a pair differ.
+    breakdowns stay those of the first pair, but a part that holds every job is as the whole.  Utilisation is left out, and a
+    note says why, where the size of a machine is not known or those of a pair differ.
 
     Raises:
         InputError: if the jobs of a pair do not match.

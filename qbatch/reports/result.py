@@ -370,9 +370,21 @@ def _read_directory(path: Path, only: str | None = None) -> Result:
     total = document.get("procs_total")
     if not isinstance(total, int) or isinstance(total, bool) or total < 1:
         raise InputError(f"{where}: procs_total: should be the machine's processors, not {total!r}")
-    log = document.get("log")
-    name = log.get("name") if isinstance(log, dict) else None
+    _check_shapes(document, where)
+    name = document.get("log", {}).get("name")
     return Result(str(name or path.name), tuple(rows), total, _clock(document.get("clock"), where), document)
+
+
+def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
+    """Refuse a document in which what is read by name later has no names."""
+    for key in ("log", "machine"):
+        if not isinstance(document.get(key, {}), dict):
+            raise InputError(f"{where}: {key}: should be an object, not {str(document[key])[:40]}")
+    results, notes = document.get("results", []), document.get("log", {}).get("notes") or []
+    if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+        raise InputError(f"{where}: results: should be a list of objects, one for each policy, not {str(results)[:40]}")
+    if not isinstance(notes, list):
+        raise InputError(f"{where}: log: notes: should be a list, not {str(notes)[:40]}")
 
 
 def _rows_of(folder: Path, policy: str, name: str, pieces: str | None) -> JobRows:

@@ -272,9 +272,10 @@ class ShadowRecord(Record, frozen=True):
     """What a policy would have done so far with the jobs that came since its shadow began.
 
     ``pool``: where; ``is_real``: the policy that really decides.  ``started``, ``ended``, ``waiting``: jobs by now;
-    ``wait_mean_s`` and ``wait_max_s``: of those that started; ``bounded_slowdown_mean`` (10 s, unclipped): of those that
-    ended; ``utilisation``: busy processor time over processor time since then.  ``provisional``: jobs whose real
-    run time is not known, or not yet, so that their walltime stands for it (also those that were there when it began).
+    ``wait_mean_s`` and ``wait_max_s``: of those that started, all the time in which they had not advanced when they last went
+    on; ``bounded_slowdown_mean`` (10 s, unclipped): of those that ended; ``utilisation``: busy processor time over processor
+    time since then.  ``provisional``: jobs whose real run time is not known, or not yet, so that their walltime stands for it
+    (also those that were there when it began).
     """
 
     policy: str

@@ -69,7 +69,20 @@ def test_replicas_are_taken_with_the_first_pair(capfd, results) -> None:
     assert code == 0
     assert json.loads(out)["pairs"] == 3
     _, out, _ = command(capfd, results / "both1", "--with", results / "both2")
-    assert "2 pairs; effects and parts are those of the first pair." in out
+    assert (
+        "2 pairs; effects and parts are those of the first pair, but a part that holds every job is as the whole."
+        in out
+    )
+
+
+def test_a_result_is_no_replica_of_itself(capfd, results, tmp_path) -> None:
+    (tmp_path / "link").symlink_to(results / "both1")
+    for given in ((results / "both1",), (results / "both2", results / "both2"), (tmp_path / "link",)):
+        options = [each for path in given for each in ("--with", path)]
+        code, _, err = command(capfd, results / "both1", *options)
+        assert (code, "is compared already; a replica is a result of another seed or log" in err) == (2, True), given
+    code, _, _ = command(capfd, f"{results / 'both1'}:easy", f"{results / 'both1'}:fcfs", "--with", results / "both1")
+    assert code == 2
 
 
 def test_what_a_machine_did_is_not_compared_where_its_size_is_a_guess(capfd, results, tmp_path) -> None:

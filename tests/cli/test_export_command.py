@@ -155,6 +155,11 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
         (("xlsx", "RESULT"), 2, "export xlsx: use one of parquet, csv, swf, chrome, batsim, result"),
         (("result", "RESULT"), 2, "name it with -o DIR"),
         (("result", "RESULT", "-o", "RESULT"), 2, "is what is exported; name another file"),
+        (
+            ("result", "RESULT", "-o", "new", "--procs", "999"),
+            2,
+            "--procs is for bare job rows, and the machine of",
+        ),
         (("result", "RESULT", "-o", "."), 4, "is not empty and no result of qbatch"),
         (("crome", "RESULT"), 2, "did you mean 'chrome'?"),
         (("swf", "RESULT"), 2, "name one --policy (easy, fcfs)"),

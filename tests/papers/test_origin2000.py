@@ -342,6 +342,34 @@ def test_row_9_both_ways() -> None:
     assert told(verdicts.row_9, fails) == {"hours-or-tens": FAILS, "max-hundreds": FAILS, "at-all-run-times": UNDECIDED}
 
 
+def test_a_replica_is_one_seed_in_all_months() -> None:
+    """Over the months a seed that one month lacks is left out, not matched with another; nor is a month a replica."""
+    waits = {1: (1.0, 5.0), 2: (3.0, 70.0), 3: (4.0, 90.0)}
+    runs = [
+        made(policy, seed, month, mean=mean / (1 + seed / 1000))
+        for seed, (low, high) in waits.items()
+        for month, mean in (("2000-02", low), ("2000-03", high))
+        for policy, mean in (("SJF-bf", mean), ("LXF&W-bf", 1.0))
+        if (seed, month) != (1, "2000-02")
+    ]
+    months, mean = ("2000-02", "2000-03", "1999-10"), evidence.whole("wait_mean_s")
+    named = (runs, months, "SJF-bf", "LXF&W-bf", mean)
+    hours = [value / 3600 for value in evidence.overall_values(runs, months, "SJF-bf", mean)]
+    assert hours == pytest.approx([(3 + 70) / 2, (4 + 90) / 2])
+    gaps = [value / 3600 for value in evidence.overall_differences(*named)]
+    assert gaps == pytest.approx([(3 + 70) / 2 - 1, (4 + 90) / 2 - 1])
+    assert evidence.overall_ratios(*named) == pytest.approx([(3 + 70) / 2, (4 + 90) / 2])
+    assert len(evidence.differences(runs, "2000-03", "SJF-bf", "LXF&W-bf", mean)) == 3
+
+
+def test_where_the_longest_waits_are_rests_on_replicas_and_not_on_months() -> None:
+    """Two months that differ make no interval wider or narrower: there are three replicas, not six."""
+    top = {"2000-02": ((30.0, 9.0),) * 3 + ((300.0, 9.0),), "2000-03": ((30.0, 9.0),) + ((300.0, 9.0),) * 3}
+    runs = [made("LSF*", seed, month, top=jobs) for month, jobs in top.items() for seed in (1, 2, 3)]
+    claim = verdicts.row_9(runs, tuple(top))[-1]
+    assert "<1m, share of the 5 % 50 % [50, 50]" in claim.numbers
+
+
 def test_a_claim_names_first_what_speaks_against_it() -> None:
     findings = [evidence.above("a", [2.0, 2.1], 1.0), evidence.above("b", [0.1, 0.11], 1.0)]
     claim = evidence.claim_of("x", "X", findings, why="because")

@@ -186,6 +186,8 @@ def test_papers_are_listed(arguments: list[str]) -> None:
         (["nothing"], UsageError, "no paper"),
         (["sp2-backfilling", "--table", "4"], UsageError, "1, 2, 3, figures"),
         (["sp2-backfilling", "--table", "figures", "--no-figures"], UsageError, "contradict"),
+        (["sp2-backfilling", "--replicas", "3"], UsageError, "it has --seeds"),
+        (["origin2000", "--seeds", "3"], UsageError, "use --months and --replicas"),
         (["sp2-backfilling", "--out", "/nowhere/at/all"], OutputError, "does not exist"),
         (["sp2-backfilling", "--out", __file__], OutputError, "is a file"),
     ],

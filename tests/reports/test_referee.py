@@ -257,6 +257,25 @@ def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, c
     assert code in found or (code == "piece-times" and "piece-work" in found), found
 
 
+@pytest.mark.parametrize(("run", "found"), [(8, ["piece-work"]), (10, []), (11, ["piece-work"])])
+def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_up(run: int, found: list[str]) -> None:
+    """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a history tells as 10."""
+    times = {
+        "submit": 0,
+        "start": 0,
+        "end": 11,
+        "procs": 4,
+        "run": run,
+        "estimate": run,
+        "promise": -1,
+        "first_promise": -1,
+    }
+    columns = {name: np.array([value]) for name, value in times.items()}
+    pieces = np.array([[0, 0, 5, 4, 0, 1], [0, 5, 11, 3, 0, 1]])
+    done = Finished("live", 4, np.array([1]), **columns, piece_count=np.array([2]), pieces=pieces)
+    assert codes(done) == found
+
+
 def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
     done = replace(finished_of(tried(TRIED[0])), pieces=None)
     verdict = judge(done, TRIED[0])

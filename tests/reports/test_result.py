@@ -166,6 +166,11 @@ DAMAGES = {
     "cannot be read": {"files": {"easy": "jobs-none.parquet"}},
     "should hold the jobs of 'fcfs', but holds those of easy": {"files": {"fcfs": "jobs-easy.parquet"}},
     "procs_total: should be": {"procs_total": "many"},
+    "log: should be an object, not [1]": {"log": [1]},
+    "machine: should be an object, not None": {"machine": None},
+    "results: should be a list of objects": {"results": 5},
+    "results: should be a list of objects, one for each policy, not ['easy']": {"results": ["easy"]},
+    "log: notes: should be a list, not 7": {"log": {"notes": 7}},
     "clock: should hold": {"clock": {"unix_start": "noon"}},
 }
 

@@ -1,7 +1,9 @@
 """What is counted of one policy, real or in shadow: waits, slowdowns, busy processors, pool by pool.
 
 Only jobs that were submitted since the beginning count for waits and slowdowns (they are the same jobs under every policy);
-all that runs counts for the utilisation.  A job's wait ends at its first start; its slowdown is that of its last run.
+all that runs counts for the utilisation.  A job's wait is, as in the metrics, all the time in which it did not
+advance: before its first start, while it is suspended, and with an attempt that was thrown away until the next one.  A job
+that is resized uses the processors that it has, and its run time is as if it had had those that it asked for.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Effect, Ending, Happening
 from qbatch.metrics.per_job import bounded_slowdowns
 from qbatch.wire.identifiers import ARRAY, JobKey
+from qbatch.wire.pieces import run_of
 from qbatch.wire.records import JobRecord, ShadowRecord
 
 
@@ -61,9 +65,10 @@ class Tally:
         self._sums = [_Sums(at=core.now) for _ in core.pools]
         self._busy: dict[JobKey, tuple[int, int]] = {}
         self._stopped: dict[JobKey, list[int]] = {}
+        self._waits: dict[JobKey, tuple[int, int, int]] = {}  # of jobs begun: the pool, since when, how long by now
         for number, pool in enumerate(core.pools):
             for key, job in pool.running.items():
-                self._occupy(key, number, job.prepared.demand.procs)
+                self._occupy(key, number, _procs_of(job))
                 if job.letter == "S":
                     self._stop(key, core.now)
 
@@ -85,9 +90,12 @@ class Tally:
             self._stopped.pop(key, None)
         elif kind == "suspended":
             self._stop(key, at)
+        elif kind == "resized":
+            self._resized(key, at)
         elif kind == "resumed" and key in self._stopped:
             stopped = self._stopped[key]
             stopped[1] += at - stopped[0]
+            self._waited_more(key, at - stopped[0])
             stopped[0] = -1
             self._occupy(key, *self._busy[key], at=at)
 
@@ -95,31 +103,48 @@ class Tally:
         """A job starts; ``record``: what has become of it, if it ended at the same instant."""
         job = self._core.find(key)
         if job is not None:
-            number, attempt, eligible = self._core.queues[job.queue].pool, job.attempt, job.eligible
+            number, eligible = self._core.queues[job.queue].pool, job.eligible
             if job.holds_hosts:
-                self._occupy(key, number, job.prepared.demand.procs, at=at)
+                self._occupy(key, number, _procs_of(job), at=at)
         elif record is not None:
-            number, attempt = self._core.queues[record.queue].pool, record.run_count
+            number = self._core.queues[record.queue].pool
             eligible = at if record.eligible is None else record.eligible
         else:
             return
-        if key.sequence >= self._first and attempt == 1:
-            sums, wait = self._sums[number], max(at - eligible, 0)
-            sums.started += 1
-            sums.wait += wait
-            sums.longest = max(sums.longest, wait)
+        if key.sequence < self._first:
+            return
+        if key not in self._waits:
+            self._sums[number].started += 1
+            self._waits[key] = number, min(eligible, at), 0
+        _, since, before = self._waits[key]
+        self._waited_more(key, at - since - before)
+
+    def _waited_more(self, key: JobKey, more: int) -> None:
+        """A job that counts has not advanced for so much longer."""
+        if key in self._waits:
+            number, since, wait = self._waits[key]
+            self._waits[key] = number, since, wait + more
+            sums = self._sums[number]
+            sums.wait += more
+            sums.longest = max(sums.longest, wait + more)
 
     def _ended(self, key: JobKey, record: JobRecord) -> None:
         ended = record.ended or 0
         self._free(key, ended)
         stopped = self._stopped.pop(key, None)
         if record.started is None or key.sequence < self._first:
+            self._waits.pop(key, None)
             return
         pause = 0 if stopped is None else stopped[1] + (ended - stopped[0] if stopped[0] >= 0 else 0)
         eligible = record.started if record.eligible is None else record.eligible
         sums = self._sums[self._core.queues[record.queue].pool]
         sums.ended += 1
-        sums.ends.append((ended - eligible, ended - record.started - pause))
+        run = run_of(record, ended) if record.sizes else ended - record.started - pause
+        if key in self._waits:
+            _, eligible, before = self._waits[key]
+            self._waited_more(key, max(ended - eligible - run, 0) - before)
+            del self._waits[key]
+        sums.ends.append((ended - eligible, run))
 
     def _occupy(self, key: JobKey, number: int, procs: int, at: int = 0) -> None:
         sums = self._sums[number]
@@ -142,6 +167,18 @@ class Tally:
         sums.move_on(at)
         sums.busy -= self._busy[key][1]
         self._stopped.setdefault(key, [-1, 0])[0] = at
+
+    def _resized(self, key: JobKey, at: int) -> None:
+        """A job has other processors from now on; one that stands still uses them when it goes on."""
+        job = self._core.find(key)
+        if job is None or key not in self._busy:
+            return
+        number, procs = self._busy[key]
+        self._busy[key] = (number, job.size)
+        if not self._is_stopped(key):
+            sums = self._sums[number]
+            sums.move_on(at)
+            sums.busy += job.size - procs
 
     def _is_stopped(self, key: JobKey) -> bool:
         return key in self._stopped and self._stopped[key][0] >= 0
@@ -174,3 +211,8 @@ class Tally:
                 )
             )
         return found
+
+
+def _procs_of(job: BatchJob) -> int:
+    """Return the processors that a job uses: what it takes of its hosts, unless the policy has resized it."""
+    return job.size if job.sizes else job.prepared.demand.procs

@@ -15,12 +15,18 @@ def write_directory(path: str, source: Exportable) -> None:
     """Write ``result.json``, the job rows and the pieces of each policy, as ``qbatch replay --out`` does.
 
     Raises:
-        UsageError: if nobody says how large the machine is.
+        UsageError: if nobody says how large the machine is, or it is told to be larger or smaller than the result says: the
+            metrics in the result are those of its own machine.
         OutputError: as ``write_result``.
     """
     result = source.result
     if result.is_size_guessed:
         raise UsageError("a result says how large its machine is, and bare job rows do not; say it with --procs N")
+    own = result.document.get("procs_total", result.procs_total)
+    if own != result.procs_total:
+        raise UsageError(
+            f"--procs is for bare job rows, and the machine of {result.name} has {own} processors; leave it out"
+        )
     document: dict[str, Any] = {
         "log": {"name": result.name},
         "procs_total": result.procs_total,

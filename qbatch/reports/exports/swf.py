@@ -53,6 +53,7 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
         lines.append(f"; UnixStartTime: {clock.unix_start}")
     if clock.zone is not None:
         lines.append(f"; TimeZoneString: {clock.zone}")
+    lines += [f"; Queue: {number} {' '.join(name.split())}" for number, name in result.queue_names.items()]
     lines.append(f"; Note: {' '.join(f'{result.name} under the policy {rows.policy}'.split())}")
     write_log(out, Header(lines=tuple(lines)), columns)
 

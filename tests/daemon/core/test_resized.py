@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from qbatch.daemon.core import image
 from qbatch.daemon.core.records import full_record
+from qbatch.daemon.export import exportable_of
 from qbatch.wire import requests
+from qbatch.wire.records import HostRecord
 from tests.daemon.core.driver import ROOT, Bench
 from tests.daemon.core.test_quantum import config
+from tests.daemon.shadowing.driver import team_of
 
 
 def malleable(memory: str = "0") -> Bench:
@@ -53,3 +56,42 @@ def test_a_job_that_began_before_snapshots_kept_its_work_is_resized_like_others(
     bench.submit("sleep 300\n", resources={"ncpus": "4", "walltime": "500"})
     bench.wait(400)
     assert bench.ended["1.qbatch"].ended == (30 + 2 * 70) * 1_000_000
+
+
+def test_a_lost_attempt_is_exported_on_the_processors_that_it_had() -> None:
+    """4 of 4 for 10 s, 2 beside another for 20 s, then run again: the bars do the work that the pieces do."""
+    bench = malleable()
+    fields = {"resources": {"ncpus": "4", "walltime": "150"}}
+    first = bench.submit("sleep 100\n", **fields)
+    bench.wait(10)
+    bench.submit("sleep 100\n", **fields)
+    bench.wait(20)
+    bench.do(ROOT, requests.Rerun(jobs=(first,)))
+    bench.wait(400)
+    host = HostRecord(name="n1", pool="main", state="free", cpus=4)
+    exported, _ = exportable_of([bench.ended[first]], [host], "here")
+    [rows] = exported.result.rows
+    assert rows.pieces is not None
+    pieces = [(begin, end, procs) for _, begin, end, procs, *_ in rows.pieces.tolist()]
+    assert [(end - begin, procs) for begin, end, procs in pieces[:2]] == [(10_000_000, 4), (20_000_000, 2)]
+    assert sorted((bar.begin, bar.end, bar.procs) for bar in exported.bars["live"]) == sorted(pieces)
+
+
+def test_the_table_of_shadows_counts_the_processors_that_a_resized_job_has() -> None:
+    """Two jobs of four processors share the four of a host: it is busy, and not twice over; each runs for 100 s in 200."""
+    bench = malleable()
+    team = team_of(bench, ["easy"])
+    for _ in range(2):
+        bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"})
+    bench.wait(150)
+    team.follow(bench.journal, bench.now)
+    assert team.report().policies[0].utilisation == 1.0
+    place = len(bench.journal)
+    late = team_of(bench, ["easy"])  # begins while they are resized
+    bench.wait(50)
+    for each, entries in ((team, bench.journal[place:]), (late, bench.journal[place:])):
+        each.follow(entries, bench.now + 1)
+        real = each.report().policies[0]
+        assert real.utilisation is not None
+        assert abs(real.utilisation - 1.0) < 1e-6
+    assert team.report().policies[0].bounded_slowdown_mean == 2.0

@@ -286,3 +286,13 @@ def test_bars_from_start_to_end_in_swf_and_batsim(tmp_path: Path) -> None:
         held = [part.partition("-") for part in row["allocated_resources"].split()]
         count = sum(int(high or low) - int(low) + 1 for low, _, high in held)
         assert count == schedule.workload.procs[job]
+
+
+def test_the_log_names_queues_as_the_one_that_was_replayed(tmp_path: Path) -> None:
+    rows = job_rows_of(scheduled(random_workload(5)))
+    document = {"queues": {"1": "short jobs", "4": "long\n; MaxProcs: 7"}}
+    with (tmp_path / "a.swf").open("wb") as file:
+        FORMS["swf"].write(file, Exportable(Result("log", (rows,), 16, Clock(), document)))
+    header = read_log(str(tmp_path / "a.swf")).header
+    assert header.queue_names() == {1: "short jobs", 4: "long ; MaxProcs: 7"}
+    assert header.max_procs == 16
