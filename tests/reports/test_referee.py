@@ -242,6 +242,7 @@ def test_jobs_in_pieces_are_checked_piece_by_piece(policy: str) -> None:
         (0, 2, 5 * SECOND, "piece-times"),  # ends later: into the next piece, or does too much
         (0, 1, SECOND, "piece-times"),  # begins later than its job
         (-1, 2, SECOND, "piece-times"),  # ends later than its job
+        (-1, 3, 1, "piece-work"),
         (0, 3, 1, "piece-work"),
         (-1, 5, -1, "piece-work"),  # thrown away
         (-1, 3, 9, "capacity"),
@@ -255,6 +256,19 @@ def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, c
     pieces[row, column] += change
     found = codes(replace(done, pieces=pieces))
     assert code in found or (code == "piece-times" and "piece-work" in found), found
+
+
+def test_work_is_compared_to_the_microsecond_of_a_run_time() -> None:
+    """The run time of a job that really ran is its work over its processors, rounded: its pieces may do a little less."""
+    done = finished_of(tried("equispatial"))
+    assert done.pieces is not None
+    pieces = done.pieces[np.lexsort((done.pieces[:, 1], done.pieces[:, 0]))]
+    is_last = np.append(pieces[1:, 0] != pieces[:-1, 0], True)
+    narrow = int(np.flatnonzero((pieces[:, 3] < done.procs[pieces[:, 0]]) & ~is_last)[0])
+    for less, is_found in ((1, False), (SECOND, True)):
+        moved = pieces.copy()
+        moved[narrow, 2] -= less
+        assert ("piece-work" in codes(replace(done, pieces=moved))) is is_found
 
 
 def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
