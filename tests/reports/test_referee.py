@@ -259,16 +259,19 @@ def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, c
 
 
 def test_work_is_compared_to_the_microsecond_of_a_run_time() -> None:
-    """The run time of a job that really ran is its work over its processors, rounded: its pieces may do a little less."""
+    """The run time of a job that really ran is its work over its processors, rounded down: its pieces may do a little more."""
     done = finished_of(tried("equispatial"))
     assert done.pieces is not None
     pieces = done.pieces[np.lexsort((done.pieces[:, 1], done.pieces[:, 0]))]
-    is_last = np.append(pieces[1:, 0] != pieces[:-1, 0], True)
-    narrow = int(np.flatnonzero((pieces[:, 3] < done.procs[pieces[:, 0]]) & ~is_last)[0])
-    for less, is_found in ((1, False), (SECOND, True)):
+    is_first = np.append(True, pieces[1:, 0] != pieces[:-1, 0])
+    narrow = int(np.flatnonzero((pieces[:, 3] < done.procs[pieces[:, 0]]) & ~is_first)[0])
+    row = int(pieces[narrow, 0])
+    for less, is_found in ((0, False), (1, True), (2, True)):
+        run = done.run.copy()
+        run[row] -= less
         moved = pieces.copy()
-        moved[narrow, 2] -= less
-        assert ("piece-work" in codes(replace(done, pieces=moved))) is is_found
+        moved[narrow, 1] -= 0 if less else 1
+        assert ("piece-work" in codes(replace(done, pieces=moved, run=run))) is is_found
 
 
 def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
