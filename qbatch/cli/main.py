@@ -162,7 +162,7 @@ def _from_the_parser(error: Exception) -> int:
         return 2
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "qbatch"
-    text = " ".join(str(message()).split())
+    text = " ".join(str(message()).split()).replace(": Value error, ", ": ")
     if text.startswith("No such command"):
         wanted = text.split("'")[1] if "'" in text else ""
         group = getattr(context, "command", None)

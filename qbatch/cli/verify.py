@@ -54,7 +54,7 @@ def verify(
 
     if policy is not None:
         load_policy(policy)
-    chosen = _chosen(read_finished(schedule, procs), policy)
+    chosen = _chosen(read_finished(schedule, procs), policy, schedule)
     verdicts = [judge(done, claimed, is_killing=not no_kill) for done, claimed in chosen]
     most = LISTED_MAX if show_all else 1
     if as_json:
@@ -67,7 +67,7 @@ def verify(
         raise typer.Exit(QbatchError.exit_code)
 
 
-def _chosen(schedules: list[Finished], policy: Text) -> list[tuple[Finished, Text]]:
+def _chosen(schedules: list[Finished], policy: Text, path: str) -> list[tuple[Finished, Text]]:
     """Return which schedules to check, each with the policy to check it against."""
     from qbatch.policies.registry import name_among
 
@@ -80,7 +80,7 @@ def _chosen(schedules: list[Finished], policy: Text) -> list[tuple[Finished, Tex
     if not named:
         known = [each.policy or "unnamed" for each in schedules]
         raise UsageError(
-            f"--policy {policy}: {schedules[0].name} holds {len(schedules)} schedules, none of that name"
+            f"--policy {policy}: {path} holds {len(schedules)} schedules, none of that name"
             f"{suggestion(policy, known)} (it has {', '.join(known)})"
         )
     return [(each, policy) for each in named]

@@ -216,10 +216,24 @@ def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
     return Queue(**values)
 
 
+def _check_hosts_apart(reader: TomlText, settings: Settings) -> None:
+    """Refuse a host that is in two pools, or in one twice."""
+    tables = reader.tables("pool")
+    pool_of: dict[str, str] = {}
+    for place, pool in enumerate(settings.pools):
+        table = tables[place] if place < len(tables) else {}
+        for host in pool.hosts:
+            before = pool_of.get(host.name)
+            if before is not None:
+                why = "is there twice" if before == pool.name else f"is a host of pool {before!r} already"
+                key = "machine" if "machine" in table else "hosts"
+                raise reader.error(key, f"{host.name!r} {why}", None, table or None)
+            pool_of[host.name] = pool.name
+
+
 def _check_whole(reader: TomlText, settings: Settings) -> None:
-    hosts = [host.name for pool in settings.pools for host in pool.hosts]
+    _check_hosts_apart(reader, settings)
     for kind, names in (
-        ("hosts", hosts),
         ("name", [pool.name for pool in settings.pools]),
         ("name", [queue.name for queue in settings.queues]),
     ):

@@ -9,7 +9,7 @@ of arrays are jobs like others, numbered in order of eligibility.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
     name = f"server {server}"
     document = {
         "log": {"name": name},
-        "machine": {"procs": total, "hosts": len(hosts), "one_pool": len(hosts) == 1},
+        "machine": {"procs": total, "hosts": len(hosts), "one_pool": len(hosts) == 1, **_hosts(hosts)},
         "queues": {str(number): queue for queue, number in _numbers(job.queue for job in ran).items()},
     }
     result = Result(name, (rows.taken(order),), total, Clock(first // _SECOND), document)
@@ -56,6 +56,13 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
 
     exported = Exportable(result, {POLICY: bars}, write_swf, swf_keeps=_LOG_KEEPS, swf_loses=_LOG_LOSES)
     return exported, len(jobs) - len(ran)
+
+
+def _hosts(hosts: Sequence[HostRecord]) -> dict[str, Any]:
+    """Return names and sizes of several hosts: charts follow them where every job lived inside one."""
+    if len(hosts) < 2:
+        return {}
+    return {"host_names": [host.name for host in hosts], "host_cpus": [host.cpus for host in hosts]}
 
 
 def _submitted(job: JobRecord) -> int:
@@ -87,6 +94,7 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> 
     end = np.maximum(numbers((job.ended or 0) - first for job in ran), start)
     nothing = np.full(len(ran), ABSENT, np.int64)
     pieces = _pieces(ran, hosts, first)
+    places = {host.name: place for place, host in enumerate(hosts)} if len(hosts) > 1 else {}
     return JobRows(
         policy=POLICY,
         job_id=np.arange(1, len(ran) + 1),
@@ -105,6 +113,7 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> 
         sequence=np.arange(len(ran)),
         counted=np.ones(len(ran), np.bool_),
         piece_count=np.bincount(pieces[:, 0], minlength=len(ran)),
+        host=numbers(_only_host(job.exec_host, places) for job in ran),
         pieces=pieces if len(pieces) else None,
     )
 
@@ -125,6 +134,12 @@ def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -
             found += [(row, begin - first, end - first, procs, host, 1) for begin, end, procs in _kept(job)]
     found.sort(key=lambda piece: piece[2])
     return np.array(found, np.int64).reshape(-1, 6)
+
+
+def _only_host(where: str, places: dict[str, int]) -> int:
+    """Return the place of the host of a job that lived inside one, ``ABSENT`` of one that had several."""
+    names = list(_held(where))
+    return places.get(names[0], ABSENT) if len(names) == 1 else ABSENT
 
 
 def _kept(job: JobRecord) -> list[Piece]:

@@ -211,7 +211,8 @@ class Lsf:
             return Reason("special", self.name, f"host {host} is kept for it and starts nobody else", numbers)
         kept = sum(1 for special in memory.specials if special >= 0)
         if kept:
-            text = f"{kept} hosts are kept for jobs that have waited long, and no other starts it"
+            hosts = "1 host is" if kept == 1 else f"{kept} hosts are"
+            text = f"{hosts} kept for jobs that have waited long, and no other starts it"
             return Reason("special", self.name, text, {**numbers, "kept": kept})
         return self._hosts_wait(view, row, quota, numbers)
 

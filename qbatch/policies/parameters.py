@@ -34,7 +34,8 @@ class _InRange(msgspec.Struct, frozen=True):
         except ValueError:
             value = math.nan
         if not self.least <= value <= self.most:
-            raise UsageError(f"{where}: {self.name}={text} is not {self.noun} from {self.values}")
+            unit = " of seconds" if self.meaning.endswith(", seconds") else ""
+            raise UsageError(f"{where}: {self.name}={text} is not {self.noun}{unit} from {self.values}")
         return value
 
     @staticmethod

@@ -102,15 +102,30 @@ class _Board:
             yield "ended " + ", ".join(self._name(row) for row in done.finished)
         if done.arrived:
             yield "arrived " + ", ".join(self._name(row) for row in done.arrived)
-        started = [action.row for action in done.actions if isinstance(action, Start)]
-        for row in started:
+        if done.stopped:
+            yield "suspended, for its time is over, " + ", ".join(self._name(row) for row in done.stopped)
+        if done.requeued:
+            yield "waits again after its quantum " + ", ".join(self._name(row) for row in done.requeued)
+        started = {action.row: action for action in done.actions if isinstance(action, Start)}
+        for row, start in started.items():
             ahead = done.first_waiting is not None and done.first_waiting < row
-            yield f"started {self._name(row)}{' (backfilled)' if ahead else ''}"
+            how = " for a quantum" if start.is_trial else " (backfilled)" if ahead else ""
+            procs, asked = sum(chunk.procs for chunk in start.allocation), int(self.workload.procs[row])
+            yield f"started {self._name(row)}{f' on {procs} of {asked}' if procs < asked else ''}{how}"
         for action in done.actions:
-            if isinstance(action, Suspend | Resume | Resize | Reject):
-                yield f"{type(action).__name__.lower()} {self._name(action.row)}"
-            elif isinstance(action, Promise) and action.row not in started:
-                yield f"promised {self._name(action.row)} a start at {action.at / 1e6:.15g} s"
+            match action:
+                case Suspend(row=row):
+                    yield f"suspended {self._name(row)}"
+                case Resume(row=row):
+                    yield f"resumed {self._name(row)}"
+                case Resize(row=row, procs=procs):
+                    yield f"resized {self._name(row)} to {procs} of {self.workload.procs[row]}"
+                case Reject(row=row):
+                    yield f"rejected {self._name(row)}"
+                case Promise(row=row, at=at) if row not in started:
+                    yield f"promised {self._name(row)} a start at {at / 1e6:.15g} s"
+                case _:
+                    pass
 
     def _waits(self, row: int, promise: int | None) -> str:
         told = "" if promise is None else f" by {promise / 1e6:.15g}"

@@ -46,6 +46,7 @@ class _Listener:
         self.procs = 0
         self.since = -1
         self.is_stopped = False
+        self.has_resumed = False
         self.guest = -1
 
     def __call__(self, engine: Engine, done: Round) -> None:
@@ -101,7 +102,8 @@ class _Listener:
 
     def _flush(self) -> None:
         if self.repeated:
-            self.lines.append(f"{'':>12}  ... and so at the next {self.repeated} passes")
+            passes = "pass" if self.repeated == 1 else f"{self.repeated} passes"
+            self.lines.append(f"{'':>12}  ... and so at the next {passes}")
             self.repeated = 0
 
     def _tell(self, done: Round, text: str) -> None:
@@ -131,18 +133,19 @@ class _Listener:
         why = f": job {self.workload.number[self.guest]} has gone" if has_gone else ""
         waited = (done.at - self.since) / 1e6
         self._tell(done, f"resumed on {self._on()} after {waited:.15g} s{why}")
-        self.since, self.is_stopped, self.guest = done.at, False, -1
+        self.since, self.is_stopped, self.guest, self.has_resumed = done.at, False, -1, True
 
     def _suspended(self, done: Round, why: str) -> None:
-        self._tell(done, f"suspended{why}; it had run for {(done.at - self.since) / 1e6:.15g} s")
+        ran = f"{(done.at - self.since) / 1e6:.15g} s{' since it went on' if self.has_resumed else ''}"
+        self._tell(done, f"suspended{why}; it had run for {ran}")
         self.since, self.is_stopped = done.at, True
 
     def _on(self) -> str:
-        return f"{self.procs} processor{'' if self.procs == 1 else 's'}"
+        return _processors(self.procs)
 
     def _start(self, done: Round, action: Start) -> None:
         self._flush()
-        self.last, self.since, self.is_stopped = None, done.at, False
+        self.last, self.since, self.is_stopped, self.has_resumed = None, done.at, False, False
         self.procs, asked = sum(chunk.procs for chunk in action.allocation), int(self.workload.procs[self.row])
         numbers = [str(self.workload.number[row]) for row in done.finished]
         freed = f"after the end of job {', '.join(numbers)}" if numbers else "when nothing had just ended"
@@ -163,6 +166,10 @@ def _guest_after(done: Round, place: int) -> int:
     return -1
 
 
+def _processors(count: int) -> str:
+    return f"{count} processor{'' if count == 1 else 's'}"
+
+
 def _time(instant: int) -> str:
     return f"{instant / 1e6:>10.15g} s"
 
@@ -176,7 +183,7 @@ def tell_story(workload: Workload, machine: Machine, policy: Policy, job: str) -
     row = row_of(workload, job)
     listener = _Listener(workload, row)
     schedule = Calendar(workload, machine, policy).run(listener)
-    asked = f"{workload.procs[row]} processors for {workload.estimate[row] / 1e6:.15g} s"
+    asked = f"{_processors(int(workload.procs[row]))} for {workload.estimate[row] / 1e6:.15g} s"
     submitted = _time(int(workload.submit[row])).strip()
     yield f"job {workload.number[row]} under {name_of(policy)}: asks for {asked}, submitted {submitted}"
     yield from listener.lines

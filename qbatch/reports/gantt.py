@@ -123,7 +123,8 @@ def _words(view: View, shown: list[JobRows], parts: list[Boxes], is_small: bool)
     which = "of each host " if view.host_cpus else ""
     if is_small:
         return f"Processors {which}dealt out lowest first; job rows do not say which were used.{held} Marks above: submits."
-    jobs = " + ".join(f"{len(rows):,}" for rows in shown)
+    counts = [f"{len(rows):,}" for rows in shown]
+    jobs = counts[0] if len(set(counts)) == 1 else " + ".join(counts)
     is_boxes = max(len(boxes.job) for boxes in parts) <= MOST_BOXES
     how = "" if is_boxes else " Pixels: mean colour of what they cover; white: idle."
     return f"{jobs} jobs on {view.procs_total:,} processors, {which}dealt out lowest first.{held}{how}"

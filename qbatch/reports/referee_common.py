@@ -72,9 +72,9 @@ def _overuse(done: Finished, spans: Int64Array, total: int, where: str) -> Itera
 def check_pieces(done: Finished) -> Iterator[Breach]:
     """Check the pieces of each job that did not run in one go: one after another, from its start to its end, and its work.
 
-    Work is conserved under suspension and resizing (papers.md 3.7).  In a replay the last piece is rounded up to a microsecond,
-    so it may do less than its processors in microseconds too much; of a job that really ran the run time follows from the
-    pieces, and is rounded up: its processors x run time may be more than the work by less than its processors in microseconds.
+    Work is conserved under suspension and resizing (papers.md 3.7), as far as microseconds can say it: the last piece of a
+    replay is rounded up to one, and the run time of a job that really ran, its work over its processors, is rounded down.
+    So the pieces do less than a microsecond of the job's processors too much.
     """
     if done.pieces is None:
         return
@@ -93,7 +93,7 @@ def check_pieces(done: Finished) -> Iterator[Breach]:
             )
         wanted = int(done.run[row]) * int(done.procs[row])
         work = sum((end - begin) * procs for _, begin, end, procs, _, is_kept in pieces if is_kept)
-        if not wanted - int(done.procs[row]) < work < wanted + pieces[-1][3]:
+        if not wanted <= work < wanted + int(done.procs[row]):
             text = f"did {_work(work)} of work in its pieces; its processors and run time make {_work(wanted)}"
             yield _breach(done, row, "piece-work", done.end[row], text)
 

@@ -54,6 +54,12 @@ class Result:
     clock: Clock = field(default_factory=Clock)
     document: dict[str, Any] = field(default_factory=dict)
     is_size_guessed: bool = False
+    path: str = ""
+
+    @property
+    def called(self) -> str:
+        """What a message calls it: the path from which it was read, else its name."""
+        return self.path or self.name
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -107,7 +113,7 @@ class Result:
         for policy in policies:
             if policy not in by_name:
                 known = ", ".join(by_name)
-                raise UsageError(f"{self.name}: no policy {policy!r}{suggestion(policy, by_name)}; it has {known}")
+                raise UsageError(f"{self.called}: no policy {policy!r}{suggestion(policy, by_name)}; it has {known}")
         rows = tuple(by_name[policy] for policy in dict.fromkeys(policies)) if policies else self.rows
         return replace(self, rows=rows)
 
@@ -308,8 +314,8 @@ def read_result(path: str | Path, *, procs: int | None = None) -> Result:
     if not any(len(rows) for rows in result.rows):
         raise InputError(f"{path}: no job ran")
     if procs is not None:
-        return replace(result, procs_total=procs, is_size_guessed=False)
-    return result
+        result = replace(result, procs_total=procs, is_size_guessed=False)
+    return replace(result, path=str(path))
 
 
 def read_named(text: str, *, procs: int | None = None) -> Result:

@@ -138,7 +138,7 @@ def queue(view: View) -> Figure:
     TimeAxis(view).label(lower)
     legend_outside(figure, lower)
     longest = [f"{rows.policy} {waiting_jobs(rows).within(view.begin, view.end).values.max():,}" for rows in view.rows]
-    caption(figure, f"{note}Longest queue: {', '.join(longest)}.")
+    caption(figure, f"{note}Most that a pass left waiting: {', '.join(longest)}.")
     return figure
 
 

@@ -61,5 +61,8 @@ def worked(job: JobRecord, now: int) -> int:
 
 
 def run_of(job: JobRecord, now: int) -> int:
-    """Return how long it has run as if on the processors that it asked for, in microseconds, rounded up."""
-    return -(-worked(job, now) // procs_asked(job))
+    """Return how long it has run as if on the processors that it asked for, in microseconds.
+
+    Rounded down: the end of a resized job is rounded up, so that an emulated one has run as long as it was to.
+    """
+    return worked(job, now) // procs_asked(job)

@@ -95,6 +95,18 @@ def test_a_result_directory_is_complete_and_can_be_drawn(capfd: pytest.CaptureFi
     assert {"schema", "command", "version", "log", "machine", "seed"} <= set(document)
     assert command(capfd, "plot", out, "--kind", "queue", "-o", tmp_path / "queue.svg")[0] == 0
     assert command(capfd, "verify", out)[0] == 0
+    # A message calls the result what the command line calls it.
+    for said in (
+        ("plot", f"{out}:fcfs", "--kind", "queue"), ("plot", out, "--kind", "queue", "-p", "fcfs"),
+        ("export", "swf", out), ("verify", out, "-p", "fcfs"),
+    ):  # fmt: skip
+        code, _, err = command(capfd, *said)
+        assert (code, str(out) in err) == (2, True), err
+    code, _, err = command(capfd, "plot", out, "--kind", "gant")
+    assert (code, err) == (
+        2, "qbatch plot: Invalid value for '--kind': 'gant' is not one of 'gantt', 'utilisation', 'queue', 'wait-hist', "
+        "'slowdown-by-size', 'estimates' (see qbatch plot --help)\n",
+    )  # fmt: skip
 
 
 def test_both_drivers_and_the_audit_from_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:

@@ -163,6 +163,8 @@ name = "other"
     [
         (("cpus = 8", "cpus = 0"), "line 10, key 'cpus': 0 is not"),
         (("cpus = 8", "cpus = 4\npolicy = 'esy'"), "line 11, key 'policy'"),
+        (('hosts = "b"', 'hosts = ["b", "a"]'), "line 9, key 'hosts': 'a' is a host of pool 'one' already"),
+        (('hosts = "b"', 'hosts = ["b", "b"]'), "line 9, key 'hosts': 'b' is there twice"),
         (("cpus = 8", ""), "line 7, key 'pool': needs cpus"),
         (('name = "other"', "pool = 'one'"), "line 13, key 'queue': needs a name"),
         (('policy = "easy"\n[[pool]]\nname = "one"', 'policy = "esy"\n[[pool]]\nname = "one"'), "line 1, key 'policy'"),

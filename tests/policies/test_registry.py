@@ -65,6 +65,7 @@ def test_names_are_canonical(text: str, name: str) -> None:
         ("easy:order=sfj", "did you mean 'sjf'"),
         ("hybrid:depth=-1", "not a whole number from 0"),
         ("hybrid:depth=x", "not a whole number from 0"),
+        ("immediate:quantum=5m", "quantum=5m is not a whole number of seconds from 1"),
         ("hybrid:depth", "write name=value"),
         ("hybrid:depth=1,depth=2", "depth is there twice; write it once"),
         ("immediate:inner=easy,inner=lsf", "inner is there twice"),

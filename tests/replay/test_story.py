@@ -48,7 +48,7 @@ def test_who_is_suspended_for_a_quantum_and_goes_on_is_told() -> None:
         "0 s started when nothing had just ended; it had waited 0 s",
         "100 s suspended for job 2, which gets a quantum; it had run for 100 s",
         "130 s resumed on 4 processors after 30 s: job 2 has gone",
-        "200 s suspended for job 3, which gets a quantum; it had run for 70 s",
+        "200 s suspended for job 3, which gets a quantum; it had run for 70 s since it went on",
         "260 s resumed on 4 processors after 60 s: job 3 has gone",
         "1090 s ended 1090 s after its first start, its run time is 1000 s; it was started immediate",
     ]
@@ -111,7 +111,7 @@ def test_slices_suspensions_without_a_guest_and_a_size_changed_in_sleep_are_told
         "0 s started on 2 of 4 processors for 5 s when nothing had just ended; it had waited 0 s",
         "5 s suspended: its time is over; it had run for 5 s",
         "8 s resumed on 1 processor after 3 s",
-        "9 s suspended; it had run for 1 s",
+        "9 s suspended; it had run for 1 s since it went on",
         "10 s resumed on 1 processor after 1 s",
         "15 s ended 15 s after its first start, its run time is 4 s; it was started immediate",
     ]

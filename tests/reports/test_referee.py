@@ -242,6 +242,7 @@ def test_jobs_in_pieces_are_checked_piece_by_piece(policy: str) -> None:
         (0, 2, 5 * SECOND, "piece-times"),  # ends later: into the next piece, or does too much
         (0, 1, SECOND, "piece-times"),  # begins later than its job
         (-1, 2, SECOND, "piece-times"),  # ends later than its job
+        (-1, 3, 1, "piece-work"),
         (0, 3, 1, "piece-work"),
         (-1, 5, -1, "piece-work"),  # thrown away
         (-1, 3, 9, "capacity"),
@@ -257,9 +258,9 @@ def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, c
     assert code in found or (code == "piece-times" and "piece-work" in found), found
 
 
-@pytest.mark.parametrize(("run", "found"), [(8, ["piece-work"]), (10, []), (11, ["piece-work"])])
-def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_up(run: int, found: list[str]) -> None:
-    """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a history tells as 10."""
+@pytest.mark.parametrize(("run", "found"), [(8, ["piece-work"]), (9, []), (10, ["piece-work"])])
+def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_down(run: int, found: list[str]) -> None:
+    """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a history tells as 9."""
     times = {
         "submit": 0,
         "start": 0,
@@ -274,6 +275,22 @@ def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_up(run: int
     pieces = np.array([[0, 0, 5, 4, 0, 1], [0, 5, 11, 3, 0, 1]])
     done = Finished("live", 4, np.array([1]), **columns, piece_count=np.array([2]), pieces=pieces)
     assert codes(done) == found
+
+
+def test_work_is_compared_to_the_microsecond_of_a_run_time() -> None:
+    """The run time of a job that really ran is its work over its processors, rounded down: its pieces may do a little more."""
+    done = finished_of(tried("equispatial"))
+    assert done.pieces is not None
+    pieces = done.pieces[np.lexsort((done.pieces[:, 1], done.pieces[:, 0]))]
+    is_first = np.append(True, pieces[1:, 0] != pieces[:-1, 0])
+    narrow = int(np.flatnonzero((pieces[:, 3] < done.procs[pieces[:, 0]]) & ~is_first)[0])
+    row = int(pieces[narrow, 0])
+    for less, is_found in ((0, False), (1, True), (2, True)):
+        run = done.run.copy()
+        run[row] -= less
+        moved = pieces.copy()
+        moved[narrow, 1] -= 0 if less else 1
+        assert ("piece-work" in codes(replace(done, pieces=moved, run=run))) is is_found
 
 
 def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:

@@ -28,6 +28,11 @@ def test_suspensions_and_sizes_cut_it() -> None:
     assert run_of(job, 0) == 9
 
 
+def test_the_microsecond_to_which_an_end_was_rounded_up_is_no_run_time() -> None:
+    """A run of 5 on the 4 processors asked for is a work of 20, on 3 of them done at 7, in which 21 are done."""
+    assert run_of(record(started=0, ended=7, sizes=((0, 3),)), 0) == 5
+
+
 def test_a_suspension_that_lasts_ends_nothing() -> None:
     assert pieces_of(record(started=0, pauses=((5, None),)), 9) == [Piece(0, 5, 4)]
 

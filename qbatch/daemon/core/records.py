@@ -55,15 +55,19 @@ def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
             host = next((host for host, (procs, _) in left.items() if procs >= wanted.procs), None)
             if host is not None:
                 left[host][0] -= wanted.procs
-                found.append((host, wanted.procs, wanted.memory, wanted.slots))
+                # On trial a job has less memory than it asked for.
+                memory = min(wanted.memory, left[host][1] or wanted.memory)
+                left[host][1] -= memory if left[host][1] else 0
+                found.append((host, wanted.procs, memory, wanted.slots))
                 continue
-            # In a pool that spans hosts a chunk may lie on several of them.
+            # In a pool that spans hosts a chunk may lie on several of them; a resized job has less than its chunk, and all
+            # of its memory.
             missing, slots = wanted.procs, wanted.slots
-            for place, (procs, _) in list(left.items()):
+            for place, (procs, memory) in list(left.items()):
                 taken = min(procs, missing)
                 if taken:
-                    left[place][0] -= taken
-                    found.append((place, taken, 0, slots))
+                    left[place] = [procs - taken, 0]
+                    found.append((place, taken, memory, slots))
                     missing, slots = missing - taken, 0
     return found
 

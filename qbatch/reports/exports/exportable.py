@@ -54,6 +54,6 @@ class Exportable:
             UsageError: if there are several, and ``form`` holds one schedule.
         """
         if len(self.result.rows) != 1:
-            known = ", ".join(self.result.policies)
-            raise UsageError(f"{form} holds one schedule, {self.result.name} has several: name one --policy ({known})")
+            called, known = self.result.called, ", ".join(self.result.policies)
+            raise UsageError(f"{form} holds one schedule, {called} has several: name one --policy ({known})")
         return self.result.rows[0]

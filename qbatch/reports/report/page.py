@@ -163,10 +163,14 @@ def _listed(names: Sequence[str]) -> str:
 
 def _lead(study: Study) -> str:
     result = study.first.result
-    jobs = max(map(len, result.rows))
+    longest = max(result.rows, key=len)
+    jobs, uncounted = len(longest), int((~longest.counted).sum())
     begin = min(int(rows.submit.min()) for rows in result.rows)
     end = max(int(rows.end.max()) for rows in result.rows)
-    text = f"{jobs:,} job{'s' * (jobs != 1)} on {result.procs_total:,} processor{'s' * (result.procs_total != 1)}, "
+    warm = f" ({uncounted:,} of them warm-up, not counted)" if uncounted else ""
+    text = (
+        f"{jobs:,} job{'s' * (jobs != 1)}{warm} on {result.procs_total:,} processor{'s' * (result.procs_total != 1)}, "
+    )
     text += f"{instant_text(begin, result.clock)} to {instant_text(end, result.clock)}"
     if study.has_replicas:
         text += f"; {len(study.replicas)} replicas"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qbatch.daemon.core import image
-from qbatch.daemon.core.records import full_record
+from qbatch.daemon.core.records import exec_texts, full_record
 from qbatch.daemon.export import exportable_of
 from qbatch.wire import requests
 from qbatch.wire.records import HostRecord
@@ -30,6 +30,25 @@ def test_the_walltime_that_is_used_counts_as_on_the_processors_asked_for() -> No
     bench.wait(200)
     record = bench.ended[jobs[0]]
     assert (record.ended, record.used["walltime"]) == (200_000_000, "00:01:40")
+
+
+def test_a_resized_job_is_shown_with_the_memory_that_it_holds() -> None:
+    bench = malleable("4GB")
+    jobs = [bench.submit("sleep 100\n", resources={"ncpus": "4", "mem": "1gb", "walltime": "150"}) for _ in range(2)]
+    bench.wait(1)
+    found = [bench.core.find(bench.core.key_of(job)) for job in jobs]
+    assert [exec_texts(bench.core, job) for job in found if job] == [("n1/0*2", "(n1:ncpus=2:mem=1gb)")] * 2
+
+
+def test_a_guest_is_shown_with_the_memory_that_its_quantum_has() -> None:
+    bench = malleable("2GB")
+    bench.submit("sleep 400\n", resources={"ncpus": "3", "mem": "1gb", "walltime": "900"})
+    bench.wait(1)
+    guest = bench.submit("sleep 50\n", resources={"ncpus": "1", "mem": "2gb", "walltime": "900"}, used_memory=0)
+    bench.wait(1)
+    found = bench.core.find(bench.core.key_of(guest))
+    assert found is not None
+    assert exec_texts(bench.core, found)[1] == "(n1:ncpus=1:mem=512mb)"
 
 
 def test_who_keeps_fewer_processors_is_counted_without_the_guests() -> None:

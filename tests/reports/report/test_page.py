@@ -112,7 +112,8 @@ def test_the_smallest_results_make_a_page(tmp_path, run_time, rows, counted) -> 
     write_result(tmp_path / "a", {}, [by_hand(work, work.submit, "at once", promise=work.submit), later])
     text = render(gather([str(tmp_path / "a")]))
     assert "at once" in text
-    assert ("1 job on 16 processors" if rows == 1 else "12 jobs on 16 processors") in text
+    warm = "" if counted else f" ({rows} of them warm-up, not counted)"
+    assert f"{rows} job{'s' * (rows != 1)}{warm} on 16 processors" in text
     assert ("no counted job in common" in text) != counted
 
 
