@@ -112,8 +112,18 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
         priority=job.priority,
         exit_status=job.status,
         exec_host=exec_texts(core, job)[0] if job.allocation else "",
-        comment=job.comment,
+        comment=_comment(core, job),
     )
+
+
+def _comment(core: Core, job: BatchJob) -> str:
+    """Return what was last said of a job, or how it stands where that is unusual: suspended and by whom, on trial."""
+    if job.comment or job.letter not in "RS":
+        return job.comment
+    pool = core.pool_of(job)
+    if job.letter == "S":
+        return f"Job suspended by {pool.name_of_policy if job.stopped_by & BY_POLICY else 'a user'}"
+    return "Job runs for a quantum" if job.row >= 0 and pool.engine.is_trial(job.row) else ""
 
 
 def event_record(core: Core, key: JobKey) -> JobRecord | None:
@@ -192,7 +202,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         shell=spec.shell,
         variables=spec.variables,
         submit_arguments=spec.submit_arguments,
-        comment=job.comment or (f"Job run on {nodes}" if nodes else ""),
+        comment=_comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
         run_count=job.attempt,
         session=job.session or None,
         depend=spec.depend,

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from qbatch.daemon.core import image
+from qbatch.daemon.core.records import brief_record
 from qbatch.daemon.core.state import Account, Launch, Send, Stop
 from qbatch.daemon.executors.attempt import Ended
 from qbatch.daemon.export import exportable_of
@@ -46,12 +47,21 @@ def states(bench: Bench, *jobs: str) -> str:
     return "".join(bench.state(job) for job in jobs)
 
 
+def comment_of(bench: Bench, job: str) -> str:
+    return brief_record(bench.core, bench.core.live(job)).comment
+
+
 def test_a_guest_runs_its_victim_stands_still_and_goes_on() -> None:
     bench = Bench(config())
     victim, guest = with_guest(bench)
     assert states(bench, victim, guest) == "SR"
+    assert [comment_of(bench, job) for job in (victim, guest)] == [
+        "Job suspended by immediate:inner=fcfs-backfill",
+        "Job runs for a quantum",
+    ]
     bench.wait(20)
     assert states(bench, victim, guest) == "RF"
+    assert comment_of(bench, victim) == ""
     bench.wait(500)
     assert bench.ended[victim].exit_status == 0
     assert bench.ended[victim].ended == 1_020_000_000
