@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.planning.policy import PassLoop, PlanLoop, Policy, name_of
-from qbatch.policies import load_policy
+from qbatch.policies import POLICIES, load_policy
 from qbatch.reports.referee_breach import CODES, Breach, seconds
 from qbatch.reports.referee_common import check_capacity, check_pieces, check_promises, check_times
 from qbatch.reports.referee_plan import PlanCheck
@@ -82,7 +82,8 @@ def judge(done: Finished, policy: str | None = None, *, is_killing: bool = True)
     if is_killing:
         found.checked.append("run times against estimates")
     done = done.lifted()
-    _judge_promises(done, chosen, found)
+    entry = POLICIES.get((policy or "").partition(":")[0])
+    _judge_promises(done, chosen, found, may_break=entry is not None and entry.is_interrupting)
     if chosen is None:
         found.unchecked.append("order and backfilling: name the policy with --policy")
     elif done.is_preempted:
@@ -122,13 +123,17 @@ def _judge_pieces(done: Finished, found: _Findings) -> None:
     found.checked.append(f"the {len(done.pieces):,} pieces of {jobs}: times, work, and capacity by pieces")
 
 
-def _judge_promises(done: Finished, chosen: Policy | None, found: _Findings) -> None:
+def _judge_promises(done: Finished, chosen: Policy | None, found: _Findings, *, may_break: bool) -> None:
     recorded = int((done.promise >= 0).sum())
     loop = getattr(chosen, "loop", None)
     if not recorded:
         return
     if isinstance(loop, PlanLoop) and loop.compression == "scratch":
         found.unchecked.append("promises: a plan made from scratch at each early end owes none")
+        return
+    if may_break:
+        broken = sum(1 for _ in check_promises(done))
+        found.unchecked.append(f"promises: quanta and shares may put them off; {broken:,} of {recorded:,} were")
         return
     found.breaches += check_promises(done)
     found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")

@@ -293,6 +293,15 @@ def test_work_is_compared_to_the_microsecond_of_a_run_time() -> None:
         assert ("piece-work" in codes(replace(done, pieces=moved, run=run))) is is_found
 
 
+def test_a_promise_that_a_quantum_put_off_is_counted_and_no_breach() -> None:
+    done = finished_of(tried("immediate:inner=conservative"))
+    late = replace(done, promise=done.start - 1, first_promise=done.start - 1)
+    verdict = judge(late, "immediate:inner=conservative")
+    assert verdict.is_kept
+    assert "promises: quanta and shares may put them off; 5 of 5 were" in verdict.unchecked
+    assert "promise-broken" in {breach.code for breach in judge(late).breaches}
+
+
 def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
     done = replace(finished_of(tried(TRIED[0])), pieces=None)
     verdict = judge(done, TRIED[0])
