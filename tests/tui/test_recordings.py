@@ -218,9 +218,8 @@ def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: 
                 begun = [line for line in lines if line[1] <= instant]
                 thrown = max((line[2] for line in begun if not line[5] and line[2] <= instant), default=-1)
                 worked = sum((min(line[2], instant) - line[1]) * line[3] for line in begun if line[1] >= thrown)
-                expected = (
-                    -(-worked // int(schedule.workload.procs[row])) if lines else instant - int(schedule.start[row])
-                )
+                went = worked // int(schedule.workload.procs[row])
+                expected = went if lines else instant - int(schedule.start[row])
                 assert run_time(shown_job, NOW + instant) == expected
         task.cancel()
 
