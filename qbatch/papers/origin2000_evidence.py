@@ -239,7 +239,7 @@ def overall_differences(
     return [_mean([one - other for one, other in row]) for row in rows]
 
 
-def by_replica(
+def pairs_by_replica(
     runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, numbers: Sequence[Number]
 ) -> list[list[tuple[float, float]]]:
     """Return for each replica the pairs of all numbers in all months."""

@@ -150,7 +150,7 @@ def row_4(runs: Runs, months: Months) -> list[Claim]:
 
 def _won(runs: Runs, months: Months, keys: Sequence[str]) -> list[float]:
     """Return for each replica the share of months and measures in which SJF-bf lies below LXF&W-bf; a tie is half of one."""
-    rows = evidence.by_replica(runs, months, "SJF-bf", "LXF&W-bf", [evidence.whole(key) for key in keys])
+    rows = evidence.pairs_by_replica(runs, months, "SJF-bf", "LXF&W-bf", [evidence.whole(key) for key in keys])
     return [fmean(1.0 if sjf < lxf else 0.5 if sjf == lxf else 0.0 for sjf, lxf in row) for row in rows]
 
 

@@ -43,9 +43,7 @@ def leave(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: i
 
 
 @allocating_kernel
-def parts_by_end(
-    pieces: Int64Array, now: int, overdue: int, closed: Int64Array
-) -> tuple[Int64Array, int]:  # fmt: skip
+def parts_by_end(pieces: Int64Array, now: int, overdue: int, closed: Int64Array) -> tuple[Int64Array, int]:
     """Return the parts of running jobs in order of expected end, ties as they come, and how many they are.
 
     Args:
