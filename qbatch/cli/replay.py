@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qbatch.cli.console import number_text, print_table, progress_bars, talk
+from qbatch.cli.console import progress_bars, talk
+from qbatch.cli.run_table import print_run
 from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def replay(
     )  # fmt: skip
     work = prepare(read, hosts, options)
     if not quiet:
-        _notes(read, work, hosts, chosen)
+        _notes(read, work, hosts, chosen, options)
     if explain is not None or step:
         ignored = {"--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit}
         if any(ignored.values()):
@@ -95,7 +96,7 @@ def replay(
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
-        _print(document)
+        print_run(document)
     if audit and not quiet:
         talk("audit: capacity, submissions, starts, ends and promises hold under every policy asked for")
 
@@ -168,13 +169,16 @@ def _machine(log: Log, procs: int | None, name: Text) -> Machine:
     return load_machine(name)
 
 
-def _notes(log: Log, work: Workload, machine: Machine, policies: list[Policy]) -> None:
+def _notes(log: Log, work: Workload, machine: Machine, policies: list[Policy], options: Options) -> None:
     from qbatch.planning.policy import note_of_classes
+    from qbatch.reports.run_words import missing_estimates_of
 
     for note in log.notes:
         talk(f"note: {note}")
     for reason, count in work.skipped.items():
         talk(f"note: {count} jobs skipped: {reason.replace('_', ' ')}")
+    if work.estimates_missing and options.estimates == "log":
+        talk(f"note: {missing_estimates_of(work.estimates_missing, len(work))}")
     killed = int((work.run < work.logged_run).sum())
     if killed:
         talk(f"note: {killed} jobs run longer than their estimate and are ended there (--no-kill lifts it)")
@@ -245,9 +249,11 @@ def _document(
             "one_pool": machine.is_one_pool,
             **_hosts(machine),
         },
+        "machine_digest": machine.digest,
         "options": msgspec.to_builtins(options),
         "seed": options.seed,
         "skipped": work.skipped,
+        "estimates_missing": work.estimates_missing,
         "killed_at_estimate": int((work.run < work.logged_run).sum()),
         "results": results,
     }
@@ -349,34 +355,3 @@ def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
                 *in_pieces,
             ],
         )
-
-
-def _print(document: dict[str, Any]) -> None:
-    from qbatch.metrics import METRICS
-
-    results = document["results"]
-    policies = [result["policy"] for result in results]
-    rows = []
-    for metric in METRICS:
-        values = [result["metrics"].get(metric.name) for result in results]
-        rows.append([metric.name, *(number_text(value, metric.unit) for value in values)])
-    if any(result["rejected"] for result in results):
-        rows.insert(1, ["rejected", *(str(result["rejected"]) for result in results)])
-    title = f"{document['log']['name']}: {document['log']['jobs']} jobs on {document['machine']['procs']} processors"
-    print_table(title, ["metric", *policies], rows)
-    for key in results[0].get("by", {}):
-        _print_breakdown(key, results)
-
-
-_SHOWN = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mean")
-
-
-def _print_breakdown(key: str, results: list[dict[str, Any]]) -> None:
-    rows = [
-        [group["label"], result["policy"], str(group["jobs"])]
-        + [number_text(group["metrics"].get(name), "s" if name.endswith("_s") else "") for name in _SHOWN]
-        for result in results
-        for group in result["by"][key]
-    ]
-    typer.echo("")
-    print_table(f"by {key}", [key, "policy", "jobs", *_SHOWN], rows, left=2)

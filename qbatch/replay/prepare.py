@@ -113,6 +113,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         skipped=skipped,
         sha256=log.sha256,
         queue_names=log.header.queue_names(),
+        estimates_missing=int(np.count_nonzero(requested <= 0)),
     )
 
 

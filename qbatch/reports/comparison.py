@@ -23,7 +23,9 @@ from qbatch.reports.comparison_words import sentence
 from qbatch.reports.finished import in_order_of_submission, schedule_of, unknown_pieces
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.plot_style import DAY
+from qbatch.reports.replicas import check_alike, check_distinct, check_one_log, log_of, option_differences
 from qbatch.reports.result import Result
+from qbatch.reports.run_words import missing_estimates, run_words, short_name
 from qbatch.reports.series import used_procs
 
 SCHEMA = "qbatch.compare/1"
@@ -38,6 +40,8 @@ CORRECTION = (
     "Holm 1979, over the parts of a table and its quantities; "
     "a part that holds every job is the whole, and no test of its own"
 )
+_WAY_OUT = "replicas differ in their seed only: replay it with the same options, or compare it in a command of its own"
+
 PARTS = ("class", "month")
 """The breakdowns that a comparison is told for, each corrected for its many parts by itself."""
 
@@ -98,6 +102,20 @@ class Matched:
     notes: tuple[str, ...] = field(default=())
 
 
+def check_pairs(pairs: Sequence[tuple[Side, Side]], *, may_logs_differ: bool = False) -> None:
+    """Refuse pairs that are no replicas of the first: means over unlike experiments are the means of nothing.
+
+    Raises:
+        InputError: as ``qbatch.reports.replicas`` has it; a report refuses the same.
+    """
+    for side in (0, 1):
+        read = [(pair[side].where, pair[side].result) for pair in pairs]
+        check_alike(read, _WAY_OUT)
+        if not may_logs_differ:
+            check_one_log(read)
+    check_distinct([(pair[1].where, [side.rows for side in pair]) for pair in pairs])
+
+
 # ------------------------------------------------------------------------------------------------ the jobs
 
 
@@ -149,6 +167,11 @@ def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
         notes.append(
             f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number all the same"
         )
+    if a.result.document and b.result.document:
+        found = option_differences((a.where, a.result), (b.where, b.result))
+        notes += [f"{b.where} {what}" for what in found]
+    missing = dict.fromkeys(missing_estimates(side.result.document) for side in (a, b))
+    notes += [f"{short_name(a.result.name)}: {note}" for note in missing if note is not None]
     notes += [note for note in map(unknown_pieces, (a.rows, b.rows)) if note is not None]
     for name, words in (("submit", "are submitted at another time"), ("run", "run for another time"),
                         ("estimate", "have another estimate")):  # fmt: skip
@@ -178,7 +201,10 @@ def compare(
     jobs = pairs[0]
     notes = list(jobs.notes)
     for place, pair in enumerate(pairs[1:], 2):
-        notes += [f"pair {place}: {note}" for note in pair.notes]
+        notes += [f"pair {place}: {note}" for note in pair.notes if note not in jobs.notes]
+    logs = {log_of(one.result) for one, _ in ((a, b), *replicas)}
+    if len(logs) > 1:
+        notes.append(f"the pairs are of {len(logs)} different logs, as was asked for; values are means over them")
     metrics = [_quantity(pairs, quantity, a, b, how) for quantity in QUANTITIES]
     sides = [(a, b), *replicas]
     unlike = _unlike_machines(sides)
@@ -191,8 +217,8 @@ def compare(
         record["sentence"] = sentence(record, a.label, b.label, how.confidence, how.practical)
     return {
         "schema": SCHEMA,
-        "a": {"result": a.where, "policy": a.rows.policy, "label": a.label},
-        "b": {"result": b.where, "policy": b.rows.policy, "label": b.label},
+        "a": _side_facts(a),
+        "b": _side_facts(b),
         "jobs": {"common": len(jobs.a), "only_a": jobs.only_a, "only_b": jobs.only_b, "not_counted": jobs.uncounted},
         "pairs": len(pairs),
         "confidence": how.confidence,
@@ -204,6 +230,15 @@ def compare(
         "metrics": metrics,
         "parts": {key: _parts(a, jobs, key, how, metrics) for key in how.parts},
     }
+
+
+def _side_facts(side: Side) -> dict[str, Any]:
+    result = side.result
+    return {
+        "result": side.where, "policy": side.rows.policy, "label": side.label, "log": result.name,
+        "procs": None if result.is_size_guessed else result.procs_total, "options": result.document.get("options"),
+        "run": "; ".join(run_words(result)),
+    }  # fmt: skip
 
 
 def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: Settings) -> dict[str, Any]:

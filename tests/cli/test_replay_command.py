@@ -45,11 +45,46 @@ def test_json_is_the_same_record_as_the_table(capfd: pytest.CaptureFixture[str])
     result = document["results"][0]
     assert result["policy"] == "easy"
     _, table, _ = command(capfd, "replay", DEMO, "-p", "easy")
-    shown = dict(line.split() for line in table.splitlines()[1:])
+    shown = dict(line.split() for line in table.partition("\n\n")[0].splitlines()[1:])
     assert float(shown["wait_mean_s"]) == round(result["metrics"]["wait_mean_s"], 1)
     assert sum(group["jobs"] for group in result["by"]["month"]) == result["metrics"]["jobs"]
     assert document["log"]["sha256"]
     assert document["machine"]["procs"] == 128
+
+
+@pytest.mark.parametrize(("given", "said"), [(2, "no job has an estimate"), (1, "1 of 2 jobs have no estimate")])
+def test_a_log_without_estimates_says_so_wherever_its_numbers_are(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, given: int, said: str
+) -> None:
+    rows = [f"{job} {job} -1 60 2 -1 -1 2 {-1 if job <= given else 90} -1 1 1 1 -1 1 -1 -1 -1" for job in (1, 2)]
+    log = tmp_path / "log.swf"
+    log.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    code, out, err = command(capfd, "replay", log, "-p", "easy", "-p", "fcfs", "--out", tmp_path / "result")
+    assert (code, said in out, said in err) == (0, True, True)
+    assert ("run times for estimates" in out) == (given == 2)
+    _, out, _ = command(capfd, "replay", log, "-p", "easy", "--json")
+    assert json.loads(out)["estimates_missing"] == given
+    assert json.loads((tmp_path / "result" / "result.json").read_text())["estimates_missing"] == given
+    _, _, err = command(capfd, "report", tmp_path / "result", "-o", tmp_path / "page.html")
+    assert said in err
+    assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
+    _, _, err = command(capfd, "compare", tmp_path / "result")
+    assert said in err
+    for asked in ("perfect", "f:2"):
+        _, out, err = command(capfd, "replay", log, "-p", "easy", "--estimates", asked)
+        assert "no estimate" not in out + err, asked
+
+
+def test_a_table_names_the_log_the_machine_and_the_options(capfd: pytest.CaptureFixture[str]) -> None:
+    options = ("--load", "1.2", "--no-kill", "--estimates", "f:3", "--seed", "5", "--first", "90", "--warmup", "1h")
+    _, out, _ = command(capfd, "replay", DEMO, "-p", "easy", *options, "--by", "class")
+    facts = dict(line.split(maxsplit=1) for line in out.rpartition("\n\n")[2].splitlines())
+    assert facts["log"] == "demo-128.swf, 90 jobs"
+    assert facts["sha256"] == read_log(DEMO).sha256
+    assert facts["machine"] == "128 processors"
+    assert facts["options"] == (
+        "estimates f:3 (seed 5); no kill: estimates lifted to run times; load x1.2; first 90 jobs; warm-up of 3600 s"
+    )
 
 
 def test_job_rows_are_as_the_design_fixes_them(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from qbatch.reports.boxes import Boxes, assign
 from qbatch.reports.finished import in_order_of_submission
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.pieces import waits_of
-from qbatch.reports.report.study import Study, short_name
+from qbatch.reports.report.study import Study
+from qbatch.reports.run_words import short_name
 from qbatch.reports.result import Result, most_procs
 
 MOST_JOBS = 120_000

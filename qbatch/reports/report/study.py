@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.policies.registry import name_among
-from qbatch.reports.finished import in_order_of_submission, unknown_pieces
+from qbatch.reports.finished import unknown_pieces
 from qbatch.reports.job_rows import JobRows
+from qbatch.reports.replicas import check_alike, check_distinct, log_of
 from qbatch.reports.result import Result, read_named
+from qbatch.reports.run_words import missing_estimates, short_name
+
+
+_WAY_OUT = "a report compares policies on one machine and under the same options: write one report for each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,12 @@ def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | N
         UsageError: if a policy that is asked for is in none of them.
     """
     read = [(path, read_named(path, procs=procs)) for path in paths]
-    _check_alike(read)
+    check_alike(read, _WAY_OUT)
     groups: dict[str, list[tuple[str, Result]]] = {}
     for path, result in read:
-        groups.setdefault(_workload(path, result), []).append((path, result))
+        groups.setdefault(_workload(result), []).append((path, result))
     replicas = tuple(_replica(group) for group in groups.values())
+    check_distinct([(", ".join(one.paths), one.result.rows) for one in replicas])
     names = tuple(dict.fromkeys(rows.policy for one in replicas for rows in one.result.rows if len(rows)))
     policies = [name_among(policy, names) for policy in policies]
     for policy in policies:
@@ -107,25 +109,10 @@ def _only(replica: Replica, policies: tuple[str, ...]) -> Replica:
     return replace(replica, result=replace(replica.result, rows=rows))
 
 
-def _workload(path: str, result: Result) -> str:
-    """Return what tells one workload from another: the log's hash or name, the seed and the options; else its jobs."""
+def _workload(result: Result) -> str:
+    """Return what tells one workload from another: the log, the seed and the options."""
     document = result.document
-    if not document:
-        return _jobs_digest(result)
-    log = document.get("log")
-    told = log.get("sha256") or log.get("name") if isinstance(log, dict) else None
-    return json.dumps(
-        [told or str(Path(path).resolve()), document.get("seed"), document.get("options")], sort_keys=True
-    )
-
-
-def _jobs_digest(result: Result) -> str:
-    """Return a hash of which jobs ran, the same under every policy: their numbers, submissions and sizes."""
-    rows = in_order_of_submission(next(rows for rows in result.rows if len(rows)))
-    digest = hashlib.sha256()
-    for name in ("job_id", "submit", "procs"):
-        digest.update(np.ascontiguousarray(getattr(rows, name)).tobytes())
-    return digest.hexdigest()
+    return json.dumps([log_of(result), document.get("seed"), document.get("options")], sort_keys=True)
 
 
 def _replica(group: list[tuple[str, Result]]) -> Replica:
@@ -141,29 +128,6 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
             rows[one.policy] = (where, one)
     whole = replace(first, rows=tuple(one for _, one in rows.values()))
     return Replica(whole, tuple(where for where, _ in group), tuple(result.document for _, result in group))
-
-
-def _check_alike(read: list[tuple[str, Result]]) -> None:
-    """Refuse results whose means cannot stand in one table."""
-    path, first = read[0]
-    for where, result in read[1:]:
-        if result.procs_total != first.procs_total:
-            raise InputError(
-                f"{where}: has a machine of {result.procs_total} processors, but {path} one of {first.procs_total}; "
-                "a report compares policies on one machine: write one report for each, or tell --procs"
-            )
-        one, other = _options(first), _options(result)
-        for key in sorted(set(one) | set(other)):
-            if one.get(key) != other.get(key):
-                raise InputError(
-                    f"{where}: was run with {key} = {other.get(key)}, but {path} with {one.get(key)}; "
-                    "a report compares policies under the same options: write one report for each"
-                )
-
-
-def _options(result: Result) -> dict[str, Any]:
-    options = result.document.get("options")
-    return {key: value for key, value in options.items() if key != "seed"} if isinstance(options, dict) else {}
 
 
 def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str]:
@@ -190,14 +154,12 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
     for one in replicas:
         log = one.result.document.get("log")
         notes += [f"The log: {note}." for note in (log.get("notes") or [] if isinstance(log, dict) else [])]
+        notes += [
+            f"{short_name(one.result.name)}: {note}." for each in one.documents if (note := missing_estimates(each))
+        ]
     return list(dict.fromkeys(notes))
 
 
 def _hash(replica: Replica) -> str:
     log = replica.result.document.get("log")
     return str((log.get("sha256") if isinstance(log, dict) else None) or replica.result.name)
-
-
-def short_name(name: str) -> str:
-    """Return the last part of a log's path: what a title has room for."""
-    return name.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]
