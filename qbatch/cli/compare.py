@@ -19,7 +19,12 @@ _HEADINGS = ("A", "B", "B - A", "low", "high", "rel.", "finding")
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet).")],
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="DIR or DIR:POLICY of a result, job rows, or a log with waits (as it really was)."
+        ),
+    ],
     b: Annotated[str | None, typer.Argument(metavar="B", help="The same; left out if A holds two policies.")] = None,
     replica: Annotated[
         list[str] | None,
@@ -80,8 +85,12 @@ class _Sized:
         """Return what was read."""
         from dataclasses import replace
 
+        from qbatch.reports.recorded import is_log
         from qbatch.reports.result import read_result
 
+        if is_log(path):
+            self.is_used = True
+            return read_result(path, procs=self.procs)
         result = read_result(path)
         if self.procs is None or not result.is_size_guessed:
             return result
@@ -99,6 +108,10 @@ def _sides(a: str, b: str | None, sized: _Sized) -> tuple[Side, Side]:
 
     if b is None:
         where, result, policy = _read(a, sized)
+        if result.is_recorded:
+            raise UsageError(
+                f"{a}: is one schedule, what really happened; name B too, as in: qbatch compare {a} DIR:POLICY"
+            )
         if policy is not None or len(result.rows) != 2:
             has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
             raise UsageError(f"{a}: {has}; name B too, as in: qbatch compare {where}:POLICY {where}:POLICY")

@@ -86,8 +86,11 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
 def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Exportable, str]:
     from qbatch.reports.exports import Exportable
     from qbatch.reports.result import read_named
+    from qbatch.reports.run_words import recorded_notes
 
     result = read_named(source, procs=procs).only(policies)
+    for note in recorded_notes(result):
+        talk(f"note: {note}")
     jobs = sum(map(len, result.rows))
     return Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
 

@@ -77,6 +77,18 @@ def run_words(result: Result) -> list[str]:
     return words
 
 
+def recorded_notes(result: Result) -> list[str]:
+    """Return what must be said of a log that is taken for a schedule: which jobs are left out, and what is odd about it."""
+    if not result.is_recorded:
+        return []
+    document = result.document
+    notes = [
+        f"{count:,} {'job is' if count == 1 else 'jobs are'} left out: {reason.replace('_', ' ')}"
+        for reason, count in _mapping(document.get("skipped")).items()
+    ]
+    return notes + [str(note) for note in _mapping(document.get("log")).get("notes") or []]
+
+
 def skipped_words(skipped: Mapping[str, Any]) -> str:
     """Return how many jobs were left out for each reason."""
     return ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items())
