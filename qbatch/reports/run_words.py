@@ -62,6 +62,9 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     skipped = skipped_words(_mapping(document.get("skipped")))
     if skipped:
         facts.append(("left out", skipped))
+    thanks = acknowledged(document)
+    if thanks:
+        facts.append(("acknowledge", thanks))
     missing = missing_estimates(document)
     return [*facts, ("note", missing)] if missing else facts
 
@@ -87,6 +90,12 @@ def recorded_notes(result: Result) -> list[str]:
         for reason, count in _mapping(document.get("skipped")).items()
     ]
     return notes + [str(note) for note in _mapping(document.get("log")).get("notes") or []]
+
+
+def acknowledged(document: Mapping[str, Any]) -> str:
+    """Return whom the log's header asks to acknowledge, in one line; nothing where it names nobody."""
+    names = _mapping(document.get("log")).get("acknowledge")
+    return "; ".join(" ".join(str(name).split()) for name in names) if isinstance(names, list) else ""
 
 
 def skipped_words(skipped: Mapping[str, Any]) -> str:

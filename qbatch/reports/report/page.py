@@ -36,7 +36,7 @@ from qbatch.reports.report.embedded import embedded, script_json
 from qbatch.reports.report.promises import promises
 from qbatch.reports.report.study import Replica, Study
 from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, summary
-from qbatch.reports.run_words import short_name, skipped_words, title_name
+from qbatch.reports.run_words import acknowledged, short_name, skipped_words, title_name
 
 SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
 """The parts of the page's script, in order."""
@@ -301,6 +301,7 @@ def _facts_of(document: dict[str, Any]) -> list[tuple[str, str]]:
         + (f", Python {made.get('python')}, NumPy {made.get('numpy')} on {made.get('system')}" if made else ""),
         "Run on": made.get("written"),
         "Log": log.get("name"),
+        "To acknowledge, by the log": acknowledged(document) or None,
         "SHA-256 of the log": log.get("sha256"),
         "Machine": f"{machine.get('procs'):,} processors, {machine.get('hosts')} "
         f"host{'' if machine.get('hosts') == 1 else 's'}" if isinstance(machine.get("procs"), int) else None,
