@@ -1,4 +1,4 @@
-"""``qbatch metrics``: what each metric means, its formula and its source."""
+"""``qbatch metrics``: what each metric means, its formula and its source; and the metrics of finished schedules."""
 
 from __future__ import annotations
 
@@ -9,16 +9,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qbatch.cli.console import talk
+from qbatch.model.errors import UsageError, suggestion
+
 if TYPE_CHECKING:
     from qbatch.metrics.table import Metric
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SCHEMA = "qbatch.measured/1"
 
 
-def metrics(as_json: JsonOption = False) -> None:
-    """Tell what each metric means, how it is computed and where it comes from."""
+def metrics(
+    results: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RESULT...]",
+            help="DIR or DIR:POLICY of a result, job rows, or a log with waits: its metrics, as it really was.",
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
+    ] = None,
+    by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
+    procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure finished schedules of one log; without any, tell what each metric means and where it comes from."""
     from qbatch.metrics.table import METRICS
 
+    if results:
+        _measure(results, policy or [], by or [], procs, as_json)
+        return
+    if policy or by or procs:
+        raise UsageError("--policy, --by and --procs are about a schedule: name a result or a log with waits")
     if as_json:
         document = {"schema": "qbatch.metrics/1", "metrics": [asdict(metric) for metric in METRICS]}
         typer.echo(json.dumps(document, indent=2))
@@ -26,6 +48,34 @@ def metrics(as_json: JsonOption = False) -> None:
         _print_rich_table(METRICS)
     else:
         _print_plain_table(METRICS)
+
+
+def _measure(results: list[str], policies: list[str], by: list[str], procs: int | None, as_json: bool) -> None:
+    from qbatch.cli.run_table import print_run
+    from qbatch.metrics import BREAKDOWNS
+    from qbatch.reports.measured import measured
+    from qbatch.reports.report.study import gather
+
+    for key in by:
+        if key not in BREAKDOWNS:
+            raise UsageError(f"--by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
+    study = gather(results, policies=policies, procs=procs)
+    if study.has_replicas:
+        raise UsageError(
+            f"{', '.join(results)}: are of {len(study.replicas)} workloads (logs or seeds); measure each by itself, or "
+            "write one qbatch report over them"
+        )
+    document = {"schema": SCHEMA, **measured(study.first, by)}
+    if study.first.result.is_size_guessed:
+        talk(
+            "note: bare job rows do not say how large the machine is: the most in use at once is taken; tell --procs N"
+        )
+    for note in study.notes:
+        talk(f"note: {note.removesuffix('.')}")
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        print_run(document)
 
 
 def _print_plain_table(table: tuple[Metric, ...]) -> None:
