@@ -41,7 +41,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ``not_before``: microseconds since 1970 (``-a``).  ``variables``: the job's environment beyond the standard one.
     ``directory``: where the submission was made.  ``runtime``: microseconds that an emulated run takes; ``fate``:
     how an emulated run ends (exit status); ``used_memory``: bytes that it really uses (None: all that it asks for).
-     ``shell``: ``-S``.  ``torque``: Torque's names for output and indices.
+     ``shell``: ``-S``.  ``is_torque``: Torque's names for output and indices.  ``resource_rules``: how resources are read: 2 as
+    OpenPBS does (``nodes=`` scatters, what no host can give is refused); 1 as releases up to 0.1 did, whose journals say nothing.
     """
 
     name: str = "STDIN"
@@ -79,6 +80,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     is_torque: bool = False
     extra: dict[str, str] = {}
     encoding: str = "utf-8"
+    resource_rules: Whole = 1
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

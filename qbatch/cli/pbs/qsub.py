@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
+from qbatch.cli.pbs.attributes import is_attribute
 from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault
 from qbatch.cli.pbs.directives import scan
 from qbatch.cli.pbs.getopt import OptionFault, parse_options
@@ -100,8 +101,10 @@ def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
             given = parse_options(words, LETTERS)
         except OptionFault as fault:
             raise CommandFault(f"directive error: {quoted(words)} ({fault})", 2) from None
-        if given.operands or given.after_dashes:
+        if given.after_dashes or not all(is_attribute(word) for word in given.operands):
             raise CommandFault(f"directive error: {quoted(words)}", 2)
+        # ARC writes `#PBS Account_Name=x`, as older releases of PBS took it.
+        options += [("W", word) for word in given.operands]
         # PSI/J writes -N="x": the sign belongs to neither.
         options += [(letter, value.removeprefix("=")) for letter, value in given.options]
     gathered.take(options)
@@ -118,7 +121,7 @@ def specification(call: Call) -> tuple[Spec, bool]:
     """
     script, encoding, name, command = _script_text(call)
     directory = working_directory(call.here)
-    gathered = Gathered(directory, call.here.environment)
+    gathered = Gathered(directory, call.here.environment, is_torque=call.here.is_torque)
     if script is not None:
         _take_directives(call, gathered, script)
     gathered.take(call.given.options)

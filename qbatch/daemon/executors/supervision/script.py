@@ -18,6 +18,8 @@ else:
 
 UNCATCHABLE = {int(signal.SIGKILL), int(signal.SIGSTOP)}
 BUSY_TRIES = 100
+BAD_INTERPRETER = 126
+"""Exit status of a script whose ``#!`` line names no program, as a shell gives it; often a carriage return stands there."""
 
 
 def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
@@ -52,7 +54,8 @@ def command_of(attempt: dict[str, Any], path: str) -> list[str]:
     if script is None:
         return [str(argument) for argument in attempt["argv"]]
     name = f"{path}/{files.SCRIPT}"
-    return [name] if script.startswith("#!") else [attempt["shell"] or "/bin/sh", name]
+    command = [name] if script.startswith("#!") else [attempt["shell"] or "/bin/sh", name]
+    return [*command, *attempt.get("arguments", ())]
 
 
 def enter_directory(wanted: str) -> tuple[str, str]:
@@ -89,6 +92,8 @@ def become(
     except BaseException as error:
         text = f"cannot run {command[0] if command else 'an empty command'}: {getattr(error, 'strerror', '') or error}"
         os.write(report, text.encode("utf-8", "replace")[:2000])
+        if _is_script(command):
+            os._exit(BAD_INTERPRETER)
     finally:
         os._exit(127)
 
@@ -102,13 +107,17 @@ def _execute(command: list[str], environment: dict[str, str]) -> NoReturn:
             if error.errno == errno.ETXTBSY:
                 time.sleep(0.01)
                 continue
-            if error.errno == errno.EACCES and command[0].endswith(f"/{files.SCRIPT}") and len(command) == 1:
-                _execute(_interpreter(command[0]), environment)  # a file system mounted noexec
-            if error.errno == errno.ENOENT and command[0].endswith(f"/{files.SCRIPT}") and len(command) == 1:
+            if error.errno == errno.EACCES and _is_script(command):
+                _execute([*_interpreter(command[0]), *command[1:]], environment)  # a file system mounted noexec
+            if error.errno == errno.ENOENT and _is_script(command):
                 named = _interpreter(command[0])[0]
                 raise OSError(error.errno, f"no interpreter {named!r} (its first line)") from None
             raise
     raise OSError(errno.ETXTBSY, os.strerror(errno.ETXTBSY))
+
+
+def _is_script(command: list[str]) -> bool:
+    return bool(command) and command[0].endswith(f"/{files.SCRIPT}")
 
 
 def _interpreter(path: str) -> list[str]:
