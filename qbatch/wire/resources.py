@@ -33,6 +33,7 @@ _SIZES = ("mem", "pmem", "vmem", "pvmem", "file")
 _TIMES = ("walltime", "cput", "pcput", "min_walltime", "max_walltime", "soft_walltime")
 _COUNTS = ("ncpus", "procs", "mpiprocs", "ompthreads", "ngpus", "gpus", "nmics", "naccelerators", "nodect")
 _LONGEST_VALUE = 65_536
+_MOST_SLOTS = 1_000_000
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,199}"
 
 
@@ -337,6 +338,9 @@ def parse_demand(resources: Mapping[str, str], rules: int = 2) -> Demand:
     else:
         procs = _count(resources["ncpus"], "ncpus") if "ncpus" in resources else 1
         chunks = (ChunkOf(1, procs, 0, _slots(resources)),)
+    slots = sum(chunk.count * chunk.slots for chunk in chunks)
+    if slots > _MOST_SLOTS:
+        raise ValueError(f"{slots} lines in the node file; {_MOST_SLOTS} are allowed")
     chunks = _with_memory(chunks, resources)
     place = resources.get("place", "free")
     if rules > 1:
