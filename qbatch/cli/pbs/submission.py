@@ -31,6 +31,7 @@ _UNSUPPORTED = {
     "x": "it belongs to interactive jobs",
     "X": "X11 Forwarding possible only for interactive jobs",
 }
+_NO_PROCS = re.compile(r"(?<![^,])procs=(?![^,])")  # signac-flow 0.29 writes it where it means one processor
 Check = Callable[[str, str], object]
 _HOST_PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*:(.*)", re.DOTALL)
 
@@ -62,6 +63,8 @@ class Gathered:
         self._go_to([value for letter, value in options if letter == "w"])
         for letter, value in options:
             if letter == "l":
+                if self.is_torque:
+                    value = _NO_PROCS.sub("", value)
                 try:
                     resources.update(parse_resources(value))
                 except ValueError as error:

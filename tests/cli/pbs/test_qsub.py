@@ -184,6 +184,10 @@ def test_torque_takes_names_with_slashes_and_variables_that_are_not_set(shell: S
     spec = submit(shell, "true\n", "-N", "project/bundle/1", "-v", "UNSET,A=1", QBATCH_DIALECT="torque")
     assert spec.name == "project/bundle/1"
     assert "UNSET" not in spec.variables
+    torque = {"QBATCH_DIALECT": "torque"}
+    assert submit(shell, "#PBS -l procs=\n#PBS -l mem=1gb,procs=,walltime=60\n", **torque).resources == {
+        "mem": "1gb", "walltime": "60",
+    }  # fmt: skip
     shell.server.requests.clear()
     assert refused(shell, "-N", "project/x").startswith("qsub: illegal -N value")
 
