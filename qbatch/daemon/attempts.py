@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attempt:
+def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts: str = "") -> Attempt:
     """Return the present attempt of a running job.
+
+    ``scripts``: the directory of long scripts.
 
     ``surroundings``: variables that every job gets from the daemon (QBATCH_SOCKET, the way to the PBS commands).
     """
@@ -60,6 +62,7 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attem
         procs=job.size,
         share=job.size / job.prepared.request.procs,
         home=home,
+        script_file=f"{scripts}/{spec.script_digest}" if spec.script_digest else "",
         stage_in=_staged(spec.extra.get("stagein", "")),
         stage_out=_staged(spec.extra.get("stageout", "")),
         is_private=is_private,

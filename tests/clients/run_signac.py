@@ -1,4 +1,4 @@
-"""signac-flow (Torque): submits operations of a workspace with slashes in their names, asks with ``qstat -fx -u``, waits for them."""
+"""signac-flow (Torque): submits operations with slashes in their names, asks with ``qstat -fx -u``, waits for them."""
 
 import subprocess
 import sys

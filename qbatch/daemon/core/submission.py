@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -330,12 +331,18 @@ def check_name(name: str, is_torque: bool = False) -> None:
         raise Refusal("bad-value", f"illegal -N value: {bad!r} may not stand in a name")
 
 
-def _check_texts(spec: Spec) -> None:
+def _check_script(spec: Spec) -> None:
     if (spec.script is None) == (not spec.argv):
         raise Refusal("bad-request", "a submission has either a script or a command")
     size = len(spec.script or "") + sum(len(word) for word in spec.argv)
     if size > LONGEST_SCRIPT:
-        raise Refusal("too-large", f"the script has {size} letters; {LONGEST_SCRIPT} are allowed")
+        raise Refusal("too-large", f"the script has {size} letters; {LONGEST_SCRIPT} are allowed, more with upload")
+    if spec.script_digest and (spec.argv or not re.fullmatch(r"[0-9a-f]{64}", spec.script_digest)):
+        raise Refusal("bad-value", f"{spec.script_digest[:64]!r} is no SHA-256 digest of a script")
+
+
+def _check_texts(spec: Spec) -> None:
+    _check_script(spec)
     texts = {
         "-o": spec.output, "-e": spec.error, "-S": spec.shell, "directory": spec.directory, "-A": spec.account,
         "-P": spec.project, "-M": spec.mail_users, "host": spec.host, "-W group_list": spec.group_list,
@@ -373,6 +380,11 @@ def _check_texts(spec: Spec) -> None:
         raise Refusal("bad-value", "illegal umask: it is not from 000 to 777")
     if spec.not_before is not None and not 0 <= spec.not_before < 1 << 60:
         raise Refusal("bad-value", "illegal -a value: out of range")
+
+
+def digests(core: Core) -> set[str]:
+    """Return the digests of the long scripts that live jobs have."""
+    return {job.spec.script_digest for job in core.jobs.values()} - {""}
 
 
 def key_text(key: JobKey) -> str:

@@ -7,6 +7,7 @@ import os
 import time
 
 from . import files
+from .outputs import RefusedError
 from .processes import MARKER
 
 TYPE_CHECKING = False
@@ -26,10 +27,29 @@ def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
     """Script, node file and temporary directory of the job."""
     if attempt["script"] is not None:
         encoding = attempt.get("encoding", "utf-8")
-        files.write_new(files.SCRIPT, attempt["script"], directory, 0o700, encoding)
+        if attempt.get("script_file"):
+            _copy(str(attempt["script_file"]), files.SCRIPT, directory)
+        else:
+            files.write_new(files.SCRIPT, attempt["script"], directory, 0o700, encoding)
     files.write_new(files.NODES, "".join(f"{line}\n" for line in attempt["node_file"]), directory)
     files.write_new(files.ALLOCATION, allocation_text(attempt.get("procs", 1)), directory)
     os.mkdir(files.TEMPORARY, 0o700, dir_fd=directory)
+
+
+def _copy(source: str, name: str, directory: int) -> None:
+    """Copy a long script, a piece at a time; the job may change its own."""
+    try:
+        whole = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        raise RefusedError(f"the script {source}: {error.strerror}; submit the job again") from None
+    target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700, dir_fd=directory)
+    try:
+        while piece := os.read(whole, 1 << 20):
+            while piece:
+                piece = piece[os.write(target, piece) :]
+    finally:
+        os.close(whole)
+        os.close(target)
 
 
 def allocation_text(procs: int) -> str:
