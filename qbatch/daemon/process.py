@@ -345,6 +345,7 @@ class _Daemon:
         root.mkdir(mode=0o700, exist_ok=True)
         executor = ProcessExecutor(root, service.report)
         service.effects.executor = executor
+        service.effects.scripts = str(service.scripts.directory)
         service.effects.surroundings = {
             "QBATCH_SOCKET": self.options.socket_path,
             "QBATCH_BIN": self._commands(),
