@@ -109,7 +109,7 @@ def _note(*, is_anonymous: bool) -> str:
     """Return the command for the header; of an anonymous log without what could name anybody."""
     from shlex import join
 
-    from qbatch import __version__
+    from qbatch.distribution import __version__
 
     command = "qbatch import ... --anonymize" if is_anonymous else join(["qbatch", *sys.argv[1:]])
     return f"made by qbatch {__version__}: {command}"

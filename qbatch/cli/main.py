@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from qbatch import __version__
+from qbatch.distribution import __version__
 from qbatch.model.errors import QbatchError, suggestion
 
 COMMANDS: dict[str, tuple[str, str]] = {

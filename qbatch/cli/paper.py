@@ -227,7 +227,7 @@ def _progress(*, is_quiet: bool) -> Iterator[Tell]:
 
 def _document(chosen: Paper, facts: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
     """Return the record of the whole command: what --json prints and --out keeps."""
-    from qbatch import __version__
+    from qbatch.distribution import __version__
 
     return {
         "schema": SCHEMA,
