@@ -13,6 +13,7 @@ from typing import NamedTuple
 import typer
 
 from qbatch.cli.daemon_answers import print_json
+from qbatch.cli.which_daemon import STATE
 from qbatch.distribution import NAME, TAKEN_NAME
 from qbatch.model.errors import QbatchError
 from qbatch.wire import paths
@@ -31,10 +32,10 @@ class Finding(NamedTuple):
 
 def doctor(
     json: bool = typer.Option(False, "--json", help="The findings as JSON."),
-    state: Path | None = typer.Option(None, "--state", help="Directory of the store."),
+    state: Path | None = STATE,
 ) -> None:
     """Look at everything that a daemon needs, and say what is wrong and how to mend it (exit 1 if anything is)."""
-    findings = list(_look(state or paths.state_directory()))
+    findings = list(_look(paths.state_directory()))
     if json:
         print_json("doctor", {"findings": [finding._asdict() for finding in findings]})
     else:
@@ -85,10 +86,9 @@ def _socket() -> Iterator[Finding]:
         yield Finding("socket", "wrong", str(error))
         return
     size = len(os.fsencode(path))
-    if size > 107:
-        yield Finding(
-            "socket", "wrong", f"{path} has {size} bytes, the kernel takes 107", "set QBATCH_SOCKET to a shorter path"
-        )
+    if size > paths.LONGEST_SOCKET:
+        text = f"{path} has {size} bytes, the kernel takes {paths.LONGEST_SOCKET}"
+        yield Finding("socket", "wrong", text, "set QBATCH_SOCKET to a shorter path")
     elif not os.environ.get("XDG_RUNTIME_DIR") and not os.environ.get("QBATCH_SOCKET"):
         yield Finding("socket", "ok", f"{path} (there is no XDG_RUNTIME_DIR)")
     else:

@@ -27,7 +27,7 @@ Text = str | None
 def import_log(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help="pbs (accounting files) or slurm (sacct --parsable2).")],
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Files, also .gz or .xz; directories; - is stdin.")
+        list[str], typer.Argument(metavar="FILE", help="Files, also .gz or .xz; directories; - is stdin.")
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="LOG", help="SWF file (.gz compresses); - is stdout.")],
     timezone: Annotated[Text, typer.Option(metavar="Area/City", help="Zone of local times [this machine's].")] = None,

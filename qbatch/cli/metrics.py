@@ -9,23 +9,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qbatch.model.errors import UsageError, suggestion
+
 if TYPE_CHECKING:
     from qbatch.metrics.table import Metric
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def metrics(as_json: JsonOption = False) -> None:
+def metrics(
+    metric: Annotated[list[str] | None, typer.Argument(metavar="METRIC", help="Only these metrics.")] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Tell what each metric means, how it is computed and where it comes from."""
     from qbatch.metrics.table import METRICS
 
+    known = {each.name: each for each in METRICS}
+    for name in metric or ():
+        if name not in known:
+            raise UsageError(f"there is no metric {name!r}{suggestion(name, known)} (see qbatch metrics)")
+    chosen = tuple(known[name] for name in metric) if metric else METRICS
     if as_json:
-        document = {"schema": "qbatch.metrics/1", "metrics": [asdict(metric) for metric in METRICS]}
+        document = {"schema": "qbatch.metrics/1", "metrics": [asdict(metric) for metric in chosen]}
         typer.echo(json.dumps(document, indent=2))
     elif sys.stdout.isatty():
-        _print_rich_table(METRICS)
+        _print_rich_table(chosen)
     else:
-        _print_plain_table(METRICS)
+        _print_plain_table(chosen)
 
 
 def _print_plain_table(table: tuple[Metric, ...]) -> None:

@@ -36,8 +36,8 @@ _MARKS = {
 
 
 def paper(
-    name: Annotated[Text, typer.Argument(metavar="[PAPER]", help="Which paper; none lists them.")] = None,
-    log: Annotated[Text, typer.Argument(metavar="[LOG]", help="SWF log (.gz, .xz); none: a generated one.")] = None,
+    name: Annotated[Text, typer.Argument(metavar="PAPER", help="Which paper; none lists them.")] = None,
+    log: Annotated[Text, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz); none: a generated one.")] = None,
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part: 1, 2, 3 or figures; may be repeated.")
     ] = None,
