@@ -10,6 +10,7 @@ import typer
 
 from qbatch.cli.console import talk
 from qbatch.cli.daemon_answers import ask
+from qbatch.distribution import install_command
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
 from qbatch.wire import records, requests
 
@@ -73,7 +74,7 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
     if form == "result" and target is None:
         raise UsageError("a result is a directory: name it with -o DIR")
     if form in ("parquet", "result") and find_spec("pyarrow") is None:
-        raise UsageError("Parquet needs pyarrow: install the extra, pip install 'qbatch[report]' (or '.[report]')")
+        raise UsageError(f"Parquet needs pyarrow: {install_command('report')}")
     if target is None:
         if form == "parquet" and sys.stdout.isatty():
             raise UsageError("Parquet is not for a terminal; name a file with -o")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -19,11 +20,11 @@ SCHEMA = "qbatch.measured/1"
 
 
 def metrics(
-    results: Annotated[
+    metric: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RESULT...]",
-            help="DIR or DIR:POLICY of a result, job rows, or a log with waits: its metrics, as it really was.",
+            metavar="[METRIC...|RESULT...]",
+            help="Only these metrics; or DIR or DIR:POLICY of a result, job rows, or a log with waits: its metrics, as it was.",
         ),
     ] = None,
     policy: Annotated[
@@ -33,21 +34,27 @@ def metrics(
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure finished schedules of one log; without any, tell what each metric means and where it comes from."""
+    """Tell what each metric means, how it is computed and where it comes from; or measure finished schedules of one log."""
     from qbatch.metrics.table import METRICS
 
-    if results:
-        _measure(results, policy or [], by or [], procs, as_json)
+    known = {each.name: each for each in METRICS}
+    unknown = [name for name in metric or () if name not in known]
+    for name in unknown:
+        if "." not in name and not os.path.exists(name.partition(":")[0]):
+            raise UsageError(f"{name!r} is neither a metric nor a schedule{suggestion(name, known)} (see qbatch metrics)")
+    if metric and unknown:
+        _measure(metric, policy or [], by or [], procs, as_json)
         return
     if policy or by or procs:
         raise UsageError("--policy, --by and --procs are about a schedule: name a result or a log with waits")
+    chosen = tuple(known[name] for name in metric) if metric else METRICS
     if as_json:
-        document = {"schema": "qbatch.metrics/1", "metrics": [asdict(metric) for metric in METRICS]}
+        document = {"schema": "qbatch.metrics/1", "metrics": [asdict(metric) for metric in chosen]}
         typer.echo(json.dumps(document, indent=2))
     elif sys.stdout.isatty():
-        _print_rich_table(METRICS)
+        _print_rich_table(chosen)
     else:
-        _print_plain_table(METRICS)
+        _print_plain_table(chosen)
 
 
 def _measure(results: list[str], policies: list[str], by: list[str], procs: int | None, as_json: bool) -> None:

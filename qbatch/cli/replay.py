@@ -14,6 +14,7 @@ import typer
 
 from qbatch.cli.console import progress_bars, talk
 from qbatch.cli.run_table import print_run
+from qbatch.distribution import install_command
 from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
@@ -126,9 +127,7 @@ def _check_outputs(log: str, out: Text, jobs: Text, swf: Text, skipped: Text, po
     if jobs is not None and not jobs.endswith((".csv", ".parquet")):
         raise UsageError(f"--jobs {jobs}: the name must end in .csv or .parquet")
     if (out is not None or (jobs or "").endswith(".parquet")) and find_spec("pyarrow") is None:
-        raise UsageError(
-            "--out and Parquet need pyarrow: install the extra, pip install 'qbatch[report]' (or '.[report]')"
-        )
+        raise UsageError(f"--out and Parquet need pyarrow: {install_command('report')}")
     named = [os.path.realpath(path) for path in (log, jobs, swf, skipped) if path is not None and path != "-"]
     if len(set(named)) < len(named):
         raise UsageError("the log, --jobs, --swf and --skipped must be different files")
@@ -239,7 +238,7 @@ def _document(
     """Return the record of the whole command: what the table shows, what --json prints, what --out keeps."""
     import msgspec
 
-    from qbatch import __version__
+    from qbatch.distribution import __version__
     from qbatch.metrics import breakdown, measure
 
     results = []

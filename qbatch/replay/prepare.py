@@ -19,7 +19,7 @@ from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Clock, Int64Array, Workload
 from qbatch.workloads import Log, machine_procs
-from qbatch.workloads.log import used_procs
+from qbatch.workloads.log import cancelled_rows, used_procs
 
 _HORIZON = 1 << 61
 """Microseconds that may pass in a replay: half of what the kernels take for ever."""
@@ -149,6 +149,7 @@ def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
         has_host |= (procs <= host.cpus) & ((host.memory == 0) | (memory <= host.memory))
     found: dict[str, Int64Array] = {}
     for name, bad in (
+        ("cancelled", cancelled_rows(log)),
         ("negative_submit", submit < 0),
         ("no_processors", procs < 1),
         ("negative_run", run < 0),

@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from qbatch.distribution import install_command
 from qbatch.model.errors import UsageError
 from qbatch.model.record import MICROSECONDS, Clock
 from qbatch.reports.job_rows import JobRows
@@ -115,7 +116,7 @@ def styled(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
     try:
         import matplotlib.style
     except ImportError as error:
-        raise UsageError("drawing needs matplotlib: pip install 'qbatch[report]'") from error
+        raise UsageError(f"drawing needs matplotlib: {install_command('report')}") from error
     with matplotlib.style.context(["default", {**_STYLE, **(changes or {})}]):
         yield
 

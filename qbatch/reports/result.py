@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from qbatch import __version__
+from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
 from qbatch.model.record import Clock, Schedule
 from qbatch.reports.job_rows import ROW_FIELDS, JobRows, job_rows_of, read_job_rows, write_job_rows

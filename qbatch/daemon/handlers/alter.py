@@ -53,7 +53,7 @@ def handle(core: Core, actor: Actor, request: Alter) -> Outcomes:
 
 _CLASHES = {
     "select": ("nodes", "ncpus", "mem", "procs"),
-    "nodes": ("select", "ncpus", "procs"),
+    "nodes": ("select", "ncpus", "procs", "place"),
     "procs": ("select", "nodes", "ncpus"),
     "ncpus": ("select", "nodes", "procs"),
 }
@@ -75,7 +75,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
     if changes.resources is not None:
         new["resources"] = _merged(job.spec.resources, changes.resources)
     spec = msgspec.structs.replace(job.spec, name=changes.name or job.name, **new)
-    submission.check_name(spec.name)
+    submission.check_name(spec.name, spec.is_torque)
     bits = None if changes.hold is None else bits_for(actor, changes.hold)
     # A user changes the user's hold only; those of operators and of the system stay.
     kept = 0 if RANKS[actor.role] >= RANKS["operator"] else ~USER_HOLD

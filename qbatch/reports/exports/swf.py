@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from qbatch import __version__
+from qbatch.distribution import __version__
 from qbatch.model.record import MICROSECONDS, Int64Array
 from qbatch.reports.exports.exportable import Exportable
 from qbatch.reports.run_words import acknowledged

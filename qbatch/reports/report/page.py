@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from qbatch import __version__
+from qbatch.distribution import __version__, install_command
 from qbatch.metrics import METRICS
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.record import MICROSECONDS
@@ -101,7 +101,7 @@ def _environment() -> Any:
         import jinja2
         from markupsafe import Markup
     except ImportError as error:
-        raise UsageError("a report needs jinja2: pip install 'qbatch[report]'") from error
+        raise UsageError(f"a report needs jinja2: {install_command('report')}") from error
     folder = files("qbatch.reports") / "templates"
     loader = jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8"))
     environment = jinja2.Environment(

@@ -212,7 +212,7 @@ def test_without_a_daemon(shell: Shell) -> None:
         assert (result.code, result.out) == (255, "")
         first, second = result.err.splitlines()
         assert first == f"{command}: cannot connect to server qbatch (errno=2)"
-        assert second.endswith("start one with: qbatch up")
+        assert "start one with: qbatch up" in second
 
 
 def test_the_job_of_a_message_is_not_said_twice(shell: Shell) -> None:
