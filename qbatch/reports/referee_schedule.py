@@ -21,6 +21,9 @@ from qbatch.reports.table import Block, read_blocks
 ABSENT = -1
 """A promise that was not recorded."""
 
+NEVER = 1 << 62
+"""The start of a job that still waited when its log was written."""
+
 _LATEST = float(1 << 42)
 """Seconds that a time may be, so that sums of microseconds stay in 64 bits."""
 
@@ -41,7 +44,9 @@ class Finished:
     with a count above 0 did not run in one go, and its pieces are known unless ``pieces`` is None.  ``host_cpus``: the
     processors of each host, where ``host`` and the pieces say on which each job ran; else empty.  ``is_one_pool``: whether
     all processors are alike to every job, which a machine of several hosts need not be.  ``is_preempted``: a log whose header
-    says ``Preemption: TS`` holds totals of jobs that may have been suspended, and does not say which.
+    says ``Preemption: TS`` holds totals of jobs that may have been suspended, and does not say which.  ``known_until``: a log
+    that was written while jobs ran and waited shows the schedule up to this instant; those that ran are taken to end at their
+    estimates, those that waited to start at ``NEVER``.
     """
 
     name: str
@@ -61,6 +66,7 @@ class Finished:
     host_cpus: tuple[int, ...] = ()
     is_one_pool: bool = True
     is_preempted: bool = False
+    known_until: int | None = None
     policy: str | None = None
     notes: tuple[str, ...] = ()
     skipped: dict[str, int] = field(default_factory=dict)
@@ -218,8 +224,11 @@ def _block_columns(block: Block) -> dict[str, Int64Array]:
 
 def _read_swf(path: str, procs: int | None) -> Finished:
     from qbatch.workloads import machine_procs, read_log
+    from qbatch.workloads.unfinished import is_on_hosts, unfinished_of
 
     log = read_log(path)
+    unfinished = unfinished_of(log)
+    waits = unfinished.waits if unfinished is not None else np.zeros(len(log), np.bool_)
     total = procs if procs is not None else machine_procs(log.header)
     if total is None:
         raise InputError(f"{path}: its header has neither MaxProcs nor MaxNodes; say how many with --procs N")
@@ -227,8 +236,8 @@ def _read_swf(path: str, procs: int | None) -> Finished:
     keep = np.ones(len(log), np.bool_)
     skipped: dict[str, int] = {}
     reasons: tuple[tuple[str, Callable[[], Any]], ...] = (
-        ("no_wait", lambda: log["wait"] == -1),
-        ("no_run_time", lambda: log["run"] < 0),
+        ("no_wait", lambda: (log["wait"] == -1) & ~waits),
+        ("no_run_time", lambda: (log["run"] < 0) & ~waits),
         ("no_processors", lambda: allocated <= 0),
     )
     for name, wrong in reasons:
@@ -239,8 +248,10 @@ def _read_swf(path: str, procs: int | None) -> Finished:
     if not keep.any():
         raise InputError(f"{path}: no job in it has a wait, a run time and processors; a schedule is SWF with field 3")
     columns = {name: _microseconds(log[name][keep], path, name) for name in ("submit", "wait", "run", "time_requested")}
-    start, run = columns["submit"] + columns["wait"], columns["run"]
-    requested = columns["time_requested"]
+    requested, waits = columns["time_requested"], waits[keep]
+    start, run = np.where(waits, NEVER, columns["submit"] + columns["wait"]), np.maximum(columns["run"], 0)
+    if unfinished is not None:
+        run = np.where(waits | unfinished.runs[keep], np.maximum(run, requested), run)
     nobody = np.full(len(start), ABSENT, np.int64)
     notes = () if (requested > 0).all() else ("jobs without an estimate: their run time is taken for it",)
     whole = {
@@ -258,7 +269,12 @@ def _read_swf(path: str, procs: int | None) -> Finished:
         "host": nobody,
     }
     done = _ordered(path, total, whole, notes=(*log.notes, *notes), skipped=skipped)
-    return replace(done, is_preempted=(log.header.preemption or "").strip().upper() == "TS")
+    return replace(
+        done,
+        is_preempted=(log.header.preemption or "").strip().upper() == "TS",
+        is_one_pool=not is_on_hosts(log.header),
+        known_until=None if unfinished is None else round(unfinished.second * MICROSECONDS),
+    )
 
 
 def _microseconds(values: Any, path: str, name: str) -> Int64Array:
@@ -296,6 +312,7 @@ def _ordered(
         host_cpus=(),
         is_one_pool=True,
         is_preempted=False,
+        known_until=None,
         policy=policy,
         notes=notes,
         skipped=skipped or {},
