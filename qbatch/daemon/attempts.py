@@ -56,6 +56,7 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attem
         encoding=spec.encoding,
         procs=job.size,
         share=job.size / job.prepared.request.procs,
+        direct="".join(letter for letter in "oe" if letter in spec.keep),
     )
 
 
@@ -67,17 +68,20 @@ def _account(uid: int) -> pwd.struct_passwd | None:
 
 
 def _path(job: BatchJob, core: Core, which: str, home: str) -> str:
-    path = output_path(job, which)
-    host, colon, rest = path.partition(":")
-    if colon and "/" not in host:
-        path = rest
-    path = path.replace("${PBS_JOBID}", core.id_of(job.key)).replace("$PBS_JOBID", core.id_of(job.key))
+    return local_path(output_path(job, which), job.spec.directory or home, core.id_of(job.key), which)
+
+
+def local_path(text: str, directory: str, identifier: str, which: str) -> str:
+    """Return the absolute path of an output (``out``) or error (``err``) file: ``host:`` goes, a directory gets a file's name."""
+    host, colon, rest = text.partition(":")
+    path = rest if colon and "/" not in host else text
+    path = path.replace("${PBS_JOBID}", identifier).replace("$PBS_JOBID", identifier)
     if not path.startswith("/"):
-        path = f"{job.spec.directory or home}/{path}"
+        path = f"{directory}/{path}"
     if path == "/dev/null":
         return path
     if path.endswith("/") or os.path.isdir(path):
-        path = f"{path.rstrip('/')}/{core.id_of(job.key)}.{'OU' if which == 'out' else 'ER'}"
+        path = f"{path.rstrip('/')}/{identifier}.{'OU' if which == 'out' else 'ER'}"
     return path
 
 

@@ -301,6 +301,25 @@ class Shadows(Record, frozen=True):
     note: str = ""
 
 
+class OutputFiles(Record, frozen=True):
+    """Where what a job writes can be read on the server's machine, the present attempt's (``attempt``: its number).
+
+    ``output``, ``error``: paths, the first that is there counts: while the job runs its spool, or the file itself where it is
+    written directly; then where it was delivered, or kept if it could not be.  ``join``: ``oe`` or ``eo`` if both go to one.
+    ``is_waiting``: it has not started (again) yet; ``is_running``: more may be written.
+    """
+
+    job: str
+    state: str
+    attempt: int = 0
+    output: tuple[str, ...] = ()
+    error: tuple[str, ...] = ()
+    join: str = "n"
+    is_waiting: bool = False
+    is_running: bool = False
+    comment: str = ""
+
+
 class TrailEntry(Record, frozen=True):
     """One thing that happened to a job: ``kind`` is L (log), S (scheduler) or A (accounting)."""
 

@@ -141,6 +141,11 @@ class ProcessExecutor:
         """Write down for the attempt how many processors it has now, and tell its processes (SIGWINCH)."""
         self._tell(key, f"resize {int(procs)} {float(share)!r}")
 
+    def spools(self, key: str) -> tuple[str, str]:
+        """Return where the output and the error of an attempt are until they are delivered, if they are spooled."""
+        directory = self._root / check_key(key)
+        return str(directory / files.OUTPUT), str(directory / files.ERROR)
+
     async def recover(self, expected: list[Attempt]) -> None:
         """After a restart: find again what runs, report what ended or was lost, launch what never started.
 
@@ -314,7 +319,7 @@ class ProcessExecutor:
                 why += "; some of its processes cannot be killed"
         except Exception as error:
             why += f"; its processes could not be looked for: {error}"
-        return track.directory.record_exit(lost(track.key, why).status, why)
+        return track.directory.record_exit(lost(track.key, why).status, why, track.directory.deliver())
 
     def _watch(self, track: _Track, handle: int | None) -> None:
         """Wait for the supervisor's end, or look again soon."""

@@ -171,7 +171,7 @@ def test_suspended_jobs_stand_still_and_so_does_their_walltime(world: World) -> 
 
     async def go() -> None:
         async with world.running() as executor:
-            executor.launch(world.attempt("1.1", script, walltime=2.0, grace=0.5))
+            executor.launch(world.attempt("1.1", script, walltime=2.0, grace=0.5, direct="oe"))
             await until(lambda: output.exists() and output.stat().st_size > 8)
             executor.signal("1.1", signal.SIGSTOP)
             session = (await world.start_of("1.1")).session

@@ -9,7 +9,7 @@ import sys
 import time
 
 from . import files, leaf, processes, script
-from .outputs import RefusedError, open_outputs, say
+from .outputs import RefusedError, Target, deliver, open_outputs, say, targets_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Supervision:
         self.processor_time, self.memory = 0.0, 0
         self.told = 0  # how much of the control file is read
         self.early: list[int] = []  # signals that came before the script
+        self.targets: list[Target] = []  # where its output belongs
+        self.job_id = ""
 
     def run(self) -> None:
         """Run the script and record how it ended, whatever happens."""
@@ -122,11 +124,13 @@ class Supervision:
             attempt: dict[str, Any] = files.parse_json(files.read_text(files.SPEC, self.directory))  # type: ignore[assignment]
             self.walltime, self.grace = attempt["walltime"], float(attempt["grace"])
             os.umask(int(attempt["umask"]))
-            outputs = str(attempt["output"]), str(attempt["error"]), str(attempt["join"])
+            outputs = str(attempt["output"]), str(attempt["error"]), str(attempt["join"]), str(attempt.get("direct", ""))
+            self.job_id = str(attempt["job_id"])
         except (ValueError, TypeError, KeyError) as error:
             raise RefusedError(f"spec.json is damaged: {error}") from None
         try:
-            handles = open_outputs(*outputs)
+            self.targets = targets_of(*outputs)
+            handles = open_outputs(self.targets, self.directory)
         finally:
             os.umask(0o077)
         self.umask, self.share = int(attempt["umask"]), float(attempt.get("share", 1.0))
@@ -384,11 +388,14 @@ class Supervision:
                 break
             time.sleep(KILL_TICK)
         files.remove_tree(files.TEMPORARY, self.directory)
+        undelivered = deliver(self.targets, self.directory, self.key, self.job_id)
         used: dict[str, object] = {}
         if self.main and not self.failure:
             walltime = round(self._ran(time.monotonic()), 6)
             used = {"cput": round(self.processor_time, 6), "walltime": walltime, "mem": self.memory}
         record: dict[str, object] = {"status": status, "at": int(time.time() * 1_000_000), "why": why, "used": used}
+        if undelivered:
+            record["undelivered"] = undelivered
         if self.started_at:
             record |= {"session": self.main, "started": int(self.started_at * 1_000_000)}
         while True:
