@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from qbatch.daemon.core.records import output_path, slots_of
 from qbatch.daemon.executors.attempt import Attempt
 from qbatch.wire.identifiers import ARRAY, JobKey
+from qbatch.wire.resources import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -56,8 +57,20 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attem
         encoding=spec.encoding,
         procs=job.size,
         share=job.size / job.prepared.request.procs,
+        limits=_limits(job),
         direct="".join(letter for letter in "oe" if letter in spec.keep),
     )
+
+
+def _limits(job: BatchJob) -> dict[str, float]:
+    """Return what a job may use of what it asked for: a limit that it did not ask for does not hold."""
+    resources, demand = job.spec.resources, job.prepared.demand
+    limits = {name: parse_duration(resources[name]) / 1e6 for name in ("cput", "pcput") if name in resources}
+    if demand.memory:
+        limits["mem"] = float(demand.memory)
+    if "vmem" in resources:
+        limits["vmem"] = float(parse_size(resources["vmem"]))
+    return limits
 
 
 def _account(uid: int) -> pwd.struct_passwd | None:

@@ -101,7 +101,9 @@ def test_what_is_not_there_is_said_in_one_line(daemon: Daemon) -> None:
     assert daemon.run("qbatch", "output", first).stdout == "1\n"
     assert daemon.run("qbatch", "output", kept).stdout == "kept\n"
     comment = daemon.jobs(kept)[kept].comment
-    assert comment.startswith("not delivered: output file /no/such/place/file: No such file or directory; it is kept as ")
+    assert comment.startswith(
+        "not delivered: output file /no/such/place/file: No such file or directory; it is kept as "
+    )
     daemon.run("qdel", held)
     assert "never ran, so there is no output" in daemon.run("qbatch", "output", held, code=6).stderr
 
@@ -109,7 +111,9 @@ def test_what_is_not_there_is_said_in_one_line(daemon: Daemon) -> None:
 def test_one_that_begins_anew_is_followed_from_its_new_beginning(daemon: Daemon) -> None:
     job = daemon.submit(script("echo one $$", "test -e again && exit 0", "touch again", "sleep 60"))
     daemon.run("sh", "-c", "rm -f $HOME/again")
-    follower = subprocess.Popen(["qbatch", "output", "-f", job], env=daemon.environment, stdout=subprocess.PIPE, text=True)
+    follower = subprocess.Popen(
+        ["qbatch", "output", "-f", job], env=daemon.environment, stdout=subprocess.PIPE, text=True
+    )
     assert follower.stdout is not None
     first = follower.stdout.readline()
     daemon.run("qrerun", job)

@@ -18,6 +18,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ``argv`` a command without a shell.  ``shell``: used where the script has no ``#!`` line.  ``environment``: complete,
     nothing is inherited.  ``output`` and ``error``: absolute paths; where ``join`` is ``oe`` both go to ``output``, ``eo``
     to ``error``.  ``node_file``: lines of PBS_NODEFILE.  ``walltime``, ``grace``: seconds; None: no limit.
+    ``limits``: what it may use, by name: cput and pcput in seconds, mem and vmem in bytes.
     ``direct``: letters of the outputs (``o``, ``e``) that are written where they belong from the start; the others are spooled
     in the run directory and delivered at the end.
     ``procs``: how many processors it begins with; ``share``: those as a part of what it asked for, at which its walltime runs.
@@ -43,6 +44,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     procs: int = 1
     share: float = 1.0
     direct: str = ""
+    limits: dict[str, float] = {}
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):
@@ -86,6 +88,14 @@ class Executor(Protocol):
 
     def resize(self, key: str, procs: int, share: float) -> None:
         """Tell the attempt how many processors it has now, and let its walltime run at that share of its speed."""
+        ...
+
+    def used(self, key: str) -> dict[str, float]:
+        """Return what a running attempt has used by the last look (as in `Ended.used`); nothing before the first one."""
+        ...
+
+    def set_walltime(self, key: str, walltime: float) -> None:
+        """Let an attempt run for so many seconds in all."""
         ...
 
     def spools(self, key: str) -> tuple[str, str]:

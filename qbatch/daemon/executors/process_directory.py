@@ -159,14 +159,23 @@ class RunDirectory:
         finally:
             os.close(directory)
 
-    def record_exit(self, status: int, why: str, undelivered: str = "") -> ExitRecord:
+    def used(self) -> dict[str, float]:
+        """What the attempt had used when its supervisor last looked."""
+        try:
+            return msgspec.json.decode(self._read(files.USED) or b"{}", type=dict[str, float])
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError):
+            return {}
+
+    def record_exit(
+        self, status: int, why: str, undelivered: str = "", used: dict[str, float] | None = None
+    ) -> ExitRecord:
         """Put an ending on record that no supervisor can; the record as it counts."""
         why, undelivered = (" ".join(text.split())[: files.WHY_LIMIT] for text in (why, undelivered))
-        record = ExitRecord(status, time.time_ns() // 1000, why, undelivered=undelivered)
+        record = ExitRecord(status, time.time_ns() // 1000, why, used or {}, undelivered=undelivered)
         with contextlib.suppress(OSError):  # a full disk: then it is found out again after a restart
             directory = self._open()
             try:
-                said = {"status": status, "at": record.at, "why": why, "undelivered": undelivered, "used": {}}
+                said = {"status": status, "at": record.at, "why": why, "undelivered": undelivered, "used": record.used}
                 files.write_exit(directory, said)
             finally:
                 os.close(directory)

@@ -176,7 +176,9 @@ def test_a_delivery_that_was_cut_short_is_made_again(world: World, was_there: bo
     world.root.mkdir()
     directory.prepare(world.attempt("1.1", "true"))
     (directory.path / "OU").write_text(text)
-    (directory.path / "claim").write_text(json.dumps({"pid": 1 << 22, "start": 1, "boot": "before", "token": "", "leaf": ""}))
+    (directory.path / "claim").write_text(
+        json.dumps({"pid": 1 << 22, "start": 1, "boot": "before", "token": "", "leaf": ""})
+    )
     target = world.base / "1.1.o"
     if was_there:
         target.write_text(text[:has_copied])

@@ -3,10 +3,12 @@
 spec.json   the attempt, written by the executor before the supervisor is spawned
 lock        held (flock) by the supervisor for as long as it lives: immune to the reuse of process numbers
 claim       made with O_EXCL by whoever decides the fate of the attempt, once and for all
-control     lines appended by the executor (``stop 5.0``, ``signal 19``, ``resize 4 0.5``); ``wake`` is a FIFO that says: read it
+control     lines appended by the executor (``stop 5.0``, ``signal 19``, ``resize 4 0.5``, ``walltime 60.0``); ``wake`` is a
+            FIFO that says: read it
 started     the script runs
 exit.json   how it ended; until then its room on the disk is kept by exit.tmp, so that a full disk loses no ending
 script, nodes, tmp, log     for the job and for people
+used        what it has used by the last look
 OU, ER      what it writes, until it has ended; what cannot be delivered then is put into ../undelivered
 allocation  how many processors the job has now; replaced when it is resized
 """
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 SPEC, LOCK, CLAIM, CONTROL, WAKE = "spec.json", "lock", "claim", "control", "wake"
 STARTED, EXIT, EXIT_TEMPORARY = "started", "exit.json", "exit.tmp"
 SCRIPT, NODES, TEMPORARY, LOG, EVENTS = "script", "nodes", "tmp", "log", "events"
-ALLOCATION = "allocation"
+ALLOCATION, USED = "allocation", "used"
 OUTPUT, ERROR, UNDELIVERED = "OU", "ER", "undelivered"
 
 ROOM = 8192
