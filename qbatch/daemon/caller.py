@@ -36,6 +36,10 @@ class Caller(Protocol):
         """Refuse a request."""
         ...
 
+    def go_on(self) -> None:
+        """Have what it has sent handled: the state is back."""
+        ...
+
     def send(self, body: bytes) -> None:
         """Send a frame."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import struct
 from collections import deque
@@ -18,6 +19,8 @@ from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.frames import LONGEST_REQUEST, FrameError, Splitter, encode
 from qbatch.wire.requests import PROTOCOL, AnyRequest, Request
+
+log = logging.getLogger("qbatch")
 
 STALLED = 30.0
 """Seconds after which a client that neither finishes its frame nor reads its replies is closed."""
@@ -100,13 +103,16 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         end = loop.time() + TURN
         while self._bodies and not self._is_unread:
+            if self.service.containment.is_spoiled:
+                self._pause_reading()
+                return
             self._request(self._bodies.popleft())
             if self._bodies and loop.time() > end:
                 self._pause_reading()
-                loop.call_soon(self._go_on)
+                loop.call_soon(self.go_on)
                 return
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Another turn for requests that are complete; then read on."""
         if self._transport is None or self._transport.is_closing():
             return
@@ -142,7 +148,7 @@ class Connection(asyncio.Protocol):
         except Refusal as error:
             self.refuse(request, error)
         except Exception as error:
-            service.fail(error)
+            self.refuse(request, service.containment.question_failed(actor, request, error))
 
     def _unreadable(self, body: bytes, error: Exception) -> None:
         try:
@@ -162,7 +168,13 @@ class Connection(asyncio.Protocol):
 
     def reply(self, number: int, result: object) -> None:
         """Send a result."""
-        self.send(_encode(Reply(number, result)))
+        try:
+            body = _encode(Reply(number, result))
+        except Exception as error:  # what was asked for is done; only its answer cannot be told
+            log.exception("the answer to %s cannot be written", self.actor.user)
+            self.fail(number, Refusal("failed", f"done, but the answer cannot be written: {error}"))
+            return
+        self.send(body)
 
     def fail(self, number: int, error: Refusal) -> None:
         """Send a refusal."""
@@ -194,7 +206,7 @@ class Connection(asyncio.Protocol):
             self._stall.cancel()
             self._stall = None
         self._is_unread = False
-        asyncio.get_running_loop().call_soon(self._go_on)
+        asyncio.get_running_loop().call_soon(self.go_on)
 
     def eof_received(self) -> bool:
         """The client sends nothing more: what it asked for is still answered, then the connection ends."""

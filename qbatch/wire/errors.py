@@ -72,8 +72,10 @@ class Refusal(QbatchError):  # noqa: N818 - it is what the daemon says, not a fa
 
     @property
     def record(self) -> ErrorRecord:
-        """The refusal as it goes over the socket."""
-        return ErrorRecord(self.code, " ".join(str(self).split()), self.pbs, self.exit_code, self.job)
+        """The refusal as it goes over the socket: one line, and nothing that a terminal would obey."""
+        line = " ".join(str(self).split())
+        shown = line if line.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in line)
+        return ErrorRecord(self.code, shown, self.pbs, self.exit_code, self.job)
 
 
 def refusal_of(record: ErrorRecord) -> Refusal:

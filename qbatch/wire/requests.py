@@ -138,10 +138,11 @@ class Alter(Request, frozen=True):
 
 
 class Hold(Request, frozen=True):
-    """Place holds (letters of ``uos``).  Gives ``Outcomes``."""
+    """Place holds (letters of ``uos``).  ``comment``: why, for the jobs' records.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     kinds: str = "u"
+    comment: str = ""
 
 
 class Release(Request, frozen=True):

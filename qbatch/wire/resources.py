@@ -25,6 +25,12 @@ _OF_JOBS = (
     "size", "min_walltime", "max_walltime", "soft_walltime", "preempt_targets", "exec_vnode", "gpus", "feature", "qos",
 )  # fmt: skip
 _SHARINGS = ("shared", "excl", "exclhost")
+_SIZES = ("mem", "pmem", "vmem", "pvmem", "file")
+_TIMES = ("walltime", "cput", "pcput", "min_walltime", "max_walltime", "soft_walltime")
+_COUNTS = ("ncpus", "procs", "mpiprocs", "ompthreads", "ngpus", "gpus", "nmics", "naccelerators", "nodect")
+_LONGEST_VALUE = 65_536
+_MOST_SLOTS = 1_000_000
+_NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,199}"
 
 
 class ChunkOf(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -120,7 +126,7 @@ def parse_resources(text: str) -> dict[str, str]:
             if not re.fullmatch(r"[A-Za-z_]\w*", name):
                 raise ValueError(f"{part.strip()!r} is not of the form name=value")
             continue
-        if not re.fullmatch(r"[A-Za-z_][\w.-]*", name) or not value.strip():
+        if not re.fullmatch(_NAME, name) or not value.strip():
             raise ValueError(f"{part.strip()!r} is not of the form name=value")
         resources[name] = value.strip()
     return resources
@@ -211,8 +217,8 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
         slots = values.pop("mpiprocs", None)
         threads = values.pop("ompthreads", None)
         memory = parse_size(values.pop("mem")) if "mem" in values else 0
-        for name in values:
-            _refuse_typo(name, _OF_CHUNKS)
+        for name, value in values.items():
+            _check_value(name, value, _OF_CHUNKS)
         chunks.append(
             ChunkOf(
                 count,
@@ -235,6 +241,25 @@ def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
     near = get_close_matches(name, known, n=1, cutoff=0.8)
     if near:
         raise ValueError(f"{name} is no resource that counts; did you mean {near[0]!r}?")
+
+
+def _check_value(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a name that cannot be a resource's, and a value that is not of its kind, whether or not it takes effect:
+    all of them are shown later."""
+    if not re.fullmatch(_NAME, name):
+        raise ValueError(f"{name[:60]!r} cannot be the name of a resource")
+    _refuse_typo(name, known)
+    try:
+        if name in _SIZES:
+            parse_size(value)
+        elif name in _TIMES:
+            parse_duration(value)
+        elif name in _COUNTS:
+            _count(value, name, 0)
+        elif not value.isprintable() or len(value) > _LONGEST_VALUE:
+            raise ValueError(f"a letter that cannot be printed, or more than {_LONGEST_VALUE} letters")
+    except ValueError as error:
+        raise ValueError(str(error) if name in _COUNTS else f"{name}: {error}") from None
 
 
 def parse_nodes(text: str) -> tuple[ChunkOf, ...]:
@@ -288,8 +313,8 @@ def parse_demand(resources: Mapping[str, str]) -> Demand:
     Raises:
         ValueError: with the resource and the reason.
     """
-    for name in resources:
-        _refuse_typo(name, _OF_JOBS)
+    for name, value in resources.items():
+        _check_value(name, value, _OF_JOBS)
     if "select" in resources and "nodes" in resources:
         raise ValueError("nodes= and select= do not go together")
     if "select" in resources:
@@ -301,6 +326,9 @@ def parse_demand(resources: Mapping[str, str]) -> Demand:
     else:
         procs = _count(resources["ncpus"], "ncpus") if "ncpus" in resources else 1
         chunks = (ChunkOf(1, procs, 0, _slots(resources)),)
+    slots = sum(chunk.count * chunk.slots for chunk in chunks)
+    if slots > _MOST_SLOTS:
+        raise ValueError(f"{slots} lines in the node file; {_MOST_SLOTS} are allowed")
     chunks = _with_memory(chunks, resources)
     placing, is_exclusive = parse_place(resources.get("place", "free"))
     walltime = parse_duration(resources["walltime"]) if "walltime" in resources else None

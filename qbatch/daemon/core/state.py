@@ -282,6 +282,13 @@ class Core:
             )
         raise Refusal("unknown-job", f"Unknown Job Id {self.id_of(key)}", self.id_of(key))
 
+    def is_live(self, text: str) -> bool:
+        """Whether a text names a live job."""
+        try:
+            return bool(self.live(text))
+        except Refusal:
+            return False
+
     def was_used(self, key: JobKey) -> bool:
         """Whether a sequence number was given out to a job that is not live any more."""
         is_gone = 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs

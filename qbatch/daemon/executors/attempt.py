@@ -6,6 +6,9 @@ from typing import Protocol
 
 import msgspec
 
+NOT_STARTED = -1
+"""Exit status of an attempt whose script could not be started."""
+
 LOST = -12
 """Exit status of an attempt whose supervisor was lost: what the script did is not known."""
 

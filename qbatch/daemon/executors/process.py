@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from .attempt import Attempt, Ended, Report
+from .attempt import NOT_STARTED, Attempt, Ended, Report
 from .process_directory import (
     Alive,
     Claim,
@@ -37,7 +37,6 @@ from .process_leftovers import discard, kill_leftovers
 from .supervision import files, processes
 
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
-NOT_STARTED = -1
 GONE_PREFIX = ".gone-"
 SPAWN_TRIES = 3
 AGAIN, SWEEP = 0.1, 1.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -34,8 +33,6 @@ from qbatch.daemon.service import Service
 from qbatch.model.errors import QbatchError
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-
-log = logging.getLogger("qbatch")
 
 _CHANGING = (requests.Reload, requests.Time, requests.Shutdown)
 
@@ -96,8 +93,6 @@ async def _later(service: Service, caller: Caller, request: requests.Request, an
     except asyncio.CancelledError:
         raise
     except Exception as error:
-        if isinstance(request, _CHANGING):
-            service.fail(error)
-        else:  # nothing has changed: only this question has no answer
-            log.exception("%s of %s", type(request).__name__, caller.actor.user)
-            caller.refuse(request, Refusal("failed", f"{type(error).__name__}: {error}"))
+        failed = service.containment.command_failed if isinstance(request, _CHANGING) else service.containment.question_failed
+        caller.refuse(request, failed(caller.actor, request, error))
+        service.commit_soon()
