@@ -65,7 +65,9 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attem
 def _limits(job: BatchJob) -> dict[str, float]:
     """Return what a job may use of what it asked for: a limit that it did not ask for does not hold."""
     resources, demand = job.spec.resources, job.prepared.demand
-    limits = {name: parse_duration(resources[name]) / 1e6 for name in ("cput", "pcput") if name in resources}
+    limits: dict[str, float] = {
+        name: parse_duration(resources[name]) / 1e6 for name in ("cput", "pcput") if name in resources
+    }
     if demand.memory:
         limits["mem"] = float(demand.memory)
     if "vmem" in resources:

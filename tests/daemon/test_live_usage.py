@@ -55,12 +55,12 @@ def test_the_use_of_a_real_job_is_told_everywhere(tmp_path) -> None:
         assert seconds(record.used["cput"]) >= 1
         assert int(record.used["mem"].removesuffix("kb")) > 51200
         assert record.used["vmem"] != record.used["mem"]
-        (line,) = [
-            line
-            for path in (daemon.state / "accounting").iterdir()
-            for line in path.read_text().splitlines()
-            if f";E;{job};" in line
-        ]
+        lines: list[str] = []
+        deadline = time.monotonic() + 30
+        while not lines and time.monotonic() < deadline:
+            texts = [path.read_text() for path in (daemon.state / "accounting").iterdir()]
+            lines = [line for text in texts for line in text.splitlines() if f";E;{job};" in line]
+        (line,) = lines
         for name in ("cput", "mem", "vmem", "cpupercent"):
             assert f"resources_used.{name}={record.used[name]}" in line
         over = daemon.submit(WORK, directory=str(tmp_path), resources={"mem": "20mb"})

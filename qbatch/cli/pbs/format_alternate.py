@@ -112,6 +112,8 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
         line += hosts_text(job.exec_host or BLANK, look.is_one_line)
     if look.has_comments:
         line += f"   {comment_text(job.comment, look.is_wide)}\n"
+    if look.has_estimates and job.no_estimate:
+        line += f"   {comment_text(f'No forecast: {job.no_estimate}', look.is_wide)}\n"
     return line if line.endswith("\n") else line + "\n"
 
 

@@ -93,6 +93,10 @@ async def _later(service: Service, caller: Caller, request: requests.Request, an
     except asyncio.CancelledError:
         raise
     except Exception as error:
-        failed = service.containment.command_failed if isinstance(request, _CHANGING) else service.containment.question_failed
+        failed = (
+            service.containment.command_failed
+            if isinstance(request, _CHANGING)
+            else service.containment.question_failed
+        )
         caller.refuse(request, failed(caller.actor, request, error))
         service.commit_soon()
