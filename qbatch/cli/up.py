@@ -183,6 +183,7 @@ def _note_classes(settings: Settings) -> None:
 def _log() -> None:
     import logging
 
+    logging.raiseExceptions = False  # what cannot be written to the log is not written to it as a traceback
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
 

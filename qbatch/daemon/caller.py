@@ -14,10 +14,12 @@ class Caller(Protocol):
     """Who asks: what is known of one connected client, and the ways to answer it.
 
     ``waits``: its questions that have no answer yet; they end with it.  ``is_subscribed``: it gets events.
+    ``long_answers``: held while a long answer is made.
     """
 
     waits: set[asyncio.Task[None]]
     is_subscribed: bool
+    long_answers: asyncio.Lock
 
     @property
     def actor(self) -> Actor:
@@ -38,6 +40,10 @@ class Caller(Protocol):
 
     def go_on(self) -> None:
         """Have what it has sent handled: the state is back."""
+        ...
+
+    async def has_read(self) -> None:
+        """Wait until it has read most of what was sent to it."""
         ...
 
     def send(self, body: bytes) -> None:

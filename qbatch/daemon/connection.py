@@ -58,12 +58,16 @@ class Connection(asyncio.Protocol):
         self.uid = self.gid = -1
         self.waits: set[asyncio.Task[None]] = set()
         self.is_subscribed = False
+        self.long_answers = asyncio.Lock()
         self._splitter = Splitter(LONGEST_REQUEST)
         self._transport: asyncio.Transport | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._unfinished: asyncio.TimerHandle | None = None
         self._bodies: deque[bytes] = deque()
         self._is_unread = False
+        self._has_turn = False
+        self._is_read = asyncio.Event()
+        self._is_read.set()
 
     @property
     def actor(self) -> Actor:
@@ -90,7 +94,8 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         self._bodies += bodies
-        self._handle_bodies()
+        if not self._has_turn:
+            self._handle_bodies()
         if bodies and self._unfinished is not None:
             self._unfinished.cancel()
             self._unfinished = None
@@ -109,11 +114,18 @@ class Connection(asyncio.Protocol):
             self._request(self._bodies.popleft())
             if self._bodies and loop.time() > end:
                 self._pause_reading()
-                loop.call_soon(self.go_on)
+                self.go_on()
                 return
 
     def go_on(self) -> None:
-        """Another turn for requests that are complete; then read on."""
+        """Have another turn, soon, for requests that are complete; never two: the others would wait for both."""
+        if not self._has_turn:
+            self._has_turn = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Handle requests that are complete; then read on."""
+        self._has_turn = False
         if self._transport is None or self._transport.is_closing():
             return
         self._handle_bodies()
@@ -197,6 +209,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read: take nothing more from it, and close it if it goes on so."""
         self._is_unread = True
+        self._is_read.clear()
         self._pause_reading()
         self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self.abort)
 
@@ -206,7 +219,12 @@ class Connection(asyncio.Protocol):
             self._stall.cancel()
             self._stall = None
         self._is_unread = False
-        asyncio.get_running_loop().call_soon(self.go_on)
+        self._is_read.set()
+        self.go_on()
+
+    async def has_read(self) -> None:
+        """Wait until it has read most of what was sent to it."""
+        await self._is_read.wait()
 
     def eof_received(self) -> bool:
         """The client sends nothing more: what it asked for is still answered, then the connection ends."""

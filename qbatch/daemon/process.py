@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import resource
 import signal
 import socket
 import stat
@@ -26,10 +27,10 @@ from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import image
 from qbatch.daemon.core.resettle import resettle
 from qbatch.daemon.core.state import Account, Core
-from qbatch.daemon.executors.attempt import LOST, Ended, Executor
+from qbatch.daemon.executors.attempt import LOST, SHORTAGES, Ended, Executor
 from qbatch.daemon.feed import Feed
 from qbatch.daemon.restoring import RESTORED
-from qbatch.daemon.service import Instance, Recovered, Service
+from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import Occupied, StorageError, Store
@@ -41,6 +42,10 @@ log = logging.getLogger("qbatch")
 
 LONGEST_SOCKET = 107
 """Bytes of the longest path that the kernel takes for a Unix socket."""
+
+
+SILENCE = 60.0
+"""Seconds between two lines of the log about the same shortage."""
 
 
 class Options(msgspec.Struct, kw_only=True):
@@ -69,6 +74,33 @@ def give_memory_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def most_descriptors() -> int:
+    """Return how many descriptors this process may have: its limit is raised as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            hard = soft
+    return hard if 0 < hard < 1 << 20 else 1 << 20
+
+
+class LoopErrors:
+    """Notes what a callback of the event loop raised; a shortage of descriptors or memory is one line, now and then."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Note one (the signature is asyncio's)."""
+        error, message = context.get("exception"), context.get("message", "in the event loop")
+        if not (isinstance(error, OSError) and error.errno in SHORTAGES):
+            log.error("%s: %s", message, error, exc_info=error)
+        elif loop.time() >= self._next:
+            self._next = loop.time() + SILENCE
+            log.error("%s: %s; it is tried again every second", message, error.strerror)
 
 
 async def recover(store: Store, settings: Settings) -> Recovered:
@@ -228,6 +260,7 @@ class _Daemon:
             config=options.config_name,
             is_compiled=warming.is_over,
             reload=self.reload,
+            most_connections=min(MOST_CONNECTIONS, most_descriptors() // 2),
         )
         self.service = Service(core.settings, core, store, clock, self._rebuild, instance, options.feed)
         self.snapshots = Snapshots(self.service)
@@ -354,6 +387,7 @@ class _Daemon:
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(LoopErrors())
         given = notify.passed_sockets()
         self.is_activated = bool(given)
         listener = given[0] if given else listen(self.options.socket_path)

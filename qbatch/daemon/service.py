@@ -34,7 +34,7 @@ from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import Shadows
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.waiters import Waiters
-from qbatch.model.errors import DecisionError
+from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import ClockRecord, JobRecord
@@ -46,9 +46,14 @@ AGAIN = 1.0
 """Seconds until a full disk is tried again."""
 
 MOST_CONNECTIONS = 12_000
+"""Connections at the same time, where the limit of descriptors lets so many be."""
 
 MOST_WAITING = 20_000
 """Commands that may wait for a commit; beyond it the answer is ``busy``."""
+
+
+class Stopped(QbatchError):  # noqa: N818 - it says what the server has done
+    """The server had to stop for something that must not happen (1); its log holds the traceback."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +61,7 @@ class Instance:
     """The process in which a service runs, as far as the service is asked about it.
 
     ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether compiled kernels serve.
-    ``reload``: reads the configuration again and tells what has changed.
+    ``reload``: reads the configuration again and tells what has changed.  ``most_connections``: at the same time.
     """
 
     started: int
@@ -64,6 +69,7 @@ class Instance:
     config: str
     is_compiled: Callable[[], bool]
     reload: Callable[[], Awaitable[str]]
+    most_connections: int = MOST_CONNECTIONS
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ class Service:
 
     def take(self, caller: Caller) -> bool:
         """Take a caller, if there is room for it."""
-        if len(self.callers) >= MOST_CONNECTIONS:
+        if len(self.callers) >= self.instance.most_connections:
             return False
         self.callers.add(caller)
         return True
@@ -430,12 +436,12 @@ class Service:
 
     def fail(self, error: BaseException) -> None:
         """Something that must not happen has happened: answer nobody, stop, and let the next start recover."""
-        log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=error)
+        is_known = isinstance(error, QbatchError)
+        log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=None if is_known else error)
         if self.failure is None:
             if isinstance(error, DecisionError):
                 again = "no job is lost: start again under another policy, for example qbatch up --policy easy"
                 self.failure = DecisionError(f"{error}; {again}")
             else:
-                is_known = isinstance(error, StorageError)
-                self.failure = error if is_known else RuntimeError(f"{type(error).__name__}: {error}")
+                self.failure = error if is_known else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
         self._work.set()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Protocol
 
 import msgspec
 
 NOT_STARTED = -1
 """Exit status of an attempt whose script could not be started."""
+
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""What passes by itself: too few descriptors, processes or memory.  A start waits for that, however long it takes."""
 
 LOST = -12
 """Exit status of an attempt whose supervisor was lost: what the script did is not known."""

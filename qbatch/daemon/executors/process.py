@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from .attempt import NOT_STARTED, Attempt, Ended, Report
+from .attempt import NOT_STARTED, SHORTAGES, Attempt, Ended, Report
 from .process_directory import (
     Alive,
     Claim,
@@ -230,8 +230,9 @@ class ProcessExecutor:
         loop = asyncio.get_running_loop()
         try:
             news = await loop.run_in_executor(self._launcher, self._step, track)
-        except Exception as error:  # a full disk, no more processes, a directory that is not ours, ...
-            news = await self._after_failure(track, f"{type(error).__name__}: {error}")
+        except Exception as error:  # a full disk, a directory that is not ours, ...
+            is_short = isinstance(error, OSError) and error.errno in SHORTAGES
+            news = _Watch(None) if is_short else await self._after_failure(track, f"{type(error).__name__}: {error}")
         finally:
             track.is_busy = False
         if isinstance(news, _Watch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from qbatch.daemon.caller import Caller
@@ -35,6 +35,9 @@ from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 
 _CHANGING = (requests.Reload, requests.Time, requests.Shutdown)
+
+_LONG_ANSWERS = (requests.JobStatus, requests.History, requests.Trail)
+"""Questions whose answers are read from the store and may be long: of one connection one at a time, once it has read the last."""
 
 MOST_WAITS = 1000
 """Questions of one connection that may wait for their answers (``wait``, ``history``, forecasts)."""
@@ -83,9 +86,14 @@ def ask(service: Service, caller: Caller, request: requests.Request) -> None:
     task.add_done_callback(caller.waits.discard)
 
 
-async def _later(service: Service, caller: Caller, request: requests.Request, answer: Awaitable[Any]) -> None:
+async def _later(service: Service, caller: Caller, request: requests.Request, answer: Coroutine[Any, Any, Any]) -> None:
     try:
-        caller.reply(request.id, await answer)
+        if isinstance(request, _LONG_ANSWERS):
+            async with caller.long_answers:
+                await caller.has_read()
+                caller.reply(request.id, await answer)
+        else:
+            caller.reply(request.id, await answer)
     except Refusal as error:
         caller.refuse(request, error)
     except QbatchError as error:
@@ -100,3 +108,5 @@ async def _later(service: Service, caller: Caller, request: requests.Request, an
         )
         caller.refuse(request, failed(caller.actor, request, error))
         service.commit_soon()
+    finally:
+        answer.close()  # where its turn never came
