@@ -192,7 +192,7 @@ def time(
     action: str = typer.Argument(
         "show", help="show, pause, play, step, speed, until, until-start, until-end, until-count."
     ),
-    value: str = typer.Argument("", help="A speed, an instant in seconds, a job, or a count."),
+    value: str = typer.Argument("", help="A speed, an instant in seconds (of the clock, or of the log), a job, or a count."),
     json: bool = _JSON,
     socket: str | None = _SOCKET,
 ) -> None:

@@ -16,7 +16,9 @@ from qbatch.daemon.core.state import Core, Happening, PoolState
 from qbatch.daemon.forecast import BUDGET, Expected, forecast, is_quick
 from qbatch.daemon.forecast_core import forecast_core, waits_outside
 from qbatch.daemon.pass_times import PassTimes
+from qbatch.model.reasons import INSTANTS, SPANS, Reason
 from qbatch.planning.kernels.live import serve_compiled
+from qbatch.reports.shown import moment, span
 from qbatch.wire.identifiers import JobKey, parse_id
 from qbatch.wire.records import JobRecord
 
@@ -185,22 +187,27 @@ class Forecasts:
         queue = core.queues[job.queue]
         if not queue.started:
             return "queue-stopped", f"queue {job.queue} is stopped until somebody starts it"
-        reason = reason_for(core, job)
+        reason = self.reason(job)
         if reason.code == "arriving":
             return reason.code, reason.text
         pool = core.pool_of(job)
         text = f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended ({reason.text})"
         return "no-start", text
 
+    def reason(self, job: BatchJob) -> Reason:
+        """Return why a job waits, in words for people: instants by the calendar, durations in hours."""
+        reason = reason_for(self._core(), job)
+        return msgspec.structs.replace(reason, text=in_calendar(reason))
+
     def short_reason(self, job: BatchJob) -> str:
         """Return the comment of a waiting job, as ``qstat -s`` shows it: in full where the queue is short."""
         core = self._core()
         pool = core.pool_of(job)
         if job.letter in "HW":
-            return f"Not Running: {reason_for(core, job).text}"
+            return f"Not Running: {self.reason(job).text}"
         waiting, free = self._facts(pool)
         if job.gate or job.row < 0 or waiting <= MOST_EXPLAINED:
-            return f"Not Running: {reason_for(core, job).text}"
+            return f"Not Running: {self.reason(job).text}"
         procs = job.prepared.demand.procs
         if procs > free:
             return f"Not Running: needs {procs} processors, {free} are free"
@@ -238,6 +245,20 @@ def _foretold(core: Core, now: int) -> Said:
     merged = {JobKey(sequence, member): (start, end) for sequence, member, start, end in rows if was_cut}
     merged.update(found)
     return Said([(*key, *times) for key, times in merged.items()], was_cut)
+
+
+def in_calendar(reason: Reason) -> str:
+    """Return the text of a reason with its instants by the calendar, and its durations in hours, minutes and seconds.
+
+    Policies say both in seconds of the clock, which in a live server are seconds since 1970.
+    """
+    text = reason.text
+    for names, words in ((INSTANTS, moment), (SPANS, span)):
+        for name in names:
+            if name in reason.numbers:
+                number = reason.numbers[name]
+                text = text.replace(f"{number / 1e6:.15g} s", words(number))
+    return text
 
 
 def _stopped(pool: PoolState) -> frozenset[int]:

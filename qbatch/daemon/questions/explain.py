@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from qbatch.daemon.caller import Caller
-from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Explanation
@@ -17,7 +16,7 @@ async def handle(service: Service, caller: Caller, request: Explain) -> Explanat
     job = core.find(key)
     if job is None or job.letter in "FX":
         return await _ended(service, request.job)
-    reason = reason_for(core, job)
+    reason = service.forecasts.reason(job)
     estimate, none = None, ""
     waiting = [each.key for each in core.members(job) if each.letter in "QHW"]
     if waiting:
