@@ -80,7 +80,7 @@ def test_a_guest_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
     record = bench.ended[guest]
     assert (record.exit_status, record.run_count) == (0, 2)
     assert (record.started, record.ended) == (1_060_000_000, 1_160_000_000)
-    assert record.trials == ((600_000_000, 660_000_000, 3, "n1/0*3"),)
+    assert record.trials == ((600_000_000, 660_000_000, 3, "n1/1*3"),)
     assert record.first_started == 600_000_000
 
 
