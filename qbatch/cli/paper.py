@@ -36,8 +36,8 @@ _MARKS = {
 
 
 def paper(
-    name: Annotated[Text, typer.Argument(metavar="[PAPER]", help="Which paper; none lists them.")] = None,
-    log: Annotated[Text, typer.Argument(metavar="[LOG]", help="SWF log (.gz, .xz); none: a generated one.")] = None,
+    name: Annotated[Text, typer.Argument(metavar="PAPER", help="Which paper; none lists them.")] = None,
+    log: Annotated[Text, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz); none: a generated one.")] = None,
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part: 1, 2, 3 or figures; may be repeated.")
     ] = None,
@@ -187,9 +187,10 @@ def _check_folder(out: str) -> None:
     """Refuse, before any work, a folder that could not be written after it; make it if only it is missing."""
     if os.path.exists(out) and not os.path.isdir(out):
         raise OutputError(f"{out}: is a file; --out names a folder")
-    parent = os.path.dirname(os.path.abspath(out))
-    if not os.path.isdir(parent):
-        raise OutputError(f"{out}: the folder {parent} does not exist; create it first")
+    from qbatch.reports.output import check_folder, make_folder
+
+    check_folder(out)
+    make_folder(out)
     os.makedirs(out, exist_ok=True)
     if not os.access(out, os.W_OK | os.X_OK):
         raise OutputError(f"{out}: may not be written")
@@ -227,7 +228,7 @@ def _progress(*, is_quiet: bool) -> Iterator[Tell]:
 
 def _document(chosen: Paper, facts: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
     """Return the record of the whole command: what --json prints and --out keeps."""
-    from qbatch import __version__
+    from qbatch.distribution import __version__
 
     return {
         "schema": SCHEMA,

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from qbatch.cli.console import talk
+
 
 class Kind(StrEnum):
     """The pictures that there are; they are drawn in ``qbatch.reports.plots``."""
@@ -28,7 +30,7 @@ class Colouring(StrEnum):
 
 def plot(
     result: Annotated[
-        str, typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet).")
+        str, typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of a result, job rows, or a log with waits.")
     ],
     kind: Annotated[Kind, typer.Option("--kind", help="Which picture.")],
     out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF; else KIND.png.")] = None,
@@ -42,13 +44,19 @@ def plot(
     title: Annotated[str | None, typer.Option("--title", help="Title, in place of our own.")] = None,
 ) -> None:
     """Draw a picture of a result: Gantt chart, utilisation, queue, waits, slowdowns or estimates."""
+    from qbatch.reports.output import check_folder, make_folder
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
     from qbatch.reports.result import read_named
+    from qbatch.reports.run_words import recorded_notes, short_name
 
     path = out if out is not None else f"{kind.value}.png"
     checked_suffix(path)
+    check_folder(path)
     read = read_named(result, procs=procs)
+    for note in recorded_notes(read):
+        talk(f"note: {note}")
     figure = draw(read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value)
+    make_folder(path)
     write_figure(figure, path)
-    typer.echo(f"wrote {path}: {kind.value} of {read.name}", err=True)
+    talk(f"wrote {path}: {kind.value} of {short_name(read.name)}")

@@ -66,6 +66,7 @@ class Connection(asyncio.Protocol):
         self._bodies: deque[bytes] = deque()
         self._is_unread = False
         self._has_turn = False
+        self._uncommitted = 0
         self._is_read = asyncio.Event()
         self._is_read.set()
 
@@ -155,6 +156,7 @@ class Connection(asyncio.Protocol):
             if type(request) in MUTATORS:
                 permit_executor(actor, request, service.settings.executor)
                 service.receive(self, request, body)
+                self._uncommitted += 1
             else:
                 ask(service, self, request)
         except Refusal as error:
@@ -177,6 +179,10 @@ class Connection(asyncio.Protocol):
     def _other_version(self, number: int, version: int) -> None:
         text = f"the daemon speaks protocol {PROTOCOL}, the client {version}; upgrade the older of the two"
         self.fail(number, Refusal("protocol-version", text))
+
+    def settled(self) -> None:
+        """A command of it is committed, or there is no space for it: the answer follows."""
+        self._uncommitted -= 1
 
     def reply(self, number: int, result: object) -> None:
         """Send a result."""
@@ -228,6 +234,8 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The client sends nothing more: what it asked for is still answered, then the connection ends."""
+        if not (self._bodies or self.waits or self._uncommitted or self._is_unread):
+            return False
         if self._stall is None:
             self._stall = asyncio.get_running_loop().call_later(STALLED if self.waits else 2.0, self.close)
         return True

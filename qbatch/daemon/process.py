@@ -37,11 +37,9 @@ from qbatch.daemon.store import Occupied, StorageError, Store
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
+from qbatch.wire.paths import LONGEST_SOCKET
 
 log = logging.getLogger("qbatch")
-
-LONGEST_SOCKET = 107
-"""Bytes of the longest path that the kernel takes for a Unix socket."""
 
 
 SILENCE = 60.0
@@ -153,7 +151,8 @@ def listen(path: str) -> socket.socket:
         if stat.S_ISSOCK(os.lstat(path).st_mode):
             if _is_answered(path):
                 raise Occupied(
-                    f"another daemon listens at {path}; stop it with: qbatch down (or give this one a --socket of its own)"
+                    f"another daemon listens at {path}; stop it with: qbatch down, or give this one a directory of its "
+                    "own with --state DIR"
                 )
             os.unlink(path)
         else:

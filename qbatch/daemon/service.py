@@ -348,6 +348,7 @@ class Service:
             await self._recover()
         for group in filter(None, written):
             for caller, number, result in group.replies:
+                caller.settled()
                 caller.reply(number, result)
             self.effects.carry_out(self.core, group.effects)
             self.shadows.follow(group.entries)
@@ -399,6 +400,7 @@ class Service:
         lost, self._group = [group, self._group], Group()
         for each in lost:
             for caller, number, _ in each.replies:
+                caller.settled()
                 caller.fail(
                     number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
                 )

@@ -13,6 +13,9 @@ from typing import Annotated
 
 import msgspec
 
+STATES = "BEFHMQRSTUWX"
+"""The letters of the states of jobs, as PBS has them."""
+
 PROTOCOL = 1
 """The version of the protocol."""
 

@@ -13,7 +13,7 @@ from qbatch.cli.pbs.submission import read_date
 from qbatch.cli.pbs.text import plain
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord
-from qbatch.wire.requests import JobStatus
+from qbatch.wire.requests import STATES, JobStatus
 from qbatch.wire.resources import parse_duration, parse_size
 
 USAGE = """qselect [-a [op]date_time] [-A account_string] [-c [op]interval] [-h hold_list] [-H] [-J] [-l resource_list]
@@ -146,8 +146,8 @@ def _act(call: Call) -> int:
     if given.operands or given.after_dashes:
         raise UsageFault("no operands are taken")
     states = given.last("s")
-    if states and not re.fullmatch(r"[BEFHMQRSTUWX]+", states):
-        raise illegal("s", "letters of BEFHMQRSTUWX")
+    if states and not set(states) <= set(STATES):
+        raise illegal("s", f"letters of {STATES}")
     tests = read_tests(call)
     queue = queue_of(given.last("q"))
     question = JobStatus(
