@@ -360,11 +360,17 @@ def parse_demand(resources: Mapping[str, str], rules: int = 2) -> Demand:
     else:
         procs = _count(resources["ncpus"], "ncpus") if "ncpus" in resources else 1
         chunks = (ChunkOf(1, procs, 0, _slots(resources)),)
+        if rules > 1:
+            where = {name: resources[name] for name in ("host", "vnode") if name in resources}
+            threads = _count(resources["ompthreads"], "ompthreads", 0) if "ompthreads" in resources else 0
+            chunks = (ChunkOf(1, procs, 0, _slots(resources), threads, where),)
     chunks = _with_memory(chunks, resources)
     place = resources.get("place", "free")
     if rules > 1:
         place = resources.get("place") or implied_place(resources)
     placing, is_exclusive = parse_place(place)
+    if rules > 1 and placing == "free" and {"group=host", "group=vnode"} & set(place.split(":")):
+        placing = "pack"
     walltime = parse_duration(resources["walltime"]) if "walltime" in resources else None
     return Demand(chunks, walltime, placing, is_exclusive)
 

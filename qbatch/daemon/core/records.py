@@ -205,7 +205,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         variables={**spec.variables, "PBS_O_QUEUE": asked_queue(core, job)},
         submit_arguments=spec.submit_arguments,
         comment=_comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
-        run_count=job.attempt + int(spec.extra.get("run_count", "0")),
+        run_count=job.attempt + _runs_before(job),
         session=job.session or None,
         depend=depend_text(core, job),
         is_blocking=spec.is_blocking,
@@ -237,6 +237,12 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
         },
         "slot_limit": job.slot_limit,
     }
+
+
+def _runs_before(job: BatchJob) -> int:
+    """Return from which number the runs of a job are counted: ``-W run_count``."""
+    text = job.spec.extra.get("run_count", "")
+    return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
 def asked_queue(core: Core, job: BatchJob) -> str:

@@ -15,6 +15,7 @@ from qbatch.daemon.handlers.hold import bits_for
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import Alter, Changes
+from qbatch.wire.resource_rules import unknown_resource
 
 _SPEC_FIELDS = (
     "output", "error", "join", "keep", "mail_points", "mail_users", "priority", "is_rerunnable", "shell", "account",
@@ -84,6 +85,10 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         dependencies.refuse_never(core, found)
         dependencies.refuse_cycle(core, job, found)
     prepared = submission.prepare(core, spec, core.queues[job.queue])
+    if changes.resources is not None and spec.resource_rules > 1 and "resources" not in core.settings.lenient:
+        unknown = unknown_resource(spec.resources, prepared.demand, core.settings.custom_resources)
+        if unknown is not None:
+            raise Refusal("unknown-resource", unknown)
     if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):
         raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
     ones = [*core.members(job), job] if job.is_array else [job]
