@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 JOBS ?= auto
 # Real clients of PBS, and evalys (it reads an export), each in an environment of its own, made once; one that cannot be
 # installed says so in its test.
-CLIENTS := dask evalys ipyparallel parsl psij qtoolkit reframe snakemake
+CLIENTS := cobralab dask evalys ipyparallel parsl psij qtoolkit reframe signac snakemake
 CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
 .PHONY: demo test lint bench coverage coverage-engine coverage-policies clean clients chromium
@@ -50,6 +50,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || (echo "make: python3 -m venv failed; on Debian: apt install python3-venv" >&2; exit 1)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	@$(BIN)/python -m pip uninstall --yes --quiet qbatch  # the name of another program, and of this one until 0.1.0
 	$(PIP) --editable '.[report,tui]'
 	touch $@
 

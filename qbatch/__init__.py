@@ -7,6 +7,6 @@ The rooms, and who may import whom, are drawn in README.md and enforced by the i
 ``pyproject.toml``.
 """
 
-__version__ = "0.1.0"
+from qbatch.distribution import __version__
 
 __all__ = ["__version__"]

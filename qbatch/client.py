@@ -23,7 +23,7 @@ import msgspec
 from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import ErrorRecord, Refusal, refusal_of
 from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.paths import socket_path
+from qbatch.wire.paths import socket_path, up_command
 from qbatch.wire.records import Done, EventRecord, JobRecord, Jobs
 from qbatch.wire.requests import ASKING, JobStatus, Request, Submit, Subscribe
 
@@ -44,7 +44,7 @@ class NoDaemon(QbatchError):  # noqa: N818 - it says what is there
     exit_code = 5
 
     def __init__(self, path: str, number: int) -> None:
-        super().__init__(f"no daemon listens at {path} ({os.strerror(number)}); start one with: qbatch up")
+        super().__init__(f"no daemon listens at {path} ({os.strerror(number)}); start one with: {up_command(path)}")
         self.path = path
         self.number = number
 

@@ -11,5 +11,5 @@ settings.load_profile("qbatch")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--policy", action="append", default=[], help="run the contract suite against this policy too (module:Class)"
+        "--policy", action="append", default=[], help="run the contract suite against this policy only (module:Class)"
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,10 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def own_policy():
+def own_code() -> str:
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    return code
+
+
+def own_policy():
     space: dict[str, object] = {}
-    exec(code, space)  # the block that readers copy
+    exec(own_code(), space)  # the block that readers copy
     return space["Smallest"]()
 
 
@@ -34,6 +40,23 @@ def test_the_policy_of_the_readme_does_what_it_says() -> None:
     work = workload_of(random_jobs(random.Random(1), 10, 4), 4)
     schedule = run(work, MACHINES["one host"], own_policy())
     assert schedule.policy == "smallest"
+
+
+def test_the_contract_is_run_against_that_policy_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(own_code(), encoding="utf-8")
+    command = [Path(sys.executable).with_name("pytest"), "-q", "-p", "no:cacheprovider", ROOT / "tests" / "contract"]
+    found = {}
+    for policy in ("mine:Smallest", "mine:Smalest"):
+        done = subprocess.run(
+            [*command, "--policy", policy], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        )
+        found[policy] = (done.returncode, done.stdout + done.stderr)
+    code, text = found["mine:Smallest"]
+    assert code == 0, text
+    assert re.search(r"^22 passed, \d+ deselected", text, re.MULTILINE), text
+    code, text = found["mine:Smalest"]
+    assert code == 4, text
+    assert "--policy: policy 'mine:Smalest': module 'mine' has no 'Smalest'" in text
 
 
 def test_what_the_readme_links_to_is_there() -> None:

@@ -8,18 +8,16 @@ from pathlib import Path
 
 import typer
 
-from qbatch.cli.console import print_table, talk
+from qbatch.cli.console import command_group, print_table, talk
 from qbatch.wire import paths
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Check, show and explain the configuration."
-)
+app = command_group("Check, show and explain the configuration.")
 _FILE = typer.Option(None, "--config", help="The file, instead of the usual one.")
 
 
 @app.command("check")
 def check(
-    file: Path | None = typer.Argument(None, metavar="[FILE]", help="The file, instead of the usual one."),
+    file: Path | None = typer.Argument(None, metavar="FILE", help="The file, instead of the usual one."),
     config: Path | None = _FILE,
 ) -> None:
     """Check a configuration file: every key, every value, and whether it fits together."""

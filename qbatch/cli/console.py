@@ -8,8 +8,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from qbatch.replay.calendar import Progress
+
+
+def command_group(text: str | None = None) -> typer.Typer:
+    """Return a group of commands whose pages of help look like all others: plain, without a word about completion."""
+    return typer.Typer(
+        add_completion=False, no_args_is_help=text is not None, rich_markup_mode=None, pretty_exceptions_enable=False,
+        help=text,
+    )  # fmt: skip
 
 
 def talk(text: str) -> None:

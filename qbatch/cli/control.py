@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from qbatch.cli.daemon_answers import ask, print_json, report_outcomes
+from qbatch.cli import completion
+from qbatch.cli.daemon_answers import ask, print_json, read_states, report_outcomes
 from qbatch.client import Session
 from qbatch.model.errors import UsageError
 from qbatch.wire import requests
 from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import JobStatus, Request
 
-_IDENTIFIERS = typer.Argument(None, metavar="[JOB]...", help="The jobs.")
+_IDENTIFIERS = typer.Argument(None, metavar="JOB", help="The jobs.")
 _USER = typer.Option("", "--user", "-u", help="All active jobs of this user.")
 _QUEUE = typer.Option("", "--queue", "-q", help="All active jobs in this queue.")
-_STATE = typer.Option("", "--state", "-s", help="All active jobs in these state letters.")
+_STATE = typer.Option("", "--state", "-s", callback=read_states, help="All active jobs in these state letters.")
 _JSON = typer.Option(False, "--json", help="The outcomes as JSON.")
 _SOCKET = typer.Option(None, "--socket", help="The daemon's socket.")
 
@@ -78,7 +79,7 @@ def rerun(
 
 
 def move(
-    destination: str = typer.Argument(..., help="The queue to move to."),
+    destination: str = typer.Argument(..., metavar="QUEUE", autocompletion=completion.queues, help="The queue to move to."),
     identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
@@ -88,7 +89,7 @@ def move(
 
 
 def signal(
-    name: str = typer.Argument(..., help="A signal such as TERM or USR1, or suspend, or resume."),
+    name: str = typer.Argument(..., metavar="SIGNAL", help="A signal such as TERM or USR1, or suspend, or resume."),
     identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
@@ -98,8 +99,8 @@ def signal(
 
 
 def queue(
-    action: str = typer.Argument(..., help="enable, disable, start or stop."),
-    names: list[str] = typer.Argument(..., metavar="QUEUE...", help="The queues."),
+    action: str = typer.Argument(..., metavar="ACTION", help="enable, disable, start or stop."),
+    names: list[str] = typer.Argument(..., metavar="QUEUE", autocompletion=completion.queues, help="The queues."),
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
     """Open and close queues: enable and disable submission, start and stop execution."""
@@ -115,8 +116,10 @@ def queue(
 
 
 def host(
-    action: str = typer.Argument(..., help="drain, resume, down, up or comment."),
-    names: list[str] = typer.Argument(..., metavar="HOST...", help='The hosts, such as n1 or "n[01-08]".'),
+    action: str = typer.Argument(..., metavar="ACTION", help="drain, resume, down, up or comment."),
+    names: list[str] = typer.Argument(
+        ..., metavar="HOST", autocompletion=completion.hosts, help='The hosts, such as n1 or "n[01-08]".'
+    ),
     comment: str | None = typer.Option(None, "--comment", help="A note that pbsnodes shows."),
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -10,10 +11,11 @@ import msgspec
 
 from qbatch.cli.console import talk
 from qbatch.client import Session
+from qbatch.model.errors import UsageError
 from qbatch.reports.shown import clean
 from qbatch.wire.errors import ErrorRecord
 from qbatch.wire.records import Outcomes
-from qbatch.wire.requests import Request
+from qbatch.wire.requests import STATES, Request
 
 Result = TypeVar("Result", bound=msgspec.Struct)
 
@@ -33,6 +35,18 @@ def print_json(schema: str, record: Any) -> None:
     body = msgspec.to_builtins(record)
     document = {"schema": f"qbatch.{schema}/1", **(body if isinstance(body, dict) else {"items": body})}
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+
+
+def read_states(text: str) -> str:
+    """Return the state letters that ``--state`` was given.
+
+    Raises:
+        UsageError: they are no states of jobs.
+    """
+    if set(text) <= set(STATES):
+        return text
+    way_out = f"; for another daemon: qbatch --state {text} COMMAND" if os.path.isdir(text) else ""
+    raise UsageError(f"--state {text}: write letters of {STATES}, such as QH{way_out}")
 
 
 def report_outcomes(said: Outcomes) -> int:

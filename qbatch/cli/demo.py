@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from qbatch.cli.console import talk
+from qbatch.distribution import install_command
 from qbatch.model.errors import OutputError, QbatchError
 
 _POLICIES = ("fcfs", "easy", "conservative")
@@ -104,7 +105,7 @@ def _compare(folder: Path, path: Path, jobs: int, *, is_kept: bool) -> None:
     if has_pictures:
         _pictures(folder, result)
     elif is_kept:
-        talk("no pictures: they need the extra, pip install 'qbatch[report]'")
+        talk(f"no pictures, they need the extra: {install_command('report')}")
     _real_jobs(folder)
 
 

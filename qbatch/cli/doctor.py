@@ -6,16 +6,19 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
 
 from qbatch.cli.daemon_answers import print_json
+from qbatch.cli.which_daemon import STATE
+from qbatch.distribution import NAME, TAKEN_NAME
 from qbatch.model.errors import QbatchError
 from qbatch.wire import paths
 
-_COMMANDS = ("qsub", "qstat", "qdel", "pbsnodes")
+_COMMANDS = ("qbatch", "qsub", "qstat", "qdel", "pbsnodes")
 
 
 class Finding(NamedTuple):
@@ -29,10 +32,10 @@ class Finding(NamedTuple):
 
 def doctor(
     json: bool = typer.Option(False, "--json", help="The findings as JSON."),
-    state: Path | None = typer.Option(None, "--state", help="Directory of the store."),
+    state: Path | None = STATE,
 ) -> None:
     """Look at everything that a daemon needs, and say what is wrong and how to mend it (exit 1 if anything is)."""
-    findings = list(_look(state or paths.state_directory()))
+    findings = list(_look(paths.state_directory()))
     if json:
         print_json("doctor", {"findings": [finding._asdict() for finding in findings]})
     else:
@@ -44,6 +47,7 @@ def doctor(
 
 def _look(state: Path) -> Iterator[Finding]:
     yield _python()
+    yield from _distribution()
     yield from _socket()
     yield _configuration()
     yield from _store(state)
@@ -56,6 +60,25 @@ def _python() -> Finding:
     return Finding("Python", "ok", f"version {version} at {sys.executable}")
 
 
+def _distribution() -> Iterator[Finding]:
+    """Say how this program is installed, and whether the other program called ``qbatch`` is in the same environment."""
+    try:
+        yield Finding("distribution", "ok", f"{NAME} {metadata.version(NAME)}")
+    except metadata.PackageNotFoundError:
+        yield Finding("distribution", "ok", f"{NAME} is not installed; it runs from {Path(__file__).parents[2]}")
+    try:
+        other = metadata.distribution(TAKEN_NAME)
+    except metadata.PackageNotFoundError:
+        return
+    again = f"pip uninstall {TAKEN_NAME}, then install {NAME} again: both own the command qbatch"
+    if any(str(file) == "qbatch/qbatch.py" for file in other.files or ()):
+        text = f"{TAKEN_NAME} {other.version} is another program (a submitter for PBS, SGE and Slurm), and is installed here too"
+        yield Finding("distribution", "wrong", text, again)
+    else:
+        text = f"{TAKEN_NAME} {other.version} is this program under its former name, and is installed here too"
+        yield Finding("distribution", "warning", text, again)
+
+
 def _socket() -> Iterator[Finding]:
     try:
         path = paths.socket_path()
@@ -63,10 +86,9 @@ def _socket() -> Iterator[Finding]:
         yield Finding("socket", "wrong", str(error))
         return
     size = len(os.fsencode(path))
-    if size > 107:
-        yield Finding(
-            "socket", "wrong", f"{path} has {size} bytes, the kernel takes 107", "set QBATCH_SOCKET to a shorter path"
-        )
+    if size > paths.LONGEST_SOCKET:
+        text = f"{path} has {size} bytes, the kernel takes {paths.LONGEST_SOCKET}"
+        yield Finding("socket", "wrong", text, "set QBATCH_SOCKET to a shorter path")
     elif not os.environ.get("XDG_RUNTIME_DIR") and not os.environ.get("QBATCH_SOCKET"):
         yield Finding("socket", "ok", f"{path} (there is no XDG_RUNTIME_DIR)")
     else:
@@ -118,9 +140,8 @@ def _commands() -> Iterator[Finding]:
         if first is None:
             yield Finding(name, "warning", "is not on PATH", f"add {ours} to PATH, or use: qbatch run -- COMMAND")
         elif Path(first).parent.resolve() != ours.resolve():
-            yield Finding(
-                name, "warning", f"{first} comes first on PATH: another PBS or Slurm?", f"put {ours} in front"
-            )
+            whose = "the other program of that name" if name == "qbatch" else "another PBS or Slurm"
+            yield Finding(name, "warning", f"{first} comes first on PATH: {whose}?", f"put {ours} in front")
         else:
             yield Finding(name, "ok", first)
 

@@ -12,8 +12,8 @@ from qbatch.wire.records import Done, Outcomes
 
 
 def fault(
-    kind: str = typer.Argument(..., help="See below."),
-    hosts: list[str] = typer.Argument(None, metavar="[HOST]...", help="For host-down and host-up."),
+    kind: str = typer.Argument(..., metavar="KIND", help="See below."),
+    hosts: list[str] = typer.Argument(None, metavar="HOST", help="For host-down and host-up."),
     count: int = typer.Option(-1, "--count", "-n", help="How often it strikes; without it, until qbatch fault clear."),
     seconds: float = typer.Option(0.0, "--seconds", help="status-slow: how long an answer takes."),
     status: int = typer.Option(1, "--status", help="job-exit: the exit status that is reported."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from qbatch.cli.console import command_group
 from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "qbatch.generate-facts/1"
 
-app = typer.Typer(no_args_is_help=True, help="Generate a workload log from a model.")
+app = command_group("Generate a workload log from a model.")
 
 
 @app.callback()

@@ -27,7 +27,7 @@ Text = str | None
 def import_log(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help="pbs (accounting files) or slurm (sacct --parsable2).")],
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Files, also .gz or .xz; directories; - is stdin.")
+        list[str], typer.Argument(metavar="FILE", help="Files, also .gz or .xz; directories; - is stdin.")
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="LOG", help="SWF file (.gz compresses); - is stdout.")],
     timezone: Annotated[Text, typer.Option(metavar="Area/City", help="Zone of local times [this machine's].")] = None,
@@ -109,7 +109,7 @@ def _note(*, is_anonymous: bool) -> str:
     """Return the command for the header; of an anonymous log without what could name anybody."""
     from shlex import join
 
-    from qbatch import __version__
+    from qbatch.distribution import __version__
 
     command = "qbatch import ... --anonymize" if is_anonymous else join(["qbatch", *sys.argv[1:]])
     return f"made by qbatch {__version__}: {command}"

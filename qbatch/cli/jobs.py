@@ -10,10 +10,10 @@ from typing import Any
 import typer
 
 from qbatch.cli.console import print_table, talk
-from qbatch.cli.daemon_answers import print_json, report_errors
+from qbatch.cli.daemon_answers import print_json, read_states, report_errors
 from qbatch.client import Session
 from qbatch.model.errors import UsageError, suggestion
-from qbatch.reports.shown import clean, moment, wait_of, waited
+from qbatch.reports.shown import clean, is_cancelled, moment, status_of, wait_of, waited
 from qbatch.wire.identifiers import parse_id
 from qbatch.wire.pieces import procs_now, procs_text
 from qbatch.wire.records import JobRecord, Jobs
@@ -35,12 +35,12 @@ COLUMNS: dict[str, Callable[[JobRecord, int], str]] = {
     "started": lambda job, now: moment(job.started),
     "ended": lambda job, now: moment(job.ended),
     "submitted": lambda job, now: moment(job.submitted),
-    "status": lambda job, now: "-" if job.exit_status is None else str(job.exit_status),
+    "status": lambda job, now: status_of(job),
     "hosts": lambda job, now: job.exec_host or "-",
     "priority": lambda job, now: str(job.priority),
     "estimate": lambda job, now: moment(job.estimated_start),
     "promised": lambda job, now: moment(job.promised),
-    "comment": lambda job, now: clean(job.comment)[:70] or "-",
+    "comment": lambda job, now: clean(job.comment)[:70] or ("cancelled" if is_cancelled(job) else "-"),
 }
 """The columns that ``--columns`` knows."""
 
@@ -48,11 +48,11 @@ DEFAULT = "id,name,user,queue,state,procs,walltime,waited,comment"
 
 
 def jobs(
-    identifiers: list[str] = typer.Argument(None, metavar="[JOB]...", help="Only these jobs."),
+    identifiers: list[str] = typer.Argument(None, metavar="JOB", help="Only these jobs."),
     finished: bool = typer.Option(False, "--finished", "-x", help="Finished jobs too."),
     user: list[str] = typer.Option([], "--user", "-u", help="Only jobs of this user."),
     queue: list[str] = typer.Option([], "--queue", "-q", help="Only jobs in this queue."),
-    state: str = typer.Option("", "--state", "-s", help="Only these state letters, such as QH."),
+    state: str = typer.Option("", "--state", "-s", callback=read_states, help="Only these state letters, such as QH."),
     where: list[str] = typer.Option([], "--where", help="Only jobs with this value, such as name=run1 or procs=4."),
     subjobs: bool = typer.Option(False, "--subjobs", "-t", help="Each job of arrays."),
     columns: str = typer.Option(DEFAULT, "--columns", "-c", help=f"Which columns: {', '.join(COLUMNS)}."),

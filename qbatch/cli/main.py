@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from qbatch import __version__
+from qbatch.cli.completion import with_completion
+from qbatch.cli.console import command_group
+from qbatch.cli.which_daemon import STATE, with_state
+from qbatch.distribution import __version__
 from qbatch.model.errors import QbatchError, suggestion
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -79,9 +83,11 @@ class LazyGroup(TyperGroup):
         module, _, name = place.partition(":")
         found = getattr(importlib.import_module(module), name)
         if isinstance(found, typer.Typer):
+            for each in found.registered_commands:
+                each.callback = with_state(with_completion(each.callback)) if each.callback is not None else None
             return typer.main.get_command(found)
-        single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(name=cmd_name, help=found.__doc__ or text)(found)
+        single = command_group()
+        single.command(name=cmd_name, help=found.__doc__ or text)(with_state(with_completion(found)))
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -105,6 +111,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+    state: Path | None = STATE,
 ) -> None:
     """An emulated batch system: the policy you evaluate is the policy you run."""
 

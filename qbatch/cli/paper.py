@@ -36,8 +36,8 @@ _MARKS = {
 
 
 def paper(
-    name: Annotated[Text, typer.Argument(metavar="[PAPER]", help="Which paper; none lists them.")] = None,
-    log: Annotated[Text, typer.Argument(metavar="[LOG]", help="SWF log (.gz, .xz); none: a generated one.")] = None,
+    name: Annotated[Text, typer.Argument(metavar="PAPER", help="Which paper; none lists them.")] = None,
+    log: Annotated[Text, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz); none: a generated one.")] = None,
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part: 1, 2, 3 or figures; may be repeated.")
     ] = None,
@@ -227,7 +227,7 @@ def _progress(*, is_quiet: bool) -> Iterator[Tell]:
 
 def _document(chosen: Paper, facts: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
     """Return the record of the whole command: what --json prints and --out keeps."""
-    from qbatch import __version__
+    from qbatch.distribution import __version__
 
     return {
         "schema": SCHEMA,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import print_table
+from qbatch.cli.console import command_group, print_table
 
 
 def policies(
@@ -43,7 +43,7 @@ def policies(
     typer.echo(f"\nName one as NAME:key=value,key=value; one of your own as module:Class{others}")
 
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Which policy decides on the live server.")
+app = command_group("Which policy decides on the live server.")
 
 
 @app.command(name="show")

@@ -20,9 +20,7 @@ from typing import NamedTuple
 from qbatch.cli import private_keeper
 from qbatch.daemon.commands import find_commands, link_commands
 from qbatch.model.errors import InputError, OutputError, QbatchError
-
-LONGEST_SOCKET = 107
-"""Bytes of the longest path that the kernel takes for a Unix socket."""
+from qbatch.wire.paths import LONGEST_SOCKET
 
 EXIT_PATIENCE = 60.0
 """Seconds for the keeper to clear up; it needs about one, and more only where processes resist."""

@@ -14,7 +14,7 @@ from qbatch.model.errors import UsageError
 def report(
     results: Annotated[
         list[str],
-        typer.Argument(metavar="RESULT...", help="DIR or DIR:POLICY of results (qbatch replay --out), or job rows."),
+        typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of results (qbatch replay --out), or job rows."),
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, .html.")] = "report.html",
     policy: Annotated[

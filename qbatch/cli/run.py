@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from qbatch.cli.console import talk
+from qbatch.cli.console import command_group, talk
 from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
     from qbatch.cli.private_server import Ended, PrivateServer
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = command_group()
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that the command gets when we do."""
@@ -32,7 +32,7 @@ SI_KERNEL = 0x80
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
-    command: list[str] = typer.Argument(..., metavar="-- COMMAND [ARGUMENT]...", help="What to run."),
+    command: list[str] = typer.Argument(..., metavar="-- COMMAND", help="What to run."),
     config: Path | None = typer.Option(None, "--config", help="Configuration file (TOML); else the built-in one."),
     executor: str | None = typer.Option(
         None, "--executor", help="process (scripts run) or emulated (they are timers)."

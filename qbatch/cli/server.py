@@ -10,7 +10,7 @@ import typer
 from qbatch.cli.console import print_table, talk
 from qbatch.cli.daemon_answers import ask, print_json
 from qbatch.model.errors import UsageError
-from qbatch.reports.shown import clean, moment, span, wait_of
+from qbatch.reports.shown import clean, moment, span, status_of, wait_of
 from qbatch.wire import records, requests
 from qbatch.wire.resources import format_size
 
@@ -95,7 +95,9 @@ def hosts(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
     print_table("", ["host", "pool", "state", "cpus", "memory", "jobs", "comment"], rows, left=3)
 
 
-def explain(job: str = typer.Argument(..., help="The job."), json: bool = _JSON, socket: str | None = _SOCKET) -> None:
+def explain(
+    job: str = typer.Argument(..., metavar="JOB", help="The job."), json: bool = _JSON, socket: str | None = _SOCKET
+) -> None:
     """Say why a job waits and when it is expected to start."""
     said = ask(requests.Explain(job=job), records.Explanation, socket)
     if json:
@@ -155,7 +157,7 @@ def history(
         return
     rows = [
         [job.id, clean(job.name)[:24], job.user, job.queue, job.resources.get("ncpus", "-"), moment(job.submitted),
-         wait_of(job, said.now), moment(job.ended), "-" if job.exit_status is None else str(job.exit_status)]
+         wait_of(job, said.now), moment(job.ended), status_of(job)]
         for job in said.jobs
     ]  # fmt: skip
     if not rows:
@@ -190,9 +192,11 @@ def _instant(text: str, option: str) -> int | None:
 
 def time(
     action: str = typer.Argument(
-        "show", help="show, pause, play, step, speed, until, until-start, until-end, until-count."
+        "show", metavar="ACTION", help="show, pause, play, step, speed, until, until-start, until-end, until-count."
     ),
-    value: str = typer.Argument("", help="A speed, an instant in seconds (of the clock, or of the log), a job, or a count."),
+    value: str = typer.Argument(
+        "", metavar="VALUE", help="A speed, an instant in seconds (of the clock, or of the log), a job, or a count."
+    ),
     json: bool = _JSON,
     socket: str | None = _SOCKET,
 ) -> None:

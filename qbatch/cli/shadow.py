@@ -20,8 +20,8 @@ _HEADINGS = ["policy", "pool", "started", "ended", "waiting", "mean wait s", "ma
 
 
 def shadow(
-    action: str = typer.Argument("show", metavar="[show|set|off]", help="show the table; set the policies; end them."),
-    policies: list[str] = typer.Argument(None, metavar="[POLICY]...", help="With set: at most four (qbatch policies)."),
+    action: str = typer.Argument("show", metavar="show|set|off", help="show the table; set the policies; end them."),
+    policies: list[str] = typer.Argument(None, metavar="POLICY", help="With set: at most four (qbatch policies)."),
     json: bool = typer.Option(False, "--json", help="All that is known, as JSON."),
     watch: float = typer.Option(0.0, "--watch", metavar="SECONDS", min=0.0, help="Show anew so often."),
     socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),

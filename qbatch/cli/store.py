@@ -9,11 +9,12 @@ import typer
 
 from qbatch.cli.console import talk
 from qbatch.cli.daemon_answers import ask
+from qbatch.cli.which_daemon import STATE
 from qbatch.wire import paths, records, requests
 
 
 def backup(
-    file: Path = typer.Argument(..., help="A new file."),
+    file: Path = typer.Argument(..., metavar="FILE", help="A new file."),
     socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
 ) -> None:
     """Write a copy of the store, complete and consistent, while the daemon runs."""
@@ -21,10 +22,10 @@ def backup(
 
 
 def restore(
-    file: Path = typer.Argument(..., help="A file that qbatch backup wrote."),
-    state: Path | None = typer.Option(None, "--state", help="Directory of the store."),
+    file: Path = typer.Argument(..., metavar="FILE", help="A file that qbatch backup wrote."),
+    state: Path | None = STATE,
 ) -> None:
     """Put a backup in place of the store; what was there is kept beside it.  The daemon must not run."""
     from qbatch.daemon.restoring import restore_backup
 
-    talk(restore_backup(file, state or paths.state_directory()))
+    talk(restore_backup(file, paths.state_directory()))

@@ -16,7 +16,7 @@ from qbatch.wire.requests import Spec, Submit, Wait
 
 def submit(
     command: list[str] = typer.Argument(
-        None, metavar="SCRIPT | -- COMMAND [ARGUMENT]...", help="A script, - for stdin, or a command after --."
+        None, metavar="SCRIPT|-- COMMAND", help="A script, - for stdin, or a command after --."
     ),
     name: str = typer.Option("", "--name", "-N", help="The job's name."),
     queue: str = typer.Option("", "--queue", "-q", help="The queue."),
@@ -69,6 +69,8 @@ def submit(
     import msgspec
 
     spec = msgspec.structs.replace(spec, **changes)
+    if not dry_run:
+        spec = _uploaded(spec, socket)
     said = ask(Submit(spec=spec, is_dry_run=dry_run), Submitted, socket)
     if json:
         print_json("submitted", said)
@@ -84,6 +86,17 @@ def submit(
         raise typer.Exit(code)
 
 
+def _uploaded(spec: Spec, socket: str | None) -> Spec:
+    """Return the specification, with its script sent ahead if that is long."""
+    from qbatch.cli.pbs.qsub import LONGEST_SENT, uploaded
+    from qbatch.client import Session
+
+    if spec.script is None or len(spec.script) <= LONGEST_SENT:
+        return spec
+    with Session(socket) as session:
+        return uploaded(session, spec)
+
+
 def _specification(options: list[str], words: list[str]) -> Spec:
     """Return what qsub would make of these options and this script or command."""
     from qbatch.cli.pbs.command import Call, CommandFault, UsageFault, surroundings
@@ -96,7 +109,8 @@ def _specification(options: list[str], words: list[str]) -> Spec:
     is_script = len(words) == 1 and (words[0] == "-" or Path(words[0]).is_file()) and "--" not in sys.argv
     arguments = [*options, *(words if is_script or not words else ["--", *words])]
     here = surroundings()
-    call = Call("submit", parse_options(arguments, LETTERS, False), here, sys.argv[2:])
+    told = sys.argv[sys.argv.index("submit") + 1 :] if "submit" in sys.argv else []
+    call = Call("submit", parse_options(arguments, LETTERS, False), here, told)
     try:
         return specification(call)[0]
     except (UsageFault, OptionFault) as fault:
@@ -111,13 +125,14 @@ def _wait(jobs: tuple[str, ...], timeout: float | None, socket: str | None) -> i
     for each in said.outcomes:
         if each.exit_status:
             status = each.exit_status
-            talk(f"{each.name} ended with {status}")
+            is_cancelled = each.state in ("F", "X") and not each.has_run
+            talk(f"{each.name} was cancelled before it ran" if is_cancelled else f"{each.name} ended with {status}")
             code = code or (status if 0 < status < 256 else 1)
     return code
 
 
 def wait(
-    identifiers: list[str] = typer.Argument(..., metavar="JOB...", help="The jobs."),
+    identifiers: list[str] = typer.Argument(..., metavar="JOB", help="The jobs."),
     timeout: float | None = typer.Option(None, "--timeout", help="At most so many seconds (then exit 124)."),
     socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from qbatch import __version__
+from qbatch.distribution import __version__, install_command
 from qbatch.model.errors import OutputError, QbatchError, UsageError, suggestion
 
 
@@ -59,7 +59,7 @@ def load_monitor() -> Callable[[Any, str], None]:
     try:
         from qbatch.tui.app import watch
     except ModuleNotFoundError as error:
-        raise QbatchError(f"the monitor needs {error.name}; install the extra: pip install 'qbatch[tui]'") from None
+        raise QbatchError(f"the monitor needs {error.name}: {install_command('tui')}") from None
     return watch
 
 

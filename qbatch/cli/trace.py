@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from qbatch.cli.console import command_group
 from qbatch.model.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from qbatch.workloads.log import Log
 
-app = typer.Typer(no_args_is_help=True, help="Look into a workload log, check it, or generate one.")
+app = command_group("Look into a workload log, check it, or generate one.")
 
 LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -181,7 +182,7 @@ def _info_lines(facts: dict[str, Any]) -> list[str]:
         ("installation", header["installation"]),
         ("machine", _with_unit(facts["machine"]["procs"], "processors")),
         ("rows", f"{jobs['rows']:,}"),
-        ("never ran", f"{jobs['never_ran']:,} (no processors or no run time)"),
+        ("never ran", f"{jobs['never_ran']:,} (no processors or no run time; {jobs['cancelled']:,} were cancelled)"),
         ("run time 0", f"{jobs['zero_run']:,}"),
         ("longer than estimate", f"{jobs['longer_than_estimate']:,}"),
         ("wider than machine", _with_unit(jobs["wider_than_machine"])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from qbatch.cli.console import talk
+from qbatch.cli.which_daemon import STATE
 from qbatch.model.errors import InputError, QbatchError, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 def up(
     config: Path | None = typer.Option(None, "--config", help="Configuration file (TOML)."),
-    state: Path | None = typer.Option(None, "--state", help="Directory of the store."),
+    state: Path | None = STATE,
     socket: str | None = typer.Option(None, "--socket", help="Where to listen."),
     time_: str = typer.Option("real", "--time", help="real, x60 (scaled), virtual or virtual:x100."),
     origin: str | None = typer.Option(
@@ -45,7 +47,7 @@ def up(
     from qbatch.wire import paths
 
     mode, speed = parse_time(time_)
-    state_path = state or paths.state_directory()
+    state_path = Path(os.path.abspath(paths.state_directory()))
     socket_text = socket or paths.personal_socket_path()
     config_path = config or (paths.config_path() if paths.config_path().exists() else None)
 
@@ -54,7 +56,8 @@ def up(
         return _settings(config_path, executor, policy, pool, mode, has_trace=trace is not None)
 
     if not foreground:
-        _into_background(state_path, socket_text)
+        talk(_into_background(state_path, socket_text))
+        talk(_way_to(state, socket))
         if machine is not None or config_path is not None:
             _note_classes(read())
         return
@@ -122,10 +125,14 @@ def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
     from qbatch.model.machine import one_host
     from qbatch.replay.prepare import Options as PrepareOptions
     from qbatch.replay.prepare import choose_procs, prepare
+    from qbatch.reports.run_words import missing_estimates_of
     from qbatch.workloads import read_log
 
     log = read_log(str(path))
-    return prepare(log, machine or one_host(choose_procs(log, None)), PrepareOptions(first=first))
+    work = prepare(log, machine or one_host(choose_procs(log, None)), PrepareOptions(first=first))
+    if work.estimates_missing:
+        talk(f"note: {missing_estimates_of(work.estimates_missing, len(work))}")
+    return work
 
 
 def _pool(procs: int | None, machine: str | None) -> Pool | None:
@@ -187,11 +194,24 @@ def _log() -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
 
-def _into_background(state: Path, socket_path: str) -> None:
-    """Start the same command in the foreground of a session of its own, and wait until it answers."""
+def _way_to(state: Path | None, socket: str | None) -> str:
+    """Return a line that says how the next commands find a daemon that was started with these options."""
+    if socket is not None:
+        return f"to talk to it: export QBATCH_SOCKET={shlex.quote(os.path.abspath(socket))}"
+    if state is not None:
+        place = shlex.quote(os.path.abspath(state))
+        return f"to talk to it: export QBATCH_STATE={place}, or for one command: qbatch --state {place} status"
+    return "try: echo 'sleep 5; hostname' | qsub; qstat; qbatch status; qbatch down"
+
+
+def _into_background(state: Path, socket_path: str) -> str:
+    """Start the same command in the foreground of a session of its own, wait until it answers, and say where it is."""
     pid = _pid_of(socket_path)
     if pid:
-        raise Occupied(f"a daemon is up already (process {pid}) at {socket_path}; stop it with: qbatch down")
+        raise Occupied(
+            f"a daemon is up already (process {pid}) at {socket_path}; stop it with: qbatch down, "
+            "or give this one a directory of its own with --state DIR"
+        )
     try:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         log_path = state / "log"
@@ -213,9 +233,7 @@ def _into_background(state: Path, socket_path: str) -> None:
         if _pid_of(socket_path) != child.pid:
             time.sleep(0.02)
             continue
-        talk(f"the daemon is up (process {child.pid}); socket {socket_path}, log {log_path}")
-        talk("try: echo 'sleep 5; hostname' | qsub; qstat; qbatch status; qbatch down")
-        return
+        return f"the daemon is up (process {child.pid}); socket {socket_path}, log {log_path}"
     raise QbatchError(f"the daemon does not answer after 120 s; see {log_path}")
 
 

@@ -26,6 +26,10 @@ class Caller(Protocol):
         """Who it is, under the settings in force."""
         ...
 
+    def settled(self) -> None:
+        """A command of it is committed, or there is no space for it: the answer follows."""
+        ...
+
     def reply(self, number: int, result: object) -> None:
         """Send a result; ``number``: that of the request."""
         ...

@@ -20,6 +20,7 @@ from qbatch.model.machine_file import machine_as_toml, machine_of_tables
 from qbatch.model.toml_text import TomlText
 from qbatch.planning.policy import Policy
 from qbatch.policies.registry import load_policy
+from qbatch.wire.resource_rules import LENIENCIES
 from qbatch.wire.resources import format_duration, parse_duration
 from qbatch.workloads.machines import SHIPPED, load_machine
 
@@ -53,6 +54,8 @@ KEYS = (
     Key(TOP, "dialect", "dialect", '"openpbs"', "openpbs or torque: the PBS dialect inside jobs (elsewhere: QBATCH_DIALECT)"),
     Key(TOP, "seed", "count", "1", "seed of the draws of emulated run times"),
     Key(TOP, "shadows", "policies", "[]", "up to four policies to follow in shadow, beside the real ones (see: qbatch shadow)"),
+    Key(TOP, "custom_resources", "texts", "[]", "resources that jobs may name beside those of PBS; shown, never counted"),
+    Key(TOP, "lenient", "leniencies", "[]", f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}"),
     Key(POOL, "name", "name", '"main"', "the pool's name"),
     Key(POOL, "machine", "machine", "none", 'hosts and classes of a machine file ("origin2000", "hosts.toml"), or its tables'),
     Key(POOL, "hosts", "hosts", "required", 'names of hosts: "n[01-64]" or ["a", "b[1-4]"] (without machine)'),
@@ -79,7 +82,7 @@ KEYS = (
     Key(QUEUE, "max_memory", "memory", "none", "memory of one job"),
     Key(QUEUE, "max_walltime", "time", "none", "walltime of one job"),
     Key(QUEUE, "min_walltime", "time", "none", "walltime that a job must ask for"),
-    Key(QUEUE, "default_walltime", "time", '"1:00:00"', "walltime of a job that gives none"),
+    Key(QUEUE, "default_walltime", "time", '"1:00:00"', "walltime of a job that gives none; max_walltime, if that is shorter"),
     Key(QUEUE, "default_memory", "memory", "0", "memory of each chunk of a job that gives none"),
 )  # fmt: skip
 """Every key of the configuration file."""
@@ -213,7 +216,14 @@ def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
     values = _table(reader, table, QUEUE)
     if "name" not in values:
         raise reader.error(QUEUE, "needs a name", None, table)
-    return Queue(**values)
+    queue = Queue(**values)
+    longest = queue.max_walltime
+    if longest is None or queue.default_walltime <= longest:
+        return queue
+    if "default_walltime" not in values:
+        return Queue(**values, default_walltime=longest)
+    text = f"queue {queue.name}: it is longer than max_walltime, so a job that gives none would be refused"
+    raise reader.error("default_walltime", text, None, table)
 
 
 def _check_hosts_apart(reader: TomlText, settings: Settings) -> None:
@@ -249,9 +259,6 @@ def _check_whole(reader: TomlText, settings: Settings) -> None:
             "default_queue", f"there is no queue {settings.default_queue!r}{suggestion(settings.default_queue, queues)}"
         )
     for queue in settings.queues:
-        if queue.max_walltime is not None and queue.default_walltime > queue.max_walltime:
-            text = f"queue {queue.name}: it is longer than max_walltime, so a job that gives none would be refused"
-            raise reader.error("default_walltime", text)
         if queue.pool and queue.pool not in pools:
             raise reader.error(
                 "pool",
@@ -377,6 +384,14 @@ def _policy(value: Any) -> str:
     return str(value)
 
 
+def _leniencies(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    for each in names:
+        if each not in LENIENCIES:
+            raise ValueError(f"{each!r} is none of {', '.join(LENIENCIES)}")
+    return names
+
+
 def _policies(value: Any) -> tuple[str, ...]:
     names = _texts(value)
     if len(names) > MOST_SHADOWS:
@@ -403,6 +418,7 @@ def _one_of(*known: str) -> Callable[[Any], str]:
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "name": _name, "text": _text, "texts": _texts, "bool": _bool, "integer": _integer, "count": _count, "time": _time,
     "memory": parse_memory, "hosts": _hosts, "machine": _machine, "policy": _policy, "policies": _policies, "runtime": _runtime,
+    "leniencies": _leniencies,
     "executor": _one_of("process", "emulated"), "dialect": _one_of("openpbs", "torque"),
 }  # fmt: skip
 

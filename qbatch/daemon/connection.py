@@ -18,7 +18,8 @@ from qbatch.daemon.questions.asking import ask
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.frames import LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.requests import PROTOCOL, AnyRequest, Request
+from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Request, Submit
+from qbatch.wire.resources import check_resources
 
 log = logging.getLogger("qbatch")
 
@@ -50,6 +51,24 @@ class Reply(msgspec.Struct, omit_defaults=True):
     error: ErrorRecord | None = None
 
 
+def _check_resources(request: Request) -> None:
+    """Refuse resources that are none: here, and not when the journal is replayed.
+
+    Raises:
+        Refusal: with the resource and the reason.
+    """
+    asked = None
+    if isinstance(request, Submit):
+        asked = request.spec.resources
+    elif isinstance(request, Alter):
+        asked = request.changes.resources
+    if asked:
+        try:
+            check_resources(asked)
+        except ValueError as error:
+            raise Refusal("bad-value", f"illegal -l value: {error}") from None
+
+
 class Connection(asyncio.Protocol):
     """One connected client."""
 
@@ -66,6 +85,7 @@ class Connection(asyncio.Protocol):
         self._bodies: deque[bytes] = deque()
         self._is_unread = False
         self._has_turn = False
+        self._uncommitted = 0
         self._is_read = asyncio.Event()
         self._is_read.set()
 
@@ -154,7 +174,9 @@ class Connection(asyncio.Protocol):
             permit(actor, request)
             if type(request) in MUTATORS:
                 permit_executor(actor, request, service.settings.executor)
+                _check_resources(request)
                 service.receive(self, request, body)
+                self._uncommitted += 1
             else:
                 ask(service, self, request)
         except Refusal as error:
@@ -177,6 +199,10 @@ class Connection(asyncio.Protocol):
     def _other_version(self, number: int, version: int) -> None:
         text = f"the daemon speaks protocol {PROTOCOL}, the client {version}; upgrade the older of the two"
         self.fail(number, Refusal("protocol-version", text))
+
+    def settled(self) -> None:
+        """A command of it is committed, or there is no space for it: the answer follows."""
+        self._uncommitted -= 1
 
     def reply(self, number: int, result: object) -> None:
         """Send a result."""
@@ -228,6 +254,8 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The client sends nothing more: what it asked for is still answered, then the connection ends."""
+        if not (self._bodies or self.waits or self._uncommitted or self._is_unread):
+            return False
         if self._stall is None:
             self._stall = asyncio.get_running_loop().call_later(STALLED if self.waits else 2.0, self.close)
         return True

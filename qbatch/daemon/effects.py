@@ -57,6 +57,7 @@ class Effects:
         self.executor: Executor | None = None
         self.accounting: AccountingFiles | None = None
         self.surroundings: dict[str, str] = {}
+        self.scripts = ""
         self._waiters = waiters
         self._forecasts = forecasts
         self._announcer = announcer
@@ -114,7 +115,7 @@ class Effects:
     def attempt_of(self, core: Core, job: BatchJob) -> Attempt | None:
         """Return the present attempt of a running job; None: it cannot be made, and is reported as not started."""
         try:
-            return attempts.attempt_of(core, job, self.surroundings)
+            return attempts.attempt_of(core, job, self.surroundings, self.scripts)
         except Exception as error:
             log.exception("attempt %s cannot be made", job.file_key)
             why = f"it cannot be started: {type(error).__name__}: {error}"
@@ -128,7 +129,7 @@ class Effects:
             name=record.id,
             exit_status=record.exit_status,
             state=record.state,
-            has_run=record.run_count > 0 or record.is_array,
+            has_run=record.attempt > 0 or record.is_array,
         )
         self._waiters.ended(effect.key, outcome)
 

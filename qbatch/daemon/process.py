@@ -38,11 +38,9 @@ from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
 from qbatch.reports.shown import moment
+from qbatch.wire.paths import LONGEST_SOCKET
 
 log = logging.getLogger("qbatch")
-
-LONGEST_SOCKET = 107
-"""Bytes of the longest path that the kernel takes for a Unix socket."""
 
 
 SILENCE = 60.0
@@ -128,7 +126,11 @@ async def recover(store: Store, settings: Settings) -> Recovered:
                 entry.give(core, said)
             except Exception as error:
                 what = error if isinstance(error, QbatchError) else f"{type(error).__name__}: {error}"
-                raise StorageError(f"{store.path}: commit {number} cannot be applied again: {what}") from error
+                raise StorageError(
+                    f"{store.path}: commit {number} cannot be applied again: {what}; if another version wrote it: "
+                    "start that one, end it with qbatch down (it writes a snapshot), then start this one; or restore a backup "
+                    f"with: qbatch restore FILE --state {store.directory}"
+                ) from error
             if said.kind == "p":
                 touched.clear()
             elif said.request is not None:
@@ -154,7 +156,8 @@ def listen(path: str) -> socket.socket:
         if stat.S_ISSOCK(os.lstat(path).st_mode):
             if _is_answered(path):
                 raise Occupied(
-                    f"another daemon listens at {path}; stop it with: qbatch down (or give this one a --socket of its own)"
+                    f"another daemon listens at {path}; stop it with: qbatch down, or give this one a directory of its "
+                    "own with --state DIR"
                 )
             os.unlink(path)
         else:
@@ -346,6 +349,7 @@ class _Daemon:
         root.mkdir(mode=0o700, exist_ok=True)
         executor = ProcessExecutor(root, service.report)
         service.effects.executor = executor
+        service.effects.scripts = str(service.scripts.directory)
         service.effects.surroundings = {
             "QBATCH_SOCKET": self.options.socket_path,
             "QBATCH_BIN": self._commands(),

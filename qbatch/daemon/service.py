@@ -22,7 +22,7 @@ from qbatch.daemon.announcer import Announcer
 from qbatch.daemon.caller import Caller
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.containment import Containment
-from qbatch.daemon.core import reports
+from qbatch.daemon.core import reports, submission
 from qbatch.daemon.core.state import Account, Actor, Core, Effect, Ending
 from qbatch.daemon.effects import Effects
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
@@ -30,6 +30,7 @@ from qbatch.daemon.feed import Feed
 from qbatch.daemon.forecasts import Forecasts
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.rhythm import Rhythm
+from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import Shadows
 from qbatch.daemon.store import StorageError, StorageFull, Store
@@ -38,7 +39,7 @@ from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import ClockRecord, JobRecord
-from qbatch.wire.requests import Hold, Request
+from qbatch.wire.requests import Hold, Request, Submit
 
 log = logging.getLogger("qbatch")
 
@@ -131,6 +132,7 @@ class Service:
         self.callers: set[Caller] = set()
         self.containment = Containment()
         self.waiters = Waiters()
+        self.scripts = Scripts(store.directory / "scripts", lambda: submission.digests(self.core))
         self.rhythm = Rhythm(self, clock, feed)
         self.forecasts = Forecasts(lambda: self.core, clock, self.rhythm.pass_times)
         self.announcer = Announcer(self.subscribers)
@@ -166,6 +168,8 @@ class Service:
             Refusal: nothing has changed.
         """
         self._refuse_if_busy()
+        if isinstance(request, Submit) and request.spec.script_digest:
+            self.scripts.require(request.spec.script_digest)
         result = self.change(caller.actor, request, body)
         self._group.replies.append((caller, request.id, result))
 
@@ -344,6 +348,7 @@ class Service:
             await self._recover()
         for group in filter(None, written):
             for caller, number, result in group.replies:
+                caller.settled()
                 caller.reply(number, result)
             self.effects.carry_out(self.core, group.effects)
             self.shadows.follow(group.entries)
@@ -395,6 +400,7 @@ class Service:
         lost, self._group = [group, self._group], Group()
         for each in lost:
             for caller, number, _ in each.replies:
+                caller.settled()
                 caller.fail(
                     number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
                 )

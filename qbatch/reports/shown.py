@@ -35,6 +35,18 @@ def waited(job: JobRecord, now: int) -> int | None:
     return max(end - begin, 0)
 
 
+def is_cancelled(job: JobRecord) -> bool:
+    """Whether a job was cancelled before it ever ran."""
+    return job.ended is not None and job.started is None and not job.run_count
+
+
+def status_of(job: JobRecord) -> str:
+    """Return how a job ended: its exit status, ``cancelled`` if it never ran, ``-`` while it has not ended."""
+    if is_cancelled(job):
+        return "cancelled"
+    return "-" if job.exit_status is None else str(job.exit_status)
+
+
 def wait_of(job: JobRecord, now: int) -> str:
     """Return how long a job has waited or did wait, for a table."""
     return span(waited(job, now))

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from qbatch.distribution import install_command
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.record import BoolArray, Int64Array
 
@@ -327,5 +328,5 @@ def arrow(what: str) -> Any:
         import pyarrow as pa
         import pyarrow.parquet
     except ImportError as error:
-        raise UsageError(f"{what} needs pyarrow: pip install 'qbatch[report]'") from error
+        raise UsageError(f"{what} needs pyarrow: {install_command('report')}") from error
     return pa

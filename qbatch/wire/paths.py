@@ -1,8 +1,9 @@
 """Where things are: the daemon's socket, its state, the configuration, caches.  Both ends ask here, so they agree.
 
-``QBATCH_SOCKET``, ``QBATCH_STATE`` and ``QBATCH_CONFIG`` decide; then the XDG directories.  What must never come in:
-opening a socket or a file; the only thing that is read is who owns a directory under ``/tmp``.  (``pathlib`` is imported
-where it is needed: the short commands ask only for the socket.)
+``QBATCH_SOCKET``, ``QBATCH_STATE`` and ``QBATCH_CONFIG`` decide; then the XDG directories.  A state directory that is named
+has its socket in it, so that its name alone tells daemons apart.  What must never come in: opening a socket or a file; the
+only thing that is read is who owns a directory under ``/tmp``.  (``pathlib`` is imported where it is needed: the short
+commands ask only for the socket.)
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from qbatch.model.errors import QbatchError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+LONGEST_SOCKET = 107
+"""Bytes of the longest path that the kernel takes for a Unix socket."""
 
 SYSTEM_SOCKET = "/run/qbatch/qbatch.sock"
 """The socket of the daemon that serves the whole machine."""
@@ -36,12 +40,42 @@ def personal_socket_path(environment: Mapping[str, str] | None = None) -> str:
     given = os.environ if environment is None else environment
     if given.get("QBATCH_SOCKET"):
         return given["QBATCH_SOCKET"]
+    if given.get("QBATCH_STATE"):
+        return socket_in(given["QBATCH_STATE"])
     runtime = given.get("XDG_RUNTIME_DIR", "")
     if runtime.startswith("/"):
         return f"{runtime}/qbatch/qbatch.sock"
+    return f"{_own_directory()}/qbatch.sock"
+
+
+def _own_directory() -> str:
     directory = f"/tmp/qbatch-{os.getuid()}"
     check_directory(directory)
-    return f"{directory}/qbatch.sock"
+    return directory
+
+
+def socket_in(state: str | os.PathLike[str]) -> str:
+    """Return where the daemon of a state directory listens: in it, or, where that path is too long, under ``/tmp``.
+
+    Raises:
+        UnsafeDirectory: see ``personal_socket_path``.
+    """
+    directory = os.path.abspath(state)
+    path = f"{directory}/qbatch.sock"
+    if len(os.fsencode(path)) <= LONGEST_SOCKET:
+        return path
+    from hashlib import sha256
+
+    return f"{_own_directory()}/{sha256(os.fsencode(directory)).hexdigest()[:16]}.sock"
+
+
+def up_command(path: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return the command that starts a daemon which listens at a socket."""
+    given = os.environ if environment is None else environment
+    state = given.get("QBATCH_STATE")
+    if state and path == socket_in(state):
+        return f"qbatch up --state {state}"
+    return "qbatch up" if path in (personal_socket_path(given), SYSTEM_SOCKET) else f"qbatch up --socket {path}"
 
 
 def socket_path(environment: Mapping[str, str] | None = None) -> str:
@@ -52,7 +86,7 @@ def socket_path(environment: Mapping[str, str] | None = None) -> str:
     """
     given = os.environ if environment is None else environment
     own = personal_socket_path(given)
-    if given.get("QBATCH_SOCKET") or os.path.exists(own) or not os.path.exists(SYSTEM_SOCKET):
+    if given.get("QBATCH_SOCKET") or given.get("QBATCH_STATE") or os.path.exists(own) or not os.path.exists(SYSTEM_SOCKET):
         return own
     return SYSTEM_SOCKET
 

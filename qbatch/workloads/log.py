@@ -22,12 +22,16 @@ FIELDS = (
     "job", "submit", "wait", "run", "procs_allocated", "cpu_time", "memory_used", "procs_requested", "time_requested",
     "memory_requested", "status", "user", "group", "executable", "queue", "partition", "preceding_job", "think_time",
 )  # fmt: skip
+_CANCELLED = 5  # the SWF's own status
 SHOWN_LINES = 5
 
 
 @dataclass(frozen=True)
 class Log:
-    """A workload log; times in seconds of the log's own clock, memory in KB per processor, -1 is unknown."""
+    """A workload log; times in seconds of the log's own clock, memory in KB per processor, -1 is unknown.
+
+    ``bad_rows``: how many rows could not be read; ``bad_lines`` and ``bad_reasons``: where the first of them stand, and why.
+    """
 
     name: str
     sha256: str
@@ -37,6 +41,7 @@ class Log:
     notes: list[str] = field(default_factory=list)
     bad_rows: int = 0
     bad_lines: tuple[int, ...] = ()
+    bad_reasons: tuple[str, ...] = ()
     user_names: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -155,6 +160,12 @@ def facts(log: Log) -> dict[str, Any]:
     }
 
 
+def cancelled_rows(log: Log) -> Column:
+    """Return which jobs were cancelled before they ran: status 5, and no run time or no processors."""
+    found: Column = (log["status"] == _CANCELLED) & ((log["run"] < 0) | (log.procs <= 0))
+    return found
+
+
 def used_procs(log: Log) -> Column:
     """Return the processors that each job had in the log: allocated if > 0, else requested."""
     return np.where(log["procs_allocated"] > 0, log["procs_allocated"], log["procs_requested"])
@@ -166,6 +177,7 @@ def _job_counts(log: Log) -> dict[str, Any]:
     return {
         "rows": len(log),
         "never_ran": int(np.count_nonzero((run < 0) | (procs <= 0))),
+        "cancelled": int(np.count_nonzero(cancelled_rows(log))),
         "zero_run": int(np.count_nonzero(run == 0)),
         "longer_than_estimate": int(np.count_nonzero((estimate > 0) & (run > estimate))),
         "wider_than_machine": int(np.count_nonzero(procs > machine)) if machine else None,
@@ -261,9 +273,11 @@ def _value_findings(log: Log) -> list[Finding]:
     unfinished = unfinished_of(log)
     waits = unfinished.waits if unfinished is not None else np.zeros(len(log), np.bool_)
     runs = unfinished.runs if unfinished is not None else waits
-    never = ((run < 0) & ~(waits & (estimate > 0))) | (procs <= 0)
+    never, cancelled = ((run < 0) & ~(waits & (estimate > 0))) | (procs <= 0), cancelled_rows(log)
     machine = machine_procs(log.header)
-    found = _at(log, "never_ran", "warning", never, "no processors or no run time: such jobs are skipped")
+    found = _at(log, "cancelled", "note", cancelled, "cancelled before they ran (status 5): such jobs are skipped")
+    lacking = never & ~cancelled
+    found += _at(log, "never_ran", "warning", lacking, "no processors or no run time: such jobs are skipped")
     found += _at(log, "running", "note", runs, "ran when the log was written: a run time so far")
     found += _at(log, "waiting", "note", waits, "waited when the log was written: no run time")
     if never.all():

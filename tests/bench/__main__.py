@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qbatch import __version__
+from qbatch.distribution import __version__
 from qbatch.model.machine import one_host
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy

@@ -83,6 +83,21 @@ def test_status_doctor_and_check_find_nothing_wrong(real: Daemon) -> None:
     assert "integrity ok" in real.run("qbatch", "check").stdout
 
 
+def test_a_job_that_was_deleted_before_it_ran_is_called_cancelled(real: Daemon) -> None:
+    job = real.run("qbatch", "submit", "--name", "never", "--hold", "--", "true").stdout.strip()
+    real.run("qbatch", "delete", job)
+    assert f"{job} was cancelled before it ran" in real.run("qbatch", "wait", job, code=1).stderr
+    for command in (("jobs", "-x", "-c", "id,status,comment"), ("history", "--name", "never")):
+        (line,) = [line for line in real.run("qbatch", *command).stdout.splitlines() if line.startswith(f"{job} ")]
+        assert "cancelled" in line
+        assert "271" not in line
+    assert "was cancelled before it ran" in real.run("qbatch", "explain", job).stdout
+    ran = real.run("qbatch", "submit", "--", "sleep", "60").stdout.strip()
+    real.until(ran, "R")
+    real.run("qbatch", "delete", "--force", ran)
+    assert f"{ran} ended with 271" in real.run("qbatch", "wait", ran, code=1).stderr
+
+
 def test_what_ran_becomes_a_log_that_replay_takes(real: Daemon) -> None:
     for _ in range(3):
         real.run("qbatch", "submit", "--wait", "--", "sleep", "0.1")
@@ -268,7 +283,7 @@ def test_a_resized_job_shows_the_processors_that_it_has_beside_those_that_it_ask
             daemon.run("qbatch", "time", "step")
         shown = daemon.run("qbatch", "jobs", "--columns", "id,procs,asked,hosts").stdout
         assert [line.split() for line in shown.splitlines()[-2:]] == [
-            ["1.qbatch", "4", "of", "8", "8", "n1/0*4"], ["2.qbatch", "4", "of", "8", "8", "n1/0*4"]
+            ["1.qbatch", "4", "of", "8", "8", "n1/0*4"], ["2.qbatch", "4", "of", "8", "8", "n1/1*4"]
         ]  # fmt: skip
         assert daemon.run("qbatch", "jobs", "--where", "procs=4", "--sort", "procs", "--ids").stdout.count("\n") == 2
         assert daemon.run("qbatch", "jobs", "--where", "asked=8", "--where", "procs=8", "--ids").stdout == ""

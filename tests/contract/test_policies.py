@@ -44,7 +44,7 @@ def every_policy() -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "policy" in metafunc.fixturenames:
-        metafunc.parametrize("policy", every_policy() + metafunc.config.getoption("--policy"))
+        metafunc.parametrize("policy", metafunc.config.getoption("--policy") or every_policy())
     if "machine" in metafunc.fixturenames:
         metafunc.parametrize("machine", MACHINES.values(), ids=MACHINES.keys())
 

@@ -59,9 +59,14 @@ def test_what_cannot_run_is_skipped_counted_and_named(tmp_path: Path) -> None:
         row(5, 0, 5, 1),
         row(6, 0, 5, 0),
     )
+    assert log["status"][0] != 5
     work = prepare(log, one_host(100))
     assert work.number.tolist() == [5]
     assert work.skipped == {"negative_submit": 1, "no_processors": 2, "negative_run": 1, "too_wide": 1}
+    cancelled = row(2, 0, -1, 4).split()
+    cancelled[10] = "5"
+    again = prepare(log_of(tmp_path, row(5, 0, 5, 1), " ".join(cancelled) + "\n", row(7, 0, -1, 4)), one_host(100))
+    assert again.skipped == {"cancelled": 1, "negative_run": 1}
     with pytest.raises(InputError, match=r"no job in it can run .*1 too wide"):
         prepare(log_of(tmp_path, row(3, 0, 5, 101)), one_host(100))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qbatch import __version__
+from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError, UsageError
 from qbatch.model.record import MICROSECONDS
 from qbatch.reports import result as module

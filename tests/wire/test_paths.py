@@ -14,6 +14,34 @@ def test_the_environment_decides_where_the_socket_is() -> None:
     assert paths.personal_socket_path({"XDG_RUNTIME_DIR": "relative"}).startswith("/tmp/qbatch-")
 
 
+def test_a_state_directory_that_is_named_has_its_socket_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "SYSTEM_SOCKET", str(tmp_path / "system.sock"))
+    (tmp_path / "system.sock").touch()
+    named = {"QBATCH_STATE": "/tmp/lab", "XDG_RUNTIME_DIR": "/run/user/1"}
+    assert paths.socket_path(named) == paths.socket_in("/tmp/lab") == "/tmp/lab/qbatch.sock"
+    assert paths.socket_path({**named, "QBATCH_SOCKET": "/a/b.sock"}) == "/a/b.sock"
+    monkeypatch.chdir(tmp_path)
+    assert paths.socket_in("lab") == f"{tmp_path}/lab/qbatch.sock"
+
+
+def test_a_directory_whose_path_is_too_long_has_its_socket_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "check_directory", lambda directory: None)
+    long = [f"/tmp/{'x' * 120}/{name}" for name in "ab"]
+    sockets = [paths.socket_in(each) for each in long]
+    assert all(each.startswith(f"/tmp/qbatch-{os.getuid()}/") for each in sockets)
+    assert len(set(sockets)) == 2
+    assert sockets[0] == paths.socket_in(f"{long[0]}/")
+    assert all(len(os.fsencode(each)) <= paths.LONGEST_SOCKET for each in sockets)
+
+
+def test_how_a_daemon_is_started_at_a_socket() -> None:
+    home = {"XDG_RUNTIME_DIR": "/run/user/1"}
+    assert paths.up_command("/run/user/1/qbatch/qbatch.sock", home) == "qbatch up"
+    assert paths.up_command("/q/qbatch.sock", {**home, "QBATCH_STATE": "/q"}) == "qbatch up --state /q"
+    assert paths.up_command("/s", {**home, "QBATCH_SOCKET": "/s"}) == "qbatch up"
+    assert paths.up_command("/s", home) == "qbatch up --socket /s"
+
+
 def test_the_machines_socket_serves_where_the_own_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "SYSTEM_SOCKET", str(tmp_path / "system.sock"))
     here = {"XDG_RUNTIME_DIR": str(tmp_path)}

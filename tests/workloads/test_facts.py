@@ -89,6 +89,17 @@ def test_everything_that_is_off_is_found(tmp_path: Path) -> None:
     assert found["bad_row"].severity == "error"
 
 
+def test_cancelled_jobs_are_called_cancelled(tmp_path: Path) -> None:
+    cancelled = row(2, 12, run=-1).replace(" 100 -1 1 ", " 100 -1 5 ")
+    log = read_log(written(tmp_path, HEADER + row(1, 10) + cancelled + row(3, 13, run=-1)))
+    found = {finding.code: finding for finding in findings(log)}
+    lines = len(HEADER.splitlines())
+    assert (found["cancelled"].severity, found["cancelled"].lines) == ("note", (lines + 2,))
+    assert found["never_ran"].lines == (lines + 3,)
+    jobs = facts(log)["jobs"]
+    assert (jobs["never_ran"], jobs["cancelled"]) == (2, 1)
+
+
 def test_a_log_without_a_job_that_could_run_is_unusable(tmp_path: Path) -> None:
     found = findings(read_log(written(tmp_path, HEADER + row(1, run=-1) + row(2, procs=0))))
     assert found[0].code == "no_job"

@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from qbatch.cli.pbs.attributes import illegal
 from qbatch.cli.pbs.command import Call, Command, Surroundings, UsageFault, queue_of
-from qbatch.cli.pbs.submission import illegal, read_date
+from qbatch.cli.pbs.submission import read_date
 from qbatch.cli.pbs.text import plain
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord
-from qbatch.wire.requests import JobStatus
+from qbatch.wire.requests import STATES, JobStatus
 from qbatch.wire.resources import parse_duration, parse_size
 
 USAGE = """qselect [-a [op]date_time] [-A account_string] [-c [op]interval] [-h hold_list] [-H] [-J] [-l resource_list]
@@ -145,8 +146,8 @@ def _act(call: Call) -> int:
     if given.operands or given.after_dashes:
         raise UsageFault("no operands are taken")
     states = given.last("s")
-    if states and not re.fullmatch(r"[BEFHMQRSTUWX]+", states):
-        raise illegal("s", "letters of BEFHMQRSTUWX")
+    if states and not set(states) <= set(STATES):
+        raise illegal("s", f"letters of {STATES}")
     tests = read_tests(call)
     queue = queue_of(given.last("q"))
     question = JobStatus(

@@ -28,6 +28,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ``limits``: what it may use, by name: cput and pcput in seconds, mem and vmem in bytes.
     ``direct``: letters of the outputs (``o``, ``e``) that are written where they belong from the start; the others are spooled
     in the run directory and delivered at the end.
+    ``stage_in``, ``stage_out``: (path in ``directory``, path elsewhere), copied before and after; relative ones to ``home``.
+    ``script_file``: where the whole script is if ``script`` is its beginning only.
+    ``is_private``: ``directory`` is made for the job and removed after it.  ``arguments``: those of the script.  ``remove``:
+    letters of the output files (``o``, ``e``) that go when it ends well.
     ``procs``: how many processors it begins with; ``share``: those as a part of what it asked for, at which its walltime runs.
     """
 
@@ -52,6 +56,13 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     share: float = 1.0
     direct: str = ""
     limits: dict[str, float] = {}
+    home: str = "/"
+    stage_in: tuple[tuple[str, str], ...] = ()
+    stage_out: tuple[tuple[str, str], ...] = ()
+    is_private: bool = False
+    arguments: tuple[str, ...] = ()
+    remove: str = ""
+    script_file: str = ""
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):

@@ -27,6 +27,7 @@ from qbatch.daemon.questions import (
     subscribe,
     time,
     trail,
+    upload,
     wait,
 )
 from qbatch.daemon.service import Service
@@ -57,6 +58,7 @@ ASKERS: dict[type[requests.Request], Callable[..., Any]] = {
     requests.Time: time.handle,
     requests.Forecast: forecast.handle,
     requests.Shadow: shadow.handle,
+    requests.Upload: upload.handle,
     requests.Metrics: metrics.handle,
     requests.Backup: backup.handle,
     requests.Check: check.handle,

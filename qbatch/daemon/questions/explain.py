@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qbatch.daemon.caller import Caller
 from qbatch.daemon.service import Service
+from qbatch.reports.shown import is_cancelled
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Explanation
 from qbatch.wire.requests import Explain
@@ -51,5 +52,6 @@ async def _ended(service: Service, name: str) -> Explanation:
         core.live(name)
         raise Refusal("unknown-job", f"Unknown Job Id {core.id_of(key)}", core.id_of(key))
     why = f" ({record.comment})" if record.comment else ""
-    text = f"has ended with {record.exit_status}{why}; see: tracejob {record.id}"
+    how = "was cancelled before it ran" if is_cancelled(record) else f"has ended with {record.exit_status}"
+    text = f"{how}{why}; see: tracejob {record.id}"
     return Explanation(job=record.id, state=record.state, code="ended", text=text, said_by="server", now=core.now)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from qbatch import __version__
 from qbatch.daemon.caller import Caller
 from qbatch.daemon.service import Service
+from qbatch.distribution import __version__
 from qbatch.wire.records import Welcome
 from qbatch.wire.requests import PROTOCOL, Hello
 

@@ -17,7 +17,7 @@ from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_id
 from qbatch.wire.records import JobRecord, Jobs
-from qbatch.wire.requests import JobStatus
+from qbatch.wire.requests import STATES, JobStatus
 
 _ON_HOSTS = frozenset("RSE")
 
@@ -75,6 +75,8 @@ class _Page:
         self.next = ""
         for queue in request.queues:
             self.core.queue(queue)
+        if not set(request.states) <= set(STATES):
+            raise Refusal("bad-value", f"states: {request.states[:40]!r} are not letters of {STATES}")
 
     def chosen(self) -> Jobs | Awaitable[Jobs]:
         """Return the page, at once where only live jobs are asked for."""

@@ -6,9 +6,9 @@ import os
 
 import msgspec
 
-from qbatch import __version__
 from qbatch.daemon.caller import Caller
 from qbatch.daemon.service import Service
+from qbatch.distribution import __version__
 from qbatch.wire.records import ServerRecord
 from qbatch.wire.requests import ServerStatus
 

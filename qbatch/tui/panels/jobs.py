@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from qbatch.reports.shown import clean, close_moment, short_span, waited
+from qbatch.reports.shown import clean, close_moment, short_span, status_of, waited
 from qbatch.tui.board import Board
 from qbatch.tui.query import Query
 from qbatch.tui.row_table import Column, RowTable
@@ -167,12 +167,9 @@ def history_table(board: Board, **given: Any) -> JobTable:
     def ran(job: JobRecord) -> int:
         return run_time(job, board.now())
 
-    def status(job: JobRecord) -> str:
-        return "-" if job.exit_status is None else str(job.exit_status)
-
     return JobTable(board, [
         *_common(),
-        Column("status", "exit", 5, status, lambda job: job.exit_status or 0, is_right=True,
+        Column("status", "exit", 9, status_of, lambda job: job.exit_status or 0, is_right=True,
                tone=lambda job: "bad" if job.exit_status else "good"),
         Column("waited", "waited", 7, lambda job: short_span(waited(job, board.now())),
                lambda job: waited(job, board.now()) or 0, is_right=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qbatch.reports.shown import clean, close_moment, short_span
+from qbatch.reports.shown import clean, close_moment, is_cancelled, short_span
 from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import hosts_text, short_id
 from qbatch.tui.row_table import Column, RowTable
@@ -81,7 +81,7 @@ def event_text(event: EventRecord) -> str:
         return clean(event.text)
     words = [clean(record.name), clean(record.user), f"{procs_text(record)} procs", record.queue]
     if event.kind == "ended" and record.exit_status is not None:
-        words.append(f"exit {record.exit_status}")
+        words.append("cancelled before it ran" if is_cancelled(record) else f"exit {record.exit_status}")
     if event.kind in ("started", "resized") and record.exec_host:
         words.append(f"on {clean(hosts_text(record))[:60]}")
     if event.text:

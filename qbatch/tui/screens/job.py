@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, Static, TabbedContent, TabPane
 
 from qbatch.model.errors import QbatchError
-from qbatch.reports.shown import clean, moment, short_span, span, waited
+from qbatch.reports.shown import clean, is_cancelled, moment, short_span, span, status_of, waited
 from qbatch.tui.board import WAITING, Board
 from qbatch.tui.panels.jobs import hosts_text, run_time, short_id, walltime_of
 from qbatch.tui.screens.output import Follow
@@ -181,7 +181,7 @@ def _details(job: JobRecord, now: int) -> str:
         ("submitted", moment(job.submitted)), ("waited", short_span(waited(job, now))),
         ("started", moment(job.started)), ("ran", span(ran) if ran is not None else "-"), ("ended", moment(job.ended)),
         ("runs on" if job.ended is None else "ran on", hosts_text(job)),
-        ("exit status", "" if job.exit_status is None else str(job.exit_status)),
+        ("exit status", status_of(job)),
         ("used", " ".join(f"{name}={value}" for name, value in job.used.items())),
         ("priority", str(job.priority)), ("attempt", str(job.attempt) if job.attempt > 1 else ""),
         ("lost", "; ".join(f"{moment(since)} to {moment(until)} on {where}" for _, since, until, _, where in job.lost)),
@@ -220,5 +220,7 @@ def _why_not_waiting(job: JobRecord, now: int) -> str:
         if job.started is not None
         else "it never started"
     )
-    ended = f"; it ended {moment(job.ended)} with exit status {job.exit_status}" if job.ended is not None else ""
+    how = "was cancelled" if is_cancelled(job) else "ended"
+    status = "" if is_cancelled(job) else f" with exit status {job.exit_status}"
+    ended = f"; it {how} {moment(job.ended)}{status}" if job.ended is not None else ""
     return f"job {short_id(job.id)} does not wait: {began}{ended}"

@@ -8,7 +8,7 @@ import select
 import sys
 import time
 
-from . import files, leaf, processes, script, usage
+from . import files, leaf, processes, script, staging, usage
 from .outputs import RefusedError, Target, deliver, open_outputs, say, targets_of
 
 TYPE_CHECKING = False
@@ -86,6 +86,7 @@ class Supervision:
         self.meter = usage.Meter({}, "", 0.0)
         self.errors = -1  # the error output
         self.told = 0  # how much of the control file is read
+        self.attempt: dict[str, Any] = {}  # once it has its files
         self.early: list[int] = []  # signals that came before the script
         self.said = ""  # which limit was exceeded, in words
         self.targets: list[Target] = []  # where its output belongs
@@ -144,6 +145,12 @@ class Supervision:
         self.umask, self.share = int(attempt["umask"]), float(attempt.get("share", 1.0))
         self.errors = handles[1]
         script.write_job_files(self.directory, attempt)
+        self.attempt = attempt
+        try:
+            staging.prepare(attempt)
+        except RefusedError as refusal:
+            say(handles[1], str(refusal))
+            raise
         if self.leaf and not leaf.make_leaf(self.leaf):
             self.leaf = ""
         self._read_control()
@@ -406,7 +413,7 @@ class Supervision:
         if self.failure:
             why = self.failure.decode("utf-8", "replace")
             say(errors, why)
-            self._finish(NOT_STARTED, why)
+            self._finish(script.BAD_INTERPRETER if self._code() == script.BAD_INTERPRETER else NOT_STARTED, why)
             return
         why = "" if self.alone else "some processes of the job cannot be killed"
         if self.reason not in ("", "stop"):
@@ -423,6 +430,8 @@ class Supervision:
             time.sleep(KILL_TICK)
         files.remove_tree(files.TEMPORARY, self.directory)
         undelivered = deliver(self.targets, self.directory, self.key, self.job_id)
+        left = staging.conclude(self.attempt, status) if self.attempt else ""
+        why = "; ".join(text for text in (why, left) if text)
         used: dict[str, object] = {}
         if self.main and not self.failure:
             walltime = round(self._ran(time.monotonic()), 6)

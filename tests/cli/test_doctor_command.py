@@ -1,0 +1,78 @@
+"""``qbatch doctor``: the other program called qbatch, in the same environment or in front of ours on PATH."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import qbatch
+from qbatch.distribution import NAME, __version__
+from tests.daemon.harness import ROOT
+
+
+def install_the_other(place: Path) -> None:
+    """Write what ``pip install qbatch`` writes from PyPI: metadata, two modules, no more."""
+    records = place / "qbatch-2.3.2.dist-info"
+    records.mkdir(parents=True)
+    (records / "METADATA").write_text("Metadata-Version: 2.1\nName: qbatch\nVersion: 2.3.2\n", encoding="utf-8")
+    (records / "RECORD").write_text("qbatch/__init__.py,,\nqbatch/qbatch.py,,\n", encoding="utf-8")
+    package = place / "qbatch"
+    package.mkdir(exist_ok=True)
+    (package / "__init__.py").write_text("from . import qbatch\nfrom .qbatch import qbatchParser\n", encoding="utf-8")
+    (package / "qbatch.py").write_text("def qbatchParser():\n    pass\n", encoding="utf-8")
+
+
+def doctor(place: Path, **variables: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+    environment = {**os.environ, "HOME": str(place), "QBATCH_SOCKET": str(place / "none"), **variables}
+    done = subprocess.run(
+        [sys.executable, "-m", "qbatch", "doctor", "--json"], capture_output=True, text=True, env=environment, cwd=place,
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert done.stderr == ""
+    findings: dict[str, list[dict[str, str]]] = {}
+    for finding in json.loads(done.stdout)["findings"]:
+        findings.setdefault(finding["what"], []).append(finding)
+    return done.returncode, findings
+
+
+def test_alone_it_says_its_name_and_version(tmp_path: Path) -> None:
+    (found,) = doctor(tmp_path, PYTHONPATH=str(ROOT))[1]["distribution"]
+    assert (found["verdict"], found["text"]) == ("ok", f"{NAME} {__version__}")
+
+
+def test_the_other_program_over_ours_is_told_with_the_way_out(tmp_path: Path) -> None:
+    place = tmp_path / "site-packages"
+    shutil.copytree(ROOT / "qbatch", place / "qbatch", ignore=shutil.ignore_patterns("__pycache__"))
+    install_the_other(place)
+    code, findings = doctor(tmp_path, PYTHONPATH=str(place))
+    told = findings["distribution"][-1]
+    assert (code, told["verdict"]) == (1, "wrong")
+    assert "qbatch 2.3.2 is another program" in told["text"]
+    assert f"pip uninstall qbatch, then install {NAME} again" in told["way_out"]
+
+
+def test_an_installation_under_the_former_name_is_told(tmp_path: Path) -> None:
+    records = tmp_path / "qbatch-0.1.0.dist-info"
+    records.mkdir()
+    (records / "METADATA").write_text("Metadata-Version: 2.1\nName: qbatch\nVersion: 0.1.0\n", encoding="utf-8")
+    (records / "RECORD").write_text("_qbatch.pth,,\n", encoding="utf-8")
+    told = doctor(tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")[1]["distribution"][-1]
+    assert (told["verdict"], "former name" in told["text"]) == ("warning", True)
+
+
+def test_another_qbatch_first_on_path_is_told(tmp_path: Path) -> None:
+    other = tmp_path / "bin" / "qbatch"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\n", encoding="utf-8")
+    other.chmod(0o755)
+    (told,) = doctor(tmp_path, PYTHONPATH=str(ROOT), PATH=f"{other.parent}:{os.environ['PATH']}")[1]["qbatch"]
+    assert told["verdict"] == "warning"
+    assert told["text"] == f"{other} comes first on PATH: the other program of that name?"
+
+
+def test_the_version_is_one(tmp_path: Path) -> None:
+    assert qbatch.__version__ == __version__
