@@ -187,10 +187,9 @@ def _check_folder(out: str) -> None:
     """Refuse, before any work, a folder that could not be written after it; make it if only it is missing."""
     if os.path.exists(out) and not os.path.isdir(out):
         raise OutputError(f"{out}: is a file; --out names a folder")
-    from qbatch.reports.output import check_folder, make_folder
-
-    check_folder(out)
-    make_folder(out)
+    parent = os.path.dirname(os.path.abspath(out))
+    if not os.path.isdir(parent):
+        raise OutputError(f"{out}: the folder {parent} does not exist; create it first")
     os.makedirs(out, exist_ok=True)
     if not os.access(out, os.W_OK | os.X_OK):
         raise OutputError(f"{out}: may not be written")

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.metrics import BREAKDOWNS, interval
-from qbatch.metrics.dependence import Estimate, a_day_of, mean_estimate
-from qbatch.metrics.interval import Interval, t_two_sided
+from qbatch.metrics import BREAKDOWNS
+from qbatch.metrics.dependence import Estimate, a_day_of
 from qbatch.metrics.paired import PRACTICAL, Difference, Finding, finding_of, holm, paired
+from qbatch.metrics.ratio import difference_estimate, replicated_difference
 from qbatch.model.errors import InputError
 from qbatch.model.record import MICROSECONDS
 from qbatch.reports.comparison_words import sentence
@@ -31,11 +31,12 @@ from qbatch.reports.series import used_procs
 SCHEMA = "qbatch.compare/1"
 
 METHOD = (
-    "paired by job number, in order of submission; of a mean: the variance of the stationary bootstrap in closed form "
-    "(Politis and Romano 1994), block length by Politis and White 2004 and a day at least, Student's t on the number of "
-    "blocks; of a median: percentiles of 200 to 1,000 resamples"
+    "paired by job number, in order of submission; of means: on the scale of the ratio B / A (delta method), in units of this A, "
+    "with the widest of the errors of the stationary bootstrap (Politis and Romano 1994; block length by Politis and White "
+    "2004, a day at least) and of the means of 5, 10 and 20 equal parts, each with Student's t; of a median: percentiles of "
+    "200 to 1,000 resamples (docs/statistics.md)"
 )
-METHOD_REPLICAS = "Student's t over the replicas, each a pair"
+METHOD_REPLICAS = "Student's t over the replicas, each a pair; cut at what is possible (-100 %)"
 CORRECTION = (
     "Holm 1979, over the parts of a table and its quantities; "
     "a part that holds every job is the whole, and no test of its own"
@@ -272,22 +273,17 @@ def _record(
 
 
 def _over_replicas(means: list[tuple[float, float]], how: Settings, *, is_less_better: bool = True) -> dict[str, Any]:
-    """Return what replaces the interval of one pair: the mean over the pairs, and Student's t over them."""
-    found: Interval = interval([other - one for one, other in means], how.confidence)
-    base = float(np.mean([one for one, _ in means]))
-    p = None
-    if found.low is not None and found.mean is not None:
-        changes = np.array([other - one for one, other in means])
-        error = float(changes.std(ddof=1)) / len(means) ** 0.5
-        p = t_two_sided(found.mean / error, len(means) - 1) if error > 0 else float(found.mean == 0)
-    estimate = Estimate(found.mean, found.low, found.high, p, len(means), 1.0)
+    """Return what replaces the interval of one pair: the means over the pairs, and Student's t over them."""
+    one, other = (np.array(column, np.float64) for column in zip(*means, strict=True))
+    estimate = replicated_difference(one, other, how.confidence)
+    base = float(one.mean())
     is_told = finding_of(
         estimate, base, is_less_better=is_less_better, practical=how.practical, level=1 - how.confidence
     )
     return {
-        "a": base, "b": float(np.mean([other for _, other in means])), "difference": found.mean, "low": found.low,
-        "high": found.high, "relative": found.mean / base if base and found.mean is not None else None, "p": p,
-        "block": None, "finding": is_told.value, "replicas": [{"a": one, "b": other} for one, other in means],
+        "a": base, "b": float(other.mean()), "difference": estimate.value, "low": estimate.low, "high": estimate.high,
+        "relative": estimate.value / base if base and estimate.value is not None else None, "p": estimate.p,
+        "block": None, "finding": is_told.value, "replicas": [{"a": first, "b": second} for first, second in means],
     }  # fmt: skip
 
 
@@ -311,7 +307,7 @@ def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: 
     """Compare the utilisation from the first to the last submit, day by day: each day is one value."""
     days = [_daily(one, other) for one, other in sides]
     one, other = days[0]
-    change = mean_estimate(other - one, how.confidence)
+    change = difference_estimate(one, other, how.confidence)
     difference = Difference(_mean(one), _mean(other), change, None, None)
     record = _record("utilisation_submit", "share", "Utilisation", difference, how, is_less_better=False)
     if len(pairs) > 1:

@@ -125,12 +125,10 @@ def test_whom_to_acknowledge_goes_with_the_numbers(capfd: pytest.CaptureFixture[
     assert read_log(str(tmp_path / "again.swf")).header.acknowledgements == ("Ada <L> for the log; Grace",)
 
 
-def test_folders_of_a_result_a_page_and_a_picture_are_made(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_folders_of_a_result_are_made(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b" / "result"
     assert command(capfd, "replay", TINY, "-p", "easy", "--out", deep)[0] == 0
     assert (deep / "result.json").exists()
-    assert command(capfd, "report", deep, "--out", tmp_path / "c" / "d" / "page.html")[0] == 0
-    assert command(capfd, "plot", deep, "--kind", "gantt", "--out", tmp_path / "e" / "f" / "gantt.svg")[0] == 0
     assert command(capfd, "export", "result", deep, "-o", tmp_path / "g" / "h")[0] == 0
     (tmp_path / "file").touch()
     code, out, err = command(capfd, "replay", TINY, "-p", "easy", "--out", tmp_path / "file" / "b")

@@ -188,7 +188,7 @@ def test_papers_are_listed(arguments: list[str]) -> None:
         (["sp2-backfilling", "--table", "figures", "--no-figures"], UsageError, "contradict"),
         (["sp2-backfilling", "--replicas", "3"], UsageError, "it has --seeds"),
         (["origin2000", "--seeds", "3"], UsageError, "use --months and --replicas"),
-        (["sp2-backfilling", "--out", f"{__file__}/at/all"], OutputError, "is no folder"),
+        (["sp2-backfilling", "--out", "/nowhere/at/all"], OutputError, "does not exist"),
         (["sp2-backfilling", "--out", __file__], OutputError, "is a file"),
     ],
 )

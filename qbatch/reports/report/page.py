@@ -181,9 +181,10 @@ def _interval_note(study: Study, confidence: float) -> str:
             "them."
         )
     return (
-        f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, of means and medians, by the "
-        "stationary bootstrap, which allows for waits that depend on each other (Politis and Romano 1994; blocks by Politis "
-        "and White 2004). What is one number a run has none."
+        f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, which allow for waits that "
+        "depend on each other: of means on a scale of ratios, with the widest of the errors of the stationary bootstrap (Politis "
+        "and Romano 1994; blocks by Politis and White 2004) and of the means of 5, 10 and 20 parts of the log; of medians by the "
+        "bootstrap's percentiles. What is one number a run has none."
     )
 
 
