@@ -42,7 +42,8 @@ MATRIX = {
     "PolicySet": MANAGE,
     "Hello": EVERYONE, "JobStatus": EVERYONE, "QueueStatus": EVERYONE, "HostStatus": EVERYONE, "ServerStatus": EVERYONE,
     "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "History": EVERYONE, "Subscribe": EVERYONE, "Time": OPERATE,
-    "Forecast": EVERYONE, "Shadow": OPERATE, "Upload": EVERYONE, "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
+    "Upload": EVERYONE, "Forecast": EVERYONE, "Shadow": OPERATE,
+    "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
     "Reload": MANAGE, "Shutdown": MANAGE,
 }  # fmt: skip
 """Written down here from the PBS rules, not taken from the code."""
