@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 JOBS ?= auto
 # Real clients of PBS, and evalys (it reads an export), each in an environment of its own, made once; one that cannot be
 # installed says so in its test.
-CLIENTS := dask evalys ipyparallel parsl psij qtoolkit reframe snakemake
+CLIENTS := cobralab dask evalys ipyparallel parsl psij qtoolkit reframe signac snakemake
 CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
 .PHONY: demo test lint bench coverage coverage-engine coverage-policies clean clients chromium

@@ -78,6 +78,7 @@ class Server:
         if fields.get("argv"):
             script = fields.pop("script", None)
         fields.setdefault("directory", os.getcwd())
+        fields.setdefault("resource_rules", 2)
         return str(self._ask(Submit(spec=Spec(script=script, **fields)), Submitted).job)
 
     def wait(self, job: str, timeout: float = 60.0, until: str = "end") -> JobRecord:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from qbatch import __version__
+
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted((ROOT / "qbatch").rglob("*.py"))
 FORBIDDEN_NAMES = {"utils", "helpers", "misc", "manager", "base", "common"}
@@ -94,3 +96,10 @@ def test_no_lock_file_and_no_package_host_is_committed() -> None:
     names = {path.name for path in ROOT.iterdir()}
     assert names & {"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"} == set()
     assert "http" not in (ROOT / "constraints.txt").read_text(encoding="utf-8")
+
+
+def test_the_citation_is_of_this_version() -> None:
+    lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert f"version: {__version__}" in lines
+    assert {"cff-version: 1.2.0", "type: software", "license: MIT"} <= set(lines)
+    assert {"message", "title", "authors"} <= {line.partition(":")[0] for line in lines}

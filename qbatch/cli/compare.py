@@ -19,12 +19,18 @@ _HEADINGS = ("A", "B", "B - A", "low", "high", "rel.", "finding")
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet).")],
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="DIR or DIR:POLICY of a result, job rows, or a log with waits (as it really was)."
+        ),
+    ],
     b: Annotated[str | None, typer.Argument(metavar="B", help="The same; left out if A holds two policies.")] = None,
     replica: Annotated[
         list[str] | None,
-        typer.Option("--with", metavar="DIR", help="A result of the same policies, other seed or log."),
+        typer.Option("--with", metavar="DIR", help="A replica: a result of the same policies with another seed."),
     ] = None,
+    logs_differ: Annotated[bool, typer.Option("--logs-differ", help="Replicas may be of other logs too.")] = False,
     by: Annotated[
         list[str] | None,
         typer.Option("--by", metavar="KEY", help="Parts: class and month if not told; size, runtime, user, ..."),
@@ -41,7 +47,7 @@ def compare(
 ) -> None:
     """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise."""
     from qbatch.metrics import BREAKDOWNS
-    from qbatch.reports.comparison import PARTS, Settings
+    from qbatch.reports.comparison import PARTS, Settings, check_pairs
     from qbatch.reports.comparison import compare as compared
     from qbatch.reports.result import split_name
 
@@ -56,6 +62,9 @@ def compare(
     first, second = _sides(a, b, sized)
     _check_replicas([split_name(name)[0] for name in (a, *([b] if b is not None else []))], replica or [])
     pairs = [_replica(path, first.rows.policy, second.rows.policy, sized) for path in replica or []]
+    check_pairs([(first, second), *pairs], may_logs_differ=logs_differ)
+    if logs_differ and not pairs:
+        raise UsageError("--logs-differ is about replicas: name them with --with DIR, or leave it out")
     sized.check(a)
     how = Settings(confidence, practical, seed, tuple(dict.fromkeys(by)) if by else PARTS)
     document = compared(first, second, how, pairs)
@@ -76,8 +85,12 @@ class _Sized:
         """Return what was read."""
         from dataclasses import replace
 
+        from qbatch.reports.recorded import is_log
         from qbatch.reports.result import read_result
 
+        if is_log(path):
+            self.is_used = True
+            return read_result(path, procs=self.procs)
         result = read_result(path)
         if self.procs is None or not result.is_size_guessed:
             return result
@@ -95,6 +108,10 @@ def _sides(a: str, b: str | None, sized: _Sized) -> tuple[Side, Side]:
 
     if b is None:
         where, result, policy = _read(a, sized)
+        if result.is_recorded:
+            raise UsageError(
+                f"{a}: is one schedule, what really happened; name B too, as in: qbatch compare {a} DIR:POLICY"
+            )
         if policy is not None or len(result.rows) != 2:
             has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
             raise UsageError(f"{a}: {has}; name B too, as in: qbatch compare {where}:POLICY {where}:POLICY")
@@ -165,6 +182,12 @@ def _print(document: dict[str, Any]) -> None:
             (("only_a", "only in A"), ("only_b", "only in B"), ("not_counted", "warm-up")) if jobs[key]]  # fmt: skip
     typer.echo(f"A is {document['a']['result']}, B is {document['b']['result']}: {jobs['common']:,} common jobs"
                f"{' (left out: ' + ', '.join(left) + ')' if left else ''}")  # fmt: skip
+    runs = {name: document[name.lower()]["run"] for name in "AB"}
+    if runs["A"] == runs["B"]:
+        typer.echo(runs["A"])
+    else:
+        for name, run in runs.items():
+            typer.echo(f"{name}: {run}")
     for note in document["notes"]:
         talk(f"note: {note}")
     typer.echo("")

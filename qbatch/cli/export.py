@@ -69,6 +69,8 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
     """Refuse, before any work, an output that could not be written after it."""
     from importlib.util import find_spec
 
+    from qbatch.reports.output import check_folder
+
     if form == "result" and target is None:
         raise UsageError("a result is a directory: name it with -o DIR")
     if form in ("parquet", "result") and find_spec("pyarrow") is None:
@@ -79,6 +81,9 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
         return
     if source is not None and os.path.realpath(source) == os.path.realpath(target):
         raise UsageError(f"-o {target}: is what is exported; name another file")
+    if form == "result":
+        check_folder(target)
+        return
     folder = os.path.dirname(os.path.abspath(target))
     if not os.path.isdir(folder):
         raise OutputError(f"{target}: the folder {folder} does not exist; create it first")
@@ -87,8 +92,11 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
 def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Exportable, str]:
     from qbatch.reports.exports import Exportable
     from qbatch.reports.result import read_named
+    from qbatch.reports.run_words import recorded_notes
 
     result = read_named(source, procs=procs).only(policies)
+    for note in recorded_notes(result):
+        talk(f"note: {note}")
     jobs = sum(map(len, result.rows))
     return Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
 
@@ -117,9 +125,10 @@ def _write(form: str, exported: Exportable, target: str | None) -> list[str]:
     """Write, and return what is lost of the jobs."""
     from qbatch.reports.exports import FORMS as FORMS_OF_EXPORT
     from qbatch.reports.exports import write_directory
-    from qbatch.reports.output import whole_file
+    from qbatch.reports.output import make_folder, whole_file
 
     if form == "result" and target is not None:
+        make_folder(target)
         write_directory(target, exported)
         return []
     known = FORMS_OF_EXPORT[form]

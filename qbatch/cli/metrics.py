@@ -1,33 +1,52 @@
-"""``qbatch metrics``: what each metric means, its formula and its source."""
+"""``qbatch metrics``: what each metric means, its formula and its source; and the metrics of finished schedules."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qbatch.cli.console import talk
 from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from qbatch.metrics.table import Metric
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SCHEMA = "qbatch.measured/1"
 
 
 def metrics(
-    metric: Annotated[list[str] | None, typer.Argument(metavar="METRIC", help="Only these metrics.")] = None,
-    as_json: JsonOption = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[METRIC...|RESULT...]",
+            help="Only these metrics; or DIR or DIR:POLICY of a result, job rows, or a log with waits: its metrics, as it was.",
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
+    ] = None,
+    by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
+    procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell what each metric means, how it is computed and where it comes from."""
+    """Tell what each metric means, how it is computed and where it comes from; or measure finished schedules of one log."""
     from qbatch.metrics.table import METRICS
 
     known = {each.name: each for each in METRICS}
-    for name in metric or ():
-        if name not in known:
-            raise UsageError(f"there is no metric {name!r}{suggestion(name, known)} (see qbatch metrics)")
+    unknown = [name for name in metric or () if name not in known]
+    for name in unknown:
+        if "." not in name and not os.path.exists(name.partition(":")[0]):
+            raise UsageError(f"{name!r} is neither a metric nor a schedule{suggestion(name, known)} (see qbatch metrics)")
+    if metric and unknown:
+        _measure(metric, policy or [], by or [], procs, as_json)
+        return
+    if policy or by or procs:
+        raise UsageError("--policy, --by and --procs are about a schedule: name a result or a log with waits")
     chosen = tuple(known[name] for name in metric) if metric else METRICS
     if as_json:
         document = {"schema": "qbatch.metrics/1", "metrics": [asdict(metric) for metric in chosen]}
@@ -36,6 +55,34 @@ def metrics(
         _print_rich_table(chosen)
     else:
         _print_plain_table(chosen)
+
+
+def _measure(results: list[str], policies: list[str], by: list[str], procs: int | None, as_json: bool) -> None:
+    from qbatch.cli.run_table import print_run
+    from qbatch.metrics import BREAKDOWNS
+    from qbatch.reports.measured import measured
+    from qbatch.reports.report.study import gather
+
+    for key in by:
+        if key not in BREAKDOWNS:
+            raise UsageError(f"--by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
+    study = gather(results, policies=policies, procs=procs)
+    if study.has_replicas:
+        raise UsageError(
+            f"{', '.join(results)}: are of {len(study.replicas)} workloads (logs or seeds); measure each by itself, or "
+            "write one qbatch report over them"
+        )
+    document = {"schema": SCHEMA, **measured(study.first, by)}
+    if study.first.result.is_size_guessed:
+        talk(
+            "note: bare job rows do not say how large the machine is: the most in use at once is taken; tell --procs N"
+        )
+    for note in study.notes:
+        talk(f"note: {note.removesuffix('.')}")
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        print_run(document)
 
 
 def _print_plain_table(table: tuple[Metric, ...]) -> None:

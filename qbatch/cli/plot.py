@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from qbatch.cli.console import talk
+
 
 class Kind(StrEnum):
     """The pictures that there are; they are drawn in ``qbatch.reports.plots``."""
@@ -28,7 +30,7 @@ class Colouring(StrEnum):
 
 def plot(
     result: Annotated[
-        str, typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet).")
+        str, typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of a result, job rows, or a log with waits.")
     ],
     kind: Annotated[Kind, typer.Option("--kind", help="Which picture.")],
     out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF; else KIND.png.")] = None,
@@ -45,10 +47,13 @@ def plot(
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
     from qbatch.reports.result import read_named
+    from qbatch.reports.run_words import recorded_notes, short_name
 
     path = out if out is not None else f"{kind.value}.png"
     checked_suffix(path)
     read = read_named(result, procs=procs)
+    for note in recorded_notes(read):
+        talk(f"note: {note}")
     figure = draw(read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value)
     write_figure(figure, path)
-    typer.echo(f"wrote {path}: {kind.value} of {read.name}", err=True)
+    talk(f"wrote {path}: {kind.value} of {short_name(read.name)}")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qbatch.cli.console import number_text, print_table, progress_bars, talk
+from qbatch.cli.console import progress_bars, talk
+from qbatch.cli.run_table import print_run
 from qbatch.distribution import install_command
 from qbatch.model.errors import UsageError, suggestion
 
@@ -49,6 +50,7 @@ def replay(
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write a result: result.json and job rows.")] = None,
     jobs: Annotated[Text, typer.Option(metavar="FILE", help="Write job rows: .csv or .parquet.")] = None,
     swf: Annotated[Text, typer.Option(metavar="FILE", help="Write the schedule as SWF (one policy).")] = None,
+    skipped: Annotated[Text, typer.Option(metavar="FILE", help="List skipped jobs as CSV: line, job, reason.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
     by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
     explain: Annotated[Text, typer.Option(metavar="JOB", help="Tell the story of one job.")] = None,
@@ -67,9 +69,8 @@ def replay(
     _check_choice("--driver", driver, DRIVERS)
     for key in by or []:
         _check_choice("--by", key, tuple(BREAKDOWNS))
-    _check_outputs(log, out, jobs, swf, policy or DEFAULT_POLICIES)
-    if not 0.000001 <= load <= 1_000_000:
-        raise UsageError(f"--load {load:g}: use a factor from 0.000001 to 1000000")
+    _check_outputs(log, out, jobs, swf, skipped, policy or DEFAULT_POLICIES)
+    _check_load(load)
     chosen = _distinct([load_policy(text) for text in policy or DEFAULT_POLICIES])
     read = read_log(log, lenient=lenient)
     hosts = _machine(read, procs, machine)
@@ -77,14 +78,12 @@ def replay(
         estimates=estimates, seed=seed, kill=not no_kill, since=since, before=before, first=first,
         load=load, **_warmup(warmup),
     )  # fmt: skip
+    _write_skipped(read, hosts, skipped)
     work = prepare(read, hosts, options)
     if not quiet:
-        _notes(read, work, hosts, chosen)
+        _notes(read, work, hosts, chosen, options)
     if explain is not None or step:
-        ignored = {"--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit}
-        if any(ignored.values()):
-            names = ", ".join(name for name, value in ignored.items() if value)
-            raise UsageError(f"--explain and --step print text only; leave out {names}")
+        _check_text_only({"--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit})
         _tell(work, hosts, chosen, explain, step)
         return
     _announce_compiler(chosen, hosts, driver, quiet)
@@ -96,7 +95,7 @@ def replay(
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
-        _print(document)
+        print_run(document)
     if audit and not quiet:
         talk("audit: capacity, submissions, starts, ends and promises hold under every policy asked for")
 
@@ -106,9 +105,22 @@ def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
         raise UsageError(f"{option} {value!r}: use one of {', '.join(known)}{suggestion(value, known)}")
 
 
-def _check_outputs(log: str, out: Text, jobs: Text, swf: Text, policies: list[str]) -> None:
+def _check_text_only(others: dict[str, Any]) -> None:
+    """Refuse what makes no sense beside --explain and --step."""
+    names = ", ".join(name for name, value in others.items() if value)
+    if names:
+        raise UsageError(f"--explain and --step print text only; leave out {names}")
+
+
+def _check_load(load: float) -> None:
+    if not 0.000001 <= load <= 1_000_000:
+        raise UsageError(f"--load {load:g}: use a factor from 0.000001 to 1000000")
+
+
+def _check_outputs(log: str, out: Text, jobs: Text, swf: Text, skipped: Text, policies: list[str]) -> None:
     """Refuse, before any work, outputs that could not be written after it."""
     from qbatch.model.errors import OutputError
+    from qbatch.reports.output import check_folder
 
     if swf is not None and len(policies) != 1:
         raise UsageError(f"--swf {swf}: one file holds one schedule; name one --policy ({len(policies)} are asked for)")
@@ -116,12 +128,14 @@ def _check_outputs(log: str, out: Text, jobs: Text, swf: Text, policies: list[st
         raise UsageError(f"--jobs {jobs}: the name must end in .csv or .parquet")
     if (out is not None or (jobs or "").endswith(".parquet")) and find_spec("pyarrow") is None:
         raise UsageError(f"--out and Parquet need pyarrow: {install_command('report')}")
-    named = [os.path.realpath(path) for path in (log, jobs, swf) if path is not None and path != "-"]
+    named = [os.path.realpath(path) for path in (log, jobs, swf, skipped) if path is not None and path != "-"]
     if len(set(named)) < len(named):
-        raise UsageError("the log, --jobs and --swf must be different files")
+        raise UsageError("the log, --jobs, --swf and --skipped must be different files")
     if out == "" or (out is not None and any(os.path.dirname(path) == os.path.realpath(out) for path in named[1:])):
-        raise UsageError("--out DIR must name a directory of its own; --jobs and --swf go elsewhere")
-    for path in (jobs, swf, out):
+        raise UsageError("--out DIR must name a directory of its own; --jobs, --swf and --skipped go elsewhere")
+    if out is not None:
+        check_folder(out)
+    for path in (jobs, swf, skipped):
         folder = os.path.dirname(os.path.abspath(path)) if path else None
         if folder is not None and not os.path.isdir(folder):
             raise OutputError(f"{path}: the folder {folder} does not exist; create it first")
@@ -167,13 +181,16 @@ def _machine(log: Log, procs: int | None, name: Text) -> Machine:
     return load_machine(name)
 
 
-def _notes(log: Log, work: Workload, machine: Machine, policies: list[Policy]) -> None:
+def _notes(log: Log, work: Workload, machine: Machine, policies: list[Policy], options: Options) -> None:
     from qbatch.planning.policy import note_of_classes
+    from qbatch.reports.run_words import missing_estimates_of
 
     for note in log.notes:
         talk(f"note: {note}")
     for reason, count in work.skipped.items():
-        talk(f"note: {count} jobs skipped: {reason.replace('_', ' ')}")
+        talk(f"note: {count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)")
+    if work.estimates_missing and options.estimates == "log":
+        talk(f"note: {missing_estimates_of(work.estimates_missing, len(work))}")
     killed = int((work.run < work.logged_run).sum())
     if killed:
         talk(f"note: {killed} jobs run longer than their estimate and are ended there (--no-kill lifts it)")
@@ -236,7 +253,14 @@ def _document(
         "schema": SCHEMA,
         "version": __version__,
         "command": ["qbatch", *sys.argv[1:]],
-        "log": {"name": log.name, "sha256": log.sha256, "rows": len(log), "jobs": len(work), "notes": log.notes},
+        "log": {
+            "name": log.name,
+            "sha256": log.sha256,
+            "rows": len(log),
+            "jobs": len(work),
+            "notes": log.notes,
+            "acknowledge": list(log.header.acknowledgements),
+        },
         "machine": {
             "procs": machine.procs,
             "hosts": len(machine.hosts),
@@ -244,9 +268,11 @@ def _document(
             "one_pool": machine.is_one_pool,
             **_hosts(machine),
         },
+        "machine_digest": machine.digest,
         "options": msgspec.to_builtins(options),
         "seed": options.seed,
         "skipped": work.skipped,
+        "estimates_missing": work.estimates_missing,
         "killed_at_estimate": int((work.run < work.logged_run).sum()),
         "results": results,
     }
@@ -269,9 +295,25 @@ def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out
     if swf is not None:
         _write_swf(log, schedules[0], swf)
     if out is not None:
+        from qbatch.reports.output import make_folder
         from qbatch.reports.result import write_result
 
+        make_folder(out)
         write_result(out, document, schedules)
+
+
+def _write_skipped(log: Log, machine: Machine, path: Text) -> None:
+    """List the jobs that cannot run; before the replay, since a log of which no job can run is when the list is needed most."""
+    from qbatch.reports.output import whole_file
+    from qbatch.reports.skipped_jobs import write_skipped
+
+    if path is None:
+        return
+    with whole_file(path) as file:
+        write_skipped(file, log, machine)
+    unlisted = log.bad_rows - len(log.bad_lines)
+    if unlisted:
+        talk(f"note: {path}: {unlisted:,} more unreadable rows are not listed")
 
 
 def _note_pieces(schedules: list[Schedule], *, has_result: bool) -> None:
@@ -348,34 +390,3 @@ def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
                 *in_pieces,
             ],
         )
-
-
-def _print(document: dict[str, Any]) -> None:
-    from qbatch.metrics import METRICS
-
-    results = document["results"]
-    policies = [result["policy"] for result in results]
-    rows = []
-    for metric in METRICS:
-        values = [result["metrics"].get(metric.name) for result in results]
-        rows.append([metric.name, *(number_text(value, metric.unit) for value in values)])
-    if any(result["rejected"] for result in results):
-        rows.insert(1, ["rejected", *(str(result["rejected"]) for result in results)])
-    title = f"{document['log']['name']}: {document['log']['jobs']} jobs on {document['machine']['procs']} processors"
-    print_table(title, ["metric", *policies], rows)
-    for key in results[0].get("by", {}):
-        _print_breakdown(key, results)
-
-
-_SHOWN = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mean")
-
-
-def _print_breakdown(key: str, results: list[dict[str, Any]]) -> None:
-    rows = [
-        [group["label"], result["policy"], str(group["jobs"])]
-        + [number_text(group["metrics"].get(name), "s" if name.endswith("_s") else "") for name in _SHOWN]
-        for result in results
-        for group in result["by"][key]
-    ]
-    typer.echo("")
-    print_table(f"by {key}", [key, "policy", "jobs", *_SHOWN], rows, left=2)

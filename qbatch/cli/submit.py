@@ -69,6 +69,8 @@ def submit(
     import msgspec
 
     spec = msgspec.structs.replace(spec, **changes)
+    if not dry_run:
+        spec = _uploaded(spec, socket)
     said = ask(Submit(spec=spec, is_dry_run=dry_run), Submitted, socket)
     if json:
         print_json("submitted", said)
@@ -82,6 +84,17 @@ def submit(
             talk(f"interrupted; {said.job} runs on: qbatch wait {said.job}, or qbatch delete {said.job}")
             raise
         raise typer.Exit(code)
+
+
+def _uploaded(spec: Spec, socket: str | None) -> Spec:
+    """Return the specification, with its script sent ahead if that is long."""
+    from qbatch.cli.pbs.qsub import LONGEST_SENT, uploaded
+    from qbatch.client import Session
+
+    if spec.script is None or len(spec.script) <= LONGEST_SENT:
+        return spec
+    with Session(socket) as session:
+        return uploaded(session, spec)
 
 
 def _specification(options: list[str], words: list[str]) -> Spec:

@@ -125,10 +125,14 @@ def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
     from qbatch.model.machine import one_host
     from qbatch.replay.prepare import Options as PrepareOptions
     from qbatch.replay.prepare import choose_procs, prepare
+    from qbatch.reports.run_words import missing_estimates_of
     from qbatch.workloads import read_log
 
     log = read_log(str(path))
-    return prepare(log, machine or one_host(choose_procs(log, None)), PrepareOptions(first=first))
+    work = prepare(log, machine or one_host(choose_procs(log, None)), PrepareOptions(first=first))
+    if work.estimates_missing:
+        talk(f"note: {missing_estimates_of(work.estimates_missing, len(work))}")
+    return work
 
 
 def _pool(procs: int | None, machine: str | None) -> Pool | None:
@@ -186,6 +190,7 @@ def _note_classes(settings: Settings) -> None:
 def _log() -> None:
     import logging
 
+    logging.raiseExceptions = False  # what cannot be written to the log is not written to it as a traceback
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
 

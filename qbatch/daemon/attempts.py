@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 from typing import TYPE_CHECKING
 
-from qbatch.daemon.core.records import output_path, slots_of
+from qbatch.daemon.core.records import asked_queue, output_path, slots_of
 from qbatch.daemon.executors.attempt import Attempt
 from qbatch.wire.identifiers import ARRAY, JobKey
+from qbatch.wire.staging import parse_staging
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attempt:
+def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts: str = "") -> Attempt:
     """Return the present attempt of a running job.
+
+    ``scripts``: the directory of long scripts.
 
     ``surroundings``: variables that every job gets from the daemon (QBATCH_SOCKET, the way to the PBS commands).
     """
@@ -31,6 +35,7 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attem
     slots = slots_of(core, job)
     hosts = core.pool_of(job).machine.hosts
     node_file = tuple(hosts[host].name for host, _, _, count in slots for _ in range(count))
+    directory, is_private = _directory(core, job, home)
     output, error = _path(job, core, "out", home), _path(job, core, "err", home)
     if "o" in spec.keep and "d" not in spec.keep and not spec.output:
         output = f"{home}/{os.path.basename(output)}"
@@ -43,7 +48,7 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attem
         argv=spec.argv,
         shell=shell,
         environment=_environment(core, job, home, shell, node_file, surroundings),
-        directory=home,
+        directory=directory,
         output=output,
         error=error,
         join=spec.join,
@@ -56,7 +61,40 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str]) -> Attem
         encoding=spec.encoding,
         procs=job.size,
         share=job.size / job.prepared.request.procs,
+        home=home,
+        script_file=f"{scripts}/{spec.script_digest}" if spec.script_digest else "",
+        stage_in=_staged(spec.extra.get("stagein", "")),
+        stage_out=_staged(spec.extra.get("stageout", "")),
+        is_private=is_private,
+        arguments=_arguments(spec.extra.get("script_arguments", "")),
+        remove=spec.extra.get("remove", ""),
     )
+
+
+def _directory(core: Core, job: BatchJob, home: str) -> tuple[str, bool]:
+    """Return where a job begins, and whether that is made for it."""
+    extra = job.spec.extra
+    sandbox = extra.get("sandbox", "HOME")
+    if sandbox == "PRIVATE":
+        return f"{home.rstrip('/')}/pbs.{core.id_of(job.key)}.x8z", True
+    if sandbox == "O_WORKDIR" and job.spec.directory:
+        return job.spec.directory, False
+    return extra.get("init_dir") or home, False
+
+
+def _staged(text: str) -> tuple[tuple[str, str], ...]:
+    try:
+        return tuple((part.local, part.remote) for part in parse_staging(text)) if text else ()
+    except ValueError:  # taken by an older release, which did nothing with it
+        return ()
+
+
+def _arguments(text: str) -> tuple[str, ...]:
+    """Return the words of Torque's -F."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        return tuple(text.split())
 
 
 def _account(uid: int) -> pwd.struct_passwd | None:
@@ -100,7 +138,7 @@ def _environment(
         "PBS_JOBID": identifier,
         "PBS_JOBNAME": job.name,
         "PBS_QUEUE": job.queue,
-        "PBS_O_QUEUE": job.spec.queue or core.settings.default_queue,
+        "PBS_O_QUEUE": asked_queue(core, job),
         "PBS_TASKNUM": "1",
         "PBS_NODENUM": "0",
         "PBS_VNODENUM": "0",
@@ -112,7 +150,7 @@ def _environment(
         "PBS_NUM_PPN": str(procs),
         "PBS_NP": str(len(node_file)),
         "PBS_WALLTIME": str(job.prepared.walltime // 1_000_000),
-        "PBS_O_INITDIR": job.spec.directory or home,
+        "PBS_O_INITDIR": job.spec.extra.get("init_dir") or job.spec.directory or home,
         **surroundings,
     }
     environment.setdefault("PBS_O_WORKDIR", job.spec.directory or home)

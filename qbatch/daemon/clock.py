@@ -14,6 +14,9 @@ from qbatch.wire.records import ClockRecord
 
 FOREVER = 1 << 62
 
+SLOWEST, FASTEST = 1e-6, 1e9
+"""Seconds of server time a second of the wall, at the least and at the most."""
+
 
 class Clock:
     """The time that commands are stamped with and timers are due in.
@@ -113,6 +116,9 @@ def parse_time(text: str) -> tuple[str, float]:
         speed = float(factor.removeprefix("x")) if factor.startswith("x") else -1.0
     except ValueError:
         speed = -1.0
-    if mode not in ("virtual", "scaled") or not 0 < speed <= 1e9:
-        raise UsageError(f"--time {text}: write real, x60 (sixty times as fast), virtual or virtual:x100")
+    if mode not in ("virtual", "scaled") or not SLOWEST <= speed <= FASTEST:
+        raise UsageError(
+            f"--time {text}: write real, x60 (sixty times as fast), virtual or virtual:x100; a speed is from {SLOWEST:g} to "
+            f"{FASTEST:g}"
+        )
     return mode, speed

@@ -20,6 +20,7 @@ from qbatch.model.machine_file import machine_as_toml, machine_of_tables
 from qbatch.model.toml_text import TomlText
 from qbatch.planning.policy import Policy
 from qbatch.policies.registry import load_policy
+from qbatch.wire.resource_rules import LENIENCIES
 from qbatch.wire.resources import format_duration, parse_duration
 from qbatch.workloads.machines import SHIPPED, load_machine
 
@@ -53,6 +54,8 @@ KEYS = (
     Key(TOP, "dialect", "dialect", '"openpbs"', "openpbs or torque: the PBS dialect inside jobs (elsewhere: QBATCH_DIALECT)"),
     Key(TOP, "seed", "count", "1", "seed of the draws of emulated run times"),
     Key(TOP, "shadows", "policies", "[]", "up to four policies to follow in shadow, beside the real ones (see: qbatch shadow)"),
+    Key(TOP, "custom_resources", "texts", "[]", "resources that jobs may name beside those of PBS; shown, never counted"),
+    Key(TOP, "lenient", "leniencies", "[]", f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}"),
     Key(POOL, "name", "name", '"main"', "the pool's name"),
     Key(POOL, "machine", "machine", "none", 'hosts and classes of a machine file ("origin2000", "hosts.toml"), or its tables'),
     Key(POOL, "hosts", "hosts", "required", 'names of hosts: "n[01-64]" or ["a", "b[1-4]"] (without machine)'),
@@ -381,6 +384,14 @@ def _policy(value: Any) -> str:
     return str(value)
 
 
+def _leniencies(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    for each in names:
+        if each not in LENIENCIES:
+            raise ValueError(f"{each!r} is none of {', '.join(LENIENCIES)}")
+    return names
+
+
 def _policies(value: Any) -> tuple[str, ...]:
     names = _texts(value)
     if len(names) > MOST_SHADOWS:
@@ -407,6 +418,7 @@ def _one_of(*known: str) -> Callable[[Any], str]:
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "name": _name, "text": _text, "texts": _texts, "bool": _bool, "integer": _integer, "count": _count, "time": _time,
     "memory": parse_memory, "hosts": _hosts, "machine": _machine, "policy": _policy, "policies": _policies, "runtime": _runtime,
+    "leniencies": _leniencies,
     "executor": _one_of("process", "emulated"), "dialect": _one_of("openpbs", "torque"),
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import struct
 from collections import deque
@@ -17,7 +18,10 @@ from qbatch.daemon.questions.asking import ask
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.frames import LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.requests import PROTOCOL, AnyRequest, Request
+from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Request, Submit
+from qbatch.wire.resources import check_resources
+
+log = logging.getLogger("qbatch")
 
 STALLED = 30.0
 """Seconds after which a client that neither finishes its frame nor reads its replies is closed."""
@@ -47,6 +51,24 @@ class Reply(msgspec.Struct, omit_defaults=True):
     error: ErrorRecord | None = None
 
 
+def _check_resources(request: Request) -> None:
+    """Refuse resources that are none: here, and not when the journal is replayed.
+
+    Raises:
+        Refusal: with the resource and the reason.
+    """
+    asked = None
+    if isinstance(request, Submit):
+        asked = request.spec.resources
+    elif isinstance(request, Alter):
+        asked = request.changes.resources
+    if asked:
+        try:
+            check_resources(asked)
+        except ValueError as error:
+            raise Refusal("bad-value", f"illegal -l value: {error}") from None
+
+
 class Connection(asyncio.Protocol):
     """One connected client."""
 
@@ -55,12 +77,17 @@ class Connection(asyncio.Protocol):
         self.uid = self.gid = -1
         self.waits: set[asyncio.Task[None]] = set()
         self.is_subscribed = False
+        self.long_answers = asyncio.Lock()
         self._splitter = Splitter(LONGEST_REQUEST)
         self._transport: asyncio.Transport | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._unfinished: asyncio.TimerHandle | None = None
         self._bodies: deque[bytes] = deque()
         self._is_unread = False
+        self._has_turn = False
+        self._uncommitted = 0
+        self._is_read = asyncio.Event()
+        self._is_read.set()
 
     @property
     def actor(self) -> Actor:
@@ -87,7 +114,8 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         self._bodies += bodies
-        self._handle_bodies()
+        if not self._has_turn:
+            self._handle_bodies()
         if bodies and self._unfinished is not None:
             self._unfinished.cancel()
             self._unfinished = None
@@ -100,14 +128,24 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         end = loop.time() + TURN
         while self._bodies and not self._is_unread:
+            if self.service.containment.is_spoiled:
+                self._pause_reading()
+                return
             self._request(self._bodies.popleft())
             if self._bodies and loop.time() > end:
                 self._pause_reading()
-                loop.call_soon(self._go_on)
+                self.go_on()
                 return
 
-    def _go_on(self) -> None:
-        """Another turn for requests that are complete; then read on."""
+    def go_on(self) -> None:
+        """Have another turn, soon, for requests that are complete; never two: the others would wait for both."""
+        if not self._has_turn:
+            self._has_turn = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Handle requests that are complete; then read on."""
+        self._has_turn = False
         if self._transport is None or self._transport.is_closing():
             return
         self._handle_bodies()
@@ -136,13 +174,15 @@ class Connection(asyncio.Protocol):
             permit(actor, request)
             if type(request) in MUTATORS:
                 permit_executor(actor, request, service.settings.executor)
+                _check_resources(request)
                 service.receive(self, request, body)
+                self._uncommitted += 1
             else:
                 ask(service, self, request)
         except Refusal as error:
             self.refuse(request, error)
         except Exception as error:
-            service.fail(error)
+            self.refuse(request, service.containment.question_failed(actor, request, error))
 
     def _unreadable(self, body: bytes, error: Exception) -> None:
         try:
@@ -160,9 +200,19 @@ class Connection(asyncio.Protocol):
         text = f"the daemon speaks protocol {PROTOCOL}, the client {version}; upgrade the older of the two"
         self.fail(number, Refusal("protocol-version", text))
 
+    def settled(self) -> None:
+        """A command of it is committed, or there is no space for it: the answer follows."""
+        self._uncommitted -= 1
+
     def reply(self, number: int, result: object) -> None:
         """Send a result."""
-        self.send(_encode(Reply(number, result)))
+        try:
+            body = _encode(Reply(number, result))
+        except Exception as error:  # what was asked for is done; only its answer cannot be told
+            log.exception("the answer to %s cannot be written", self.actor.user)
+            self.fail(number, Refusal("failed", f"done, but the answer cannot be written: {error}"))
+            return
+        self.send(body)
 
     def fail(self, number: int, error: Refusal) -> None:
         """Send a refusal."""
@@ -185,6 +235,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read: take nothing more from it, and close it if it goes on so."""
         self._is_unread = True
+        self._is_read.clear()
         self._pause_reading()
         self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self.abort)
 
@@ -194,10 +245,17 @@ class Connection(asyncio.Protocol):
             self._stall.cancel()
             self._stall = None
         self._is_unread = False
-        asyncio.get_running_loop().call_soon(self._go_on)
+        self._is_read.set()
+        self.go_on()
+
+    async def has_read(self) -> None:
+        """Wait until it has read most of what was sent to it."""
+        await self._is_read.wait()
 
     def eof_received(self) -> bool:
         """The client sends nothing more: what it asked for is still answered, then the connection ends."""
+        if not (self._bodies or self.waits or self._uncommitted or self._is_unread):
+            return False
         if self._stall is None:
             self._stall = asyncio.get_running_loop().call_later(STALLED if self.waits else 2.0, self.close)
         return True

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Callable
 
 from qbatch.daemon import attempts
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.announcer import Announcer
+from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import output_path
 from qbatch.daemon.core.state import (
     Account,
@@ -24,7 +26,7 @@ from qbatch.daemon.core.state import (
     Send,
     Stop,
 )
-from qbatch.daemon.executors.attempt import Executor
+from qbatch.daemon.executors.attempt import NOT_STARTED, Attempt, Ended, Executor, Report
 from qbatch.daemon.forecasts import Forecasts
 from qbatch.daemon.waiters import Waiters
 from qbatch.wire.records import Outcome
@@ -45,12 +47,17 @@ class Effects:
         waiters: are answered when jobs start and end.
         forecasts: are held against what happens.
         announcer: tells who subscribed.
+        report: takes what is known of an attempt that cannot be made.
     """
 
-    def __init__(self, waiters: Waiters, forecasts: Forecasts, announcer: Announcer) -> None:
+    def __init__(
+        self, waiters: Waiters, forecasts: Forecasts, announcer: Announcer, report: Callable[[Report], None]
+    ) -> None:
+        self.report = report
         self.executor: Executor | None = None
         self.accounting: AccountingFiles | None = None
         self.surroundings: dict[str, str] = {}
+        self.scripts = ""
         self._waiters = waiters
         self._forecasts = forecasts
         self._announcer = announcer
@@ -61,37 +68,59 @@ class Effects:
         """Carry out what a commit has made true of a state."""
         lines: list[Account] = []
         for effect in effects:
-            match effect:
-                case Happening():
-                    self._tell(core, effect)
-                case Account():
+            try:
+                if isinstance(effect, Account):
                     lines.append(effect)
-                case Ending():
-                    self._ended(effect)
-                case Launch():
-                    self._launch(core, effect)
-                case Stop():
-                    if self.executor is not None:
-                        self.executor.stop(effect.file_key, effect.grace / 1e6)
-                case Send():
-                    if self.executor is not None:
-                        self.executor.signal(effect.file_key, effect.signal)
-                case Fit():
-                    if self.executor is not None:
-                        self.executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
-                case Forget():
-                    self.forget(effect.file_key)
-                case Append():
-                    self._append(core, effect)
-                case Mail():
-                    self._mail(core.settings.mail_command, effect)
+                else:
+                    self._carry_out(core, effect)
+            except Exception:  # it is committed: the others follow from it all the same
+                log.exception("%s after a commit failed", type(effect).__name__)
         if lines and self.accounting is not None:
             self.accounting.write(lines)
+
+    def _carry_out(self, core: Core, effect: Effect) -> None:
+        match effect:
+            case Happening():
+                self._tell(core, effect)
+            case Ending():
+                self._ended(effect)
+            case Launch():
+                self._launch(core, effect)
+            case Stop():
+                if self.executor is not None:
+                    self.executor.stop(effect.file_key, effect.grace / 1e6)
+            case Send():
+                if self.executor is not None:
+                    self.executor.signal(effect.file_key, effect.signal)
+            case Fit():
+                if self.executor is not None:
+                    self.executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
+            case Forget():
+                self.forget(effect.file_key)
+            case Append():
+                self._append(core, effect)
+            case Mail():
+                self._mail(core.settings.mail_command, effect)
 
     def _launch(self, core: Core, effect: Launch) -> None:
         job = core.find(effect.key)
         if self.executor is not None and job is not None and job.attempt == effect.attempt and job.holds_hosts:
-            self.executor.launch(attempts.attempt_of(core, job, self.surroundings))
+            self._start(self.executor, core, job)
+
+    def _start(self, executor: Executor, core: Core, job: BatchJob) -> None:
+        attempt = self.attempt_of(core, job)
+        if attempt is not None:
+            executor.launch(attempt)
+
+    def attempt_of(self, core: Core, job: BatchJob) -> Attempt | None:
+        """Return the present attempt of a running job; None: it cannot be made, and is reported as not started."""
+        try:
+            return attempts.attempt_of(core, job, self.surroundings, self.scripts)
+        except Exception as error:
+            log.exception("attempt %s cannot be made", job.file_key)
+            why = f"it cannot be started: {type(error).__name__}: {error}"
+            asyncio.get_running_loop().call_soon(self.report, Ended(job.file_key, NOT_STARTED, core.now, why))
+            return None
 
     def _ended(self, effect: Ending) -> None:
         record = effect.record
@@ -100,7 +129,7 @@ class Effects:
             name=record.id,
             exit_status=record.exit_status,
             state=record.state,
-            has_run=record.run_count > 0 or record.is_array,
+            has_run=record.attempt > 0 or record.is_array,
         )
         self._waiters.ended(effect.key, outcome)
 
@@ -169,4 +198,4 @@ class Effects:
             for pool in core.pools:
                 for job in pool.running.values():
                     # Launching twice does no harm: one that runs is left alone, one that has ended is reported again.
-                    self.executor.launch(attempts.attempt_of(core, job, self.surroundings))
+                    self._start(self.executor, core, job)

@@ -15,7 +15,7 @@ from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.executors.attempt import Ended, Report, Started
 from qbatch.daemon.handlers import verbs
 from qbatch.wire.errors import Refusal
-from qbatch.wire.requests import AnyRequest, Request
+from qbatch.wire.requests import AnyRequest, Order, Request, Submit
 
 encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -90,3 +90,12 @@ def give(core: Core, entry: Entry) -> None:
         # refusal would lose what was acknowledged.
         if entry.kind == "c" and error.code != "refused-by-fault":
             raise
+
+
+def jobs_of(core: Core, request: Request) -> tuple[str, ...]:
+    """Return the identifiers of the jobs that a command was about which has just been given to the core."""
+    if isinstance(request, Submit):
+        return (core.id_of(core.key_of(str(core.next_sequence - 1))),)
+    if isinstance(request, Order):
+        return request.first, request.second
+    return getattr(request, "jobs", ())

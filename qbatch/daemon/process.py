@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import resource
 import signal
 import socket
 import stat
@@ -17,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon import attempts, entry, notify
+from qbatch.daemon import entry, notify
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.commands import link_commands
@@ -26,10 +27,10 @@ from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import image
 from qbatch.daemon.core.resettle import resettle
 from qbatch.daemon.core.state import Account, Core
-from qbatch.daemon.executors.attempt import LOST, Ended, Executor
+from qbatch.daemon.executors.attempt import LOST, SHORTAGES, Ended, Executor
 from qbatch.daemon.feed import Feed
 from qbatch.daemon.restoring import RESTORED
-from qbatch.daemon.service import Instance, Service
+from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import Occupied, StorageError, Store
@@ -39,6 +40,10 @@ from qbatch.policies.registry import load_policy
 from qbatch.wire.paths import LONGEST_SOCKET
 
 log = logging.getLogger("qbatch")
+
+
+SILENCE = 60.0
+"""Seconds between two lines of the log about the same shortage."""
 
 
 class Options(msgspec.Struct, kw_only=True):
@@ -69,30 +74,69 @@ def give_memory_back() -> None:
         trim(0)
 
 
-async def recover(store: Store, settings: Settings) -> tuple[Core, bool, list[Account]]:
-    """Return the state that the store holds, whether it was there at all, and the accounting records of the journal's tail.
+def most_descriptors() -> int:
+    """Return how many descriptors this process may have: its limit is raised as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            hard = soft
+    return hard if 0 < hard < 1 << 20 else 1 << 20
+
+
+class LoopErrors:
+    """Notes what a callback of the event loop raised; a shortage of descriptors or memory is one line, now and then."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Note one (the signature is asyncio's)."""
+        error, message = context.get("exception"), context.get("message", "in the event loop")
+        if not (isinstance(error, OSError) and error.errno in SHORTAGES):
+            log.error("%s: %s", message, error, exc_info=error)
+        elif loop.time() >= self._next:
+            self._next = loop.time() + SILENCE
+            log.error("%s: %s; it is tried again every second", message, error.strerror)
+
+
+async def recover(store: Store, settings: Settings) -> Recovered:
+    """Return the state that the store holds.
 
     The journal is replayed under the settings with which it was written.
 
     Raises:
         StorageError: the store is damaged.
     """
-    said = await store.meta("settings")
-    old = parse_config(said, "the settings in the store") if said else settings
+    kept = await store.meta("settings")
+    old = parse_config(kept, "the settings in the store") if kept else settings
     snapshot = store.snapshot()
     try:
         core = image.load(snapshot, old, load_policy) if snapshot is not None else Core(old, load_policy)
     except InputError as error:
         raise StorageError(f"{store.directory}: {error}") from error
     records: list[Account] = []
+    touched: list[str] = []
     for number, entries in await store.entries():
         for data in entries:
             try:
-                entry.apply(core, data)
-            except QbatchError as error:
-                raise StorageError(f"{store.path}: commit {number} cannot be applied again: {error}") from error
+                said = entry.read(data)
+                entry.give(core, said)
+            except Exception as error:
+                what = error if isinstance(error, QbatchError) else f"{type(error).__name__}: {error}"
+                raise StorageError(
+                    f"{store.path}: commit {number} cannot be applied again: {what}; if another version wrote it: "
+                    "start that one, end it with qbatch down (it writes a snapshot), then start this one; or restore a backup "
+                    f"with: qbatch restore FILE --state {store.directory}"
+                ) from error
+            if said.kind == "p":
+                touched.clear()
+            elif said.request is not None:
+                touched += entry.jobs_of(core, said.request)
             records += [effect for effect in core.take_effects() if isinstance(effect, Account)]
-    return core, bool(said), records
+    live = dict.fromkeys(name for name in touched if core.is_live(name))
+    return Recovered(core, bool(kept), records, tuple(live))
 
 
 def listen(path: str) -> socket.socket:
@@ -163,7 +207,8 @@ async def _serve(options: Options, store: Store) -> int:
     warming = Warming([pool.policy for pool in settings.pools])
     warming.before_the_first_pass(store.weight)
     gc.disable()
-    core, was_there, records = await recover(store, settings)
+    recovered = await recover(store, settings)
+    core, was_there = recovered.core, recovered.was_there
     gc.enable()
     is_other = not was_there or as_toml(core.settings) != as_toml(settings)
     if was_there and is_other:
@@ -177,7 +222,7 @@ async def _serve(options: Options, store: Store) -> int:
     if options.feed is not None:
         options.feed.attach(core)
     daemon = _Daemon(options, core, store, clock, warming)
-    return await daemon.run(records, must_write=is_other)
+    return await daemon.run(recovered.records, must_write=is_other)
 
 
 def _check_log(options: Options, core: Core) -> None:
@@ -218,6 +263,7 @@ class _Daemon:
             config=options.config_name,
             is_compiled=warming.is_over,
             reload=self.reload,
+            most_connections=min(MOST_CONNECTIONS, most_descriptors() // 2),
         )
         self.service = Service(core.settings, core, store, clock, self._rebuild, instance, options.feed)
         self.snapshots = Snapshots(self.service)
@@ -274,14 +320,14 @@ class _Daemon:
         async with self.service.quiet():
             self.service.shadows.begin_again(self.service.settings.shadows)
 
-    async def _rebuild(self) -> Core:
+    async def _rebuild(self) -> Recovered:
         """Return the state as it is on disk, under the settings in force."""
         settings = self.service.settings
-        core, _, _ = await recover(self.store, settings)
-        core.settings = settings
+        recovered = await recover(self.store, settings)
+        recovered.core.settings = settings
         if self.options.feed is not None:
-            self.options.feed.attach(core)
-        return core
+            self.options.feed.attach(recovered.core)
+        return recovered
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         """What works in the background never fails in silence."""
@@ -302,6 +348,7 @@ class _Daemon:
         root.mkdir(mode=0o700, exist_ok=True)
         executor = ProcessExecutor(root, service.report)
         service.effects.executor = executor
+        service.effects.scripts = str(service.scripts.directory)
         service.effects.surroundings = {
             "QBATCH_SOCKET": self.options.socket_path,
             "QBATCH_BIN": self._commands(),
@@ -316,7 +363,8 @@ class _Daemon:
                 service.report(Ended(job.file_key, LOST, core.now, "the store was restored from a backup"))
             running = []
             marker.unlink()
-        await executor.recover([attempts.attempt_of(core, job, service.effects.surroundings) for job in running])
+        made = [service.effects.attempt_of(core, job) for job in running]
+        await executor.recover([attempt for attempt in made if attempt is not None])
         for job in running:
             # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
             if job.sizes:
@@ -343,6 +391,7 @@ class _Daemon:
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(LoopErrors())
         given = notify.passed_sockets()
         self.is_activated = bool(given)
         listener = given[0] if given else listen(self.options.socket_path)

@@ -10,6 +10,7 @@ from typing import Protocol
 from qbatch.daemon import entry
 from qbatch.daemon.announcer import Announcer
 from qbatch.daemon.clock import FOREVER, Clock
+from qbatch.daemon.containment import Containment
 from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.feed import Feed
@@ -38,6 +39,7 @@ class Moved(Protocol):
     core: Core
     announcer: Announcer
     failure: BaseException | None
+    containment: Containment
 
     @property
     def uncommitted(self) -> int:
@@ -58,6 +60,10 @@ class Moved(Protocol):
 
     def fail(self, error: BaseException) -> None:
         """Something that must not happen has happened."""
+        ...
+
+    def pass_failed(self, error: Exception, *, is_again: bool) -> None:
+        """A pass raised; ``is_again``: so did the one before it."""
         ...
 
 
@@ -82,6 +88,7 @@ class Rhythm:
         self._timer: asyncio.TimerHandle | None = None
         self._next_pass = 0.0
         self._rest_until = 0.0
+        self._has_failed = False
 
     def next_due(self) -> int | None:
         """Return the next instant at which something happens by itself."""
@@ -109,6 +116,8 @@ class Rhythm:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._service.containment.is_spoiled:  # the state comes from disk first
+            return
         end = self._loop.time() + SLICE
         try:
             while self._step():
@@ -139,7 +148,7 @@ class Rhythm:
     def _step(self) -> bool:
         """Handle one instant, if one is due; tell whether."""
         service, core = self._service, self._service.core
-        if self._loop.time() < self._rest_until:
+        if self._loop.time() < self._rest_until or service.containment.is_spoiled:
             return False
         if core.is_dirty and not self.clock.is_paused:
             # The pass that follows commands belongs to their instant, before anything that is due later.
@@ -153,9 +162,15 @@ class Rhythm:
             self.clock.reach(due)
             at = max(core.now, due)
         began = self._loop.time()
-        if self.feed is not None:
-            service.journal(*self.feed.arrive(core, at))
-        passes.advance(core, at)
+        try:
+            arrivals = self.feed.arrive(core, at) if self.feed is not None else []
+            passes.advance(core, at)
+        except Exception as error:
+            service.pass_failed(error, is_again=self._has_failed)
+            self._has_failed = True
+            return False
+        self._has_failed = False
+        service.journal(*arrivals)
         service.journal(entry.one_pass(core.now))
         if core.effects or core.has_promised or service.uncommitted > 1000:
             service.collect()
@@ -190,7 +205,7 @@ class Rhythm:
 
     def schedule(self) -> None:
         """Come back when the next instant is due."""
-        if self._timer is not None or self._service.failure is not None:
+        if self._timer is not None or self._service.failure is not None or self._service.containment.is_spoiled:
             return
         delay: float | None = None
         due = self.next_due()

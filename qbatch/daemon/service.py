@@ -2,8 +2,8 @@
 
 One event loop, one writer.  A command is applied to the core at once and journaled with its instant; while one group is
 being committed the next one gathers.  After the commit the replies go out, then the effects (launches, mail, events),
-then one pass.  An unexpected error of the core or of the store ends the process or starts it anew from disk: what was
-answered is there, what was not answered may be asked again.
+then one pass.  An unexpected error of a command refuses it, and the state is read from disk, as it was before; one of the
+store ends the process: what was answered is there, what was not answered may be asked again.
 """
 
 from __future__ import annotations
@@ -14,29 +14,32 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import msgspec
 from msgspec import structs
 
 from qbatch.daemon import entry
 from qbatch.daemon.announcer import Announcer
 from qbatch.daemon.caller import Caller
 from qbatch.daemon.clock import Clock
-from qbatch.daemon.core import reports
-from qbatch.daemon.core.state import Actor, Core, Effect, Ending
+from qbatch.daemon.containment import Containment
+from qbatch.daemon.core import reports, submission
+from qbatch.daemon.core.state import Account, Actor, Core, Effect, Ending
 from qbatch.daemon.effects import Effects
-from qbatch.daemon.executors.attempt import Ended, Report
+from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.feed import Feed
 from qbatch.daemon.forecasts import Forecasts
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.rhythm import Rhythm
+from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import Shadows
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.waiters import Waiters
-from qbatch.model.errors import DecisionError
+from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import ClockRecord, JobRecord
-from qbatch.wire.requests import Request
+from qbatch.wire.requests import Hold, Request, Submit
 
 log = logging.getLogger("qbatch")
 
@@ -44,9 +47,14 @@ AGAIN = 1.0
 """Seconds until a full disk is tried again."""
 
 MOST_CONNECTIONS = 12_000
+"""Connections at the same time, where the limit of descriptors lets so many be."""
 
 MOST_WAITING = 20_000
 """Commands that may wait for a commit; beyond it the answer is ``busy``."""
+
+
+class Stopped(QbatchError):  # noqa: N818 - it says what the server has done
+    """The server had to stop for something that must not happen (1); its log holds the traceback."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +62,7 @@ class Instance:
     """The process in which a service runs, as far as the service is asked about it.
 
     ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether compiled kernels serve.
-    ``reload``: reads the configuration again and tells what has changed.
+    ``reload``: reads the configuration again and tells what has changed.  ``most_connections``: at the same time.
     """
 
     started: int
@@ -62,6 +70,27 @@ class Instance:
     config: str
     is_compiled: Callable[[], bool]
     reload: Callable[[], Awaitable[str]]
+    most_connections: int = MOST_CONNECTIONS
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What was read from the store.
+
+    ``was_there``: whether the store had been used.  ``records``: the accounting of the journal's tail.  ``touched``: the live
+    jobs that the commands since the last pass were about.
+    """
+
+    core: Core
+    was_there: bool
+    records: list[Account]
+    touched: tuple[str, ...]
+
+
+_SERVER = Actor(0, "qbatch", "qbatch", "manager")
+"""The server itself, where it gives a command."""
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Group:
@@ -87,13 +116,13 @@ class Service:
         core: the state, recovered.
         store: open.
         clock: set to the instant from which to go on.
-        rebuild: makes a core from the store again, after a commit that failed for want of space.
+        rebuild: reads the state from the store again, after a commit that failed for want of space or a command that raised.
         instance: the process around it.
         feed: the workload log that arrives by itself, if there is one.
     """
 
     def __init__(self, settings: Settings, core: Core, store: Store, clock: Clock,
-                 rebuild: Callable[[], Awaitable[Core]], instance: Instance, feed: Feed | None = None) -> None:  # fmt: skip
+                 rebuild: Callable[[], Awaitable[Recovered]], instance: Instance, feed: Feed | None = None) -> None:  # fmt: skip
         self.settings = settings
         self.core = core
         self.store = store
@@ -101,12 +130,14 @@ class Service:
         self.feed = feed
         self.instance = instance
         self.callers: set[Caller] = set()
+        self.containment = Containment()
         self.waiters = Waiters()
+        self.scripts = Scripts(store.directory / "scripts", lambda: submission.digests(self.core))
         self.rhythm = Rhythm(self, clock, feed)
         self.forecasts = Forecasts(lambda: self.core, clock, self.rhythm.pass_times)
         self.announcer = Announcer(self.subscribers)
         self.announcer.last = core.events_made
-        self.effects = Effects(self.waiters, self.forecasts, self.announcer)
+        self.effects = Effects(self.waiters, self.forecasts, self.announcer, self.report)
         self.shadows = Shadows(self)
         self.stop_reason = ""
         self.is_full = False
@@ -121,7 +152,7 @@ class Service:
 
     def take(self, caller: Caller) -> bool:
         """Take a caller, if there is room for it."""
-        if len(self.callers) >= MOST_CONNECTIONS:
+        if len(self.callers) >= self.instance.most_connections:
             return False
         self.callers.add(caller)
         return True
@@ -137,6 +168,8 @@ class Service:
             Refusal: nothing has changed.
         """
         self._refuse_if_busy()
+        if isinstance(request, Submit) and request.spec.script_digest:
+            self.scripts.require(request.spec.script_digest)
         result = self.change(caller.actor, request, body)
         self._group.replies.append((caller, request.id, result))
 
@@ -146,6 +179,7 @@ class Service:
         Raises:
             Refusal: nothing has changed.
         """
+        self.containment.refuse_repeated(actor, request)
         core = self.core
         before = core.now
         core.now = max(before, self.rhythm.instant())
@@ -158,6 +192,10 @@ class Service:
             else:
                 core.now = before
             raise
+        except Exception as error:
+            refusal = self.containment.command_failed(actor, request, error)
+            self._work.set()
+            raise refusal from error
         self._group.entries.append(entry.command(core.now, actor, body))
         self.collect()
         return result
@@ -181,18 +219,27 @@ class Service:
         self._work.set()
 
     def report(self, said: Report) -> None:
-        """Take a report of the executor."""
+        """Take a report of the executor; what cannot be taken now is asked for again after the recovery."""
+        if self.containment.is_spoiled:
+            return
+        if isinstance(said, Ended) and self.containment.has_failed(said.key):
+            said = Ended(said.key, LOST, said.at, "the report of its end cannot be taken")
         if reports.job_of(self.core, said.key) is None:
             if isinstance(said, Ended):
                 self.effects.forget(said.key)
             return
+        count = len(self._group.entries)
         try:
             self.core.now = max(self.core.now, self.rhythm.instant())
             self._group.entries.append(entry.report(self.core.now, said))
             reports.reported(self.core, said)
             self.collect()
         except Exception as error:
-            self.fail(error)
+            if self.containment.report_failed(said.key, error):
+                del self._group.entries[count:]
+                self._work.set()
+            else:
+                self.fail(error)
 
     # Commits
 
@@ -233,7 +280,7 @@ class Service:
             self._work.clear()
             if self.failure is not None:
                 raise self.failure
-            while not self._group.is_empty:
+            while self._is_unsettled():
                 async with self._commit_lock:
                     await self._commit_group()
                 if self.failure is not None:
@@ -254,7 +301,7 @@ class Service:
         async with self._commit_lock:
             if is_past_snapshot and self.store.number == self.store.snapshot_number:
                 await self.store.commit([], [])
-            while not self._group.is_empty:
+            while self._is_unsettled():
                 await self._commit_group()
                 if self.failure is not None:
                     raise StorageError(str(self.failure))
@@ -294,21 +341,55 @@ class Service:
             if isinstance(self.failure, DecisionError):
                 raise self.failure
             raise StorageError(str(self.failure)) from self.failure
+        written = [await self._write_group()]
+        is_recovered = self.containment.is_spoiled
+        if is_recovered:  # nothing is taken any more: with what was taken before it failed, the state on disk is whole
+            written.append(await self._write_group())
+            await self._recover()
+        for group in filter(None, written):
+            for caller, number, result in group.replies:
+                caller.settled()
+                caller.reply(number, result)
+            self.effects.carry_out(self.core, group.effects)
+            self.shadows.follow(group.entries)
+        if is_recovered:
+            self._go_on()
+
+    def _is_unsettled(self) -> bool:
+        return not self._group.is_empty or self.containment.is_spoiled
+
+    async def _write_group(self) -> Group | None:
+        """Commit what was taken and return it; None: there is no space for it, and who asked was told."""
         group, self._group = self._group, Group()
         if group.entries or group.endings:
             try:
                 await self.store.commit(group.entries, group.endings)
             except StorageFull:
                 await self._out_of_space(group)
-                return
+                return None
             except StorageError as error:  # whoever waits for this commit, the daemon stops
                 self.fail(error)
                 raise
             self.commits += 1
-        for caller, number, result in group.replies:
-            caller.reply(number, result)
-        self.effects.carry_out(self.core, group.effects)
-        self.shadows.follow(group.entries)
+        return group
+
+    async def _recover(self) -> None:
+        """Put the state on disk in place of the one in memory."""
+        recovered = await self._rebuild()
+        self.core = recovered.core
+        contained = self.containment
+        must_hold, contained.must_hold, contained.is_spoiled = contained.must_hold, False, False
+        if must_hold and recovered.touched:
+            why = "held: the pass that was to take it in failed; the log of the server says more"
+            request = Hold(jobs=recovered.touched, kinds="s", comment=why)
+            self.change(_SERVER, request, _encode(request))
+
+    def _go_on(self) -> None:
+        """The state has come from disk: reports that were missed are asked for, callers and passes have their turn again."""
+        self.effects.after_rebuild(self.core)
+        for caller in list(self.callers):
+            caller.go_on()
+        self.rhythm.schedule()
 
     async def _out_of_space(self, group: Group) -> None:
         """Nothing was written: refuse who asked, go back to what is on disk, and try again until there is space."""
@@ -319,11 +400,12 @@ class Service:
         lost, self._group = [group, self._group], Group()
         for each in lost:
             for caller, number, _ in each.replies:
+                caller.settled()
                 caller.fail(
                     number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
                 )
         self.rhythm.rest(AGAIN)
-        self.core = await self._rebuild()
+        self.core = (await self._rebuild()).core
         # What was reported meanwhile went to the state that is gone; it is asked for again.
         self._group = Group()
         if not was_full:
@@ -350,14 +432,22 @@ class Service:
         self.stop_reason = self.stop_reason or reason
         self._work.set()
 
+    def pass_failed(self, error: Exception, *, is_again: bool) -> None:
+        """A pass raised: once, the state comes from disk and what it was to take in is held; again, the server stops."""
+        if is_again or isinstance(error, DecisionError):
+            self.fail(error)
+        else:
+            self.containment.pass_failed(error)
+            self._work.set()
+
     def fail(self, error: BaseException) -> None:
         """Something that must not happen has happened: answer nobody, stop, and let the next start recover."""
-        log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=error)
+        is_known = isinstance(error, QbatchError)
+        log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=None if is_known else error)
         if self.failure is None:
             if isinstance(error, DecisionError):
                 again = "no job is lost: start again under another policy, for example qbatch up --policy easy"
                 self.failure = DecisionError(f"{error}; {again}")
             else:
-                is_known = isinstance(error, StorageError)
-                self.failure = error if is_known else RuntimeError(f"{type(error).__name__}: {error}")
+                self.failure = error if is_known else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
         self._work.set()

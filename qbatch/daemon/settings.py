@@ -69,7 +69,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``executor``: ``process`` or ``emulated``.  ``kill_delay``: from TERM to KILL.  ``history_kept``: how long finished
     jobs show in ``qstat -x`` (None: for ever).  ``dialect``: ``openpbs`` or ``torque``.  ``seed``: of the draws of
-    emulated runs.  ``shadows``: the policies that are followed beside the real ones.
+    emulated runs.  ``shadows``: the policies that are followed beside the real ones.  ``custom_resources``: resources that jobs
+    may ask for beside those of PBS; they are shown, and nothing counts them.  ``lenient``: what the server does not refuse
+    though OpenPBS does (:mod:`qbatch.wire.resource_rules`).
     """
 
     name: str = "qbatch"
@@ -89,6 +91,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str = "openpbs"
     seed: int = 1
     shadows: tuple[str, ...] = ()
+    custom_resources: tuple[str, ...] = ()
+    lenient: tuple[str, ...] = ()
 
     def pool_of(self, queue: Queue) -> Pool:
         """Return the pool that a queue's jobs run in: the named one, else the first."""

@@ -13,7 +13,8 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiosqlite
@@ -198,6 +199,19 @@ class Store:
             row = await cursor.fetchone()
         return None if row is None else row[0]
 
+    @asynccontextmanager
+    async def _select(self, statement: str, values: Iterable[object] = ()) -> AsyncIterator[aiosqlite.Cursor]:
+        """Ask the database that is open.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
+        try:
+            async with self._db.execute(statement, values) as cursor:
+                yield cursor
+        except sqlite3.Error as error:
+            raise StorageError(f"{self.path}: {error}") from error
+
     async def commit(self, entries: list[bytes], endings: list[tuple[JobKey, JobRecord]]) -> None:
         """Write one group of inputs and the jobs that they ended, durably.
 
@@ -247,9 +261,8 @@ class Store:
         """
         found = []
         expected = max(self.snapshot_number, 0) + 1
-        async with self._db.execute(
-            "SELECT number, body, crc FROM journal WHERE number >= ? ORDER BY number", (expected,)
-        ) as cursor:
+        of_journal = "SELECT number, body, crc FROM journal WHERE number >= ? ORDER BY number"
+        async with self._select(of_journal, (expected,)) as cursor:
             async for number, body, crc in cursor:
                 if number != expected or zlib.crc32(body) != crc:
                     what = "is missing" if number != expected else "is damaged"
@@ -292,7 +305,9 @@ class Store:
 
     async def meta(self, name: str) -> str:
         """Return a text that is kept beside the journal, empty if there is none."""
-        return str(await self._one("SELECT value FROM meta WHERE name = ?", (name,)) or "")
+        async with self._select("SELECT value FROM meta WHERE name = ?", (name,)) as cursor:
+            row = await cursor.fetchone()
+        return "" if row is None else str(row[0])
 
     async def adopt_snapshot(self, number: int, settings: str) -> None:
         """Let the journal begin after a snapshot that was written under these settings; drop what came before.
@@ -320,9 +335,8 @@ class Store:
         """Return the records of finished jobs."""
         found = {}
         for key in keys:
-            async with self._db.execute(
-                "SELECT record, crc FROM history WHERE sequence = ? AND member = ?", tuple(key)
-            ) as cursor:
+            of_job = "SELECT record, crc FROM history WHERE sequence = ? AND member = ?"
+            async with self._select(of_job, tuple(key)) as cursor:
                 row = await cursor.fetchone()
             if row is not None:
                 found[key] = self._record(key, row[0], row[1])
@@ -334,7 +348,7 @@ class Store:
         order = "ended DESC, sequence DESC, member DESC" if is_newest_first else "sequence, member"
         statement = f"SELECT sequence, member, record, crc FROM history WHERE {clauses} ORDER BY {order} LIMIT ?"
         found = []
-        async with self._db.execute(statement, (*(value for _, value in where), limit)) as cursor:
+        async with self._select(statement, (*(value for _, value in where), limit)) as cursor:
             async for sequence, member, record, crc in cursor:
                 found.append(self._record(JobKey(sequence, member), record, crc))
         return found
@@ -368,12 +382,13 @@ class Store:
         Raises:
             StorageError: something is damaged.
         """
-        found = await self._one("PRAGMA integrity_check")
-        if found != "ok":
-            raise StorageError(f"{self.path} is damaged: {found}; {_way_out(self.directory)}")
+        async with self._select("PRAGMA integrity_check") as cursor:
+            found = await cursor.fetchone()
+        if found is None or found[0] != "ok":
+            raise StorageError(f"{self.path} is damaged: {found[0] if found else 'no answer'}; {_way_out(self.directory)}")
         rows = 0
         for table, column in (("journal", "body"), ("history", "record")):
-            async with self._db.execute(f"SELECT {column}, crc FROM {table}") as cursor:
+            async with self._select(f"SELECT {column}, crc FROM {table}") as cursor:
                 async for body, crc in cursor:
                     rows += 1
                     if zlib.crc32(body) != crc:

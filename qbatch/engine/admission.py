@@ -11,7 +11,7 @@ import numpy as np
 from qbatch.model.job import PACK, PLACINGS, SCATTER, ChunkRequest, Job
 from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import Reason
-from qbatch.planning.chunks import place_chunks, requested
+from qbatch.planning.chunks import packed, place_chunks, requested
 from qbatch.planning.kernels import chunks
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import BoolArray, Int64Array
@@ -57,31 +57,37 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     if job.placing not in PLACINGS:
         return Reason("bad-chunks", "admission", f"placing {job.placing!r} is none of {', '.join(PLACINGS)}")
     request = requested(job)
-    if any(count < 1 or procs < 1 or memory < 0 for count, procs, memory in request):
+    if any(count < 1 or procs < 1 or memory < 0 for count, procs, memory, _ in request):
         return Reason(
             "bad-chunks", "admission", "asks for a chunk without processors, or for less than no chunks or memory"
         )
-    total, size = sum(count * procs for count, procs, _ in request), sum(count * memory for count, _, memory in request)
+    total = sum(count * procs for count, procs, _, _ in request)
+    size = sum(count * memory for count, _, memory, _ in request)
     if job.chunks and (total, size) != (job.procs, job.memory):
         sizes = memory_text(size), memory_text(job.memory)
         text = f"its chunks are {total} processors and {sizes[0]} together, the job says {job.procs} and {sizes[1]}"
         return Reason("bad-chunks", "admission", text, {"procs": total, "memory": size})
-    parts = [(total, size)] if job.placing == PACK else [(procs, memory) for _, procs, memory in request]
-    for procs, memory in parts:
-        reason = _part_refusal(machine, procs, memory)
+    if job.placing == PACK:
+        request = packed(request)
+        if not request:
+            return Reason("bad-chunks", "admission", "asks for different hosts and for all its chunks on one (place=pack)")
+    for _, procs, memory, host in request:
+        reason = _part_refusal(machine, procs, memory, host)
         if reason is not None:
             return reason
     if total > machine.procs:
         text = f"needs {total} processors on the machine; {machine.procs} are there"
         return Reason("too-wide", "admission", text, {"procs": total, "widest": machine.procs})
-    count, there = sum(count for count, _, _ in request), len(machine.hosts)
+    count, there = sum(count for count, *_ in requested(job)), sum(host.cpus > 0 for host in machine.hosts)
     if job.placing == SCATTER and count > there:
         text = f"needs {count} hosts for scattered chunks; there are {there}"
         return Reason("too-many-hosts", "admission", text, {"hosts": count, "there": there})
     return _together_refusal(machine, job)
 
 
-def _part_refusal(machine: Machine, procs: int, memory: int) -> Reason | None:
+def _part_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Reason | None:
+    if wanted >= 0:
+        return _host_refusal(machine, procs, memory, wanted)
     widest = max((host.cpus for host in machine.hosts), default=0)
     if procs > widest:
         text = f"needs {procs} processors on one host; the largest host has {widest}"
@@ -94,21 +100,38 @@ def _part_refusal(machine: Machine, procs: int, memory: int) -> Reason | None:
     return Reason("too-much-memory", "admission", text, {"procs": procs, "memory": memory, "most_memory": most})
 
 
+def _host_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Reason | None:
+    """Return why a chunk can never be on the host that it asks for."""
+    if wanted >= len(machine.hosts):
+        return Reason("bad-chunks", "admission", f"asks for host number {wanted} of {len(machine.hosts)}")
+    host = machine.hosts[wanted]
+    if procs > host.cpus:
+        text = f"needs {procs} processors on host {host.name}, which has {host.cpus}"
+        return Reason("too-wide", "admission", text, {"procs": procs, "widest": host.cpus})
+    if host.memory and memory > host.memory:
+        text = f"needs {memory_text(memory)} of memory on host {host.name}, which has {memory_text(host.memory)}"
+        return Reason("too-much-memory", "admission", text, {"memory": memory, "most_memory": host.memory})
+    return None
+
+
 def _together_refusal(machine: Machine, job: Job) -> Reason | None:
     """Say what is too much where each chunk alone would find a host of the empty machine."""
     cpus, sizes = [host.cpus for host in machine.hosts], [host.memory for host in machine.hosts]
     if place_chunks(machine, cpus, sizes, job):
         return None
     request = requested(job)
-    numbers = {"procs": job.procs, "memory": job.memory, "hosts": sum(count for count, _, _ in request)}
+    numbers = {"procs": job.procs, "memory": job.memory, "hosts": sum(count for count, *_ in request)}
     parts = " + ".join(
-        f"{count} of {procs} processors" + (f" and {memory_text(memory)}" if memory else "")
-        for count, procs, memory in request
+        f"{count} of {procs} processors"
+        + (f" and {memory_text(memory)}" if memory else "")
+        + (f" on host {machine.hosts[host].name}" if host >= 0 else "")
+        for count, procs, memory, host in request
     )
     if job.placing == SCATTER:
-        text = f"needs a host for each scattered chunk ({parts}); too few of the {len(cpus)} hosts are large enough"
-        return Reason("too-many-hosts", "admission", text, numbers | {"there": len(cpus)})
-    bare = tuple(ChunkRequest(count, procs) for count, procs, _ in request)
+        there = sum(host.cpus > 0 for host in machine.hosts)
+        text = f"needs a host for each scattered chunk ({parts}); too few of the {there} hosts are large enough"
+        return Reason("too-many-hosts", "admission", text, numbers | {"there": there})
+    bare = tuple(ChunkRequest(count, procs, 0, host) for count, procs, _, host in request)
     code = "too-wide"
     if place_chunks(machine, cpus, sizes, msgspec.structs.replace(job, chunks=bare)):
         code = "too-much-memory"
@@ -122,6 +145,13 @@ class Admission:
     def __init__(self, machine: Machine, closed: frozenset[int] = frozenset()) -> None:
         hosts = tuple(host for place, host in enumerate(machine.hosts) if place not in closed)
         self.machine = msgspec.structs.replace(machine, hosts=hosts)
+        if machine.chunked and closed:
+            # Chunks may ask for hosts by their places: a closed host keeps its place and has nothing.
+            emptied = [
+                msgspec.structs.replace(host, cpus=0, memory=0) if place in closed else host
+                for place, host in enumerate(machine.hosts)
+            ]
+            self.machine = msgspec.structs.replace(machine, hosts=tuple(emptied))
         self.widest = self.machine.widest_job
         ordered = sorted(hosts, key=lambda host: -host.cpus)
         self._widths = np.array([-host.cpus for host in ordered], np.int64)

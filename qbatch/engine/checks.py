@@ -141,7 +141,7 @@ def _chunks(cluster: Cluster, action: Start, now: int, allocation: Allocation) -
         raise _refused(action, now, "a part of it has no processors or less than no memory")
     _room_on_hosts(cluster, action, now, allocation)
     if not divides(machine, allocation, job):
-        parts = "+".join(f"{count}x{procs}p{memory}b" for count, procs, memory in requested(job))
+        parts = "+".join(f"{count}x{procs}p{memory}b" for count, procs, memory, _ in requested(job))
         whole = ", whole hosts" if job.is_exclusive else ""
         raise _refused(action, now, f"the chunks of the job ({parts}, {job.placing}{whole}) do not fit into it")
 

@@ -1,7 +1,8 @@
 """Two schedules of the same jobs, job by job: by how much they differ, how sure that is, and how many jobs gain.
 
 A job is its own control: job 17 under one policy against job 17 under the other.  The differences follow each other in
-order of submission and depend on each other, so their interval is that of :mod:`qbatch.metrics.dependence`.
+order of submission and depend on each other; the interval of the difference of means is that of :mod:`qbatch.metrics.ratio`, on
+the scale of ratios, that of the median difference that of :mod:`qbatch.metrics.dependence`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.metrics.dependence import Estimate, mean_estimate, median_estimate
+from qbatch.metrics.ratio import difference_estimate
 
 Floats = NDArray[np.float64]
 
@@ -78,9 +80,8 @@ def paired(
     change = b - a
     median = median_estimate(change, confidence, seed=seed, least_block=least_block) if has_effect else None
     effect = effect_of(a, b) if has_effect else None
-    return Difference(
-        float(np.mean(a)), float(np.mean(b)), mean_estimate(change, confidence, least_block=least_block), median, effect
-    )
+    mean = difference_estimate(a, b, confidence, least_block=least_block)
+    return Difference(float(np.mean(a)), float(np.mean(b)), mean, median, effect)
 
 
 def effect_of(a: Floats, b: Floats) -> Effect:

@@ -9,11 +9,15 @@ FREE, PACK, SCATTER = PLACINGS = ("free", "pack", "scatter")
 
 
 class ChunkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """``count`` equal parts of a job, each inside one host: processors, and bytes of memory."""
+    """``count`` equal parts of a job, each inside one host: processors, and bytes of memory.
+
+    ``host``: the place in the machine of the host on which they have to be, -1 for any.
+    """
 
     count: int
     procs: int
     memory: int = 0
+    host: int = -1
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):

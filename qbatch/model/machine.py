@@ -6,6 +6,7 @@ hosts, and a job lives inside one of them; a PBS cluster is many hosts, and a jo
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -72,6 +73,14 @@ class Machine(msgspec.Struct, frozen=True):
     def is_one_pool(self) -> bool:
         """Whether the number of free processors alone decides what fits: one host, or jobs that span hosts."""
         return not (self.chunked or self.counts_memory) and (len(self.hosts) == 1 or not self.single_host)
+
+    @property
+    def digest(self) -> str:
+        """A short hash of everything that can matter to a decision: all but the names of the machine and its hosts."""
+        nameless = msgspec.structs.replace(
+            self, name="", hosts=tuple(msgspec.structs.replace(host, name="") for host in self.hosts)
+        )
+        return hashlib.sha256(msgspec.json.encode(nameless)).hexdigest()[:16]
 
     @property
     def class_pairs(self) -> tuple[JobClassPair, ...]:

@@ -43,6 +43,7 @@ class Workload:
     ``0 <= run <= estimate``; ``run`` is what will happen (a job that reaches its estimate is killed there),
     ``logged_run`` what the log says.  ``procs``: processors.  ``memory``: bytes of the whole job, 0 for none asked;
     ``used_memory``: what it will really use, -1 where that is not known (everywhere, if it is not given).
+    ``estimates_missing``: for how many of the jobs the log has no estimate, whatever stands for it here.
     ``user``, ``group``, ``queue``: the log's numbers, -1 for absent; ``queue_names``: what the log calls its queues.
     ``counted``: whether metrics count the
     job (a warm-up is run but not counted).  ``log_row``: the row of the log that it came from.
@@ -67,6 +68,7 @@ class Workload:
     sha256: str | None = None
     used_memory: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
     queue_names: dict[int, str] = field(default_factory=dict)
+    estimates_missing: int = 0
 
     def __post_init__(self) -> None:
         if len(self.used_memory) == 0 and len(self.submit):

@@ -12,8 +12,8 @@ from qbatch.model.actions import Allocation, Chunk
 from qbatch.model.job import PACK, SCATTER, Job
 from qbatch.model.machine import Host, Machine
 
-Request = tuple[tuple[int, int, int], ...]
-"""Types of chunks: (count, processors, bytes of memory)."""
+Request = tuple[tuple[int, int, int, int], ...]
+"""Types of chunks: (count, processors, bytes of memory, place of the host that is asked for or -1)."""
 
 _MOST_CHUNKS = 200
 # Of a job with more chunks, only the division by first fit is looked for.
@@ -22,13 +22,23 @@ _MOST_CHUNKS = 200
 def requested(job: Job) -> Request:
     """Return the chunks of a job: its own, or one a processor with the memory divided evenly, rounded up."""
     if job.chunks:
-        return tuple((chunk.count, chunk.procs, chunk.memory) for chunk in job.chunks)
-    return ((job.procs, 1, -(-job.memory // max(job.procs, 1))),)
+        return tuple((chunk.count, chunk.procs, chunk.memory, chunk.host) for chunk in job.chunks)
+    return ((job.procs, 1, -(-job.memory // max(job.procs, 1)), -1),)
+
+
+def packed(request: Request) -> Request:
+    """Return the one chunk that a job is when it is packed; none if its chunks ask for different hosts."""
+    named = {host for *_, host in request if host >= 0}
+    if len(named) > 1:
+        return ()
+    procs = sum(count * procs for count, procs, _, _ in request)
+    memory = sum(count * memory for count, _, memory, _ in request)
+    return ((1, procs, memory, named.pop() if named else -1),)
 
 
 def can_share_one_host(job: Job) -> bool:
     """Tell whether all chunks of a job may be on one host beside other jobs."""
-    is_apart = job.placing == SCATTER and sum(count for count, _, _ in requested(job)) > 1
+    is_apart = job.placing == SCATTER and sum(count for count, *_ in requested(job)) > 1
     return not (job.is_exclusive or is_apart)
 
 
@@ -41,14 +51,14 @@ def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[in
     ]
     request = requested(job)
     if job.placing == PACK:
-        request = ((1, sum(n * procs for n, procs, _ in request), sum(n * memory for n, _, memory in request)),)
+        request = packed(request)
     procs, memory = [0] * len(hosts), [0] * len(hosts)
-    for count, width, size in request:
+    for count, width, size, wanted in request:
         left = count
         for place, host in enumerate(hosts):
             if left == 0:
                 break
-            if not usable[place] or (job.placing == SCATTER and procs[place]):
+            if not usable[place] or (job.placing == SCATTER and procs[place]) or (wanted >= 0 and place != wanted):
                 continue
             room = min(left, (free[place] - procs[place]) // width)
             if size and host.memory:
@@ -84,12 +94,17 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
     if len(place_chunks(machine, free, memory, job)) == len(allocation):
         return True
     request = requested(job)
-    chunks = sum(count for count, _, _ in request)
+    chunks = sum(count for count, *_ in request)
     if (job.placing == PACK and len(allocation) != 1) or (job.placing == SCATTER and len(allocation) != chunks):
         return False
     if chunks > _MOST_CHUNKS:
         return False
     room = tuple((chunk.procs, chunk.memory) for chunk in allocation)
+    # Here hosts are counted within the allocation.
+    places = {chunk.host: place for place, chunk in enumerate(allocation)}
+    if any(host >= 0 and host not in places for *_, host in request):
+        return False
+    request = tuple((count, procs, memory, places.get(host, -1)) for count, procs, memory, host in request)
     return _divides(hosts, room, request, 1 if job.placing == SCATTER else chunks, (True,) * len(hosts), set())
 
 
@@ -104,7 +119,7 @@ def _divides(
     """Put the first chunk of the request on one host after another, and the others after it, until all are placed."""
     if not request:
         return True
-    (count, width, size), *rest = request
+    (count, width, size, wanted), *rest = request
     key = (len(request), count, room)
     if key in failed:
         return False
@@ -112,9 +127,11 @@ def _divides(
         procs, memory = room[place]
         if procs < width or (host.memory and memory < size) or (most == 1 and not is_unused[place]):
             continue
+        if wanted >= 0 and place != wanted:
+            continue
         after = (*room[:place], (procs - width, memory - size if host.memory else memory), *room[place + 1 :])
         unused = (*is_unused[:place], False, *is_unused[place + 1 :])
-        fewer = ((count - 1, width, size), *rest) if count > 1 else tuple(rest)
+        fewer = ((count - 1, width, size, wanted), *rest) if count > 1 else tuple(rest)
         if _divides(hosts, after, fewer, most, unused, failed):
             return True
     failed.add(key)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qbatch.model.job import PACK, PLACINGS, Job
-from qbatch.planning.chunks import Request, requested
+from qbatch.planning.chunks import Request, packed, requested
 from qbatch.planning.kernels.types import Int64Array
 
 FIRST, TYPES, TOTAL, LARGEST, PLACING, EXCLUSIVE, MEMORY, VALID = range(8)
@@ -24,7 +24,7 @@ _FEWEST = 4096
 
 class Shapes(NamedTuple):
     """The arrays, read-only: ``of[row]`` is a place in ``heads`` (for this pass only: they are renumbered now and
-    then), ``types`` the (count, processors, memory) of chunks."""
+    then), ``types`` the (count, processors, memory, host or -1) of chunks."""
 
     of: Int64Array
     heads: Int64Array
@@ -42,7 +42,7 @@ class ShapeBook:
     def _clear(self) -> None:
         self._numbers: dict[tuple[object, ...], int] = {}
         self._heads = np.zeros((64, _COLUMNS), np.int64)
-        self._types = np.zeros((64, 3), np.int64)
+        self._types = np.zeros((64, 4), np.int64)
         self._used = 0
         self._limit = _FEWEST
 
@@ -64,7 +64,7 @@ class ShapeBook:
             more = max(2 * len(self._of), self._rows) - len(self._of)
             self._of = np.concatenate([self._of, np.full(more, -1, np.int64)])
         heads: list[tuple[int, ...]] = []
-        types: list[tuple[int, int, int]] = []
+        types: list[tuple[int, int, int, int]] = []
         known = self._numbers
         found = []
         for job in jobs:
@@ -72,15 +72,16 @@ class ShapeBook:
             number = known.get(key)
             if number is None:
                 known[key] = number = len(known)
-                request = requested(job)
-                head = _head(job, request, self._used + len(types))
+                asked = requested(job)
+                request = packed(asked) if job.placing == PACK else asked
+                head = _head(job, asked, len(request), self._used + len(types))
                 heads.append(head)
                 types.extend(request if head[VALID] else ())
             found.append(number)
         self._of[[job.row for job in jobs]] = found
         if heads:
             self._heads = _with(self._heads, len(known) - len(heads), np.array(heads, np.int64))
-            self._types = _with(self._types, self._used, np.array(types, np.int64).reshape(-1, 3))
+            self._types = _with(self._types, self._used, np.array(types, np.int64).reshape(-1, 4))
             self._used += len(types)
 
     def is_full(self) -> bool:
@@ -94,15 +95,15 @@ class ShapeBook:
         self._limit = max(_FEWEST, 2 * len(self._numbers))
 
 
-def _head(job: Job, request: Request, first: int) -> tuple[int, ...]:
-    total = sum(count * procs for count, procs, _ in request)
-    memory = sum(count * size for count, _, size in request)
+def _head(job: Job, request: Request, count: int, first: int) -> tuple[int, ...]:
+    total = sum(count * procs for count, procs, _, _ in request)
+    memory = sum(count * size for count, _, size, _ in request)
     is_whole = not job.chunks or (total, memory) == (job.procs, job.memory)
-    is_sane = all(n > 0 and procs > 0 <= size for n, procs, size in request) and max(total, memory) < 2**62
-    if job.placing not in PLACINGS or not is_whole or not is_sane:
+    is_sane = all(n > 0 and procs > 0 <= size for n, procs, size, _ in request) and max(total, memory) < 2**62
+    if job.placing not in PLACINGS or not is_whole or not is_sane or not count:
         return (0,) * _COLUMNS
-    largest = total if job.placing == PACK else max(procs for _, procs, _ in request)
-    return first, len(request), total, largest, PLACINGS.index(job.placing), int(job.is_exclusive), memory, 1
+    largest = total if job.placing == PACK else max(procs for _, procs, _, _ in request)
+    return first, count, total, largest, PLACINGS.index(job.placing), int(job.is_exclusive), memory, 1
 
 
 def _with(array: Int64Array, used: int, more: Int64Array) -> Int64Array:

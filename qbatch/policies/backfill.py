@@ -156,7 +156,7 @@ class Backfill:
     def _chunks_wait(self, view: View, job: Job, ahead: list[int]) -> Reason:
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         if not ahead or not view.room().take(job):
-            parts = " + ".join(_part(*part) for part in requested(job))
+            parts = " + ".join(_part(view, *part) for part in requested(job))
             whole = " on whole hosts" if job.is_exclusive else ""
             text = f"its chunks ({parts}, {job.placing}{whole}) do not fit what the open hosts have free"
             return self._no("hosts", text, {**numbers, "most_free": max(view.free)})
@@ -176,5 +176,6 @@ class Backfill:
         return Reason(code, self.name, text, numbers, blocked_by)
 
 
-def _part(count: int, procs: int, memory: int) -> str:
-    return f"{count}x{procs} processors" + (f" and {memory_text(memory)}" if memory else "")
+def _part(view: View, count: int, procs: int, memory: int, host: int) -> str:
+    where = f" on {view.machine.hosts[host].name}" if host >= 0 else ""
+    return f"{count}x{procs} processors" + (f" and {memory_text(memory)}" if memory else "") + where

@@ -64,7 +64,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
     clock = Clock(log.header.unix_start_time, log.header.time_zone_string)
     submit_s, run_s = np.asarray(log["submit"]), np.asarray(log["run"])
     procs = np.asarray(log.procs)
-    keep, skipped = _runnable(log, machine, submit_s, run_s, procs)
+    keep, skipped = _runnable(log, machine)
     keep &= _in_span(submit_s, options, clock, log.name)
     rows = np.flatnonzero(keep)
     if options.first is not None:
@@ -113,6 +113,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         skipped=skipped,
         sha256=log.sha256,
         queue_names=log.header.queue_names(),
+        estimates_missing=int(np.count_nonzero(requested <= 0)),
     )
 
 
@@ -138,28 +139,37 @@ def choose_procs(log: Log, procs: int | None) -> int:
     return found
 
 
-def _runnable(
-    log: Log, machine: Machine, submit: np.ndarray[Any, Any], run: np.ndarray[Any, Any], procs: np.ndarray[Any, Any]
-) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], dict[str, int]]:
-    """Return which rows can run, and how many cannot for each reason (a row counts once, by the first that holds)."""
+def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
+    """Return the rows of a log that cannot run on a machine, by reason; a row stands under the first that holds."""
+    submit, run, procs = np.asarray(log["submit"]), np.asarray(log["run"]), np.asarray(log.procs)
     keep = np.ones(len(log), np.bool_)
-    skipped: dict[str, int] = {}
     memory = _memory(log, slice(None), np.maximum(procs, 1))
     has_host = np.zeros(len(log), np.bool_)
     for host in set(machine.hosts):
         has_host |= (procs <= host.cpus) & ((host.memory == 0) | (memory <= host.memory))
+    found: dict[str, Int64Array] = {}
     for name, bad in (
         ("cancelled", cancelled_rows(log)),
         ("negative_submit", submit < 0),
-        ("no_processors", procs <= 0),
+        ("no_processors", procs < 1),
         ("negative_run", run < 0),
         ("too_wide", procs > machine.widest_job),
         ("too_much_memory", ~has_host if machine.counts_memory else np.zeros(len(log), np.bool_)),
     ):
-        bad = bad & keep
-        if bad.any():
-            skipped[name] = int(bad.sum())
+        rows = np.flatnonzero(bad & keep)
+        if len(rows):
+            found[name] = rows
         keep &= ~bad
+    return found
+
+
+def _runnable(log: Log, machine: Machine) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], dict[str, int]]:
+    """Return which rows can run, and how many cannot for each reason."""
+    keep = np.ones(len(log), np.bool_)
+    skipped: dict[str, int] = {}
+    for name, rows in reasons_to_skip(log, machine).items():
+        keep[rows] = False
+        skipped[name] = len(rows)
     return keep, skipped
 
 
@@ -263,8 +273,9 @@ def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:
 def _memory(log: Log, rows: Int64Array | slice, procs: np.ndarray[Any, Any]) -> Int64Array:
     """Return bytes for the whole job, ``_MEMORY_MAX`` at most: SWF counts KB a processor."""
     per_processor = np.maximum(log["memory_requested"][rows], 0).astype(np.int64)
-    is_beyond = per_processor.astype(np.float64) * procs[rows] * 1024.0 > _MEMORY_MAX
-    total: Int64Array = np.where(is_beyond, _MEMORY_MAX, per_processor * procs[rows] * 1024)
+    whole = procs[rows].astype(np.int64)
+    is_beyond = per_processor.astype(np.float64) * whole * 1024.0 > _MEMORY_MAX
+    total: Int64Array = np.where(is_beyond, _MEMORY_MAX, per_processor * whole * 1024)
     return total
 
 
@@ -274,5 +285,6 @@ def _used_memory(log: Log, rows: Int64Array) -> np.ndarray[Any, Any]:
     if used.strides == (0,):
         return np.broadcast_to(np.int64(-1), len(rows))
     per_processor = used[rows].astype(np.float64)
-    total = np.rint(np.minimum(per_processor * used_procs(log)[rows] * 1024.0, float(_MEMORY_MAX)))
+    known = np.maximum(per_processor, 0.0)  # what is unknown must not be multiplied beyond 64 bits
+    total = np.rint(np.minimum(known * used_procs(log)[rows] * 1024.0, float(_MEMORY_MAX)))
     return np.where(per_processor < 0, -1, total.astype(np.int64))

@@ -13,31 +13,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.metrics import BREAKDOWNS, interval
-from qbatch.metrics.dependence import Estimate, a_day_of, mean_estimate
-from qbatch.metrics.interval import Interval, t_two_sided
+from qbatch.metrics import BREAKDOWNS
+from qbatch.metrics.dependence import Estimate, a_day_of
 from qbatch.metrics.paired import PRACTICAL, Difference, Finding, finding_of, holm, paired
+from qbatch.metrics.ratio import difference_estimate, replicated_difference
 from qbatch.model.errors import InputError
-from qbatch.model.record import MICROSECONDS, Int64Array
+from qbatch.model.record import MICROSECONDS
 from qbatch.reports.comparison_words import sentence
-from qbatch.reports.finished import in_order_of_submission, schedule_of, unknown_pieces
+from qbatch.reports.finished import in_order_of_submission, job_keys, schedule_of, unknown_pieces
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.plot_style import DAY
+from qbatch.reports.replicas import check_alike, check_distinct, check_one_log, log_of, option_differences
 from qbatch.reports.result import Result
+from qbatch.reports.run_words import missing_estimates, recorded_notes, run_words, short_name
 from qbatch.reports.series import used_procs
 
 SCHEMA = "qbatch.compare/1"
 
 METHOD = (
-    "paired by job number, in order of submission; of a mean: the variance of the stationary bootstrap in closed form "
-    "(Politis and Romano 1994), block length by Politis and White 2004 and a day at least, Student's t on the number of "
-    "blocks; of a median: percentiles of 200 to 1,000 resamples"
+    "paired by job number, in order of submission; of means: on the scale of the ratio B / A (delta method), in units of this A, "
+    "with the widest of the errors of the stationary bootstrap (Politis and Romano 1994; block length by Politis and White "
+    "2004, a day at least) and of the means of 5, 10 and 20 equal parts, each with Student's t; of a median: percentiles of "
+    "200 to 1,000 resamples (docs/statistics.md)"
 )
-METHOD_REPLICAS = "Student's t over the replicas, each a pair"
+METHOD_REPLICAS = "Student's t over the replicas, each a pair; cut at what is possible (-100 %)"
 CORRECTION = (
     "Holm 1979, over the parts of a table and its quantities; "
     "a part that holds every job is the whole, and no test of its own"
 )
+_WAY_OUT = "replicas differ in their seed only: replay it with the same options, or compare it in a command of its own"
+
 PARTS = ("class", "month")
 """The breakdowns that a comparison is told for, each corrected for its many parts by itself."""
 
@@ -98,6 +103,20 @@ class Matched:
     notes: tuple[str, ...] = field(default=())
 
 
+def check_pairs(pairs: Sequence[tuple[Side, Side]], *, may_logs_differ: bool = False) -> None:
+    """Refuse pairs that are no replicas of the first: means over unlike experiments are the means of nothing.
+
+    Raises:
+        InputError: as ``qbatch.reports.replicas`` has it; a report refuses the same.
+    """
+    for side in (0, 1):
+        read = [(pair[side].where, pair[side].result) for pair in pairs]
+        check_alike(read, _WAY_OUT)
+        if not may_logs_differ:
+            check_one_log(read)
+    check_distinct([(pair[1].where, [side.rows for side in pair]) for pair in pairs])
+
+
 # ------------------------------------------------------------------------------------------------ the jobs
 
 
@@ -108,14 +127,14 @@ def match(a: Side, b: Side) -> Matched:
         InputError: if no job is common, or a common job asks for other processors: then these are two logs.
     """
     first, second = in_order_of_submission(a.rows), in_order_of_submission(b.rows)
-    key_a, key_b = _keys(first.job_id), _keys(second.job_id)
+    key_a, key_b = job_keys(first.job_id), job_keys(second.job_id)
     _, at_a, at_b = np.intersect1d(key_a, key_b, return_indices=True)
     if not len(at_a):
         raise InputError(f"{a.where} and {b.where}: have no job number in common; compare two schedules of one log")
     order = np.argsort(at_a)
     one, other = first.taken(at_a[order]), second.taken(at_b[order])
     unlike = np.flatnonzero(one.procs != other.procs)
-    if len(unlike):
+    if len(unlike) and not _is_one_log(a, b):
         row = int(unlike[0])
         raise InputError(
             f"{b.where}: job {one.job_id[row]} asks for {other.procs[row]} processors, but in {a.where} for "
@@ -129,17 +148,9 @@ def match(a: Side, b: Side) -> Matched:
     return Matched(one.taken(is_counted), other.taken(is_counted), *left, notes=notes)
 
 
-def _keys(numbers: Int64Array) -> NDArray[Any]:
-    """Return a key for each row: the job number and which of the rows with that number it is."""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, bool)
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(ordered)), 0)) if len(ordered) else ordered
-    again = np.empty(len(numbers), np.int64)
-    again[order] = np.arange(len(numbers)) - first
-    keys = np.empty(len(numbers), [("number", np.int64), ("again", np.int64)])
-    keys["number"], keys["again"] = numbers, again
-    return keys
+def _is_one_log(a: Side, b: Side) -> bool:
+    """Tell whether one is what really happened to the log that the other is a replay of: jobs need not get what they ask for."""
+    return (a.result.is_recorded or b.result.is_recorded) and log_of(a.result) == log_of(b.result)
 
 
 def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
@@ -149,9 +160,15 @@ def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
         notes.append(
             f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number all the same"
         )
+    if a.result.document and b.result.document:
+        found = option_differences((a.where, a.result), (b.where, b.result))
+        notes += [f"{b.where} {what}" for what in found]
+    missing = dict.fromkeys(missing_estimates(side.result.document) for side in (a, b))
+    notes += [f"{short_name(a.result.name)}: {note}" for note in missing if note is not None]
+    notes += [f"{side.where}: {note}" for side in (a, b) for note in recorded_notes(side.result)]
     notes += [note for note in map(unknown_pieces, (a.rows, b.rows)) if note is not None]
     for name, words in (("submit", "are submitted at another time"), ("run", "run for another time"),
-                        ("estimate", "have another estimate")):  # fmt: skip
+                        ("estimate", "have another estimate"), ("procs", "have another number of processors")):  # fmt: skip
         count = int((getattr(one, name) != getattr(other, name)).sum())
         if count:
             notes.append(f"{count:,} of {len(one):,} common jobs {words} in B than in A")
@@ -178,7 +195,10 @@ def compare(
     jobs = pairs[0]
     notes = list(jobs.notes)
     for place, pair in enumerate(pairs[1:], 2):
-        notes += [f"pair {place}: {note}" for note in pair.notes]
+        notes += [f"pair {place}: {note}" for note in pair.notes if note not in jobs.notes]
+    logs = {log_of(one.result) for one, _ in ((a, b), *replicas)}
+    if len(logs) > 1:
+        notes.append(f"the pairs are of {len(logs)} different logs, as was asked for; values are means over them")
     metrics = [_quantity(pairs, quantity, a, b, how) for quantity in QUANTITIES]
     sides = [(a, b), *replicas]
     unlike = _unlike_machines(sides)
@@ -191,8 +211,8 @@ def compare(
         record["sentence"] = sentence(record, a.label, b.label, how.confidence, how.practical)
     return {
         "schema": SCHEMA,
-        "a": {"result": a.where, "policy": a.rows.policy, "label": a.label},
-        "b": {"result": b.where, "policy": b.rows.policy, "label": b.label},
+        "a": _side_facts(a),
+        "b": _side_facts(b),
         "jobs": {"common": len(jobs.a), "only_a": jobs.only_a, "only_b": jobs.only_b, "not_counted": jobs.uncounted},
         "pairs": len(pairs),
         "confidence": how.confidence,
@@ -204,6 +224,15 @@ def compare(
         "metrics": metrics,
         "parts": {key: _parts(a, jobs, key, how, metrics) for key in how.parts},
     }
+
+
+def _side_facts(side: Side) -> dict[str, Any]:
+    result = side.result
+    return {
+        "result": side.where, "policy": side.rows.policy, "label": side.label, "log": result.name,
+        "procs": None if result.is_size_guessed else result.procs_total, "options": result.document.get("options"),
+        "run": "; ".join(run_words(result)),
+    }  # fmt: skip
 
 
 def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: Settings) -> dict[str, Any]:
@@ -244,22 +273,17 @@ def _record(
 
 
 def _over_replicas(means: list[tuple[float, float]], how: Settings, *, is_less_better: bool = True) -> dict[str, Any]:
-    """Return what replaces the interval of one pair: the mean over the pairs, and Student's t over them."""
-    found: Interval = interval([other - one for one, other in means], how.confidence)
-    base = float(np.mean([one for one, _ in means]))
-    p = None
-    if found.low is not None and found.mean is not None:
-        changes = np.array([other - one for one, other in means])
-        error = float(changes.std(ddof=1)) / len(means) ** 0.5
-        p = t_two_sided(found.mean / error, len(means) - 1) if error > 0 else float(found.mean == 0)
-    estimate = Estimate(found.mean, found.low, found.high, p, len(means), 1.0)
+    """Return what replaces the interval of one pair: the means over the pairs, and Student's t over them."""
+    one, other = (np.array(column, np.float64) for column in zip(*means, strict=True))
+    estimate = replicated_difference(one, other, how.confidence)
+    base = float(one.mean())
     is_told = finding_of(
         estimate, base, is_less_better=is_less_better, practical=how.practical, level=1 - how.confidence
     )
     return {
-        "a": base, "b": float(np.mean([other for _, other in means])), "difference": found.mean, "low": found.low,
-        "high": found.high, "relative": found.mean / base if base and found.mean is not None else None, "p": p,
-        "block": None, "finding": is_told.value, "replicas": [{"a": one, "b": other} for one, other in means],
+        "a": base, "b": float(other.mean()), "difference": estimate.value, "low": estimate.low, "high": estimate.high,
+        "relative": estimate.value / base if base and estimate.value is not None else None, "p": estimate.p,
+        "block": None, "finding": is_told.value, "replicas": [{"a": first, "b": second} for first, second in means],
     }  # fmt: skip
 
 
@@ -283,7 +307,7 @@ def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: 
     """Compare the utilisation from the first to the last submit, day by day: each day is one value."""
     days = [_daily(one, other) for one, other in sides]
     one, other = days[0]
-    change = mean_estimate(other - one, how.confidence)
+    change = difference_estimate(one, other, how.confidence)
     difference = Difference(_mean(one), _mean(other), change, None, None)
     record = _record("utilisation_submit", "share", "Utilisation", difference, how, is_less_better=False)
     if len(pairs) > 1:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from qbatch.model.record import Int64Array, Schedule, Workload
 from qbatch.reports.job_rows import JobRows
@@ -13,6 +17,29 @@ from qbatch.reports.result import Result
 def in_order_of_submission(rows: JobRows) -> JobRows:
     """Return the rows by sequence, or by (submit, job number) where the rows tell none."""
     return rows.taken(np.lexsort((rows.sequence, rows.job_id, rows.submit)))
+
+
+def job_keys(numbers: Int64Array) -> NDArray[Any]:
+    """Return a key for each row: the job number and which of the rows with that number it is."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, bool)
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(ordered)), 0)) if len(ordered) else ordered
+    again = np.empty(len(numbers), np.int64)
+    again[order] = np.arange(len(numbers)) - first
+    keys = np.empty(len(numbers), [("number", np.int64), ("again", np.int64)])
+    keys["number"], keys["again"] = numbers, again
+    return keys
+
+
+def jobs_of(rows: JobRows, other: JobRows) -> JobRows:
+    """Return those of the rows whose jobs the other rows hold too, and of these what is counted there."""
+    rows, other = in_order_of_submission(rows), in_order_of_submission(other)
+    _, here, there = np.intersect1d(job_keys(rows.job_id), job_keys(other.job_id), return_indices=True)
+    counted = np.zeros(len(rows), np.bool_)
+    counted[here] = other.counted[there]
+    order = np.sort(here)
+    return replace(rows, counted=counted).taken(order)
 
 
 def schedule_of(result: Result, rows: JobRows) -> Schedule:

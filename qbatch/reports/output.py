@@ -54,6 +54,34 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
                 os.unlink(partial)
 
 
+def check_folder(path: str | Path) -> None:
+    """Refuse, before any work, a path whose folders are not there and cannot be made after it.
+
+    Raises:
+        OutputError: naming the nearest folder that is there, and what is wrong with it.
+    """
+    folder = Path(os.path.abspath(path)).parent
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    if not folder.is_dir():
+        raise OutputError(f"{path}: {folder} is no folder; name another place")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"{path}: the folder {folder} may not be written; name another place")
+
+
+def make_folder(path: str | Path) -> None:
+    """Make the folders in which a path lies.
+
+    Raises:
+        OutputError: if that is not possible.
+    """
+    folder = Path(os.path.abspath(path)).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: the folder {folder} cannot be made ({error.strerror or error})") from error
+
+
 @contextmanager
 def log_file(path: str) -> Iterator[BinaryIO]:
     """Open what a workload log is written to: ``-`` is standard output, ``.gz`` is packed, the same bytes for the same log.

@@ -24,6 +24,7 @@ from qbatch.model.errors import UsageError
 from qbatch.model.record import MICROSECONDS, Clock
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.output import whole_file
+from qbatch.reports.run_words import title_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +148,7 @@ def new_figure(view: View, height: float, title: str) -> Figure:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
-    figure.suptitle(plain_text(view.title or f"{title}: {view.name}"), x=0.01, ha="left", fontsize=10)
+    figure.suptitle(plain_text(view.title or f"{title}: {title_name(view.name)}"), x=0.01, ha="left", fontsize=10)
     return figure
 
 

@@ -7,7 +7,6 @@ name, not a file to refuse.  Rows that never ran (no wait, no run time, no proce
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,13 +15,11 @@ import numpy as np
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule
 from qbatch.reports.job_rows import JobRows, job_rows_of, moved_pieces
+from qbatch.reports.recorded import LATEST, read_recorded
 from qbatch.reports.table import Block, read_blocks
 
 ABSENT = -1
 """A promise that was not recorded."""
-
-_LATEST = float(1 << 42)
-"""Seconds that a time may be, so that sums of microseconds stay in 64 bits."""
 
 _COLUMNS = (
     "job_id", "submit", "start", "end", "procs", "estimate", "run", "promise", "first_promise", "policy", "sequence",
@@ -193,7 +190,7 @@ def _block_columns(block: Block) -> dict[str, Int64Array]:
         if name in names
     }
     for name, column in columns.items():
-        block.check(name, column > _LATEST * MICROSECONDS, "is too large")
+        block.check(name, column > LATEST * MICROSECONDS, "is too large")
     columns["number"] = block.scaled("job_id", 1, may_lack=False)
     columns["procs"] = block.scaled("procs", 1, may_lack=False)
     if "end" not in columns:
@@ -217,56 +214,26 @@ def _block_columns(block: Block) -> dict[str, Int64Array]:
 
 
 def _read_swf(path: str, procs: int | None) -> Finished:
-    from qbatch.workloads import machine_procs, read_log
-
-    log = read_log(path)
-    total = procs if procs is not None else machine_procs(log.header)
-    if total is None:
-        raise InputError(f"{path}: its header has neither MaxProcs nor MaxNodes; say how many with --procs N")
-    allocated = np.where(log["procs_allocated"] > 0, log["procs_allocated"], log["procs_requested"])
-    keep = np.ones(len(log), np.bool_)
-    skipped: dict[str, int] = {}
-    reasons: tuple[tuple[str, Callable[[], Any]], ...] = (
-        ("no_wait", lambda: log["wait"] == -1),
-        ("no_run_time", lambda: log["run"] < 0),
-        ("no_processors", lambda: allocated <= 0),
-    )
-    for name, wrong in reasons:
-        bad: BoolArray = np.asarray(wrong()) & keep
-        if bad.any():
-            skipped[name] = int(bad.sum())
-        keep &= ~bad
-    if not keep.any():
-        raise InputError(f"{path}: no job in it has a wait, a run time and processors; a schedule is SWF with field 3")
-    columns = {name: _microseconds(log[name][keep], path, name) for name in ("submit", "wait", "run", "time_requested")}
-    start, run = columns["submit"] + columns["wait"], columns["run"]
-    requested = columns["time_requested"]
+    recorded = read_recorded(path, procs)
+    start = recorded.submit + recorded.wait
     nobody = np.full(len(start), ABSENT, np.int64)
-    notes = () if (requested > 0).all() else ("jobs without an estimate: their run time is taken for it",)
+    notes = () if (recorded.requested > 0).all() else ("jobs without an estimate: their run time is taken for it",)
     whole = {
-        "number": log["job"][keep].astype(np.int64),
-        "submit": columns["submit"],
+        "number": recorded.log["job"][recorded.row].astype(np.int64),
+        "submit": recorded.submit,
         "start": start,
-        "end": start + run,
-        "procs": allocated[keep].astype(np.int64),
-        "estimate": np.where(requested > 0, requested, run),
-        "run": run,
+        "end": start + recorded.run,
+        "procs": recorded.procs,
+        "estimate": recorded.estimate,
+        "run": recorded.run,
         "promise": nobody,
         "first_promise": nobody,
         "sequence": nobody,
         "piece_count": nobody,
         "host": nobody,
     }
-    done = _ordered(path, total, whole, notes=(*log.notes, *notes), skipped=skipped)
-    return replace(done, is_preempted=(log.header.preemption or "").strip().upper() == "TS")
-
-
-def _microseconds(values: Any, path: str, name: str) -> Int64Array:
-    """Return seconds as integer microseconds, as the replay reads them."""
-    if len(values) and float(np.abs(values).max()) > _LATEST:
-        raise InputError(f"{path}: a value of field {name} is too large for a time in seconds")
-    whole = values.astype(np.int64) * MICROSECONDS if values.dtype.kind in "iu" else np.rint(values * MICROSECONDS)
-    return np.asarray(whole, np.int64)
+    done = _ordered(path, recorded.procs_total, whole, notes=(*recorded.log.notes, *notes), skipped=recorded.skipped)
+    return replace(done, is_preempted=recorded.is_preempted)
 
 
 def _ordered(

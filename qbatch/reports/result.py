@@ -62,6 +62,11 @@ class Result:
         return self.path or self.name
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether it is what really happened, by the waits of a log, and no run of ours."""
+        return self.document.get("recorded") is True
+
+    @property
     def policies(self) -> tuple[str, ...]:
         """The policies, in the order in which they were run."""
         return tuple(rows.policy for rows in self.rows)
@@ -302,14 +307,19 @@ def _check_free(named: Path, target: Path) -> None:
 
 
 def read_result(path: str | Path, *, procs: int | None = None) -> Result:
-    """Read a result's directory, or a file of job rows; ``procs`` overrides the size of the machine.
+    """Read a result's directory, a file of job rows, or a log with waits; ``procs`` overrides the size of the machine.
 
-    Job rows in a result's directory are read as that part of the result, others are bare.
+    Job rows in a result's directory are read as that part of the result, others are bare.  A log is what really happened, under
+    the policy name ``log`` (:mod:`qbatch.reports.recorded`).
 
     Raises:
         InputError: if it is neither, or damaged, or no job ran.
     """
+    from qbatch.reports.recorded import is_log, recorded_result
+
     source = Path(path)
+    if not source.is_dir() and is_log(str(path)):
+        return recorded_result(str(path), procs)
     result = _read_directory(source) if source.is_dir() else result_beside(source) or _read_bare(source)
     if not any(len(rows) for rows in result.rows):
         raise InputError(f"{path}: no job ran")
@@ -354,8 +364,6 @@ def result_beside(path: str | Path) -> Result | None:
 
 
 def _read_bare(path: Path) -> Result:
-    if path.name.endswith((".swf", ".swf.gz", ".swf.xz", ".txt", ".txt.gz")):
-        raise InputError(f"{path}: is a log, not a result; first qbatch replay {path} --out DIR, then give DIR")
     rows = tuple(read_job_rows(path))
     return Result(path.name, rows, max(map(most_procs, rows), default=0), is_size_guessed=True)
 

@@ -23,6 +23,12 @@ CODES: dict[str, tuple[int, int]] = {
     "queue-limit": (15028, 8),
     "too-many-jobs": (15046, 8),
     "resource-limit": (15036, 8),
+    "unknown-resource": (15035, 8),
+    "bad-user": (15023, 8),
+    "unknown-server": (15008, 8),
+    "resource-beside-select": (15109, 2),
+    "place-beside-nodes": (15110, 2),
+    "place-without-select": (15111, 2),
     "never-fits": (15044, 8),
     "bad-dependency": (15107, 8),
     "unsupported": (15029, 8),
@@ -72,8 +78,10 @@ class Refusal(QbatchError):  # noqa: N818 - it is what the daemon says, not a fa
 
     @property
     def record(self) -> ErrorRecord:
-        """The refusal as it goes over the socket."""
-        return ErrorRecord(self.code, " ".join(str(self).split()), self.pbs, self.exit_code, self.job)
+        """The refusal as it goes over the socket: one line, and nothing that a terminal would obey."""
+        line = " ".join(str(self).split())
+        shown = line if line.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in line)
+        return ErrorRecord(self.code, shown, self.pbs, self.exit_code, self.job)
 
 
 def refusal_of(record: ErrorRecord) -> Refusal:

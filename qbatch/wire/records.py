@@ -90,6 +90,7 @@ class JobRecord(Record, frozen=True):
     extra: dict[str, str] = {}
     trials: tuple[tuple[int, int, int, str], ...] = ()
     lost: tuple[tuple[int, int, int, int, str], ...] = ()
+    exec_slots: str = ""
 
     @property
     def first_started(self) -> int | None:

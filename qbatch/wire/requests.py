@@ -44,7 +44,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ``not_before``: microseconds since 1970 (``-a``).  ``variables``: the job's environment beyond the standard one.
     ``directory``: where the submission was made.  ``runtime``: microseconds that an emulated run takes; ``fate``:
     how an emulated run ends (exit status); ``used_memory``: bytes that it really uses (None: all that it asks for).
-     ``shell``: ``-S``.  ``torque``: Torque's names for output and indices.
+     ``shell``: ``-S``.  ``is_torque``: Torque's names for output and indices.  ``resource_rules``: how resources are read: 2 as
+    OpenPBS does (``nodes=`` scatters, what no host can give is refused); 1 as releases up to 0.1 did, whose journals say nothing.
+    ``script_digest``: of a script that was sent before with ``upload``; ``script`` is its beginning then.
     """
 
     name: str = "STDIN"
@@ -82,6 +84,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     is_torque: bool = False
     extra: dict[str, str] = {}
     encoding: str = "utf-8"
+    resource_rules: Whole = 1
+    script_digest: str = ""
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -141,10 +145,11 @@ class Alter(Request, frozen=True):
 
 
 class Hold(Request, frozen=True):
-    """Place holds (letters of ``uos``).  Gives ``Outcomes``."""
+    """Place holds (letters of ``uos``).  ``comment``: why, for the jobs' records.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     kinds: str = "u"
+    comment: str = ""
 
 
 class Release(Request, frozen=True):
@@ -346,6 +351,17 @@ class Shadow(Request, frozen=True):
     policies: tuple[str, ...] = ()
 
 
+class Upload(Request, frozen=True):
+    """Send a piece of a script that is too long for a frame (in JSON its bytes are Base64): gives ``Done``.  ``upload``: 8 to 64
+    letters of 0-9 and a-f that the pieces share; ``offset``: where it begins; ``digest``: with the last piece, the SHA-256 of all
+    bytes in hexadecimal letters, by which a submission then names the script."""
+
+    upload: str
+    offset: Whole
+    data: bytes
+    digest: str = ""
+
+
 class Metrics(Request, frozen=True):
     """Ask for the metrics in the Prometheus text format: gives ``Text``."""
 
@@ -382,11 +398,11 @@ MUTATING: tuple[type[Request], ...] = (
 
 ASKING: tuple[type[Request], ...] = (
     Hello, JobStatus, QueueStatus, HostStatus, ServerStatus, Explain, Wait, Trail, History, Subscribe, Time, Forecast,
-    Shadow, Metrics, Backup, Check, ConfigShow, Reload, Shutdown,
+    Shadow, Upload, Metrics, Backup, Check, ConfigShow, Reload, Shutdown,
 )  # fmt: skip
 
 AnyRequest = (
     Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | Message | Signal | RunNow | QueueControl
     | HostControl | PolicySet | Fault | Hello | JobStatus | QueueStatus | HostStatus | ServerStatus | Explain | Wait | Trail
-    | History | Subscribe | Time | Forecast | Shadow | Metrics | Backup | Check | ConfigShow | Reload | Shutdown
+    | History | Subscribe | Time | Forecast | Shadow | Upload | Metrics | Backup | Check | ConfigShow | Reload | Shutdown
 )  # fmt: skip

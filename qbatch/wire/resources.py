@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -16,15 +17,25 @@ _MOST_MEMORY = 2**60
 _MOST_COUNT = 10_000_000
 _LONGEST = 100 * 365 * 86_400
 _PLACES = ("free", "pack", "scatter", "vscatter")
-_OF_CHUNKS = (
+RESOURCES_OF_CHUNKS = (
     "ncpus", "mem", "mpiprocs", "ompthreads", "vmem", "ngpus", "nmics", "host", "vnode", "arch", "naccelerators",
     "accelerator", "accelerator_model", "software",
 )  # fmt: skip
-_OF_JOBS = (
-    *_OF_CHUNKS, "select", "nodes", "nodect", "walltime", "place", "cput", "pcput", "pmem", "pvmem", "file", "nice", "procs",
-    "size", "min_walltime", "max_walltime", "soft_walltime", "preempt_targets", "exec_vnode", "gpus", "feature", "qos",
+"""What a chunk of a select can ask for."""
+
+RESOURCES_OF_JOBS = (
+    *RESOURCES_OF_CHUNKS, "select", "nodes", "nodect", "walltime", "place", "cput", "pcput", "pmem", "pvmem", "file", "nice",
+    "procs", "size", "min_walltime", "max_walltime", "soft_walltime", "preempt_targets", "exec_vnode", "gpus", "feature", "qos",
 )  # fmt: skip
+"""What a job can ask for."""
+
 _SHARINGS = ("shared", "excl", "exclhost")
+_SIZES = ("mem", "pmem", "vmem", "pvmem", "file")
+_TIMES = ("walltime", "cput", "pcput", "min_walltime", "max_walltime", "soft_walltime")
+_COUNTS = ("ncpus", "procs", "mpiprocs", "ompthreads", "ngpus", "gpus", "nmics", "naccelerators", "nodect")
+_LONGEST_VALUE = 65_536
+_MOST_SLOTS = 1_000_000
+_NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,199}"
 
 
 class ChunkOf(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,6 +48,11 @@ class ChunkOf(msgspec.Struct, frozen=True, omit_defaults=True):
     slots: int = 1
     threads: int = 0
     other: dict[str, str] = {}
+
+    @property
+    def host(self) -> str:
+        """The name of the host that it asks for; empty: any."""
+        return self.other.get("host") or self.other.get("vnode") or ""
 
 
 class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -120,7 +136,7 @@ def parse_resources(text: str) -> dict[str, str]:
             if not re.fullmatch(r"[A-Za-z_]\w*", name):
                 raise ValueError(f"{part.strip()!r} is not of the form name=value")
             continue
-        if not re.fullmatch(r"[A-Za-z_][\w.-]*", name) or not value.strip():
+        if not re.fullmatch(_NAME, name) or not value.strip():
             raise ValueError(f"{part.strip()!r} is not of the form name=value")
         resources[name] = value.strip()
     return resources
@@ -212,7 +228,7 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
         threads = values.pop("ompthreads", None)
         memory = parse_size(values.pop("mem")) if "mem" in values else 0
         for name in values:
-            _refuse_typo(name, _OF_CHUNKS)
+            _refuse_typo(name, RESOURCES_OF_CHUNKS)
         chunks.append(
             ChunkOf(
                 count,
@@ -237,8 +253,48 @@ def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
         raise ValueError(f"{name} is no resource that counts; did you mean {near[0]!r}?")
 
 
+def check_resources(resources: Mapping[str, str]) -> None:
+    """Refuse what is no resource or no value of it, whether or not it takes effect: all of it is shown later.
+
+    Asked where a request enters, and not again when the journal is replayed: what an older version took stays taken.
+
+    Raises:
+        ValueError: with the resource and the reason.
+    """
+    _check(tuple(resources.items()))
+
+
+@lru_cache(maxsize=1024)
+def _check(resources: tuple[tuple[str, str], ...]) -> None:
+    for name, value in resources:
+        _check_value(name, value)
+    demand = parse_demand(dict(resources))
+    for chunk in demand.chunks:
+        for name, value in chunk.other.items():
+            _check_value(name, value)
+    slots = sum(chunk.count * chunk.slots for chunk in demand.chunks)
+    if slots > _MOST_SLOTS:
+        raise ValueError(f"{slots} lines in the node file; {_MOST_SLOTS} are allowed")
+
+
+def _check_value(name: str, value: str) -> None:
+    if not re.fullmatch(_NAME, name):
+        raise ValueError(f"{name[:60]!r} cannot be the name of a resource")
+    try:
+        if name in _SIZES:
+            parse_size(value)
+        elif name in _TIMES:
+            parse_duration(value)
+        elif name in _COUNTS:
+            _count(value, name, 0)
+        elif not value.isprintable() or len(value) > _LONGEST_VALUE:
+            raise ValueError(f"a letter that cannot be printed, or more than {_LONGEST_VALUE} letters")
+    except ValueError as error:
+        raise ValueError(str(error) if name in _COUNTS else f"{name}: {error}") from None
+
+
 def parse_nodes(text: str) -> tuple[ChunkOf, ...]:
-    """Return the chunks of ``2:ppn=4:gpus=1+1`` (Torque; a host's name or a property counts as one host).
+    """Return the chunks of ``2:ppn=4:gpus=1+1`` (Torque; a host's name counts as one host), of ``n2+n4:ppn=2#excl`` too.
 
     Raises:
         ValueError: with the part and the reason.
@@ -282,14 +338,17 @@ def parse_place(text: str) -> tuple[str, bool]:
     return placing, is_exclusive
 
 
-def parse_demand(resources: Mapping[str, str]) -> Demand:
+def parse_demand(resources: Mapping[str, str], rules: int = 2) -> Demand:
     """Return what the ``-l`` resources of a job ask for; nothing asked is one processor.
+
+    ``nodes=`` asks for different hosts, as OpenPBS converts it (svr_jobfunc.c, set_select_and_place); by the older ``rules`` 1
+    its chunks could share one.
 
     Raises:
         ValueError: with the resource and the reason.
     """
     for name in resources:
-        _refuse_typo(name, _OF_JOBS)
+        _refuse_typo(name, RESOURCES_OF_JOBS)
     if "select" in resources and "nodes" in resources:
         raise ValueError("nodes= and select= do not go together")
     if "select" in resources:
@@ -301,10 +360,27 @@ def parse_demand(resources: Mapping[str, str]) -> Demand:
     else:
         procs = _count(resources["ncpus"], "ncpus") if "ncpus" in resources else 1
         chunks = (ChunkOf(1, procs, 0, _slots(resources)),)
+        if rules > 1:
+            where = {name: resources[name] for name in ("host", "vnode") if name in resources}
+            threads = _count(resources["ompthreads"], "ompthreads", 0) if "ompthreads" in resources else 0
+            chunks = (ChunkOf(1, procs, 0, _slots(resources), threads, where),)
     chunks = _with_memory(chunks, resources)
-    placing, is_exclusive = parse_place(resources.get("place", "free"))
+    place = resources.get("place", "free")
+    if rules > 1:
+        place = resources.get("place") or implied_place(resources)
+    placing, is_exclusive = parse_place(place)
+    if rules > 1 and placing == "free" and {"group=host", "group=vnode"} & set(place.split(":")):
+        placing = "pack"
     walltime = parse_duration(resources["walltime"]) if "walltime" in resources else None
     return Demand(chunks, walltime, placing, is_exclusive)
+
+
+def implied_place(resources: Mapping[str, str]) -> str:
+    """Return the ``place`` of a job that names none: ``nodes=`` scatters, ``nodes=2#excl`` on whole hosts."""
+    if "nodes" not in resources:
+        return "free"
+    suffixes = resources["nodes"].split("#")[1:]
+    return "scatter:excl" if "excl" in suffixes else "scatter:shared" if "shared" in suffixes else "scatter"
 
 
 def _with_memory(chunks: tuple[ChunkOf, ...], resources: Mapping[str, str]) -> tuple[ChunkOf, ...]:
@@ -321,15 +397,17 @@ def _slots(resources: Mapping[str, str]) -> int:
     return _count(resources["mpiprocs"], "mpiprocs") if "mpiprocs" in resources else 1
 
 
-def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int) -> dict[str, str]:
+def listed_resources(
+    resources: Mapping[str, str], demand: Demand, walltime: int, rules: int = 2
+) -> dict[str, str]:
     """Return ``Resource_List`` as ``qstat -f`` shows it: what was asked, with ncpus, nodect, select, place and
     walltime always there, memory in units of at least a kilobyte."""
     listed = dict(resources)
     listed["ncpus"] = str(demand.procs)
     listed["nodect"] = str(demand.hosts)
-    listed.setdefault("place", "free")
+    listed.setdefault("place", implied_place(resources) if rules > 1 else "free")
     if demand.memory or "mem" in listed:
-        listed["mem"] = format_size(demand.memory or parse_size(listed["mem"]))
+        listed["mem"] = format_size(demand.memory) if demand.memory else _shown_size(listed["mem"])
     slots = sum(chunk.count * chunk.slots for chunk in demand.chunks)
     if slots != demand.hosts:
         listed["mpiprocs"] = str(slots)
@@ -338,8 +416,16 @@ def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int
     listed["walltime"] = format_duration(walltime)
     for name in ("vmem", "pmem", "pvmem", "file"):
         if name in listed:
-            listed[name] = format_size(parse_size(listed[name]))
+            listed[name] = _shown_size(listed[name])
     return dict(sorted(listed.items()))
+
+
+def _shown_size(text: str) -> str:
+    """Return a size as it is shown; one that an older version took though it is none, as it was written."""
+    try:
+        return format_size(parse_size(text))
+    except ValueError:
+        return text
 
 
 def _select_text(chunks: Iterable[ChunkOf]) -> Iterable[str]:
@@ -351,4 +437,6 @@ def _select_text(chunks: Iterable[ChunkOf]) -> Iterable[str]:
             words.append(f"mpiprocs={chunk.slots}")
         if chunk.threads:
             words.append(f"ompthreads={chunk.threads}")
+        if chunk.host:
+            words.append(f"host={chunk.host}")
         yield ":".join(words)

@@ -28,7 +28,10 @@ SHOWN_LINES = 5
 
 @dataclass(frozen=True)
 class Log:
-    """A workload log; times in seconds of the log's own clock, memory in KB per processor, -1 is unknown."""
+    """A workload log; times in seconds of the log's own clock, memory in KB per processor, -1 is unknown.
+
+    ``bad_rows``: how many rows could not be read; ``bad_lines`` and ``bad_reasons``: where the first of them stand, and why.
+    """
 
     name: str
     sha256: str
@@ -38,6 +41,7 @@ class Log:
     notes: list[str] = field(default_factory=list)
     bad_rows: int = 0
     bad_lines: tuple[int, ...] = ()
+    bad_reasons: tuple[str, ...] = ()
     user_names: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:

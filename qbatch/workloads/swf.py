@@ -26,7 +26,7 @@ NUMBER_MAX = 2.0**53
 _BLOCK_ROWS = 16384
 _MARKS = 4096
 _SAMPLE_ROWS = 10
-_KEPT_BAD_LINES = 20
+_KEPT_BAD_LINES = 100_000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -63,6 +63,7 @@ def read_log(
             notes=rows.notes(),
             bad_rows=rows.bad_rows,
             bad_lines=tuple(rows.bad_lines),
+            bad_reasons=tuple(rows.bad_reasons),
             user_names={number: word for word, number in rows.words.items()},
         )
     )
@@ -145,6 +146,7 @@ class _RowReader:
         self.words: dict[str, int] = {}
         self.bad_rows = 0
         self.bad_lines: list[int] = []
+        self.bad_reasons: list[str] = []
         self._line = 0
         self._columns = [_ColumnPieces() for _ in range(shape.fields)]
         self._line_pieces: list[Column] = []
@@ -244,6 +246,7 @@ class _RowReader:
         self.bad_rows += 1
         if len(self.bad_lines) < _KEPT_BAD_LINES:
             self.bad_lines.append(line)
+            self.bad_reasons.append(reason)
 
 
 def _shown(token: bytes) -> str:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from qbatch.cli.main import run
+from qbatch.model.machine import Host, Machine
 from qbatch.reports.job_rows import write_job_rows
 from qbatch.reports.result import write_result
 from tests.reports.samples import random_workload, scheduled
@@ -83,6 +84,90 @@ def test_a_result_is_no_replica_of_itself(capfd, results, tmp_path) -> None:
         assert (code, "is compared already; a replica is a result of another seed or log" in err) == (2, True), given
     code, _, _ = command(capfd, f"{results / 'both1'}:easy", f"{results / 'both1'}:fcfs", "--with", results / "both1")
     assert code == 2
+
+
+@pytest.fixture(scope="module")
+def replays(tmp_path_factory):
+    """Results of one generated log under other seeds and options, and of a log of another seed of the generator."""
+    folder = tmp_path_factory.mktemp("replays")
+    for seed in (1, 2):
+        make = ["trace", "generate", "--jobs", "120", "--procs", "32", "--seed", str(seed)]
+        assert run([*make, "--out", str(folder / f"log{seed}.swf")]) == 0
+    both = ["--policy", "fcfs", "--policy", "easy", "--estimates", "f:3", "--quiet"]
+    for name, changes in {
+        "first": ["--seed", "1"],
+        "second": ["--seed", "2"],
+        "load": ["--seed", "2", "--load", "0.7"],
+        "factor": ["--seed", "2", "--estimates", "f:4"],
+        "nokill": ["--seed", "2", "--no-kill"],
+        "part": ["--seed", "2", "--first", "100"],
+        "warm": ["--seed", "2", "--warmup", "1h"],
+        "wide": ["--seed", "2", "--procs", "40"],
+        "again": ["--seed", "1"],
+        "perfect1": ["--seed", "1", "--estimates", "perfect"],
+        "perfect2": ["--seed", "2", "--estimates", "perfect"],
+    }.items():
+        assert run(["replay", str(folder / "log1.swf"), *both, *changes, "--out", str(folder / name)]) == 0
+    assert run(["replay", str(folder / "log2.swf"), *both, "--seed", "1", "--out", str(folder / "other")]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("replica", "reason"),
+    [
+        ("load", "was run with load = 0.7, but first:fcfs with 1.0"),
+        ("factor", "was run with estimates = f:4, but first:fcfs with f:3"),
+        ("nokill", "was run with kill = False, but first:fcfs with True"),
+        ("part", "was run with first = 100, but first:fcfs with None"),
+        ("warm", "was run with warmup = 3600.0, but first:fcfs with 0.0"),
+        ("wide", "has a machine of 40 processors, but first:fcfs one of 32"),
+        ("other", "is of another log"),
+        ("again", "holds the same schedules as first:easy"),
+    ],
+)
+def test_what_is_no_replica_is_refused_as_a_report_refuses_it(capfd, replays, monkeypatch, replica, reason) -> None:
+    monkeypatch.chdir(replays)
+    code, out, err = command(capfd, "first", "--with", "second", "--with", replica)
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert f"{replica}: {reason}" in err
+    if replica != "other":
+        assert run(["report", "first", "second", replica, "-o", "page.html"]) == 3
+        told = capfd.readouterr().err
+        assert reason.replace("first:fcfs", "first").split(",")[0] in told or "leave one of the two out" in told
+
+
+def test_replicas_of_other_logs_are_taken_where_that_is_asked_for_and_said(capfd, replays, monkeypatch) -> None:
+    monkeypatch.chdir(replays)
+    code, out, err = command(capfd, "first", "--with", "second", "--json")
+    assert (code, json.loads(out)["pairs"], err) == (0, 2, "")
+    assert command(capfd, "first", "--with", "other")[2].endswith("--logs-differ takes other logs as replicas too\n")
+    code, out, err = command(capfd, "first", "--with", "other", "--logs-differ")
+    assert code == 0
+    assert "the pairs are of 2 different logs, as was asked for; values are means over them" in err
+    assert command(capfd, "first", "--logs-differ")[0] == 2
+
+
+def test_another_seed_that_draws_nothing_is_no_replica(capfd, replays, monkeypatch) -> None:
+    monkeypatch.chdir(replays)
+    code, _, err = command(capfd, "perfect1", "--with", "perfect2")
+    assert (code, "perfect2: holds the same schedules as perfect1:easy" in err) == (3, True)
+
+
+def test_a_pair_of_unlike_runs_says_in_what(capfd, replays, monkeypatch) -> None:
+    monkeypatch.chdir(replays)
+    code, out, err = command(capfd, "first:easy", "load:easy")
+    assert code == 0
+    assert "note: load:easy was run with load = 0.7, but first:easy with 1.0" in err
+    assert "A: log1.swf; 32 processors; estimates f:3 (seed 1); jobs end at their estimates\nB: log1.swf" in out
+    _, out, _ = command(capfd, "first")
+    assert out.splitlines()[1] == "log1.swf; 32 processors; estimates f:3 (seed 1); jobs end at their estimates"
+
+
+def test_machines_that_differ_only_in_their_classes_or_memory_are_unlike() -> None:
+    one = Machine((Host("a", 8), Host("b", 8)), single_host=True)
+    assert one.digest == Machine((Host("x", 8), Host("y", 8)), single_host=True, name="other").digest
+    assert one.digest != Machine((Host("a", 8, memory=2**30), Host("b", 8)), single_host=True).digest
+    assert one.digest != Machine((Host("a", 8), Host("b", 8)), single_host=True, per_user=1).digest
 
 
 def test_what_a_machine_did_is_not_compared_where_its_size_is_a_guess(capfd, results, tmp_path) -> None:

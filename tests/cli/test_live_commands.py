@@ -251,7 +251,7 @@ def test_a_resized_job_shows_the_processors_that_it_has_beside_those_that_it_ask
             daemon.run("qbatch", "time", "step")
         shown = daemon.run("qbatch", "jobs", "--columns", "id,procs,asked,hosts").stdout
         assert [line.split() for line in shown.splitlines()[-2:]] == [
-            ["1.qbatch", "4", "of", "8", "8", "n1/0*4"], ["2.qbatch", "4", "of", "8", "8", "n1/0*4"]
+            ["1.qbatch", "4", "of", "8", "8", "n1/0*4"], ["2.qbatch", "4", "of", "8", "8", "n1/1*4"]
         ]  # fmt: skip
         assert daemon.run("qbatch", "jobs", "--where", "procs=4", "--sort", "procs", "--ids").stdout.count("\n") == 2
         assert daemon.run("qbatch", "jobs", "--where", "asked=8", "--where", "procs=8", "--ids").stdout == ""

@@ -45,11 +45,140 @@ def test_json_is_the_same_record_as_the_table(capfd: pytest.CaptureFixture[str])
     result = document["results"][0]
     assert result["policy"] == "easy"
     _, table, _ = command(capfd, "replay", DEMO, "-p", "easy")
-    shown = dict(line.split() for line in table.splitlines()[1:])
+    shown = dict(line.split() for line in table.partition("\n\n")[0].splitlines()[1:])
     assert float(shown["wait_mean_s"]) == round(result["metrics"]["wait_mean_s"], 1)
     assert sum(group["jobs"] for group in result["by"]["month"]) == result["metrics"]["jobs"]
     assert document["log"]["sha256"]
     assert document["machine"]["procs"] == 128
+
+
+@pytest.mark.parametrize(("given", "said"), [(2, "no job has an estimate"), (1, "1 of 2 jobs have no estimate")])
+def test_a_log_without_estimates_says_so_wherever_its_numbers_are(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, given: int, said: str
+) -> None:
+    rows = [f"{job} {job} -1 60 2 -1 -1 2 {-1 if job <= given else 90} -1 1 1 1 -1 1 -1 -1 -1" for job in (1, 2)]
+    log = tmp_path / "log.swf"
+    log.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    code, out, err = command(capfd, "replay", log, "-p", "easy", "-p", "fcfs", "--out", tmp_path / "result")
+    assert (code, said in out, said in err) == (0, True, True)
+    assert ("run times for estimates" in out) == (given == 2)
+    _, out, _ = command(capfd, "replay", log, "-p", "easy", "--json")
+    assert json.loads(out)["estimates_missing"] == given
+    assert json.loads((tmp_path / "result" / "result.json").read_text())["estimates_missing"] == given
+    _, _, err = command(capfd, "report", tmp_path / "result", "-o", tmp_path / "page.html")
+    assert said in err
+    assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
+    _, _, err = command(capfd, "compare", tmp_path / "result")
+    assert said in err
+    for asked in ("perfect", "f:2"):
+        _, out, err = command(capfd, "replay", log, "-p", "easy", "--estimates", asked)
+        assert "no estimate" not in out + err, asked
+
+
+def test_a_table_names_the_log_the_machine_and_the_options(capfd: pytest.CaptureFixture[str]) -> None:
+    options = ("--load", "1.2", "--no-kill", "--estimates", "f:3", "--seed", "5", "--first", "90", "--warmup", "1h")
+    _, out, _ = command(capfd, "replay", DEMO, "-p", "easy", *options, "--by", "class")
+    facts = dict(line.split(maxsplit=1) for line in out.rpartition("\n\n")[2].splitlines())
+    assert facts["log"] == "demo-128.swf, 90 jobs"
+    assert facts["sha256"] == read_log(DEMO).sha256
+    assert facts["machine"] == "128 processors"
+    assert facts["options"] == (
+        "estimates f:3 (seed 5); no kill: estimates lifted to run times; load x1.2; first 90 jobs; warm-up of 3600 s"
+    )
+
+
+def test_skipped_jobs_are_listed_with_line_and_reason(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = ["7 10 -1 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1", "8 20 -1 60 9 -1 -1 9 90 -1 1 1 1 -1 1 -1 -1 -1",
+            "9 5 -1 -1 2 -1 -1 2 90 -1 5 1 1 -1 1 -1 -1 -1", "10 40 junk 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1",
+            "11 50 -1 60 0 -1 -1 -1 90 -1 1 1 1 -1 1 -1 -1 -1"]  # fmt: skip
+    log, listed = tmp_path / "log.swf", tmp_path / "skipped.csv"
+    log.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    code, _, err = command(capfd, "replay", log, "-p", "easy", "--lenient", "--skipped", listed)
+    assert code == 0
+    assert "1 jobs skipped: too wide (--skipped FILE lists them)" in err
+    assert listed.read_text(encoding="utf-8").splitlines() == [
+        "line,job_id,reason",
+        "3,8,too_wide",
+        "4,9,negative_run",
+        "5,,\"unreadable: field 3 (wait) is 'junk', which is not a number\"",
+        "6,11,no_processors",
+    ]
+    code, _, _ = command(capfd, "replay", DEMO, "-p", "easy", "--skipped", listed, "-q")
+    assert (code, listed.read_text(encoding="utf-8")) == (0, "line,job_id,reason\n")
+    log.write_text("; MaxProcs: 4\n" + rows[1] + "\n", encoding="utf-8")
+    assert command(capfd, "replay", log, "-p", "easy", "--skipped", listed)[0] == 3
+    assert listed.read_text(encoding="utf-8").splitlines()[1:] == ["2,8,too_wide"]
+    assert command(capfd, "replay", log, "--skipped", log)[0] == 2
+
+
+def test_whom_to_acknowledge_goes_with_the_numbers(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    header = "; MaxProcs: 4\n; Acknowledge: Ada <L> for\n;              the log\n; Acknowledge: Grace\n"
+    log.write_text(f"{header}1 1 0 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1\n", encoding="utf-8")
+    _, out, _ = command(capfd, "replay", log, "-p", "easy", "--out", tmp_path / "out")
+    assert "\nacknowledge  Ada <L> for the log; Grace\n" in out
+    told = json.loads((tmp_path / "out" / "result.json").read_text())["log"]["acknowledge"]
+    assert [" ".join(name.split()) for name in told] == ["Ada <L> for the log", "Grace"]
+    command(capfd, "report", tmp_path / "out", "-o", tmp_path / "page.html")
+    assert "Ada &lt;L&gt; for the log; Grace" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    command(capfd, "export", "swf", tmp_path / "out", "-o", tmp_path / "again.swf")
+    assert read_log(str(tmp_path / "again.swf")).header.acknowledgements == ("Ada <L> for the log; Grace",)
+
+
+def test_the_folders_of_a_result_are_made(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b" / "result"
+    assert command(capfd, "replay", TINY, "-p", "easy", "--out", deep)[0] == 0
+    assert (deep / "result.json").exists()
+    assert command(capfd, "export", "result", deep, "-o", tmp_path / "g" / "h")[0] == 0
+    (tmp_path / "file").touch()
+    code, out, err = command(capfd, "replay", TINY, "-p", "easy", "--out", tmp_path / "file" / "b")
+    assert (code, out, err.count("\n"), "is no folder" in err) == (4, "", 1, True)
+
+
+_HOSTILE = ("9223372036854775808", "-9223372036854775808", "9007199254740992", "-9007199254740992", "999999999999999",
+            "-999999999999999", "4611686018427387904", "2147483648", "1e300", "-1e-9", "0.5", "nan", "0", "-2")  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(12))
+def test_hostile_numbers_are_named_or_taken_and_warn_of_nothing(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, seed: int
+) -> None:
+    draw, log = np.random.default_rng(seed), tmp_path / "log.swf"
+    rows = [["1", "10", "5", "60", "2", "30", "100", "2", "120", "200", *"111111", "-1", "-1"] for _ in range(6)]
+    for field in (6, 9, *draw.integers(1, 18, 2)):
+        rows[draw.integers(6)][field] = str(draw.choice(_HOSTILE))
+    log.write_text("; MaxProcs: 8\n" + "".join(" ".join(row) + "\n" for row in rows), encoding="utf-8")
+    for asked in (
+        ("replay", log, "-p", "easy"), ("replay", log, "-p", "lsf", "--machine", "origin2000", "--lenient"),
+        ("replay", log, "-p", "easy", "--lenient", "--swf", tmp_path / "s.swf", "--by", "size", "--by", "runtime"),
+        ("verify", log), ("metrics", log), ("trace", "info", log, "--lenient"), ("trace", "validate", log),
+    ):  # fmt: skip
+        code, _, err = command(capfd, *asked, *(["-q"] if asked[0] == "replay" else []))
+        assert code in (0, 1, 3), (asked, err)
+        assert "Traceback" not in err
+        if code == 3 and asked[0] != "trace":
+            assert err.count("\n") == 1, err
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("field", [7, 10])
+def test_memory_beyond_64_bits_is_an_unreadable_row_with_line_and_field(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, field: int
+) -> None:
+    row = ["1", "10", "5", "60", "8", "30", "-1", "8", "120", "-1", *"111111", "-1", "-1"]
+    names = {7: "memory_used", 10: "memory_requested"}
+    log = tmp_path / "log.swf"
+    for value in ("9007199254740993", "-9223372036854775808", "1e300"):
+        row[field - 1] = value
+        log.write_text("; MaxProcs: 8\n" + " ".join(row) + "\n", encoding="utf-8")
+        code, _, err = command(capfd, "replay", log, "-p", "easy")
+        assert (code, err.count("\n")) == (3, 1)
+        assert f"line 2: field {field} ({names[field]}) is {value!r}, which is beyond" in err
+    for value in ("-9007199254740992", "9007199254740992", "-999999999999999"):
+        row[field - 1] = value
+        log.write_text("; MaxProcs: 8\n" + " ".join(row) + "\n", encoding="utf-8")
+        assert command(capfd, "replay", log, "-p", "easy", "-q")[0] == 0
 
 
 def test_job_rows_are_as_the_design_fixes_them(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

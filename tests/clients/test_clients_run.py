@@ -42,6 +42,8 @@ def python_of(name: str) -> Path:
         ("reframe", "run_reframe.py", ("pbspro",), False),
         ("reframe", "run_reframe.py", ("torque",), True),
         ("ipyparallel", "run_ipyparallel.py", (), False),
+        ("signac", "run_signac.py", (), True),
+        ("cobralab", "run_cobralab.py", (), True),
     ],
     ids=[
         "snakemake",
@@ -55,6 +57,8 @@ def python_of(name: str) -> Path:
         "reframe-pbspro",
         "reframe-torque",
         "ipyparallel",
+        "signac-torque",
+        "cobralab-torque",
     ],
 )
 def test_client(name: str, script: str, arguments: tuple[str, ...], is_torque: bool, tmp_path: Path) -> None:

@@ -35,9 +35,12 @@ def random_chunks(rng: random.Random, machine: Machine) -> dict[str, object]:
         procs = rng.randint(1, machine.procs)
         return {"procs": procs, "memory": rng.choice(sizes), "is_exclusive": is_exclusive, "placing": "free"}
     chunks = tuple(
-        ChunkRequest(rng.choice((1, 1, 1, 2, 3)), rng.randint(1, rng.choice((1, 2, widest))), rng.choice(sizes))
+        ChunkRequest(
+            rng.choice((1, 1, 1, 2, 3)), rng.randint(1, rng.choice((1, 2, widest))), rng.choice(sizes),
+            rng.randrange(len(machine.hosts)) if rng.random() < 0.2 else -1,
+        )
         for _ in range(rng.choice((1, 1, 2, 3)))
-    )
+    )  # fmt: skip
     return {
         "procs": sum(chunk.count * chunk.procs for chunk in chunks),
         "memory": sum(chunk.count * chunk.memory for chunk in chunks),

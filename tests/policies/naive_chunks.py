@@ -2,7 +2,8 @@
 
 A job asks for a list of chunks, one by one; a chunk goes to the first host that has room for it.  ``scatter``: to the
 first such host that the job does not use yet.  ``pack``: all go to the first host that has room for all.
-Exclusive: only hosts where nobody is count, and they are taken whole.  A pass that started somebody is made again.
+A chunk that names a host goes there only.  Exclusive: only hosts where nobody is count, and they are taken whole.  A pass that
+started somebody is made again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Allocation = dict[int, tuple[int, int]]
 class Asked(NamedTuple):
     number: int
     submit: int
-    chunks: tuple[tuple[int, int], ...]
+    chunks: tuple[tuple[int, int, int], ...]
     placing: str
     is_exclusive: bool
     estimate: int
@@ -46,9 +47,12 @@ def place(hosts: Hosts, going: list[Going], job: Asked) -> Allocation | None:
     used: Allocation = {}
     parts = job.chunks
     if job.placing == "pack":
-        parts = ((sum(procs for procs, _ in parts), sum(memory for _, memory in parts)),)
-    for procs, memory in parts:
+        named = [wanted for *_, wanted in parts if wanted >= 0]
+        parts = ((sum(procs for procs, *_ in parts), sum(memory for _, memory, _ in parts), max(named, default=-1)),)
+    for procs, memory, wanted in parts:
         for host, (cpus, size) in enumerate(hosts):
+            if wanted not in (-1, host):
+                continue
             own = used.get(host, (0, 0))
             if job.placing == "scatter" and host in used:
                 continue

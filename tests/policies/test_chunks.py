@@ -85,9 +85,9 @@ def drive(engine: Engine, jobs: list[Job], runs: dict[int, int], explained: bool
 def oracle(machine: Machine, jobs: list[Job], runs: dict[int, int], *, is_easy: bool):
     asked = []
     for job in jobs:
-        parts = [(chunk.procs, chunk.memory) for chunk in job.chunks for _ in range(chunk.count)]
+        parts = [(chunk.procs, chunk.memory, chunk.host) for chunk in job.chunks for _ in range(chunk.count)]
         if not job.chunks:
-            parts = [(1, (job.memory + job.procs - 1) // job.procs)] * job.procs
+            parts = [(1, (job.memory + job.procs - 1) // job.procs, -1)] * job.procs
         asked.append(
             Asked(job.number, job.submit, tuple(parts), job.placing, job.is_exclusive, job.estimate, runs[job.number])
         )

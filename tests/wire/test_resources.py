@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qbatch.wire.resource_rules import refused_resource
 from qbatch.wire.resources import (
     format_duration,
     format_size,
@@ -114,6 +115,40 @@ def test_lists_keep_what_is_quoted() -> None:
 def test_resource_list_always_says_how_many_and_how_long() -> None:
     asked = parse_resources("nodes=2:ppn=4,mem=1234B")
     assert listed_resources(asked, parse_demand(asked), 60 * SECOND) == {
-        "mem": "2kb", "mpiprocs": "8", "ncpus": "8", "nodect": "2", "nodes": "2:ppn=4", "place": "free",
+        "mem": "2kb", "mpiprocs": "8", "ncpus": "8", "nodect": "2", "nodes": "2:ppn=4", "place": "scatter",
         "select": "2:ncpus=4:mem=1kb:mpiprocs=4", "walltime": "00:01:00",
     }  # fmt: skip
+
+
+def test_nodes_scatter_as_openpbs_converts_them_and_did_not_by_the_older_rules() -> None:
+    for text, placing, is_whole in (
+        ("nodes=2:ppn=4", "scatter", False), ("nodes=2#excl", "scatter", True), ("nodes=2#shared", "scatter", False),
+        ("select=2", "free", False), ("select=2,place=vscatter:exclhost", "scatter", True), ("ncpus=4", "free", False),
+    ):  # fmt: skip
+        asked = parse_resources(text)
+        assert (parse_demand(asked).placing, parse_demand(asked).is_exclusive) == (placing, is_whole)
+        if "nodes" in asked:
+            assert (parse_demand(asked, 1).placing, parse_demand(asked, 1).is_exclusive) == ("free", False)
+    named = parse_demand(parse_resources("nodes=n2+n4:ppn=2"))
+    assert [(chunk.host, chunk.procs) for chunk in named.chunks] == [("n2", 1), ("n4", 2)]
+    assert [chunk.host for chunk in parse_select("host=a:ncpus=2+2:vnode=b+1:mem=1gb")] == ["a", "b", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("foo=1", "unknown-resource"), ("select=1:foo=1", "unknown-resource"), ("nodes=1:fast", "unknown-resource"),
+        ("select=1,ncpus=2", "resource-beside-select"), ("select=1:mem=1gb,mem=2gb", "resource-beside-select"),
+        ("nodes=1,place=pack", "place-beside-nodes"), ("place=excl,ncpus=2", "place-without-select"),
+    ],
+)  # fmt: skip
+def test_what_openpbs_refuses_is_refused_by_name_unless_the_server_is_lenient(text: str, code: str) -> None:
+    asked = parse_resources(text)
+    found = refused_resource(asked, parse_demand(asked), (), ())
+    assert found is not None
+    assert found[0] == code
+    lenient = {"unknown-resource": "resources", "resource-beside-select": "select", "place-without-select": "place"}
+    if code in lenient:
+        assert refused_resource(asked, parse_demand(asked), (), (lenient[code],)) is None
+    if code == "unknown-resource":
+        assert refused_resource(asked, parse_demand(asked), ("foo", "fast"), ()) is None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from qbatch.cli.pbs.format_attributes import shown_state
+from qbatch.cli.pbs.format_attributes import shown_state, torque_hosts
 from qbatch.cli.pbs.format_table import shown_id
 from qbatch.cli.pbs.text import MICROSECONDS, cell, clock, plain, size_in, whole_cell
 from qbatch.wire.records import JobRecord, QueueRecord
@@ -109,7 +109,7 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
         )  # fmt: skip
     line += " " if look.is_one_line else "\n"
     if look.has_hosts:
-        line += hosts_text(job.exec_host or BLANK, look.is_one_line)
+        line += hosts_text((torque_hosts(job) if look.is_torque else job.exec_host) or BLANK, look.is_one_line)
     if look.has_comments:
         line += f"   {comment_text(job.comment, look.is_wide)}\n"
     return line if line.endswith("\n") else line + "\n"

@@ -18,6 +18,7 @@ STATE_COUNTS = (
     ("Exiting", "E"),
     ("Begun", "B"),
 )
+_MOST_NUMBERS = 1000
 _TORQUE_STATES = {"F": "C", "X": "C", "M": "C", "B": "R", "U": "S"}
 _ARRAY_COUNTS = (("Queued", "QHW"), ("Running", "RSU"), ("Exiting", "E"), ("Expired", "XF"))
 
@@ -81,7 +82,7 @@ def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) ->
     _add_time(found, "ctime", job.submitted)
     _add(found, "Error_Path", _with_host(job.error, job.owner))
     _add_time(found, "Execution_Time", job.not_before)
-    _add(found, "exec_host", job.exec_host)
+    _add(found, "exec_host", torque_hosts(job) if is_torque else job.exec_host)
     _add(found, "exec_vnode", job.exec_vnode)
     _add(found, "Hold_Types", job.hold or "n")
     _add(found, "Join_Path", job.join)
@@ -101,6 +102,24 @@ def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) ->
     _add(found, "session_id", job.session)
     _add_rest(found, job, is_torque)
     return found
+
+
+def torque_hosts(job: JobRecord) -> str:
+    """Return ``exec_host`` as Torque writes it, a number for each processor: ``n0/2+n0/3+n1/0``."""
+    found: list[str] = []
+    for part in (job.exec_slots or job.exec_host).split("+"):
+        host, _, numbers = part.rpartition("/")
+        first, star, count = numbers.partition("*")
+        if star and first.isdecimal() and count.isdecimal():
+            numbers = f"{first}-{int(first) + int(count) - 1}"
+        for piece in numbers.split(","):
+            low, dash, high = piece.partition("-")
+            if not dash or not (low.isdecimal() and high.isdecimal()) or int(high) - int(low) > _MOST_NUMBERS:
+                # Nobody reads that many: as ranges, the way newer releases of Torque write it.
+                found.append(f"{host}/{piece}" if host else piece)
+            else:
+                found += [f"{host}/{number}" for number in range(int(low), int(high) + 1)]
+    return "+".join(found)
 
 
 def _with_host(path: str, owner: str) -> str:

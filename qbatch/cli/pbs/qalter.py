@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from qbatch.cli.pbs.command import Call, Command, Surroundings, UsageFault, operands_of
+from qbatch.cli.pbs.attributes import illegal
+from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault, operands_of
 from qbatch.cli.pbs.qsub import working_directory
-from qbatch.cli.pbs.submission import Gathered, illegal
+from qbatch.cli.pbs.submission import Gathered
 from qbatch.wire.requests import Alter, Changes
 from qbatch.wire.resources import parse_demand
 
@@ -23,7 +24,7 @@ def read_changes(call: Call) -> Changes:
     Raises:
         CommandFault: a value is illegal.
     """
-    gathered = Gathered(working_directory(call.here), call.here.environment)
+    gathered = Gathered(working_directory(call.here), call.here.environment, is_torque=call.here.is_torque)
     changed: dict[str, Any] = {}
     rest: list[tuple[str, str]] = []
     for letter, value in call.given.options:
@@ -55,6 +56,11 @@ def read_changes(call: Call) -> Changes:
             changed["slot_limit"] = int(value)
         elif name in ("depend", "group_list"):
             changed[name] = value
+        else:
+            raise illegal("W", f"{name} cannot be changed")
+    fixed = [*gathered.extra, *(name for name in changed if name not in Changes.__struct_fields__)]
+    if fixed:
+        raise CommandFault(f"{fixed[0]} cannot be changed: it belongs to the submission", 2)
     return Changes(**{name: value for name, value in changed.items() if name in Changes.__struct_fields__})
 
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from qbatch.cli.pbs.attributes import illegal
 from qbatch.cli.pbs.command import Call, Command, Surroundings, UsageFault, queue_of
-from qbatch.cli.pbs.submission import illegal, read_date
+from qbatch.cli.pbs.submission import read_date
 from qbatch.cli.pbs.text import plain
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord

@@ -41,20 +41,22 @@ class Options(NamedTuple):
 
     @property
     def is_alternate(self) -> bool:
-        """Whether the alternate table is shown: with one of its options, but not with -f and -w together."""
-        return bool(self.letters & set(_ALTERNATE)) and not (self.is_full and "w" in self.letters)
+        """Whether the alternate table is shown: with one of its options, but not with -f and -w together; in Torque's dialect
+        -f is the full listing always, of the user's jobs with -u."""
+        is_full = self.is_full and (self.is_torque or "w" in self.letters)
+        return bool(self.letters & set(_ALTERNATE)) and not is_full
 
     @property
     def is_xml(self) -> bool:
-        """Whether -x asks for Torque's XML; with -f it is the text, which is what clients of both dialects read."""
-        return self.is_torque and "x" in self.letters and not self.is_full
+        """Whether -x asks for Torque's XML, with -f or without."""
+        return self.is_torque and "x" in self.letters and not self.style
 
     @property
     def finished(self) -> str:
         """Which jobs by their end: see ``JobStatus``."""
         if "H" in self.letters:
             return "only"
-        return "also" if "x" in self.letters else "no"
+        return "also" if "x" in self.letters and not self.is_torque else "no"
 
 
 def read_options(call: Call) -> Options:
@@ -285,10 +287,10 @@ def _xml_text(jobs: Iterable[JobRecord], server: str) -> str:
     from qbatch.cli.pbs.format_full import xml_document, xml_job
 
     shown = [xml_job(job.id, job_attributes(job, server, True)) for job in jobs]
-    return xml_document(shown) if shown else ""
+    return xml_document(shown)
 
 
-COMMAND = Command("qstat", "acCe:filn1pqrRstu:wxGHJMQEBW:TF:D:", USAGE, _act)
+COMMAND = Command("qstat", "acCefiln1pqrRstu:wxGHJMQEBW:TF:D:", USAGE, _act)
 
 
 def run(arguments: list[str], here: Surroundings | None = None) -> int:

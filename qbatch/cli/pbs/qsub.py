@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
+from qbatch.cli.pbs.attributes import is_attribute
 from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault
 from qbatch.cli.pbs.directives import scan
 from qbatch.cli.pbs.getopt import OptionFault, parse_options
 from qbatch.cli.pbs.submission import LETTERS, LONGEST_NAME, Gathered, make_spec, standard_variables
-from qbatch.wire.frames import LONGEST_REQUEST
-from qbatch.wire.records import Outcomes, Submitted
-from qbatch.wire.requests import Spec, Submit, Wait
+from qbatch.client import Session
+from qbatch.wire.records import Done, Outcomes, Submitted
+from qbatch.wire.requests import Spec, Submit, Upload, Wait
 
 USAGE = """qsub [-a date_time] [-A account_string] [-c interval] [-C directive_prefix] [-e path] [-f] [-h] [-j oe|eo|n]
        [-J X-Y[:Z][%max]] [-k keep] [-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path]
@@ -44,6 +45,16 @@ def working_directory(here: Surroundings) -> str:
     return here.directory
 
 
+LONGEST_SCRIPT = 100 << 20
+"""Bytes of the longest script."""
+
+LONGEST_SENT = 1 << 17
+"""Bytes of the longest script that is sent as a part of its submission; a longer one is uploaded before."""
+
+_PIECE = 1 << 19
+_HEAD = 1 << 16
+
+
 def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
     """Return the script's text, how its bytes are text, the job's name and the words of a command without a shell."""
     given = call.given
@@ -60,13 +71,13 @@ def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
         name = os.path.basename(operands[0].rstrip("/"))
         try:
             with open(path, "rb") as stream:
-                content = stream.read(LONGEST_REQUEST + 1)
+                content = stream.read(LONGEST_SCRIPT + 1)
         except OSError as error:
             raise CommandFault(f"script file {operands[0]}: {error.strerror}") from None
     else:
         content = _standard_input(call)
-    if len(content) > LONGEST_REQUEST * 3 // 4:
-        raise CommandFault(f"the script is too long: at most {LONGEST_REQUEST * 3 // 4} bytes")
+    if len(content) > LONGEST_SCRIPT:
+        raise CommandFault(f"the script is too long: at most {LONGEST_SCRIPT} bytes (100 MB)")
     name = "".join("_" if letter.isspace() or not letter.isprintable() else letter for letter in name)
     try:
         return content.decode(), "utf-8", name[:LONGEST_NAME], ()
@@ -80,7 +91,7 @@ def _standard_input(call: Call) -> bytes:
         raise CommandFault("there is no standard input to read a script from")
     if stream.isatty():
         call.here.err.write("Job script will be read from standard input. Submit with CTRL+D.\n")
-    return stream.read(LONGEST_REQUEST + 1)
+    return stream.read(LONGEST_SCRIPT + 1)
 
 
 def _prefix(call: Call) -> str:
@@ -100,8 +111,10 @@ def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
             given = parse_options(words, LETTERS)
         except OptionFault as fault:
             raise CommandFault(f"directive error: {quoted(words)} ({fault})", 2) from None
-        if given.operands or given.after_dashes:
+        if given.after_dashes or not all(is_attribute(word) for word in given.operands):
             raise CommandFault(f"directive error: {quoted(words)}", 2)
+        # ARC writes `#PBS Account_Name=x`, as older releases of PBS took it.
+        options += [("W", word) for word in given.operands]
         # PSI/J writes -N="x": the sign belongs to neither.
         options += [(letter, value.removeprefix("=")) for letter, value in given.options]
     gathered.take(options)
@@ -118,7 +131,7 @@ def specification(call: Call) -> tuple[Spec, bool]:
     """
     script, encoding, name, command = _script_text(call)
     directory = working_directory(call.here)
-    gathered = Gathered(directory, call.here.environment)
+    gathered = Gathered(directory, call.here.environment, is_torque=call.here.is_torque)
     if script is not None:
         _take_directives(call, gathered, script)
     gathered.take(call.given.options)
@@ -139,8 +152,30 @@ def specification(call: Call) -> tuple[Spec, bool]:
     return make_spec(fields), gathered.is_quiet
 
 
+def uploaded(session: Session, spec: Spec) -> Spec:
+    """Send a long script ahead of its submission, piece by piece; return the specification that names it.
+
+    Raises:
+        Refusal: the daemon does not take it.
+    """
+    if spec.script is None or len(spec.script) <= LONGEST_SENT:
+        return spec
+    import hashlib
+
+    from msgspec.structs import replace
+
+    content = spec.script.encode(spec.encoding)
+    digest, upload = hashlib.sha256(content).hexdigest(), os.urandom(12).hex()
+    for offset in range(0, len(content), _PIECE):
+        is_last = offset + _PIECE >= len(content)
+        data = content[offset : offset + _PIECE]
+        session.ask(Upload(upload=upload, offset=offset, data=data, digest=digest if is_last else ""), Done, timeout=300.0)
+    return replace(spec, script=spec.script[:_HEAD], script_digest=digest)
+
+
 def _act(call: Call) -> int:
     spec, is_quiet = specification(call)
+    spec = uploaded(call.session, spec)
     job = call.ask(Submit(spec=spec), Submitted).job
     if not is_quiet:
         call.write(f"{job}\n")

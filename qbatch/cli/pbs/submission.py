@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from qbatch.cli.pbs.attributes import LETTERS_OF, illegal, is_true, option_value, read_attributes
 from qbatch.cli.pbs.command import CommandFault
 from qbatch.cli.pbs.text import MICROSECONDS
-from qbatch.wire.identifiers import expand_id, parse_indices
+from qbatch.wire.identifiers import parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import parse_demand, parse_duration, parse_resources, parse_size, split_list
 
@@ -20,30 +21,27 @@ LETTERS = "a:A:b:c:C:d:D:e:EfF:GhIj:J:k:K:l:L:m:M:nN:o:p:P:q:r:R:S:t:T:u:v:Vw:W:
 
 LONGEST_NAME = 230
 
-_DEPENDENCIES = {
-    "after", "afterok", "afternotok", "afterany", "before", "beforeok", "beforenotok", "beforeany", "on", "synccount",
-    "syncwith", "runone", "afterarray", "afterokarray", "afternotokarray", "afteranyarray",
-}  # fmt: skip
-_ATTRIBUTES = {
-    "block", "depend", "group_list", "umask", "stagein", "stageout", "sandbox", "run_count", "pwd", "keep", "x", "qos",
-    "interactive", "partition", "release_nodes_on_stageout", "tolerate_node_failures", "max_run_subjobs", "estimated",
-    "accounting_id", "queue", "exit_on_full",
-}  # fmt: skip
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "MAIL", "SHELL", "TZ")
+_UNSUPPORTED = {
+    "D": "the job would need another root directory",
+    "G": "there is no Windows here",
+    "K": "the server's kill_delay says how long a job has between TERM and KILL",
+    "L": "write -l select or -l nodes",
+    "T": "no prologues are run here",
+    "x": "it belongs to interactive jobs",
+    "X": "X11 Forwarding possible only for interactive jobs",
+}
+_NO_PROCS = re.compile(r"(?<![^,])procs=(?![^,])")  # signac-flow 0.29 writes it where it means one processor
 Check = Callable[[str, str], object]
 _HOST_PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*:(.*)", re.DOTALL)
-
-
-def illegal(letter: str, reason: str = "") -> CommandFault:
-    """Return the fault ``illegal -l value: reason``: one line, exit 2."""
-    return CommandFault(f"illegal -{letter} value" + (f": {reason}" if reason else ""), 2)
 
 
 class Gathered:
     """What the options say so far; each further list of options goes over what is there."""
 
-    def __init__(self, directory: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, directory: str, environment: Mapping[str, str], *, is_torque: bool = False) -> None:
         self.directory = directory
+        self.is_torque = is_torque
         self.environment = environment
         self.fields: dict[str, object] = {}
         self.resources: dict[str, str] = {}
@@ -51,6 +49,7 @@ class Gathered:
         self.attributes: dict[str, str] = {}
         self.extra: dict[str, str] = {}
         self.has_environment = False
+        self.takes_whole_hosts = False
         self.is_quiet = False
         self.is_interactive = False
 
@@ -61,8 +60,11 @@ class Gathered:
             CommandFault: a value is illegal.
         """
         resources: dict[str, str] = {}
+        self._go_to([value for letter, value in options if letter == "w"])
         for letter, value in options:
             if letter == "l":
+                if self.is_torque:
+                    value = _NO_PROCS.sub("", value)
                 try:
                     resources.update(parse_resources(value))
                 except ValueError as error:
@@ -75,9 +77,18 @@ class Gathered:
                 self.resources.pop(other, None)
         self.resources.update(resources)
 
+    def _go_to(self, directories: list[str]) -> None:
+        """Take Torque's -w: the directory of the submission is another one, for relative paths too, and the job begins there
+        unless -d says where."""
+        for value in directories:
+            self.directory = file_path(value, self.directory, self.environment)
+            self.extra.setdefault("init_dir", self.directory)
+
     def _take_one(self, letter: str, value: str) -> None:
         fields = self.fields
-        if letter in _TEXTS:
+        if letter == "N":
+            fields["name"] = check_name(letter, value, self.is_torque)
+        elif letter in _TEXTS:
             fields[_TEXTS[letter]] = value.strip()
         elif letter in _CHECKED:
             name, check = _CHECKED[letter]
@@ -91,19 +102,38 @@ class Gathered:
         elif letter == "v":
             self._take_variables(value)
         elif letter == "W":
-            self.attributes.update(read_attributes(value))
+            self._take_attributes(value)
         elif letter in "Jt":
             fields["array"] = _array(letter, value)
             fields["is_torque"] = letter == "t"
         elif letter == "n":
-            self.resources.setdefault("place", "excl")
-        elif letter in "dFu":
-            self.extra[{"d": "init_dir", "F": "script_arguments", "u": "user_list"}[letter]] = value
+            self.takes_whole_hosts = True
+        elif letter == "d":
+            self.extra["init_dir"] = file_path(value, self.directory, self.environment)
+        elif letter in "Fu":
+            self.extra["script_arguments" if letter == "F" else "user_list"] = value
+        elif letter in _UNSUPPORTED and not (letter == "D" and value.strip() == "/"):
+            raise CommandFault(f"-{letter} cannot be honoured: {_UNSUPPORTED[letter]}; leave it out", 2)
         elif letter == "z":
             self.is_quiet = True
         elif letter == "I":
             self.is_interactive = True
-        # Of the others (-b -D -E -f -G -K -L -T -w -x -X) nothing is needed here.
+        # Of the others (-b -E -f) nothing is needed here: how often to try, more variables, no background process of qsub.
+
+    def _take_attributes(self, value: str) -> None:
+        for name, text in read_attributes(value).items():
+            if name == "Hold_Types":
+                self.fields["hold"] = _letters("uosn")("W", text)
+            elif name == "Execution_Time":
+                if not re.fullmatch(r"[0-9]{1,11}", text):
+                    raise illegal("W", "Execution_Time is a number of seconds since 1970")
+                self.fields["not_before"] = int(text) * MICROSECONDS
+            elif name in LETTERS_OF:
+                self._take_one(LETTERS_OF[name], option_value(name, text))
+            elif name in ("stagein", "stageout") and name in self.attributes:
+                self.attributes[name] += f",{text}"
+            else:
+                self.attributes[name] = text
 
     def _take_variables(self, value: str) -> None:
         try:
@@ -115,6 +145,8 @@ class Gathered:
                 self.variables[name] = given
             elif name in self.environment:
                 self.variables[name] = self.environment[name]
+            elif not name.startswith("PBS_O_") and not self.is_torque:
+                raise CommandFault(f"cannot send environment with the job: -v {name}, and no such variable is set", 1)
 
     def take_own(self, words: list[str]) -> None:
         """Take the words of a ``#QBATCH`` line: ``runtime=SECONDS``, ``memory=SIZE``, ``exit=STATUS``.
@@ -143,18 +175,32 @@ class Gathered:
         Raises:
             CommandFault: the resources cannot be read.
         """
+        if self.takes_whole_hosts:
+            self.resources.update(_on_whole_hosts(self.resources))
         try:
             parse_demand(self.resources)
         except ValueError as error:
             raise illegal("l", str(error)) from None
         inherited = printable(self.environment) if self.has_environment else {}
-        whole = {**inherited, **variables, **self.variables}
+        whole = {**inherited, **variables, **self.variables, "PBS_O_WORKDIR": self.directory}
         fields = {**self.fields, **_of_attributes(self.attributes, self.extra)}
+        slots = self.extra.pop("max_run_subjobs", "")
+        if slots and fields.get("array") and "%" not in str(fields["array"]):
+            fields["array"] = f"{fields['array']}%{slots}"
         fields["resources"] = self.resources
         fields["variables"] = {name: value for name, value in whole.items() if "\0" not in name + value}
         fields["extra"] = self.extra
         fields["directory"] = self.directory
         return fields
+
+
+def _on_whole_hosts(resources: Mapping[str, str]) -> dict[str, str]:
+    """Return the resources that ``-n`` (Torque: whole hosts) changes."""
+    if "select" in resources:
+        place = resources.get("place", "")
+        return {} if "excl" in place else {"place": f"{place}:excl" if place else "excl"}
+    nodes = resources.get("nodes", f"1:ppn={resources['ncpus']}" if "ncpus" in resources else "1")
+    return {} if "#excl" in nodes else {"nodes": f"{nodes}#excl"}
 
 
 def printable(environment: Mapping[str, str]) -> dict[str, str]:
@@ -181,8 +227,8 @@ def standard_variables(environment: Mapping[str, str], directory: str, queue: st
     found["PBS_O_HOST"] = system.nodename
     found["PBS_O_WORKDIR"] = directory
     found["PBS_O_SYSTEM"] = system.sysname
-    if queue:
-        found["PBS_O_QUEUE"] = queue
+    if queue.partition("@")[0]:
+        found["PBS_O_QUEUE"] = queue.partition("@")[0]
     return found
 
 
@@ -209,71 +255,18 @@ def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str
     return path if path.startswith("/") else f"{directory.rstrip('/')}/{path.removeprefix('./') or ''}"
 
 
-def read_attributes(value: str) -> dict[str, str]:
-    """Return the attributes of one -W argument; a part without ``=`` belongs to the attribute before it (``depend``
-    and ``stagein`` are lists themselves).
-
-    Raises:
-        CommandFault: an attribute is not known, or its value is illegal.
-    """
-    found: dict[str, str] = {}
-    last = ""
-    for part in _unquoted(value).split(","):
-        name, equals, text = part.partition("=")
-        name = name.strip()
-        if equals and re.fullmatch(r"\w+", name):
-            if name not in _ATTRIBUTES:
-                raise illegal("W", f"{name!r} is not known (known: {', '.join(sorted(_ATTRIBUTES))})")
-            last = name
-            found[name] = text.strip()
-        elif last:
-            found[last] += f",{part.strip()}"
-        elif part.strip():
-            raise illegal("W", f"{part.strip()!r} is not of the form name=value")
-    if "depend" in found:
-        check_depend(found["depend"])
-    if found.get("block", "true").lower() not in ("true", "false", "t", "f", "1", "0", "y", "n"):
-        raise illegal("W", "block is true or false")
-    if not re.fullmatch(r"[0-7]{1,4}", found.get("umask", "0")):
-        raise illegal("W", "umask is an octal number")
-    return found
-
-
-def _unquoted(value: str) -> str:
-    return value.replace('"', "").replace("'", "")
-
-
-def check_depend(value: str) -> None:
-    """Check ``afterok:12:13,afterany:9``.
-
-    Raises:
-        CommandFault: with the part.
-    """
-    for part in value.split(","):
-        kind, *ids = part.strip().split(":")
-        if kind not in _DEPENDENCIES or not ids:
-            raise illegal("W", f"depend={part.strip()!r}: known are {', '.join(sorted(_DEPENDENCIES))}")
-        if kind in ("on", "synccount"):
-            if not re.fullmatch(r"[0-9]{1,6}", ids[0]):
-                raise illegal("W", f"depend={part.strip()!r}: a count is missing")
-            continue
-        for job in ids:
-            try:
-                expand_id(job)
-            except ValueError as error:
-                raise illegal("W", str(error)) from None
-
-
 def _of_attributes(attributes: Mapping[str, str], extra: dict[str, str]) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name, value in attributes.items():
         if name in ("depend", "group_list"):
             fields[name] = value
         elif name == "block":
-            fields["is_blocking"] = value.lower() in ("true", "t", "1", "y")
+            fields["is_blocking"] = is_true(value)
         elif name == "umask":
             fields["umask"] = int(value, 8)
-        elif name not in ("interactive", "pwd"):
+        elif name == "sandbox":
+            extra[name] = value.upper()
+        elif name not in ("interactive", "release_nodes_on_stageout", "tolerate_node_failures"):
             extra[name] = value
     return fields
 
@@ -286,15 +279,15 @@ def _array(letter: str, value: str) -> str:
     return value.strip()
 
 
-def check_name(letter: str, value: str) -> str:
-    """Return a job's name.
+def check_name(letter: str, value: str, is_torque: bool = False) -> str:
+    """Return a job's name; in Torque it may have slashes, for example ``project/job``.
 
     Raises:
         CommandFault: it is empty, too long, or has blanks, a slash or letters that do not print.
     """
     if not value or len(value) > LONGEST_NAME:
         raise illegal(letter, f"a name has 1 to {LONGEST_NAME} letters")
-    if "/" in value or " " in value or not value.isprintable():
+    if ("/" in value and not is_torque) or value.endswith("/") or " " in value or not value.isprintable():
         raise illegal(letter, "a name has no blanks, slashes or control characters")
     return value
 
@@ -378,9 +371,8 @@ _CHECKED: dict[str, tuple[str, Check]] = {
     "j": ("join", _choice("oe", "eo", "n")),
     "k": ("keep", _letters("oedn")),
     "m": ("mail_points", _letters("abefjpn")),
-    "N": ("name", check_name),
     "p": ("priority", _priority),
-    "q": ("queue", lambda letter, value: value.strip().partition("@")[0]),
+    "q": ("queue", lambda letter, value: value.strip()),
     "r": ("is_rerunnable", _rerunnable),
     "R": ("remove", _letters("oen")),
 }
@@ -391,4 +383,4 @@ def make_spec(fields: Mapping[str, object]) -> Spec:
     known: dict[str, Any] = {name: value for name, value in fields.items() if name in Spec.__struct_fields__}
     extra = dict(known.get("extra") or {})
     extra.update({name: str(value) for name, value in fields.items() if name not in known})
-    return Spec(**{**known, "extra": extra})
+    return Spec(**{"resource_rules": 2, **known, "extra": extra})

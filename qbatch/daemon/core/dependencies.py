@@ -66,6 +66,25 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
     return found
 
 
+def depend_text(core: Core, job: BatchJob) -> str:
+    """Return what ``qstat -f`` shows: the jobs that it was submitted after or before, and those that wait for it, with the
+    server of each, as in ``afterok:12.qbatch@qbatch``."""
+    parts: dict[str, list[str]] = {}
+    for part in job.spec.depend.split(","):
+        kind, _, rest = part.strip().partition(":")
+        names = [name for name in rest.split(":") if name]
+        if kind == "on":
+            parts[kind] = names
+        elif names:
+            parts.setdefault(kind, []).extend(f"{core.id_of(core.key_of(name))}@{core.settings.name}" for name in names)
+    for kind, key in core.children.get(job.key, ()):
+        name = f"{core.id_of(key)}@{core.settings.name}"
+        shown = parts.setdefault(f"before{kind.removeprefix('after')}", [])
+        if name not in shown:
+            shown.append(name)
+    return ",".join(f"{kind}:{':'.join(names)}" for kind, names in parts.items())
+
+
 def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, list[BatchJob]]:
     """Enter the dependencies of a new job.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from qbatch.daemon.core import accounting, dependencies, gates
+from qbatch.daemon.core import accounting, dependencies, gates, slots
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.emulation import run_of
 from qbatch.daemon.core.job import BY_USER, BatchJob, Prepared
@@ -127,6 +127,7 @@ def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
     job.started = job.modified = core.now
     job.allocation = allocation
     core.pool_of(job).running[job.key] = job
+    slots.enter(core.pool_of(job), job)
     job.left = -1
     job.comment = ""
     job.used = None
@@ -169,7 +170,9 @@ def _stand_still(core: Core, job: BatchJob) -> None:
 def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
     """The policy has given a job another number of processors on its host."""
     _stand_still(core, job)
+    slots.leave(core.pool_of(job), job)
     job.allocation = allocation
+    slots.enter(core.pool_of(job), job)
     job.sizes = (*job.sizes, (core.now, allocation[0].procs))
     is_emulated = core.settings.executor == "emulated"
     if job.letter == "S":
@@ -198,6 +201,7 @@ def leave_hosts(core: Core, job: BatchJob) -> None:
     """
     pool = core.pool_of(job)
     del pool.running[job.key]
+    slots.leave(pool, job)
     if job.row >= 0:
         pool.events = [event for event in pool.events if event != Returned(job.row)]
         is_suspended = pool.engine.state_of(job.row) is State.SUSPENDED
@@ -221,7 +225,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
         job.lost = _lost(core, job)
         job.ending = ""
         job.session = 0
-        job.allocation = ()
+        job.allocation, job.slots = (), ()
         job.comment = job.comment or "queued again"
         core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, status)))
         core.happened("requeued", job.key, job.comment)
@@ -334,8 +338,9 @@ def returned(core: Core, job: BatchJob) -> None:
     core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.returned(core, job)))
     core.happened("requeued", job.key, QUANTUM_OVER)
     del pool.running[job.key]
+    slots.leave(pool, job)
     job.session = job.stopped_by = 0
-    job.allocation = ()
+    job.allocation, job.slots = (), ()
     job.started = job.due = job.left = job.since = -1
     job.pauses = job.sizes = ()
     job.modified = core.now

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from qbatch.daemon.core import slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import ArrayState, Core, Gate, PoolState
@@ -222,6 +223,7 @@ def _settle(pools: dict[str, PoolState], job: BatchJob, now: int) -> None:
     # Whose trial is over while it is being ended has no row any more, and still runs.
     if job.letter in "RSE":
         pool.running[job.key] = job
+        slots.restore(pool, job)
         if job.since < 0 and job.work < 0 and not job.done:
             _count_work(job, now)
 

@@ -9,7 +9,7 @@ from qbatch.daemon.core.job import BY_POLICY
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Core
+    from qbatch.daemon.core.state import Core, PoolState
 
 
 def breaches(core: Core) -> list[str]:
@@ -46,9 +46,27 @@ def breaches(core: Core) -> list[str]:
                 continue
             for chunk in job.allocation:
                 taken[chunk.host] += chunk.procs
+        found += _of_numbers(pool)
         for host, count in zip(pool.machine.hosts, taken, strict=True):
             if count > host.cpus:
                 found.append(f"host {host.name} has {host.cpus} processors; {count} are taken")
+    return found
+
+
+def _of_numbers(pool: PoolState) -> list[str]:
+    """The numbers in use on each host are those of the running jobs, each given once."""
+    found = []
+    chunks, procs = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for job in pool.running.values():
+        for slot in job.slots:
+            chunks[slot.host, slot.number] += 1
+            procs.update((slot.host, number) for low, high in slot.ranges for number in range(low, high + 1))
+    for place, host in enumerate(pool.machine.hosts):
+        known = pool.numbers.get(place, (0, 0))
+        for given, used in zip((chunks, procs), known, strict=True):
+            own = {number: count for (where, number), count in given.items() if where == place}
+            if sum(1 << number for number in own) != used or any(count > 1 for count in own.values()):
+                found.append(f"host {host.name}: numbers {bin(used)} are in use; its jobs have {sorted(own)}")
     return found
 
 

@@ -45,7 +45,7 @@ class Prepared:
         self.request = request
         self.indices = indices
         self.slot_limit = slot_limit
-        self.listed: dict[str, str] = listed_resources(spec.resources, demand, walltime)
+        self.listed: dict[str, str] = listed_resources(spec.resources, demand, walltime, spec.resource_rules)
 
 
 BY_USER, BY_POLICY = 1, 2
@@ -64,6 +64,18 @@ class Runs(Protocol):
         ...
 
 
+class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A chunk on its host: processors, bytes, lines of the node file, its number among the chunks there, and the ranges of the
+    numbers of its processors."""
+
+    host: int
+    procs: int
+    memory: int
+    lines: int
+    number: int
+    ranges: tuple[tuple[int, int], ...]
+
+
 class BatchJob(msgspec.Struct, gc=False, array_like=True):
     """One job, array or subjob.  Instants in microseconds, -1 for not yet.
 
@@ -77,6 +89,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     that is not what it asked for.  ``trials``: from when until when on how many processors and where (as in ``exec_host``) it
     ran on trial, in attempts that were thrown away.  ``lost``: the same of its latest attempts that were lost (its host
     went down, it was to run again), each piece with the number of its attempt before it.
+    ``slots``: its chunks on their hosts.
     """
 
     sequence: int
@@ -121,6 +134,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     sizes: tuple[tuple[int, int], ...] = ()
     trials: tuple[tuple[int, int, int, str], ...] = ()
     lost: tuple[tuple[int, int, int, int, str], ...] = ()
+    slots: tuple[Slot, ...] = ()
 
     @property
     def key(self) -> JobKey:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from qbatch.daemon.core.dependencies import depend_text
 from qbatch.daemon.core.job import BY_POLICY, SUBSTATES, hold_text
+from qbatch.daemon.core.slots import divide
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
 from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
@@ -14,6 +16,7 @@ from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
     from qbatch.daemon.core.state import Core, QueueState
+    from qbatch.model.machine import Host
 
 _BRIEF_RESOURCES = ("ncpus", "nodect", "mem", "walltime")
 
@@ -48,44 +51,42 @@ def used_of(job: BatchJob) -> dict[str, str]:
 
 def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
     """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the chunks."""
-    left = {chunk.host: [chunk.procs, chunk.memory] for chunk in job.allocation}
-    found: list[tuple[int, int, int, int]] = []
-    for wanted in job.prepared.demand.chunks:
-        for _ in range(wanted.count if len(found) < 100_000 else 0):
-            host = next((host for host, (procs, _) in left.items() if procs >= wanted.procs), None)
-            if host is not None:
-                left[host][0] -= wanted.procs
-                # On trial a job has less memory than it asked for.
-                memory = min(wanted.memory, left[host][1] or wanted.memory)
-                left[host][1] -= memory if left[host][1] else 0
-                found.append((host, wanted.procs, memory, wanted.slots))
-                continue
-            # In a pool that spans hosts a chunk may lie on several of them; a resized job has less than its chunk, and all
-            # of its memory.
-            missing, slots = wanted.procs, wanted.slots
-            for place, (procs, memory) in list(left.items()):
-                taken = min(procs, missing)
-                if taken:
-                    left[place] = [procs - taken, 0]
-                    found.append((place, taken, memory, slots))
-                    missing, slots = missing - taken, 0
-    return found
+    if job.slots:
+        return [(slot.host, slot.procs, slot.memory, slot.lines) for slot in job.slots]
+    return divide(job, core.pool_of(job).machine.hosts)
 
 
 def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     """Return ``exec_host`` and ``exec_vnode``."""
+    hosts = _hosts_of(core, job)
+    if not hosts:
+        return "", ""
+    numbers = [slot.number for slot in job.slots]
+    places: list[str] = []
+    nodes: list[str] = []
+    for place, (host, procs, memory, _) in enumerate(slots_of(core, job)):
+        name, number = hosts[host].name, numbers[place] if numbers else 0
+        places.append(f"{name}/{number}*{procs}" if procs > 1 else f"{name}/{number}")
+        nodes.append(f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})")
+    return "+".join(places), "+".join(nodes)
+
+
+def numbered_text(core: Core, job: BatchJob) -> str:
+    """Return ``exec_host`` as Torque writes it, with ranges of the numbers of processors: ``n0/0-1+n1/4``."""
+    hosts = _hosts_of(core, job)
+    slots = job.slots if hosts else ()
+    return "+".join(
+        f"{hosts[slot.host].name}/" + ",".join(f"{low}-{high}" if high > low else str(low) for low, high in slot.ranges)
+        for slot in slots
+    )
+
+
+def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
+    """Return the hosts of a job's pool; none if it is on none of them."""
     queue = core.queues.get(job.queue)
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
     # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
-    if not job.allocation or any(chunk.host >= len(hosts) for chunk in job.allocation):
-        return "", ""
-    places: list[str] = []
-    nodes: list[str] = []
-    for host, procs, memory, _ in slots_of(core, job):
-        name = hosts[host].name
-        places.append(f"{name}/0*{procs}" if procs > 1 else f"{name}/0")
-        nodes.append(f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})")
-    return "+".join(places), "+".join(nodes)
+    return () if not job.allocation or any(chunk.host >= len(hosts) for chunk in job.allocation) else hosts
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
@@ -187,6 +188,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         used=_used_so_far(core, job),
         exec_host=hosts,
         exec_vnode=nodes,
+        exec_slots=numbered_text(core, job),
         exit_status=job.status,
         output=output_path(job, "out"),
         error=output_path(job, "err"),
@@ -200,12 +202,12 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         project=spec.project,
         group_list=spec.group_list,
         shell=spec.shell,
-        variables=spec.variables,
+        variables={**spec.variables, "PBS_O_QUEUE": asked_queue(core, job)},
         submit_arguments=spec.submit_arguments,
         comment=_comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
-        run_count=job.attempt,
+        run_count=job.attempt + _runs_before(job),
         session=job.session or None,
-        depend=spec.depend,
+        depend=depend_text(core, job),
         is_blocking=spec.is_blocking,
         umask=spec.umask,
         server=core.settings.name,
@@ -237,6 +239,17 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
     }
 
 
+def _runs_before(job: BatchJob) -> int:
+    """Return from which number the runs of a job are counted: ``-W run_count``."""
+    text = job.spec.extra.get("run_count", "")
+    return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
+
+
+def asked_queue(core: Core, job: BatchJob) -> str:
+    """Return the queue that a submission named, or that it got because it named none; the job may have been routed on."""
+    return job.spec.queue.partition("@")[0] or core.settings.default_queue
+
+
 def output_path(job: BatchJob, which: str) -> str:
     """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the
     index in place; a path that ends in ``/`` is a directory, and the daemon adds the name when the job starts."""
@@ -246,7 +259,8 @@ def output_path(job: BatchJob, which: str) -> str:
     if not given:
         inner = "" if not job.is_subjob else f"-{job.member}" if spec.is_torque else f".{job.member}"
         inner = ".^array_index^" if job.is_array else inner
-        given = f"{spec.directory.rstrip('/')}/{job.name}.{letter}{job.sequence}{inner}"
+        # A name of Torque may have slashes: the last part counts (svr_jobfunc.c, default_std).
+        given = f"{spec.directory.rstrip('/')}/{job.name.rpartition('/')[2]}.{letter}{job.sequence}{inner}"
     if job.is_subjob:
         given = given.replace("^array_index^", str(job.member))
     return given
@@ -285,15 +299,19 @@ def host_records(core: Core) -> list[HostRecord]:
     for number, pool in enumerate(core.pools):
         used = [[0, 0] for _ in pool.machine.hosts]
         jobs: list[list[str]] = [[] for _ in pool.machine.hosts]
+        whole: set[int] = set()
         for job in pool.running.values():
             is_displaced = bool(job.stopped_by & BY_POLICY)
             for chunk in job.allocation:
                 used[chunk.host][0] += 0 if is_displaced else chunk.procs
                 used[chunk.host][1] += chunk.memory
                 jobs[chunk.host].append(core.id_of(job.key))
+                if job.prepared.request.is_exclusive and not is_displaced:
+                    whole.add(chunk.host)
         queues = tuple(name for name, queue in core.queues.items() if queue.pool == number)
         for place, host in enumerate(pool.settings.hosts):
             state = "job-busy" if used[place][0] >= host.cpus else "free"
+            state = "job-exclusive" if place in whole else state
             if place in pool.down:
                 state = "down"
             elif place in pool.shut:

@@ -176,6 +176,7 @@ class PoolState:
         self.running: dict[JobKey, BatchJob] = {}
         self.events: list[Event] = []
         self.host_comments: dict[int, str] = {}
+        self.numbers: dict[int, tuple[int, int]] = {}  # By host: chunks and processors whose numbers are in use, as bits.
         self.shut: set[int] = set()
         self.down: set[int] = set()
 
@@ -281,6 +282,13 @@ class Core:
                 "finished-job", f"{name} Job has finished, use -x or -H to obtain historical job information", name
             )
         raise Refusal("unknown-job", f"Unknown Job Id {self.id_of(key)}", self.id_of(key))
+
+    def is_live(self, text: str) -> bool:
+        """Whether a text names a live job."""
+        try:
+            return bool(self.live(text))
+        except Refusal:
+            return False
 
     def was_used(self, key: JobKey) -> bool:
         """Whether a sequence number was given out to a job that is not live any more."""

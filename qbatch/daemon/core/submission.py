@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
 from qbatch.daemon.core import accounting, dependencies, flow
 from qbatch.daemon.core.job import BatchJob, Prepared, hold_bits
-from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, QueueState
+from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.engine.admission import refusal
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
 from qbatch.wire.requests import Spec
-from qbatch.wire.resources import format_duration, format_size, parse_demand
+from qbatch.wire.resource_rules import refused_resource
+from qbatch.wire.resources import ChunkOf, format_duration, format_size, parse_demand
+from qbatch.wire.staging import names_of, parse_staging
 
 LONGEST_NAME = 236
 LONGEST_SCRIPT = 512 * 1024
@@ -129,7 +134,7 @@ def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
         raise Refusal("too-many-jobs", f"the server holds {len(core.jobs)} jobs; more are not taken (max_jobs)")
     name = spec.queue.partition("@")[0] or core.settings.default_queue
     queue = core.queue(name)
-    check_name(spec.name)
+    check_name(spec.name, spec.is_torque)
     tried = []
     destinations = queue.settings.destinations
     for destination in destinations or (name,):
@@ -138,6 +143,7 @@ def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
             if destinations and not queue.enabled:
                 raise Refusal("queue-disabled", f"Queue is not enabled: {name}")
             prepared = _prepared(core, spec, chosen)
+            _check_as_openpbs(core, actor, spec, prepared)
             check_queue(core, actor, chosen, prepared)
             return chosen, prepared
         except Refusal as error:
@@ -197,7 +203,7 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     """
     _check_texts(spec)
     try:
-        demand = parse_demand(spec.resources)
+        demand = parse_demand(spec.resources, spec.resource_rules)
     except ValueError as error:
         raise Refusal("bad-value", f"illegal -l value: {error}") from None
     settings = queue.settings
@@ -209,17 +215,19 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         chunks = tuple(msgspec.structs.replace(chunk, memory=share) for chunk in demand.chunks)
         demand = msgspec.structs.replace(demand, chunks=chunks)
     _check_limits(queue, demand.procs, demand.memory, walltime)
+    pool = core.pools[queue.pool]
+    # A chunk that asks for a host is placed before one that can go anywhere.
+    placed = sorted(_chunks(spec, demand.chunks, pool, settings.name), key=lambda chunk: chunk.host < 0)
     request = Job(
         number=0,
         submit=0,
         procs=demand.procs,
         estimate=walltime,
         memory=demand.memory,
-        chunks=tuple(ChunkRequest(each.count, each.procs, each.memory) for each in demand.chunks),
+        chunks=tuple(placed),
         placing=demand.placing,
         is_exclusive=demand.is_exclusive,
     )
-    pool = core.pools[queue.pool]
     reason = refusal(pool.machine, request)
     if reason is not None:
         text = reason.text.replace("the largest host has", f"the largest host of queue {settings.name} has")
@@ -237,6 +245,67 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
             )
         indices = tuple(listed)
     return Prepared(msgspec.structs.replace(spec, name=""), demand, walltime, request, indices, slot_limit)
+
+
+def _chunks(spec: Spec, asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[ChunkRequest]:
+    """Yield what the engine places; a host that is asked for is found by its name.
+
+    Raises:
+        Refusal: there is no such host, or the pool does not place chunks on hosts.
+    """
+    places = {host.name: place for place, host in enumerate(pool.machine.hosts)}
+    for chunk in asked:
+        place = -1
+        if chunk.host and spec.resource_rules > 1:
+            place = places.get(chunk.host, -1)
+            if place < 0:
+                known = ", ".join(list(places)[:20]) + (", ..." if len(places) > 20 else "")
+                raise Refusal("never-fits", f"the job can never run: queue {queue} has no host {chunk.host} ({known})")
+            if not pool.machine.chunked and len(places) > 1:
+                raise Refusal(
+                    "unsupported", f"host {chunk.host} cannot be asked for: the policy of queue {queue} chooses the host"
+                )
+        yield ChunkRequest(chunk.count, chunk.procs, chunk.memory, place if pool.machine.chunked else -1)
+
+
+def _check_as_openpbs(core: Core, actor: Actor, spec: Spec, prepared: Prepared) -> None:
+    """Refuse what OpenPBS refuses, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
+    settings = core.settings
+    if spec.resource_rules < 2:
+        return
+    found = refused_resource(spec.resources, prepared.demand, settings.custom_resources, settings.lenient)
+    if found is not None:
+        raise Refusal(*found)
+    if len(prepared.indices) == 1 and not spec.is_torque and "array" not in settings.lenient:
+        raise Refusal("bad-value", f"illegal -J value: {spec.array} is one job; an array has at least two, as in 1-2")
+    check_server(core, spec.queue, spec.host)
+    if any("\0" in value or len(value) > LONGEST_PATH * 8 for value in spec.extra.values()):
+        raise Refusal("bad-value", f"illegal -W value: a NUL or more than {LONGEST_PATH * 8} letters")
+    others = [name for name in _users(spec.extra.get("user_list", "")) if name != actor.user]
+    if others and "user" not in settings.lenient:
+        raise Refusal("bad-user", f"Bad UID for job execution: -u {others[0]}; jobs run as who submits them, {actor.user}")
+    for name in ("stagein", "stageout"):
+        if name in spec.extra:
+            try:
+                parse_staging(spec.extra[name], names_of(spec.host))
+            except ValueError as error:
+                raise Refusal("bad-value", f"illegal -W value: {name}: {error}") from None
+
+
+def check_server(core: Core, destination: str, host: str) -> None:
+    """Refuse ``queue@server`` with another server than this one; ``host``: where the job was submitted, on this machine.
+
+    Raises:
+        Refusal: with the server.
+    """
+    server, settings = destination.partition("@")[2], core.settings
+    if server and server not in names_of(host) | {settings.name} and "server" not in settings.lenient:
+        raise Refusal("unknown-server", f"cannot connect to server {server} (errno=15008); this one is {settings.name}")
+
+
+def _users(text: str) -> list[str]:
+    """Return the users of -u; with hosts or without."""
+    return [part.partition("@")[0].strip() for part in text.split(",") if part.strip()]
 
 
 def _check_limits(queue: QueueState, procs: int, memory: int, walltime: int) -> None:
@@ -259,25 +328,32 @@ def _check_limits(queue: QueueState, procs: int, memory: int, walltime: int) -> 
             )
 
 
-def check_name(name: str) -> None:
-    """Refuse a name that PBS clients could not read back.
+def check_name(name: str, is_torque: bool = False) -> None:
+    """Refuse a name that PBS clients could not read back; in Torque a name may have slashes.
 
     Raises:
         Refusal: with the letter.
     """
     if not 0 < len(name) <= LONGEST_NAME:
         raise Refusal("bad-value", f"illegal -N value: a name has 1 to {LONGEST_NAME} letters, not {len(name)}")
-    bad = next((letter for letter in name if not letter.isprintable() or letter.isspace() or letter == "/"), None)
+    slash = "" if is_torque and not name.endswith("/") else "/"
+    bad = next((each for each in name if not each.isprintable() or each.isspace() or each == slash), None)
     if bad is not None:
         raise Refusal("bad-value", f"illegal -N value: {bad!r} may not stand in a name")
 
 
-def _check_texts(spec: Spec) -> None:
+def _check_script(spec: Spec) -> None:
     if (spec.script is None) == (not spec.argv):
         raise Refusal("bad-request", "a submission has either a script or a command")
     size = len(spec.script or "") + sum(len(word) for word in spec.argv)
     if size > LONGEST_SCRIPT:
-        raise Refusal("too-large", f"the script has {size} letters; {LONGEST_SCRIPT} are allowed")
+        raise Refusal("too-large", f"the script has {size} letters; {LONGEST_SCRIPT} are allowed, more with upload")
+    if spec.script_digest and (spec.argv or not re.fullmatch(r"[0-9a-f]{64}", spec.script_digest)):
+        raise Refusal("bad-value", f"{spec.script_digest[:64]!r} is no SHA-256 digest of a script")
+
+
+def _check_texts(spec: Spec) -> None:
+    _check_script(spec)
     texts = {
         "-o": spec.output, "-e": spec.error, "-S": spec.shell, "directory": spec.directory, "-A": spec.account,
         "-P": spec.project, "-M": spec.mail_users, "host": spec.host, "-W group_list": spec.group_list,
@@ -315,6 +391,11 @@ def _check_texts(spec: Spec) -> None:
         raise Refusal("bad-value", "illegal umask: it is not from 000 to 777")
     if spec.not_before is not None and not 0 <= spec.not_before < 1 << 60:
         raise Refusal("bad-value", "illegal -a value: out of range")
+
+
+def digests(core: Core) -> set[str]:
+    """Return the digests of the long scripts that live jobs have."""
+    return {job.spec.script_digest for job in core.jobs.values()} - {""}
 
 
 def key_text(key: JobKey) -> str:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Protocol
 
 import msgspec
+
+NOT_STARTED = -1
+"""Exit status of an attempt whose script could not be started."""
+
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""What passes by itself: too few descriptors, processes or memory.  A start waits for that, however long it takes."""
 
 LOST = -12
 """Exit status of an attempt whose supervisor was lost: what the script did is not known."""
@@ -18,6 +25,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ``argv`` a command without a shell.  ``shell``: used where the script has no ``#!`` line.  ``environment``: complete,
     nothing is inherited.  ``output`` and ``error``: absolute paths; where ``join`` is ``oe`` both go to ``output``, ``eo``
     to ``error``.  ``node_file``: lines of PBS_NODEFILE.  ``walltime``, ``grace``: seconds; None: no limit.
+    ``stage_in``, ``stage_out``: (path in ``directory``, path elsewhere), copied before and after; relative ones to ``home``.
+    ``script_file``: where the whole script is if ``script`` is its beginning only.
+    ``is_private``: ``directory`` is made for the job and removed after it.  ``arguments``: those of the script.  ``remove``:
+    letters of the output files (``o``, ``e``) that go when it ends well.
     ``procs``: how many processors it begins with; ``share``: those as a part of what it asked for, at which its walltime runs.
     """
 
@@ -40,6 +51,13 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     encoding: str = "utf-8"
     procs: int = 1
     share: float = 1.0
+    home: str = "/"
+    stage_in: tuple[tuple[str, str], ...] = ()
+    stage_out: tuple[tuple[str, str], ...] = ()
+    is_private: bool = False
+    arguments: tuple[str, ...] = ()
+    remove: str = ""
+    script_file: str = ""
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from .attempt import Attempt, Ended, Report
+from .attempt import NOT_STARTED, SHORTAGES, Attempt, Ended, Report
 from .process_directory import (
     Alive,
     Claim,
@@ -37,7 +37,6 @@ from .process_leftovers import discard, kill_leftovers
 from .supervision import files, processes
 
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
-NOT_STARTED = -1
 GONE_PREFIX = ".gone-"
 SPAWN_TRIES = 3
 AGAIN, SWEEP = 0.1, 1.0
@@ -218,8 +217,9 @@ class ProcessExecutor:
         loop = asyncio.get_running_loop()
         try:
             news = await loop.run_in_executor(self._launcher, self._step, track)
-        except Exception as error:  # a full disk, no more processes, a directory that is not ours, ...
-            news = await self._after_failure(track, f"{type(error).__name__}: {error}")
+        except Exception as error:  # a full disk, a directory that is not ours, ...
+            is_short = isinstance(error, OSError) and error.errno in SHORTAGES
+            news = _Watch(None) if is_short else await self._after_failure(track, f"{type(error).__name__}: {error}")
         finally:
             track.is_busy = False
         if isinstance(news, _Watch):

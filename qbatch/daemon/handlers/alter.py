@@ -15,6 +15,7 @@ from qbatch.daemon.handlers.hold import bits_for
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import Alter, Changes
+from qbatch.wire.resource_rules import unknown_resource
 
 _SPEC_FIELDS = (
     "output", "error", "join", "keep", "mail_points", "mail_users", "priority", "is_rerunnable", "shell", "account",
@@ -53,7 +54,7 @@ def handle(core: Core, actor: Actor, request: Alter) -> Outcomes:
 
 _CLASHES = {
     "select": ("nodes", "ncpus", "mem", "procs"),
-    "nodes": ("select", "ncpus", "procs"),
+    "nodes": ("select", "ncpus", "procs", "place"),
     "procs": ("select", "nodes", "ncpus"),
     "ncpus": ("select", "nodes", "procs"),
 }
@@ -75,7 +76,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
     if changes.resources is not None:
         new["resources"] = _merged(job.spec.resources, changes.resources)
     spec = msgspec.structs.replace(job.spec, name=changes.name or job.name, **new)
-    submission.check_name(spec.name)
+    submission.check_name(spec.name, spec.is_torque)
     bits = None if changes.hold is None else bits_for(actor, changes.hold)
     # A user changes the user's hold only; those of operators and of the system stay.
     kept = 0 if RANKS[actor.role] >= RANKS["operator"] else ~USER_HOLD
@@ -84,6 +85,10 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         dependencies.refuse_never(core, found)
         dependencies.refuse_cycle(core, job, found)
     prepared = submission.prepare(core, spec, core.queues[job.queue])
+    if changes.resources is not None and spec.resource_rules > 1 and "resources" not in core.settings.lenient:
+        unknown = unknown_resource(spec.resources, prepared.demand, core.settings.custom_resources)
+        if unknown is not None:
+            raise Refusal("unknown-resource", unknown)
     if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):
         raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
     ones = [*core.members(job), job] if job.is_array else [job]

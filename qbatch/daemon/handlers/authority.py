@@ -44,6 +44,7 @@ WHO: dict[type[requests.Request], str] = {
     requests.Time: "operator",
     requests.Forecast: "anyone",
     requests.Shadow: "operator",
+    requests.Upload: "anyone",
     requests.Metrics: "anyone",
     requests.Backup: "manager",
     requests.Check: "operator",

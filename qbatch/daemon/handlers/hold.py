@@ -37,6 +37,7 @@ def handle(core: Core, actor: Actor, request: Hold) -> Outcomes:
         for one in [job, *core.members(job)] if job.is_array else [job]:
             one.hold |= bits
             one.modified = core.now
+            one.comment = request.comment[:200] or one.comment
             if not one.is_array and not one.holds_hosts:
                 gates.withdraw(core, one)
                 flow.set_letter(core, one, "H")

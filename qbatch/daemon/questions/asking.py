@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from qbatch.daemon.caller import Caller
@@ -27,6 +26,7 @@ from qbatch.daemon.questions import (
     subscribe,
     time,
     trail,
+    upload,
     wait,
 )
 from qbatch.daemon.service import Service
@@ -34,9 +34,10 @@ from qbatch.model.errors import QbatchError
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 
-log = logging.getLogger("qbatch")
-
 _CHANGING = (requests.Reload, requests.Time, requests.Shutdown)
+
+_LONG_ANSWERS = (requests.JobStatus, requests.History, requests.Trail)
+"""Questions whose answers are read from the store and may be long: of one connection one at a time, once it has read the last."""
 
 MOST_WAITS = 1000
 """Questions of one connection that may wait for their answers (``wait``, ``history``, forecasts)."""
@@ -55,6 +56,7 @@ ASKERS: dict[type[requests.Request], Callable[..., Any]] = {
     requests.Time: time.handle,
     requests.Forecast: forecast.handle,
     requests.Shadow: shadow.handle,
+    requests.Upload: upload.handle,
     requests.Metrics: metrics.handle,
     requests.Backup: backup.handle,
     requests.Check: check.handle,
@@ -84,9 +86,14 @@ def ask(service: Service, caller: Caller, request: requests.Request) -> None:
     task.add_done_callback(caller.waits.discard)
 
 
-async def _later(service: Service, caller: Caller, request: requests.Request, answer: Awaitable[Any]) -> None:
+async def _later(service: Service, caller: Caller, request: requests.Request, answer: Coroutine[Any, Any, Any]) -> None:
     try:
-        caller.reply(request.id, await answer)
+        if isinstance(request, _LONG_ANSWERS):
+            async with caller.long_answers:
+                await caller.has_read()
+                caller.reply(request.id, await answer)
+        else:
+            caller.reply(request.id, await answer)
     except Refusal as error:
         caller.refuse(request, error)
     except QbatchError as error:
@@ -94,8 +101,8 @@ async def _later(service: Service, caller: Caller, request: requests.Request, an
     except asyncio.CancelledError:
         raise
     except Exception as error:
-        if isinstance(request, _CHANGING):
-            service.fail(error)
-        else:  # nothing has changed: only this question has no answer
-            log.exception("%s of %s", type(request).__name__, caller.actor.user)
-            caller.refuse(request, Refusal("failed", f"{type(error).__name__}: {error}"))
+        failed = service.containment.command_failed if isinstance(request, _CHANGING) else service.containment.question_failed
+        caller.refuse(request, failed(caller.actor, request, error))
+        service.commit_soon()
+    finally:
+        answer.close()  # where its turn never came

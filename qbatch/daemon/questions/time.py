@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qbatch.daemon.caller import Caller
-from qbatch.daemon.clock import FOREVER
+from qbatch.daemon.clock import FASTEST, FOREVER, SLOWEST
 from qbatch.daemon.service import Service
 from qbatch.model.errors import suggestion
 from qbatch.wire.errors import Refusal
@@ -24,17 +24,18 @@ def handle(service: Service, caller: Caller, request: Time) -> ClockRecord:
         return service.clock_record()
     if clock.mode == "real":
         raise Refusal("bad-state", "real time cannot be driven; start the daemon with --time x60 or --time virtual")
+    speed = request.speed
+    if speed is not None and not (SLOWEST <= speed <= FASTEST or (speed == 0 and clock.mode == "virtual")):
+        raise Refusal(
+            "bad-value",
+            f"speed {speed:g} is not from {SLOWEST:g} to {FASTEST:g} (virtual time takes 0: as fast as it can)",
+        )
     if request.action == "pause":
         clock.pause()
     elif request.action == "step":
         clock.pause()
         service.rhythm.step_once()
     elif request.action in ("play", "speed"):
-        speed = request.speed
-        if (speed is not None and not 0 <= speed <= 1e9) or (speed == 0 and clock.mode == "scaled"):
-            raise Refusal(
-                "bad-value", f"speed {speed:g} is not above 0 and at most 1e9 (virtual time takes 0: as fast as it can)"
-            )
         if request.action == "speed" and speed is None:
             raise Refusal("bad-value", "say which speed")
         service.rhythm.breakpoint = None
@@ -57,6 +58,8 @@ def _until(service: Service, request: Time) -> None:
         clock.play(request.speed, request.at, f"{request.at / 1e6:.15g} s")
         return
     if request.action == "until-count":
+        if request.count is not None and request.count < 1:
+            raise Refusal("bad-value", f"{request.count} is no number of jobs to wait for; say at least 1")
         goal = core.ended_count + (request.count or 1)
         service.rhythm.breakpoint = lambda: service.core.ended_count >= goal
         clock.play(request.speed, FOREVER, f"{request.count or 1} more jobs have ended")

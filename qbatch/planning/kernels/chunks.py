@@ -31,6 +31,8 @@ PACK, SCATTER = 1, 2
 def place_chunks(heads: Int64Array, types: Int64Array, shape: int, hosts: Int64Array, taken: Int64Array) -> bool:
     """Place a shape, first fit in host order; tell whether it fits (else ``taken`` holds nothing of use)."""
     count = hosts.shape[1]
+    if heads[shape, VALID] == 0:
+        return False
     for host in range(count):
         taken[0, host] = 0
         taken[1, host] = 0
@@ -42,7 +44,10 @@ def place_chunks(heads: Int64Array, types: Int64Array, shape: int, hosts: Int64A
         left = 1 if placing == PACK else types[kind, 0]
         procs = heads[shape, TOTAL] if placing == PACK else types[kind, 1]
         memory = heads[shape, ALL_MEMORY] if placing == PACK else types[kind, 2]
+        wanted = types[kind, 3]
         for host in range(count):
+            if wanted >= 0 and host != wanted:
+                continue
             free = hosts[FREE, host] - taken[0, host]
             if free < procs or (placing == SCATTER and taken[0, host] > 0):
                 continue

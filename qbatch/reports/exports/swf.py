@@ -9,6 +9,7 @@ import numpy as np
 from qbatch.distribution import __version__
 from qbatch.model.record import MICROSECONDS, Int64Array
 from qbatch.reports.exports.exportable import Exportable
+from qbatch.reports.run_words import acknowledged
 from qbatch.workloads.header import Header
 from qbatch.workloads.log import Column
 from qbatch.workloads.swf_writer import write_log
@@ -54,6 +55,8 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
     if clock.zone is not None:
         lines.append(f"; TimeZoneString: {clock.zone}")
     lines += [f"; Queue: {number} {' '.join(name.split())}" for number, name in result.queue_names.items()]
+    thanks = acknowledged(result.document)
+    lines += [f"; Acknowledge: {thanks}"] if thanks else []
     lines.append(f"; Note: {' '.join(f'{result.name} under the policy {rows.policy}'.split())}")
     write_log(out, Header(lines=tuple(lines)), columns)
 

@@ -21,8 +21,9 @@ from qbatch.reports.boxes import Boxes, assign
 from qbatch.reports.finished import in_order_of_submission
 from qbatch.reports.job_rows import JobRows
 from qbatch.reports.pieces import waits_of
-from qbatch.reports.report.study import Study, short_name
+from qbatch.reports.report.study import Study
 from qbatch.reports.result import Result, most_procs
+from qbatch.reports.run_words import short_name
 
 MOST_JOBS = 120_000
 """Of more jobs only the first so many, by submission, are embedded; a page must stay one that opens."""

@@ -34,8 +34,9 @@ from qbatch.reports.report.charts import (
 )
 from qbatch.reports.report.embedded import embedded, script_json
 from qbatch.reports.report.promises import promises
-from qbatch.reports.report.study import Replica, Study, short_name
+from qbatch.reports.report.study import Replica, Study
 from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, summary
+from qbatch.reports.run_words import acknowledged, short_name, skipped_words, title_name
 
 SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
 """The parts of the page's script, in order."""
@@ -124,7 +125,7 @@ def _context(study: Study, asked: Wishes) -> dict[str, Any]:
     charts_of_parts, folds_of_parts = _parts(study)
     against, documents, chart = _differences(study, asked)
     return {
-        "title": asked.title or f"{_bare_name(result.name)} under {names}",
+        "title": asked.title or f"{title_name(result.name)} under {names}",
         "lead": _lead(study),
         "notes": study.notes,
         "policies": study.policies,
@@ -150,11 +151,6 @@ def _context(study: Study, asked: Wishes) -> dict[str, Any]:
         "replicas": _replica_table(study) if study.has_replicas else None,
         "version": __version__,
     }
-
-
-def _bare_name(name: str) -> str:
-    """Return the name of a log as a title has it: without folders and without what says its form."""
-    return re.sub(r"\.(swf|txt)(\.gz|\.xz)?$", "", short_name(name)) or name
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -185,9 +181,10 @@ def _interval_note(study: Study, confidence: float) -> str:
             "them."
         )
     return (
-        f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, of means and medians, by the "
-        "stationary bootstrap, which allows for waits that depend on each other (Politis and Romano 1994; blocks by Politis "
-        "and White 2004). What is one number a run has none."
+        f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, which allow for waits that "
+        "depend on each other: of means on a scale of ratios, with the widest of the errors of the stationary bootstrap (Politis "
+        "and Romano 1994; blocks by Politis and White 2004) and of the means of 5, 10 and 20 parts of the log; of medians by the "
+        "bootstrap's percentiles. What is one number a run has none."
     )
 
 
@@ -226,7 +223,8 @@ def _differences(study: Study, asked: Wishes) -> tuple[list[Against], list[dict[
             continue
         documents.append(document)
         places.append(place)
-        told.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), tuple(document["notes"])))
+        notes = tuple(note for note in document["notes"] if f"{note}." not in study.notes)
+        told.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), notes))
     has_chart = any(one["a"] and one["low"] is not None for document in documents for one in document["metrics"][:1])
     return told, documents, difference_chart(documents, places) if has_chart else None
 
@@ -304,12 +302,14 @@ def _facts_of(document: dict[str, Any]) -> list[tuple[str, str]]:
         + (f", Python {made.get('python')}, NumPy {made.get('numpy')} on {made.get('system')}" if made else ""),
         "Run on": made.get("written"),
         "Log": log.get("name"),
+        "To acknowledge, by the log": acknowledged(document) or None,
         "SHA-256 of the log": log.get("sha256"),
         "Machine": f"{machine.get('procs'):,} processors, {machine.get('hosts')} "
         f"host{'' if machine.get('hosts') == 1 else 's'}" if isinstance(machine.get("procs"), int) else None,
         "Seed": document.get("seed"),
         "Options": ", ".join(f"{key} {str(value).lower()}" for key, value in options.items()) or None,
-        "Jobs skipped": ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items()) or None,
+        "Jobs skipped": skipped_words(skipped) or None,
+        "Jobs without an estimate in the log": document.get("estimates_missing") or None,
         "Jobs ended at their estimate": document.get("killed_at_estimate"),
     }  # fmt: skip
     return [(name, str(value)) for name, value in told.items() if value is not None]

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.policies.registry import name_among
-from qbatch.reports.finished import in_order_of_submission, unknown_pieces
+from qbatch.reports.finished import jobs_of, unknown_pieces
 from qbatch.reports.job_rows import JobRows
+from qbatch.reports.replicas import check_alike, check_distinct, log_of
 from qbatch.reports.result import Result, read_named
+from qbatch.reports.run_words import missing_estimates, recorded_notes, short_name
+
+_WAY_OUT = "policies are compared on one machine and under the same options: take what differs by itself"
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One workload (a log, a seed) and what the policies made of it; ``paths`` are the results that it came from."""
+    """One workload (a log, a seed) and what the policies made of it; ``paths`` are the results that it came from.
+
+    ``said``: what a reader must know of a log that stands in it as what really happened.
+    """
 
     result: Result
     paths: tuple[str, ...]
     documents: tuple[dict[str, Any], ...]
+    said: tuple[str, ...] = ()
 
     def rows(self, policy: str) -> JobRows | None:
         """Return the job rows of a policy; None where it was not run, or ran no job."""
@@ -66,11 +70,9 @@ def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | N
         UsageError: if a policy that is asked for is in none of them.
     """
     read = [(path, read_named(path, procs=procs)) for path in paths]
-    _check_alike(read)
-    groups: dict[str, list[tuple[str, Result]]] = {}
-    for path, result in read:
-        groups.setdefault(_workload(path, result), []).append((path, result))
-    replicas = tuple(_replica(group) for group in groups.values())
+    check_alike(read, _WAY_OUT)
+    replicas = tuple(_replica(group) for group in _groups(read))
+    check_distinct([(", ".join(one.paths), one.result.rows) for one in replicas])
     names = tuple(dict.fromkeys(rows.policy for one in replicas for rows in one.result.rows if len(rows)))
     policies = [name_among(policy, names) for policy in policies]
     for policy in policies:
@@ -107,32 +109,37 @@ def _only(replica: Replica, policies: tuple[str, ...]) -> Replica:
     return replace(replica, result=replace(replica.result, rows=rows))
 
 
-def _workload(path: str, result: Result) -> str:
-    """Return what tells one workload from another: the log's hash or name, the seed and the options; else its jobs."""
+def _workload(result: Result) -> str:
+    """Return what tells one workload from another: the log, the seed and the options."""
     document = result.document
-    if not document:
-        return _jobs_digest(result)
-    log = document.get("log")
-    told = log.get("sha256") or log.get("name") if isinstance(log, dict) else None
-    return json.dumps(
-        [told or str(Path(path).resolve()), document.get("seed"), document.get("options")], sort_keys=True
-    )
+    return json.dumps([log_of(result), document.get("seed"), document.get("options")], sort_keys=True)
 
 
-def _jobs_digest(result: Result) -> str:
-    """Return a hash of which jobs ran, the same under every policy: their numbers, submissions and sizes."""
-    rows = in_order_of_submission(next(rows for rows in result.rows if len(rows)))
-    digest = hashlib.sha256()
-    for name in ("job_id", "submit", "procs"):
-        digest.update(np.ascontiguousarray(getattr(rows, name)).tobytes())
-    return digest.hexdigest()
+def _groups(read: list[tuple[str, Result]]) -> list[list[tuple[str, Result]]]:
+    """Sort results by workload.  What really happened to a log stands beside every run of that log, whatever its seed."""
+    found: dict[str, list[tuple[str, Result]]] = {}
+    for path, result in read:
+        if not result.is_recorded:
+            found.setdefault(_workload(result), []).append((path, result))
+    runs = [(log_of(group[0][1]), group) for group in found.values()]
+    alone = []
+    for path, result in read:
+        beside = [group for log, group in runs if result.is_recorded and log == log_of(result)]
+        for group in beside:
+            group.append((path, result))
+        alone += [[(path, result)]] if result.is_recorded and not beside else []
+    places = {path: place for place, (path, _) in enumerate(read)}
+    groups = [sorted(group, key=lambda one: places[one[0]]) for group in (*found.values(), *alone)]
+    return sorted(groups, key=lambda group: places[group[0][0]])
 
 
 def _replica(group: list[tuple[str, Result]]) -> Replica:
-    first = group[0][1]
+    first = next((result for _, result in group if not result.is_recorded), group[0][1])
     rows: dict[str, tuple[str, JobRows]] = {}
     for where, result in group:
         for one in result.rows:
+            if result.is_recorded and not first.is_recorded:
+                one = jobs_of(one, max(first.rows, key=len))
             if one.policy in rows:
                 raise InputError(
                     f"{where}: the policy {one.policy} of this log, seed and options is in {rows[one.policy][0]} too; "
@@ -140,30 +147,22 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
                 )
             rows[one.policy] = (where, one)
     whole = replace(first, rows=tuple(one for _, one in rows.values()))
-    return Replica(whole, tuple(where for where, _ in group), tuple(result.document for _, result in group))
+    said = [f"{where}: {note}" for where, result in group for note in _said(result, rows)]
+    return Replica(
+        whole, tuple(where for where, _ in group), tuple(result.document for _, result in group), tuple(said)
+    )
 
 
-def _check_alike(read: list[tuple[str, Result]]) -> None:
-    """Refuse results whose means cannot stand in one table."""
-    path, first = read[0]
-    for where, result in read[1:]:
-        if result.procs_total != first.procs_total:
-            raise InputError(
-                f"{where}: has a machine of {result.procs_total} processors, but {path} one of {first.procs_total}; "
-                "a report compares policies on one machine: write one report for each, or tell --procs"
-            )
-        one, other = _options(first), _options(result)
-        for key in sorted(set(one) | set(other)):
-            if one.get(key) != other.get(key):
-                raise InputError(
-                    f"{where}: was run with {key} = {other.get(key)}, but {path} with {one.get(key)}; "
-                    "a report compares policies under the same options: write one report for each"
-                )
-
-
-def _options(result: Result) -> dict[str, Any]:
-    options = result.document.get("options")
-    return {key: value for key, value in options.items() if key != "seed"} if isinstance(options, dict) else {}
+def _said(result: Result, rows: dict[str, tuple[str, JobRows]]) -> list[str]:
+    """Return what is left out of a log as it really was: what it does not record, and what the replays beside it left out."""
+    if not result.is_recorded:
+        return []
+    own = result.rows[0]
+    kept = rows[own.policy][1]
+    notes = [f"{own.policy} is what really happened, by the waits that are recorded", *recorded_notes(result)]
+    if len(kept) < len(own):
+        notes.append(f"{len(kept):,} of its {len(own):,} jobs are shown, those that the replay ran")
+    return notes
 
 
 def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str]:
@@ -190,14 +189,13 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
     for one in replicas:
         log = one.result.document.get("log")
         notes += [f"The log: {note}." for note in (log.get("notes") or [] if isinstance(log, dict) else [])]
+        notes += [
+            f"{short_name(one.result.name)}: {note}." for each in one.documents if (note := missing_estimates(each))
+        ]
+    notes += [f"{note}." for one in replicas for note in one.said]
     return list(dict.fromkeys(notes))
 
 
 def _hash(replica: Replica) -> str:
     log = replica.result.document.get("log")
     return str((log.get("sha256") if isinstance(log, dict) else None) or replica.result.name)
-
-
-def short_name(name: str) -> str:
-    """Return the last part of a log's path: what a title has room for."""
-    return name.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from qbatch.metrics import METRICS, Metric, breakdown, interval, measure
-from qbatch.metrics.dependence import a_day_of, mean_estimate, median_estimate
+from qbatch.metrics.dependence import a_day_of, median_estimate
+from qbatch.metrics.ratio import level_bounds
 from qbatch.model.record import MICROSECONDS
 from qbatch.reports.comparison_words import amount
 from qbatch.reports.finished import in_order_of_submission, schedule_of
@@ -125,6 +126,7 @@ def _cell(metric: Metric, values: list[float | int | None], known: Any, confiden
     text = _amount(found.mean, metric.unit)
     if low is None or high is None or confidence is None:
         return Cell(text, "", found.mean)
+    low, high = max(low, 0.0), min(high, 1.0) if metric.unit == "share" else high  # no metric is negative
     bounds = _amount(low, metric.unit), _amount(high, metric.unit)
     return Cell(text, "" if bounds == (text, text) else f"{bounds[0]} to {bounds[1]}", found.mean)
 
@@ -142,12 +144,12 @@ def _bounds(study: Study, policy: str, confidence: float | None) -> dict[str, tu
     if study.has_replicas or rows is None or confidence is None:
         return {}
     ordered = in_order_of_submission(rows.taken(rows.counted))
-    found, least = {}, a_day_of(ordered.submit)
+    found: dict[str, tuple[float | None, float | None]] = {}
+    least = a_day_of(ordered.submit)
     for name, values in quantities(ordered).items():
         suffix = "_s" if name == "wait" else ""
-        mean = mean_estimate(values, confidence, least_block=least)
         median = median_estimate(values, confidence, least_block=least)
-        found[f"{name}_mean{suffix}"] = (mean.low, mean.high)
+        found[f"{name}_mean{suffix}"] = level_bounds(values, confidence, least_block=least) or (None, None)
         found[f"{name}_median{suffix}"] = (median.low, median.high)
     return found
 

@@ -17,7 +17,8 @@ from qbatch.tui.grid import Place
 from qbatch.tui.panels.hosts import memory_text
 from qbatch.tui.panels.jobs import JobTable, running_table
 
-_STATES = {"offline": "drained: nothing new starts here", "down": "down", "free": "free", "job-busy": "fully in use"}
+_STATES = {"offline": "drained: nothing new starts here", "down": "down", "free": "free", "job-busy": "fully in use",
+           "job-exclusive": "taken whole by one job"}  # fmt: skip
 
 
 class HostScreen(ModalScreen[None]):

@@ -126,8 +126,8 @@ def test_snakemake_takes_the_first_line(shell: Shell) -> None:
 
 def test_batchspawner(shell: Shell) -> None:
     shell.stdin = b"#!/bin/sh\n#PBS -q batch@qbatch\n#PBS -N jupyterhub\n#PBS \n#PBS -v A,B\njupyterhub-singleuser\n"
-    assert shell.run("qsub").out.strip() == "1.qbatch"
-    assert shell.server.requests[-1].spec.queue == "batch"
+    assert shell.run("qsub", A="1", B="").out.strip() == "1.qbatch"
+    assert shell.server.requests[-1].spec.queue == "batch@qbatch"
     assert re.search(r"job_state = [QH]", shell.run("qstat", "-fx", "2").out)
     running = shell.run("qstat", "-fx", "1").out
     assert re.search(r"job_state = R", running)

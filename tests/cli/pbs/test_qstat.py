@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -252,8 +254,26 @@ def test_torque(shell: Shell) -> None:
     xml = shell.run("qstat", "-x", "3").out
     assert xml.startswith("<Data><Job><Job_Id>3.qbatch</Job_Id>")
     assert "<job_state>C</job_state>" in xml
-    assert "<exec_host>n0/0*2+n1/0*2</exec_host>" in xml
+    assert "<exec_host>n0/0+n0/1+n1/0+n1/1</exec_host>" in xml
     assert f"<ctime>{NOW // 1_000_000 - 7200}</ctime>" in xml
+
+
+def test_torque_full_listings_of_a_user_and_xml(shell: Shell) -> None:
+    torque = {"QBATCH_DIALECT": "torque"}
+    bobs = shell.run("qstat", "-f", "-u", "bob", **torque)
+    assert (bobs.code, bobs.err) == (0, "")
+    assert re.findall(r"^Job Id: (\S+)", bobs.out, re.MULTILINE) == ["4.qbatch"]
+    for options in (["-x"], ["-fx"], ["-x", "-f"], ["-f", "-x", "-u", "bob,carol"]):
+        jobs = [job.findtext("Job_Id") for job in ElementTree.fromstring(shell.run("qstat", *options, **torque).out)]
+        assert jobs == (["4.qbatch"] if "-u" in options else [f"{n}.qbatch" for n in (1, 2, 3, 4)] + ["5[].qbatch"])
+    nothing = shell.run("qstat", "-fx", "-u", "nobody", **torque)
+    assert (nothing.code, nothing.out) == (0, "<Data></Data>\n")
+    # -e shows execution queues only; it has no argument.
+    assert ids(shell.run("qstat", "-e", "1", **torque).out) == ["1.qbatch"]
+    numbered = job(1, exec_host="n0/1*2+n1/0", exec_slots="n0/2,5-6+n1/0")
+    shell.server.jobs = {"1.qbatch": numbered}
+    assert "    exec_host = n0/2+n0/5+n0/6+n1/0\n" in shell.run("qstat", "-f", "1", **torque).out
+    assert "    exec_host = n0/1*2+n1/0\n" in shell.run("qstat", "-f", "1").out
 
 
 def test_many_pages_and_many_identifiers(shell: Shell) -> None:

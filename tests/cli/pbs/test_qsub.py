@@ -11,7 +11,7 @@ from qbatch.cli.pbs.qsub import quoted
 from qbatch.cli.pbs.submission import read_attributes, read_date
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcome, Outcomes
-from qbatch.wire.requests import Spec, Submit, Wait
+from qbatch.wire.requests import Alter, Spec, Submit, Wait
 from tests.cli.pbs.harness import Shell
 
 
@@ -80,7 +80,7 @@ def test_the_command_line_goes_over_the_directives_resource_by_resource(shell: S
 
 
 def test_psij_batchspawner_and_saga_scripts(shell: Shell) -> None:
-    spec = submit(shell, '\n#!/bin/bash\n#PBS -N="test_1"\n#PBS \n#PBS -v "A=1","B=x,y"\n#PBS -V \n#PBS -e /dev/null\n')
+    spec = submit(shell, '\n#!/bin/bash\n#PBS -N="test_1"\n#PBS \n#PBS -v "A=1","B=x"\n#PBS -V \n#PBS -e /dev/null\n')
     assert spec.name == "test_1"
     assert spec.error == "/dev/null"
     assert spec.variables["A"] == "1"
@@ -96,7 +96,7 @@ def test_the_prefix_of_directives(shell: Shell) -> None:
 
 def test_variables_of_the_submission(shell: Shell) -> None:
     shell.environment.update(LANG="C", SHELL="/bin/sh", SECRET="no", LIST="a,b")
-    spec = submit(shell, "true\n", "-v", "LIST,X='1,2',MISSING,E=", PWD=str(shell.directory))
+    spec = submit(shell, "true\n", "-v", "LIST,X='1,2',PBS_O_MISSING,E=", PWD=str(shell.directory))
     assert spec.variables == {
         "PBS_O_HOME": "/home/alice", "PBS_O_LANG": "C", "PBS_O_LOGNAME": "alice", "PBS_O_PATH": "/bin",
         "PBS_O_SHELL": "/bin/sh", "PBS_O_HOST": os.uname().nodename, "PBS_O_WORKDIR": str(shell.directory),
@@ -131,12 +131,12 @@ def test_every_option_reaches_its_field(shell: Shell) -> None:
         *words("-a 203001021530.10"),
     )  # fmt: skip
     assert spec == Spec(
-        name="n", script="true\n", queue="fast", account="acct", checkpoint="c=5", hold="u", join="oe", keep="oe",
+        name="n", script="true\n", queue="fast@srv", account="acct", checkpoint="c=5", hold="u", join="oe", keep="oe",
         mail_points="abe", mail_users="a@b,c@d", priority=-7, project="proj", is_rerunnable=False, shell="/bin/zsh",
         depend="afterok:1:2,afterany:3[]", group_list="g", umask=0o27, extra={"sandbox": "PRIVATE"},
         not_before=int(time.mktime((2030, 1, 2, 15, 30, 10, 0, 0, -1))) * 1_000_000,
         variables=spec.variables, directory=str(shell.directory), host=os.uname().nodename,
-        submit_arguments=spec.submit_arguments,
+        submit_arguments=spec.submit_arguments, resource_rules=2,
     )  # fmt: skip
     assert spec.submit_arguments.startswith("-A acct -c c=5 -h -j oe")
 
@@ -150,10 +150,78 @@ def test_arrays_of_both_dialects(shell: Shell) -> None:
 
 
 def test_torques_options_are_taken(shell: Shell) -> None:
-    torque = words("-b 5 -d /work -D / -E -f -F a -K 5 -L tasks=1 -n -T x -u bob -w /w -x -X -G")
-    spec = submit(shell, "true\n", *torque)
-    assert spec.resources == {"place": "excl"}
+    spec = submit(shell, "true\n", *words("-b 5 -d /work -D / -E -f -F a -n -u bob -w /w -o out"))
+    assert spec.resources == {"nodes": "1#excl"}
     assert spec.extra == {"init_dir": "/work", "script_arguments": "a", "user_list": "bob"}
+    assert (spec.directory, spec.variables["PBS_O_WORKDIR"], spec.output) == ("/w", "/w", "/w/out")
+    here = str(shell.directory)
+    assert submit(shell, "true\n", "-w", "sub").extra == {"init_dir": f"{here}/sub"}
+    assert submit(shell, "true\n", "-d", "sub").extra == {"init_dir": f"{here}/sub"}
+    assert submit(shell, "true\n", "-n", "-l", "nodes=2:ppn=2").resources == {"nodes": "2:ppn=2#excl"}
+    assert submit(shell, "true\n", "-n", "-l", "ncpus=3").resources == {"ncpus": "3", "nodes": "1:ppn=3#excl"}
+    whole = submit(shell, "true\n", "-n", "-l", "select=2", "-l", "place=scatter").resources
+    assert whole == {"select": "2", "place": "scatter:excl"}
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [("-D /x", "-D cannot be honoured"), ("-G", "-G cannot be honoured"), ("-K 5", "-K cannot be honoured"),
+     ("-L tasks=1", "-L cannot be honoured"), ("-T x", "-T cannot be honoured"), ("-x", "-x cannot be honoured"),
+     ("-X", "-X cannot be honoured"), ("-W qos=high", "illegal -W value: qos cannot be honoured"),
+     ("-W x=NACCESSPOLICY:SINGLEJOB", "illegal -W value: x cannot be honoured"),
+     ("-W release_nodes_on_stageout=true", "illegal -W value: release_nodes_on_stageout cannot be honoured"),
+     ("-W tolerate_node_failures=all", "illegal -W value: tolerate_node_failures cannot be honoured"),
+     ("-W interactive=true", "illegal -W value: interactive jobs are not supported"),
+     ("-W sandbox=ELSEWHERE", "illegal -W value: sandbox is one of HOME, O_WORKDIR, PRIVATE"),
+     ("-W stagein=a", "illegal -W value: stagein: 'a' is not of the form local_path@host:remote_path"),
+     ("-v UNSET", "cannot send environment with the job: -v UNSET")],
+)  # fmt: skip
+def test_what_cannot_be_honoured_is_refused_by_name(option: str, why: str, shell: Shell) -> None:
+    assert refused(shell, *words(option)).startswith(f"qsub: {why}")
+
+
+def test_torque_takes_names_with_slashes_and_variables_that_are_not_set(shell: Shell) -> None:
+    spec = submit(shell, "true\n", "-N", "project/bundle/1", "-v", "UNSET,A=1", QBATCH_DIALECT="torque")
+    assert spec.name == "project/bundle/1"
+    assert "UNSET" not in spec.variables
+    torque = {"QBATCH_DIALECT": "torque"}
+    assert submit(shell, "#PBS -l procs=\n#PBS -l mem=1gb,procs=,walltime=60\n", **torque).resources == {
+        "mem": "1gb", "walltime": "60",
+    }  # fmt: skip
+    shell.server.requests.clear()
+    assert refused(shell, "-N", "project/x").startswith("qsub: illegal -N value")
+
+
+def test_every_attribute_can_be_given_by_its_name(shell: Shell) -> None:
+    script = (
+        "#PBS -WJob_Name='inside' -W account_name=acc,Priority=-3,Rerunable=False,Join_Path=oe\n"
+        "#PBS -W Output_Path=out,Error_Path=/x/err,Keep_Files=oe,Mail_Points=ab,Mail_Users=a@b,c@d\n"
+        "#PBS -W Hold_Types=u,Shell_Path_List=/bin/zsh,Variable_List=A=1,project=p,Checkpoint=c=5\n"
+        "#PBS -W Execution_Time=1900000000,array_indices_submitted=1-9,max_run_subjobs=3,Remove_Files=oe\n"
+        "#PBS -W stagein=a@h:/b -W stagein=c@h:/d,stageout=e@h:/f,run_count=2,sandbox=private\n"
+        "#PBS Account_Name=arc\n"
+    )
+    spec = submit(shell, script + "true\n", "-W", "Job_Name=outside")
+    here = str(shell.directory)
+    assert (spec.name, spec.account, spec.priority, spec.is_rerunnable) == ("outside", "arc", -3, False)
+    assert (spec.output, spec.error, spec.join, spec.keep) == (f"{here}/out", "/x/err", "oe", "oe")
+    assert (spec.mail_points, spec.mail_users, spec.hold, spec.shell) == ("ab", "a@b,c@d", "u", "/bin/zsh")
+    assert (spec.variables["A"], spec.project, spec.checkpoint) == ("1", "p", "c=5")
+    assert (spec.not_before, spec.array) == (1_900_000_000_000_000, "1-9%3")
+    assert spec.extra == {
+        "remove": "oe", "stagein": "a@h:/b,c@h:/d", "stageout": "e@h:/f", "run_count": "2", "sandbox": "PRIVATE",
+    }  # fmt: skip
+
+
+def test_qalter_takes_attributes_and_says_what_it_cannot_change(shell: Shell) -> None:
+    assert shell.run("qalter", "-W", "Job_Name=new,Priority=7,Account_Name=x", "1").code == 0
+    request = shell.sent()
+    assert isinstance(request, Alter)
+    assert (request.changes.name, request.changes.priority, request.changes.account) == ("new", 7, "x")
+    for option in ("-W sandbox=PRIVATE", "-u bob", "-W stagein=a@h:/b"):
+        result = shell.run("qalter", *words(option), "1")
+        assert (result.code, result.out) == (2, "")
+        assert "cannot be changed" in result.err
 
 
 def test_our_own_directives_make_emulated_jobs(shell: Shell) -> None:
@@ -165,7 +233,7 @@ def test_our_own_directives_make_emulated_jobs(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["-l", "walltime=soon"], "qsub: illegal -l value: 'soon' is no time; write seconds, MM:SS or HH:MM:SS"),
+        (["-l", "walltime=soon"], "qsub: illegal -l value: walltime: 'soon' is no time; write seconds, MM:SS or HH:MM:SS"),
         (["-l", "nodes=1", "-l", "select=1"], "qsub: illegal -l value: nodes= and select= do not go together"),
         (["-l", "mem=lots"], "qsub: illegal -l value"),
         (["-N", "a b"], "qsub: illegal -N value"), (["-N", "a/b"], "qsub: illegal -N value"),

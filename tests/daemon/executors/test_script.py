@@ -46,20 +46,20 @@ def test_plain_command_without_a_shell(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "changes", "word"),
+    ("script", "changes", "word", "status"),
     [
-        ("#!/no/such/interpreter\n", {}, "/no/such/interpreter"),
-        ("#!/bin/sh\r\n", {}, "\\r"),
-        (None, {"argv": ("no-such-command",)}, "no-such-command"),
-        (None, {"argv": ()}, "empty command"),
-        ("exit 0", {"shell": "/no/such/shell"}, "/no/such/shell"),
+        ("#!/no/such/interpreter\n", {}, "/no/such/interpreter", 126),  # as a shell says of it, and so PBS
+        ("#!/bin/sh\r\n", {}, "\\r", 126),
+        (None, {"argv": ("no-such-command",)}, "no-such-command", -1),
+        (None, {"argv": ()}, "empty command", -1),
+        ("exit 0", {"shell": "/no/such/shell"}, "/no/such/shell", -1),
     ],
 )
 def test_what_cannot_be_executed_is_not_started_and_says_why(
-    world: World, script: str | None, changes: dict[str, object], word: str
+    world: World, script: str | None, changes: dict[str, object], word: str, status: int
 ) -> None:
     end = world.run(script, **changes)
-    assert end.status == -1
+    assert end.status == status
     assert word in end.why
     assert world.text("1.1.o") == ""
     assert word in world.text("1.1.e")
@@ -201,3 +201,59 @@ def test_signal_numbers_are_checked(world: World) -> None:
                     executor.signal("1.1", number)
 
     asyncio.run(go())
+
+
+def test_arguments_reach_the_script(world: World) -> None:
+    assert world.run("#!/bin/sh\nprintf '%s|' \"$@\"\n", arguments=("a b", "c")).status == 0
+    assert world.text("1.1.o") == "a b|c|"
+    assert world.run("printf '%s|' \"$@\"\n", "2.1", arguments=("d", "*")).status == 0
+    assert world.text("2.1.o") == "d|*|"
+
+
+def test_files_are_copied_before_and_after_and_a_directory_of_its_own_goes(world: World, tmp_path: Path) -> None:
+    home, own = tmp_path / "home", tmp_path / "home/own"
+    (home / "data/deep").mkdir(parents=True)
+    (home / "data/in.txt").write_text("in\n")
+    (home / "data/deep/file").write_text("deep\n")
+    end = world.run(
+        "pwd; cat in.txt data/deep/file; echo 1 > r1.txt; echo 2 > r2.txt; mkdir tree; echo 3 > tree/x",
+        directory=str(own), home=str(home), is_private=True,
+        stage_in=(("in.txt", str(home / "data/in.txt")), ("", "data")),
+        stage_out=(("r*.txt", "data"), ("tree", str(home / "back"))),
+    )  # fmt: skip
+    assert (end.status, end.why) == (0, "")
+    assert world.text("1.1.o") == f"{own}\nin\ndeep\n"
+    assert not own.exists()
+    assert [(home / name).read_text() for name in ("data/r1.txt", "data/r2.txt", "back/x")] == ["1\n", "2\n", "3\n"]
+    assert (home / "data/in.txt").read_text() == "in\n"
+
+
+def test_what_cannot_be_staged_is_said(world: World, tmp_path: Path) -> None:
+    end = world.run("echo ran", directory=str(tmp_path), home=str(tmp_path), stage_in=(("x", "/no/such"),))
+    assert end.status == -1
+    assert "stagein /no/such" in end.why
+    assert "No such file" in world.text("1.1.e")
+    assert world.text("1.1.o") == ""
+    own = tmp_path / "own"
+    end = world.run(
+        "echo kept > kept", "2.1", directory=str(own), home=str(tmp_path), is_private=True,
+        stage_out=(("missing", "/tmp"), ("kept", "/no/such/place/kept")),
+    )  # fmt: skip
+    assert end.status == 0
+    assert "stageout" in end.why
+    assert (own / "kept").read_text() == "kept\n"  # nothing is lost that could not be copied
+
+
+def test_a_copy_onto_itself_is_none(world: World, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("as it was\n")
+    staged = (("file", str(tmp_path / "file")),)
+    end = world.run("cat file", directory=str(tmp_path), home=str(tmp_path), stage_in=staged, stage_out=staged)
+    assert (end.status, end.why) == (0, "")
+    assert (tmp_path / "file").read_text() == "as it was\n"
+
+
+def test_output_files_go_if_that_is_asked_for_and_the_job_ended_well(world: World) -> None:
+    assert world.run("echo x", remove="oe").status == 0
+    assert not (world.base / "1.1.o").exists()
+    assert world.run("echo x; exit 3", "2.1", remove="oe").status == 3
+    assert world.text("2.1.o") == "x\n"

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from qbatch.model.errors import InputError, UsageError
-from qbatch.reports.report.study import gather, short_name, with_baseline
+from qbatch.reports.report.study import gather, with_baseline
 from qbatch.reports.result import write_result
+from qbatch.reports.run_words import short_name
 from tests.reports.report.results import small_work, write_small
 from tests.reports.samples import scheduled
 
@@ -24,7 +25,10 @@ def test_other_seeds_and_logs_are_replicas_and_other_logs_are_noted(tmp_path) ->
     study = gather(paths)
     assert study.has_replicas
     assert any("2 different logs (sample-1.swf, sample-2.swf)" in note for note in study.notes)
-    same = gather([paths[0], write_small(tmp_path / "again", 1, seed=9)])
+    drawn = small_work()
+    drawn = drawn.changed(estimate=drawn.estimate * 2)
+    write_result(tmp_path / "again", {"seed": 9, "options": {"load": 1.0}}, [scheduled(drawn, "easy")])
+    same = gather([paths[0], str(tmp_path / "again")], policies=["easy"])
     assert same.has_replicas
     assert same.notes == ()
 
@@ -44,6 +48,10 @@ def test_what_cannot_stand_in_one_table_is_refused(tmp_path) -> None:
         gather([first, write_small(tmp_path / "b", 2, options={"load": 1.2})])
     with pytest.raises(InputError, match="a machine of 99 processors"):
         gather([first, write_small(tmp_path / "c", 3, procs_total=99)])
+    with pytest.raises(InputError, match=r"same schedules as .*a, and counted twice"):
+        gather([first, write_small(tmp_path / "d", 1, seed=9)])
+    with pytest.raises(InputError, match="it does not say with which options it was run"):
+        gather([first, write_small(tmp_path / "e", 2, options={})])
     with pytest.raises(UsageError, match="did you mean 'easy'"):
         gather([first], policies=["eassy"])
     with pytest.raises(UsageError, match="--baseline 'sjf'"):

@@ -8,7 +8,7 @@ import select
 import sys
 import time
 
-from . import files, leaf, processes, script
+from . import files, leaf, processes, script, staging
 from .outputs import RefusedError, open_outputs, say
 
 TYPE_CHECKING = False
@@ -84,6 +84,7 @@ class Supervision:
         self.share = 1.0  # of the processors asked for that it has: its walltime runs at this rate
         self.processor_time, self.memory = 0.0, 0
         self.told = 0  # how much of the control file is read
+        self.attempt: dict[str, Any] = {}  # once it has its files
         self.early: list[int] = []  # signals that came before the script
 
     def run(self) -> None:
@@ -131,6 +132,12 @@ class Supervision:
             os.umask(0o077)
         self.umask, self.share = int(attempt["umask"]), float(attempt.get("share", 1.0))
         script.write_job_files(self.directory, attempt)
+        self.attempt = attempt
+        try:
+            staging.prepare(attempt)
+        except RefusedError as refusal:
+            say(handles[1], str(refusal))
+            raise
         if self.leaf and not leaf.make_leaf(self.leaf):
             self.leaf = ""
         self._read_control()
@@ -368,7 +375,7 @@ class Supervision:
         if self.failure:
             why = self.failure.decode("utf-8", "replace")
             say(errors, why)
-            self._finish(NOT_STARTED, why)
+            self._finish(script.BAD_INTERPRETER if self._code() == script.BAD_INTERPRETER else NOT_STARTED, why)
             return
         why = "" if self.alone else "some processes of the job cannot be killed"
         if self.reason == "walltime":
@@ -384,6 +391,8 @@ class Supervision:
                 break
             time.sleep(KILL_TICK)
         files.remove_tree(files.TEMPORARY, self.directory)
+        left = staging.conclude(self.attempt, status) if self.attempt else ""
+        why = "; ".join(text for text in (why, left) if text)
         used: dict[str, object] = {}
         if self.main and not self.failure:
             walltime = round(self._ran(time.monotonic()), 6)

@@ -7,6 +7,7 @@ import os
 import time
 
 from . import files
+from .outputs import RefusedError
 from .processes import MARKER
 
 TYPE_CHECKING = False
@@ -18,16 +19,37 @@ else:
 
 UNCATCHABLE = {int(signal.SIGKILL), int(signal.SIGSTOP)}
 BUSY_TRIES = 100
+BAD_INTERPRETER = 126
+"""Exit status of a script whose ``#!`` line names no program, as a shell gives it; often a carriage return stands there."""
 
 
 def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
     """Script, node file and temporary directory of the job."""
     if attempt["script"] is not None:
         encoding = attempt.get("encoding", "utf-8")
-        files.write_new(files.SCRIPT, attempt["script"], directory, 0o700, encoding)
+        if attempt.get("script_file"):
+            _copy(str(attempt["script_file"]), files.SCRIPT, directory)
+        else:
+            files.write_new(files.SCRIPT, attempt["script"], directory, 0o700, encoding)
     files.write_new(files.NODES, "".join(f"{line}\n" for line in attempt["node_file"]), directory)
     files.write_new(files.ALLOCATION, allocation_text(attempt.get("procs", 1)), directory)
     os.mkdir(files.TEMPORARY, 0o700, dir_fd=directory)
+
+
+def _copy(source: str, name: str, directory: int) -> None:
+    """Copy a long script, a piece at a time; the job may change its own."""
+    try:
+        whole = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        raise RefusedError(f"the script {source}: {error.strerror}; submit the job again") from None
+    target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700, dir_fd=directory)
+    try:
+        while piece := os.read(whole, 1 << 20):
+            while piece:
+                piece = piece[os.write(target, piece) :]
+    finally:
+        os.close(whole)
+        os.close(target)
 
 
 def allocation_text(procs: int) -> str:
@@ -52,7 +74,8 @@ def command_of(attempt: dict[str, Any], path: str) -> list[str]:
     if script is None:
         return [str(argument) for argument in attempt["argv"]]
     name = f"{path}/{files.SCRIPT}"
-    return [name] if script.startswith("#!") else [attempt["shell"] or "/bin/sh", name]
+    command = [name] if script.startswith("#!") else [attempt["shell"] or "/bin/sh", name]
+    return [*command, *attempt.get("arguments", ())]
 
 
 def enter_directory(wanted: str) -> tuple[str, str]:
@@ -89,6 +112,8 @@ def become(
     except BaseException as error:
         text = f"cannot run {command[0] if command else 'an empty command'}: {getattr(error, 'strerror', '') or error}"
         os.write(report, text.encode("utf-8", "replace")[:2000])
+        if _is_script(command):
+            os._exit(BAD_INTERPRETER)
     finally:
         os._exit(127)
 
@@ -102,13 +127,17 @@ def _execute(command: list[str], environment: dict[str, str]) -> NoReturn:
             if error.errno == errno.ETXTBSY:
                 time.sleep(0.01)
                 continue
-            if error.errno == errno.EACCES and command[0].endswith(f"/{files.SCRIPT}") and len(command) == 1:
-                _execute(_interpreter(command[0]), environment)  # a file system mounted noexec
-            if error.errno == errno.ENOENT and command[0].endswith(f"/{files.SCRIPT}") and len(command) == 1:
+            if error.errno == errno.EACCES and _is_script(command):
+                _execute([*_interpreter(command[0]), *command[1:]], environment)  # a file system mounted noexec
+            if error.errno == errno.ENOENT and _is_script(command):
                 named = _interpreter(command[0])[0]
                 raise OSError(error.errno, f"no interpreter {named!r} (its first line)") from None
             raise
     raise OSError(errno.ETXTBSY, os.strerror(errno.ETXTBSY))
+
+
+def _is_script(command: list[str]) -> bool:
+    return bool(command) and command[0].endswith(f"/{files.SCRIPT}")
 
 
 def _interpreter(path: str) -> list[str]:

@@ -1,0 +1,100 @@
+"""What is done about an exception that nobody expected: one command is refused, the state comes from disk, the daemon serves on.
+
+The core changes in place, so after such an exception it is not to be trusted.  What was taken before is in the journal or
+on its way there; the command that failed is not, so that the state that is read from disk is the one before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections import OrderedDict
+
+import msgspec
+from msgspec import structs
+
+from qbatch.daemon.core.state import Actor
+from qbatch.wire.errors import Refusal
+from qbatch.wire.requests import Request
+
+log = logging.getLogger("qbatch")
+
+REFUSED_FOR = 60.0
+"""Seconds for which a command that failed is refused untried: each trial costs a recovery."""
+
+MOST_FAILED = 10_000
+"""Commands that failed of which is known until when they are refused."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def digest_of(request: Request) -> str:
+    """Return 16 hexadecimal digits that name a request by what it says, whatever its number."""
+    return hashlib.sha256(_encode(structs.replace(request, id=0))).hexdigest()[:16]
+
+
+class Containment:
+    """Keeps an exception of one command, report or pass from ending the daemon.
+
+    ``is_spoiled``: the state in memory is not to be trusted; nothing may read it before it has come from disk.
+    ``must_hold``: a pass failed: the jobs that the commands since the last one were about are held after the recovery.
+    """
+
+    def __init__(self) -> None:
+        self.is_spoiled = False
+        self.must_hold = False
+        self._failed: OrderedDict[tuple[int, str], float] = OrderedDict()
+        self._reports: set[str] = set()
+
+    def refuse_repeated(self, actor: Actor, request: Request) -> None:
+        """Refuse a command that failed a moment ago.
+
+        Raises:
+            Refusal: it did.
+        """
+        if not self._failed:
+            return
+        known = actor.uid, digest_of(request)
+        left = self._failed.get(known, 0.0) - time.monotonic()
+        if left > 0:
+            raise Refusal(
+                "failed", f"this command (frame {known[1]}) failed just now; it is not tried again for {left:.0f} seconds"
+            )
+
+    def command_failed(self, actor: Actor, request: Request, error: Exception) -> Refusal:
+        """Note that a command raised; return what its asker is told."""
+        self.is_spoiled = True
+        refusal = self.question_failed(actor, request, error)
+        known = actor.uid, digest_of(request)
+        self._failed[known] = time.monotonic() + REFUSED_FOR
+        self._failed.move_to_end(known)
+        if len(self._failed) > MOST_FAILED:
+            self._failed.popitem(last=False)
+        return refusal
+
+    def question_failed(self, actor: Actor, request: Request, error: Exception) -> Refusal:
+        """Note that a question raised, which has changed nothing; return what its asker is told."""
+        verb, digest = type(request).__name__, digest_of(request)
+        log.error("%s of %s (frame %s) failed; nothing has changed", verb, actor.user, digest, exc_info=error)
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return Refusal(
+            "failed", f"{verb} failed in the server ({what}); nothing has changed; its log has more under frame {digest}"
+        )
+
+    def report_failed(self, key: str, error: Exception) -> bool:
+        """Note that a report of an executor raised; tell whether it is the first time for this attempt."""
+        self.is_spoiled = True
+        log.error("a report of attempt %s cannot be taken", key, exc_info=error)
+        is_first = key not in self._reports
+        self._reports.add(key)
+        return is_first
+
+    def has_failed(self, key: str) -> bool:
+        """Whether a report of this attempt could not be taken."""
+        return key in self._reports
+
+    def pass_failed(self, error: Exception) -> None:
+        """Note that a pass raised."""
+        self.is_spoiled = self.must_hold = True
+        log.error("a pass failed; the jobs of the commands before it are held", exc_info=error)

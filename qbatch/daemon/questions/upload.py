@@ -1,0 +1,20 @@
+"""Take a piece of a script that is too long for one frame."""
+
+from __future__ import annotations
+
+import asyncio
+
+from qbatch.daemon.caller import Caller
+from qbatch.daemon.service import Service
+from qbatch.wire.records import Done
+from qbatch.wire.requests import Upload
+
+
+async def handle(service: Service, caller: Caller, request: Upload) -> Done:
+    """Write the piece; with the digest the script is complete, and the answer comes when it is safe."""
+    uid = caller.actor.uid
+    service.scripts.append(uid, request.upload, request.offset, request.data)
+    if request.digest:
+        finish = service.scripts.finish
+        await asyncio.get_running_loop().run_in_executor(None, finish, uid, request.upload, request.digest)
+    return Done(text=request.digest)

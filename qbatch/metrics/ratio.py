@@ -1,0 +1,138 @@
+"""Intervals on the scale of ratios, for means of what cannot be negative: waits, slowdowns, utilisations, makespans.
+
+What is estimated is the ratio of two means, B / A.  Its logarithm has, to first order, the error of the mean of
+b / B - a / A (the delta method; Cochran 1977, "Sampling Techniques", section 6.3), so the bounds are
+B / A exp(-+ t error): never at or below 0, so that a relative difference is never below -100 %.  In units, the bounds are these
+relative ones of *this* A: never below -A.  They say by how much B would change what A did here; how the mean of A would vary from
+log to log is not in them.
+
+The error is the widest of several answers to one question, how far the values depend on each other: the stationary bootstrap
+with blocks from the data (:mod:`qbatch.metrics.dependence`), which sees the memory that the autocorrelations show, and
+the means of 5, 10 and 20 equal parts of the log in order (batch means; Law and Kelton 2000, "Simulation Modeling and
+Analysis", section 9.5.3), which see what drifts more slowly.  Each has Student's t of its own.  docs/statistics.md has what
+this costs and how often such intervals hold the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.metrics.dependence import FEWEST, Estimate, block_length, mean_estimate, stationary_variance
+from qbatch.metrics.interval import check_confidence, interval, t_quantile, t_two_sided
+
+Floats = NDArray[np.float64]
+
+PARTS = (5, 10, 20)
+"""Into how many equal parts the values are cut."""
+
+_FEWEST_IN_A_PART = 2
+
+_WIDEST = 700.0
+"""More than this exp cannot say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """The error of a mean by one way of looking at dependence, and the degrees of freedom of its Student's t."""
+
+    size: float
+    freedom: int
+
+
+def difference_estimate(a: Floats, b: Floats, confidence: float = 0.95, *, least_block: float = 1.0) -> Estimate:
+    """Return the estimate of mean(b) - mean(a), of equally many values in order, with bounds on the scale of ratios.
+
+    ``least_block``: blocks are no shorter.  Where a mean is 0 there is no ratio: then the bounds are those of the mean
+    difference, cut at what is possible.  With a negative value among them nothing is cut.
+    """
+    check_confidence(confidence)
+    n = len(a)
+    if n < FEWEST:
+        return mean_estimate(b - a, confidence)
+    mean_a, mean_b = float(np.mean(a)), float(np.mean(b))
+    is_possible = float(min(a.min(), b.min())) >= 0
+    if not is_possible or mean_a == 0 or mean_b == 0:
+        found = mean_estimate(b - a, confidence, least_block=least_block)
+        return found if not is_possible or found.low is None else _cut(found, mean_a, mean_b)
+    influence = b / mean_b - a / mean_a
+    block = max(block_length(influence), least_block)
+    return _on_ratios(mean_a, mean_b, errors_of(influence, block), confidence, n, block)
+
+
+def replicated_difference(a: Floats, b: Floats, confidence: float = 0.95) -> Estimate:
+    """Return the estimate of mean(b) - mean(a) over independent pairs, one for each replica.
+
+    No dependence and no ratio: Student's t of the differences holds what varies from replica to replica, also in a.  The
+    bounds are cut at what is possible where no value is negative.
+    """
+    found = interval((b - a).tolist(), confidence)
+    n = len(a)
+    if found.mean is None or found.low is None or found.high is None:
+        return Estimate(found.mean, None, None, None, n, 1.0 if n else 0.0)
+    error = float((b - a).std(ddof=1)) / math.sqrt(n)
+    p = t_two_sided(found.mean / error, n - 1) if error > 0 else float(found.mean == 0)
+    estimate = Estimate(found.mean, found.low, found.high, p, n, 1.0)
+    return _cut(estimate, float(np.mean(a)), float(np.mean(b))) if float(min(a.min(), b.min())) >= 0 else estimate
+
+
+def level_bounds(values: Floats, confidence: float = 0.95, *, least_block: float = 1.0) -> tuple[float, float] | None:
+    """Return the bounds of the mean of values that cannot be negative, never below 0; None where there are too few.
+
+    Raises:
+        ValueError: if one is negative.
+    """
+    n = len(values)
+    if n < FEWEST:
+        return None
+    mean = float(np.mean(values))
+    if float(values.min()) < 0:
+        raise ValueError("a value is negative")
+    if mean == 0:
+        return 0.0, 0.0
+    influence = values / mean - 1.0
+    block = max(block_length(influence), least_block)
+    half, _ = _widest(errors_of(influence, block), confidence, 0.0)
+    return mean * math.exp(-half), mean * math.exp(min(half, _WIDEST))
+
+
+def errors_of(influence: Floats, block: float) -> list[Error]:
+    """Return the error of the mean of values in order by each way of looking at their dependence."""
+    n = len(influence)
+    blocks = max(int(n / block), 2)
+    errors = [Error(math.sqrt(stationary_variance(influence, block) * blocks / (blocks - 1)), blocks - 1)]
+    for parts in PARTS:
+        if n >= _FEWEST_IN_A_PART * parts:
+            begins = np.linspace(0, n, parts, endpoint=False).astype(np.int64)
+            means = np.add.reduceat(influence, begins) * (parts / n)
+            errors.append(Error(float(means.std(ddof=1)) / math.sqrt(parts), parts - 1))
+    return errors
+
+
+def _on_ratios(a: float, b: float, errors: list[Error], confidence: float, n: int, block: float) -> Estimate:
+    ratio = math.log(b) - math.log(a)
+    half, p = _widest(errors, confidence, ratio if a != b else 0.0)
+    low, high = a * math.expm1(ratio - half), a * math.expm1(min(ratio + half, _WIDEST))
+    value = b - a
+    return Estimate(value, min(low, value), max(high, value), p, n, block)
+
+
+def _widest(errors: list[Error], confidence: float, value: float) -> tuple[float, float]:
+    """Return the widest half of an interval that an error makes, and the largest chance of a value as far from 0."""
+    half = max(t_quantile(0.5 + confidence / 2, error.freedom) * error.size for error in errors)
+    if not any(error.size > 0 for error in errors):
+        return half, 1.0 if value == 0 else 0.0
+    chances = [t_two_sided(value / error.size, error.freedom) for error in errors if error.size > 0]
+    return half, max(chances)
+
+
+def _cut(found: Estimate, a: float, b: float) -> Estimate:
+    """Return an estimate of b - a whose bounds are possible where neither mean is negative."""
+    assert found.low is not None  # the caller has looked
+    assert found.high is not None
+    low = max(found.low, -a)
+    high = found.high if b > 0 else min(found.high, 0.0)
+    return Estimate(found.value, low, high, found.p, found.n, found.block)

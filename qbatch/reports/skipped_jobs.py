@@ -1,0 +1,34 @@
+"""The jobs of a log that a replay skips, one by one: a CSV file with the line of each, its job number and the reason."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from qbatch.model.machine import Machine
+from qbatch.replay.prepare import reasons_to_skip
+from qbatch.workloads import Log
+
+COLUMNS = ("line", "job_id", "reason")
+"""The columns of the file.  ``line`` counts the lines of the log from 1; a row that could not be read has no job number."""
+
+
+def write_skipped(out: BinaryIO, log: Log, machine: Machine) -> int:
+    """Write the jobs of a log that cannot run on a machine, in order of line; return how many stand there."""
+    rows = sorted(_skipped(log, machine))
+    text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(rows)
+    text.detach()
+    return len(rows)
+
+
+def _skipped(log: Log, machine: Machine) -> Iterator[tuple[int, str, str]]:
+    for line, reason in zip(log.bad_lines, log.bad_reasons, strict=True):
+        yield line, "", f"unreadable: {reason}"
+    for reason, rows in reasons_to_skip(log, machine).items():
+        for line, job in zip(log.line[rows].tolist(), log["job"][rows].tolist(), strict=True):
+            yield line, str(job), reason

@@ -1,0 +1,69 @@
+"""What OpenPBS refuses in a list of resources although it can be read: resources that nobody knows, two ways of asking at once.
+
+Source: OpenPBS pbs_error.h (PBSE_UNKRESC, PBSE_INVALJOBRESC, PBSE_INVALNODEPLACE, PBSE_PLACENOSELECT, PBSE_DUPRESC) and
+svr_jobfunc.c, make_schedselect.  A server can be told to take them all the same: its ``custom_resources`` are what ``qmgr`` makes
+with ``create resource``, its ``lenient`` names the rules below that it does not keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from qbatch.wire.resources import RESOURCES_OF_CHUNKS, RESOURCES_OF_JOBS, Demand
+
+LENIENCIES = {
+    "resources": "resources that are not known are taken and shown, as if they were custom ones",
+    "select": "resources of the whole job beside select= or place=, such as ncpus",
+    "place": "place= without select=",
+    "array": "an array of one index, -J 3",
+    "server": "a destination on another server, -q queue@other, is taken as the queue of this one",
+    "user": "-u with a user other than the one who submits is ignored",
+}
+"""What a server can be lenient about, and what that means."""
+
+_NODE_WORDS = ("host", "vnode", "gpus", "mics", "ngpus", "nmics")
+
+
+def refused_resource(
+    resources: Mapping[str, str], demand: Demand, custom: Collection[str], lenient: Collection[str]
+) -> tuple[str, str] | None:
+    """Return the code and the reason for which resources are refused, None if they are not.
+
+    ``custom``: resources that the server knows beside those of PBS; ``lenient``: keys of ``LENIENCIES``.
+    """
+    if "resources" not in lenient:
+        unknown = unknown_resource(resources, demand, custom)
+        if unknown is not None:
+            return "unknown-resource", unknown
+    groups = [word for word in resources.get("place", "").split(":") if word.startswith("group=")]
+    if any(word not in ("group=host", "group=vnode") for word in groups):
+        return "unsupported", f"place={resources['place']}: {groups[0]} cannot be honoured: hosts have no such resource"
+    if groups and demand.placing == "scatter":
+        return "bad-value", f"place={resources['place']}: chunks cannot be on one host and on different ones"
+    if "nodes" in resources and "place" in resources:
+        return "place-beside-nodes", 'Cannot be used with "select" or "place": nodes (nodes=2#excl takes whole hosts)'
+    if "select" in resources and "select" not in lenient:
+        beside = next((name for name in resources if name in RESOURCES_OF_CHUNKS), None)
+        if beside is not None:
+            return (
+                "resource-beside-select",
+                f'"-lresource=" cannot be used with "select" or "place", resource is: {beside} (write it into select)',
+            )
+    if "place" in resources and "select" not in resources and "place" not in lenient:
+        return "place-without-select", 'Cannot have "place" without "select" (write select=1:ncpus=1 beside it)'
+    return None
+
+
+def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Collection[str]) -> str | None:
+    """Return what is said of the first resource that neither PBS nor the server knows, None if all are known."""
+    way_out = "a server knows those of PBS and its custom_resources"
+    for name in resources:
+        if name not in RESOURCES_OF_JOBS and name not in custom:
+            return f"Unknown resource: {name} ({way_out})"
+    names = _NODE_WORDS if "nodes" in resources else RESOURCES_OF_CHUNKS
+    for chunk in demand.chunks:
+        for name in chunk.other:
+            if name not in names and name not in custom:
+                what = "node property" if "nodes" in resources else "resource"
+                return f"Unknown {what}: {name} ({way_out})"
+    return None

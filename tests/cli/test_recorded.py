@@ -1,0 +1,150 @@
+"""A log with waits as a schedule, for every command that takes one: what really happened beside what would have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qbatch.cli.main import run
+from qbatch.reports.recorded import kinds_of
+from qbatch.reports.result import read_result
+from tests.harness import OWN_TRACES, TRACES
+
+DEMO = str(OWN_TRACES / "demo-128.swf")
+KTH = TRACES / "KTH-SP2-1996-2.1-cln.swf.gz"
+
+
+def command(capfd, *arguments):
+    code = run([str(argument) for argument in arguments])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory) -> Path:
+    """A log whose waits are those of EASY, and a result of EASY and FCFS on it."""
+    folder = tmp_path_factory.mktemp("lived")
+    options = ["--no-kill", "--first", "600", "--quiet"]
+    assert run(["replay", DEMO, "-p", "easy", *options, "--swf", str(folder / "mine.swf")]) == 0
+    both = ["replay", str(folder / "mine.swf"), "-p", "easy", "-p", "fcfs", "--no-kill", "--quiet"]
+    assert run([*both, "--out", str(folder / "result")]) == 0
+    return folder
+
+
+def test_a_log_is_compared_with_what_a_policy_would_have_done(capfd, lived, monkeypatch) -> None:
+    monkeypatch.chdir(lived)
+    code, out, err = command(capfd, "compare", "mine.swf", "result:easy")
+    assert (code, err) == (0, "")
+    assert "A is mine.swf, B is result:easy: 600 common jobs" in out
+    for words in ("Mean wait", "Mean slowdown", "Mean bounded slowdown", "Utilisation", "Makespan"):
+        assert f"{words}: log and easy are equal" in out
+    _, out, _ = command(capfd, "compare", "mine.swf:log", "result:fcfs", "--json")
+    document = json.loads(out)
+    assert document["a"]["policy"] == "log"
+    _, out, _ = command(capfd, "compare", "result:easy", "result:fcfs", "--json")
+    same = json.loads(out)
+    assert [record["b"] for record in document["metrics"]] == [record["b"] for record in same["metrics"]]
+    assert [record["low"] for record in document["metrics"]] == [record["low"] for record in same["metrics"]]
+
+
+def test_every_metric_of_a_log_is_that_of_the_schedule_in_it(capfd, lived, monkeypatch) -> None:
+    monkeypatch.chdir(lived)
+    code, out, _ = command(capfd, "metrics", "mine.swf", "result", "--by", "class", "--json")
+    document = json.loads(out)
+    assert (code, document["schema"]) == (0, "qbatch.measured/1")
+    by_policy = {each["policy"]: each for each in document["results"]}
+    assert list(by_policy) == ["log", "easy", "fcfs"]
+    assert by_policy["log"]["metrics"] == by_policy["easy"]["metrics"]
+    assert by_policy["log"]["by"] == by_policy["easy"]["by"]
+    told = json.loads((lived / "result" / "result.json").read_text())["results"]
+    assert [each["metrics"] for each in document["results"][1:]] == [each["metrics"] for each in told]
+    _, out, _ = command(capfd, "metrics", "mine.swf")
+    assert out.splitlines()[0].split() == ["metric", "log"]
+
+
+def test_pictures_reports_exports_and_the_referee_take_a_log(capfd, lived, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(lived)
+    assert command(capfd, "plot", "mine.swf", "--kind", "wait-hist", "-o", tmp_path / "p.svg")[0] == 0
+    code, _, err = command(capfd, "report", "result", "mine.swf", "--baseline", "log", "-o", tmp_path / "p.html")
+    assert code == 0
+    assert "wrote" in err
+    assert "log, easy, fcfs" in err
+    assert "note: mine.swf: log is what really happened, by the waits that are recorded" in err
+    assert command(capfd, "export", "csv", "mine.swf", "-o", tmp_path / "rows.csv")[0] == 0
+    assert command(capfd, "verify", "mine.swf", "-p", "easy", "--no-kill")[0] == 0
+    assert command(capfd, "export", "result", "mine.swf", "-o", tmp_path / "kept")[0] == 0
+    code, out, _ = command(capfd, "compare", tmp_path / "kept", "result:easy")
+    assert (code, "log and easy are equal" in out) == (0, True)
+
+
+def test_what_is_left_out_is_said_and_the_machine_has_a_size(capfd, lived, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(lived)
+    lines = Path("mine.swf").read_text(encoding="utf-8").splitlines()
+    header = [line for line in lines if line.startswith(";") and "MaxProcs" not in line and "MaxNodes" not in line]
+    jobs = [line.split() for line in lines if not line.startswith(";")]
+    jobs[3][2] = jobs[4][2] = "-1"
+    jobs[5][3] = "-1"
+    jobs[6][4] = jobs[6][7] = "-1"
+    jobs[7][2] = "-60"
+    log = tmp_path / "odd.swf"
+    log.write_text("\n".join([*header, *(" ".join(job) for job in jobs)]) + "\n", encoding="utf-8")
+    code, _, err = command(capfd, "metrics", log)
+    assert (code, err.count("\n"), "say how many with --procs N" in err) == (3, 1, True)
+    code, out, err = command(capfd, "compare", log, "result:fcfs", "--procs", 128)
+    assert code == 0
+    assert "596 common jobs" not in out
+    assert "595 common jobs" in out
+    for words in ("2 jobs are left out: no wait", "1 job is left out: no run time", "1 job is left out: no processors",
+                  "1 job is left out: negative wait"):  # fmt: skip
+        assert f"note: {log}: {words}" in err, words
+    for asked in (
+        ("plot", log, "--kind", "queue", "-o", tmp_path / "queue.png"), ("metrics", log), ("export", "csv", log),
+        ("report", log, "-o", tmp_path / "page.html"),
+    ):  # fmt: skip
+        code, _, err = command(capfd, *asked, "--procs", 128)
+        assert (code, "2 jobs are left out: no wait" in err) == (0, True), asked
+
+
+def test_a_log_without_waits_is_no_schedule(capfd, tmp_path) -> None:
+    code, out, err = command(capfd, "metrics", DEMO)
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert "it does not say when its jobs started" in err
+    assert "--out DIR" in err
+    code, _, err = command(capfd, "compare", DEMO)
+    assert code == 3
+
+
+def test_one_schedule_needs_another(capfd, lived) -> None:
+    code, _, err = command(capfd, "compare", lived / "mine.swf")
+    assert (code, "name B too, as in: qbatch compare" in err) == (2, True)
+
+
+def test_a_report_shows_of_a_log_what_the_replays_ran(capfd, lived, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(lived)
+    part = ["replay", "mine.swf", "-p", "fcfs", "--no-kill", "--first", "200", "--warmup", "1h", "--quiet"]
+    assert command(capfd, *part, "--out", tmp_path / "part")[0] == 0
+    code, out, err = command(capfd, "metrics", tmp_path / "part", "mine.swf", "--json")
+    assert code == 0
+    assert "mine.swf: 200 of its 600 jobs are shown, those that the replay ran" in err
+    fcfs, log = (each["metrics"] for each in json.loads(out)["results"])
+    assert log["jobs"] == fcfs["jobs"] < 200
+
+
+def test_how_jobs_started_follows_from_the_schedule_alone(lived) -> None:
+    easy = read_result(str(lived / "result")).only(["easy"]).rows[0]
+    order = np.argsort(easy.sequence)
+    assert (kinds_of(easy.submit[order], easy.start[order]) == easy.kind[order]).all()
+
+
+@pytest.mark.skipif(not KTH.exists(), reason="the KTH log is not here (../shared/traces)")
+def test_a_real_log_whose_jobs_got_other_processors_than_they_asked_for(capfd, tmp_path) -> None:
+    assert command(capfd, "replay", KTH, "-p", "easy", "--quiet", "--out", tmp_path / "out")[0] == 0
+    code, out, err = command(capfd, "compare", KTH, f"{tmp_path / 'out'}:easy")
+    assert code == 0
+    assert "28,475 common jobs" in out
+    assert "Mean wait: easy is better than log (log 4.25 h, easy 1.9 h" in out
+    assert "note: 219 of 28,475 common jobs have another number of processors in B than in A" in err
+    assert "104 processors are in use at once, more than the 100 of the machine" in err

@@ -1,0 +1,178 @@
+"""A disk that forgets: from a trace of system calls, what would be in a directory had the power gone at a moment.
+
+The model is the strict one of POSIX.  Of a file only what was synced survives; a name that was made, changed or removed survives
+once its directory was synced.  ``chance``: with a seed, each write that was not synced survives or not as it falls, in pieces
+of 512 bytes: disks keep no order among them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CALLS = "openat,write,pwrite64,ftruncate,fallocate,fsync,fdatasync,rename,unlink,sendto"
+SECTOR = 512
+
+_LINE = re.compile(r"^(?P<thread>\d+) +(?P<text>.*)$")
+_BYTES = re.compile(r'"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?')
+_HIDDEN = re.compile(r"<((?:\\x[0-9a-f]{2})+)>")
+
+
+@dataclass
+class File:
+    """One file: its bytes as programs see them, as they are on the disk, and the writes in between."""
+
+    content: bytearray = field(default_factory=bytearray)
+    synced: bytes = b""
+    unsynced: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def write(self, at: int, data: bytes) -> None:
+        """Write bytes at a place."""
+        if len(self.content) < at:
+            self.content.extend(bytes(at - len(self.content)))
+        self.content[at : at + len(data)] = data
+        self.unsynced.append((at, data))
+
+    def truncate(self, size: int) -> None:
+        """Cut or lengthen the file."""
+        del self.content[size:]
+        self.content.extend(bytes(size - len(self.content)))
+        self.unsynced.append((-size - 1, b""))
+
+    def sync(self) -> None:
+        """Make what was written last."""
+        self.synced, self.unsynced = bytes(self.content), []
+
+    def after_loss(self, chance: random.Random | None) -> bytes:
+        """Return what is on the disk when the power comes back."""
+        if chance is None:
+            return self.synced
+        left = File(bytearray(self.synced))
+        for at, data in self.unsynced:
+            if at < 0:
+                if chance.random() < 0.5:
+                    left.truncate(-at - 1)
+                continue
+            for offset in range(0, len(data), SECTOR):
+                if chance.random() < 0.5:
+                    left.write(at + offset, data[offset : offset + SECTOR])
+        return bytes(left.content)
+
+
+class Disk:
+    """The files of one directory tree, as a trace tells of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
+        self.names: dict[str, File] = {}
+        self.kept: dict[str, File] = {}
+        self.replies = 0
+        self._places: dict[str, int] = {}
+
+    def take(self, call: str, words: str, result: int) -> bool:
+        """Take a system call that has returned; tell whether it was a sync."""
+        if call == "sendto":
+            self.replies += r"\x22\x69\x64\x22" in words  # "id"
+            return False
+        path = words.partition("<")[2].partition(">")[0]  # of the descriptor; descriptors of several processes have equal numbers
+        if call == "openat":
+            self._opened(words)
+        elif call in ("rename", "unlink"):
+            self._named(call, [_text(text) for text, _ in _BYTES.findall(words)])
+        elif not path.startswith(self.root):
+            return False
+        elif call in ("fsync", "fdatasync"):
+            if path in self.names:
+                self.names[path].sync()
+            else:
+                self._sync_names(path)
+            return True
+        elif path in self.names:
+            self._written(call, path, words, result)
+        return False
+
+    def _opened(self, words: str) -> None:
+        found = _BYTES.search(words)
+        assert found is not None
+        path = _text(found[1])
+        if not path.startswith(self.root) or "O_DIRECTORY" in words:
+            return
+        if path not in self.names:
+            if "O_CREAT" not in words:
+                return
+            self.names[path] = File()
+        file = self.names[path]
+        if "O_TRUNC" in words and file.content:
+            file.truncate(0)
+        self._places[path] = len(file.content) if "O_APPEND" in words else 0
+
+    def _named(self, call: str, paths: list[str]) -> None:
+        if not paths[0].startswith(self.root):
+            return
+        if call == "unlink":
+            self.names.pop(paths[0], None)
+        elif paths[0] in self.names:
+            self.names[paths[1]] = self.names.pop(paths[0])
+
+    def _sync_names(self, directory: str) -> None:
+        def inside(path: str) -> bool:
+            return path.rpartition("/")[0] == directory.rstrip("/")
+
+        self.kept = {path: file for path, file in self.kept.items() if not inside(path)}
+        self.kept |= {path: file for path, file in self.names.items() if inside(path)}
+
+    def _written(self, call: str, path: str, words: str, result: int) -> None:
+        file = self.names[path]
+        if call == "ftruncate":
+            file.truncate(int(words.rpartition(",")[2]))
+        elif call == "fallocate":
+            offset, _, length = words.rpartition(",")
+            file.truncate(max(len(file.content), int(offset.rpartition(",")[2]) + int(length)))
+        elif call in ("write", "pwrite64"):
+            found = _BYTES.search(words)
+            assert found is not None
+            assert not found[2], "the trace is cut"
+            data = bytes.fromhex(found[1].replace("\\x", ""))[:result]
+            at = int(words.rpartition(",")[2]) if call == "pwrite64" else self._places[path]
+            file.write(at, data)
+            if call == "write":
+                self._places[path] = at + len(data)
+
+    def after_loss(self, chance: random.Random | None) -> dict[str, bytes]:
+        """Return the files that are there when the power comes back, by their path below the root."""
+        kept = self.kept if chance is None else {**self.kept, **(self.names if chance.random() < 0.5 else {})}
+        return {path.removeprefix(self.root): file.after_loss(chance) for path, file in kept.items()}
+
+
+def _text(digits: str) -> str:
+    return bytes.fromhex(digits.replace("\\x", "")).decode(errors="replace")
+
+
+def calls_of(trace: Path) -> Iterator[tuple[str, str, int]]:
+    """Yield (system call, its words, its result) in the order in which they returned; those that failed are left out."""
+    begun: dict[str, str] = {}
+    with open(trace, encoding="ascii") as lines:
+        for line in lines:
+            found = _LINE.match(line.rstrip("\n"))
+            if found is None:
+                continue
+            thread, text = found["thread"], found["text"]
+            if text.endswith("<unfinished ...>"):
+                begun[thread] = text.removesuffix("<unfinished ...>").rstrip()
+                if text.startswith("sendto("):  # it may be out before the call returns
+                    yield "sendto", begun[thread].partition("(")[2], 0
+                continue
+            resumed = re.match(r"<\.\.\. (\w+) resumed>,? ?(.*)$", text)
+            if resumed is not None:
+                if resumed[1] == "sendto":
+                    continue
+                text = begun.pop(thread, "") + resumed[2]
+            call, _, rest = text.partition("(")
+            words, equals, result = rest.rpartition(" = ")
+            words = words.rstrip().removesuffix(")")
+            number = re.match(r"-?\d+", result)
+            if equals and number is not None and int(number[0]) >= 0:
+                yield call, _HIDDEN.sub(lambda each: f"<{_text(each[1])}>", words), int(number[0])
