@@ -189,7 +189,7 @@ def block_length(values: Floats) -> float:
     slope, level = float(np.sum(np.abs(lag) * window)), float(np.sum(window))
     if level <= 0 or slope == 0:
         return 1.0
-    return float(min(max((slope**2 / level**2 * n) ** (1 / 3), 1.0), most))
+    return float(min(max(((slope / level) ** 2 * n) ** (1 / 3), 1.0), most))
 
 
 def _autocovariance(centred: Floats, lags: int) -> Floats:
