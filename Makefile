@@ -54,7 +54,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || (echo "make: python3 -m venv failed; on Debian: apt install python3-venv" >&2; exit 1)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
-	@$(BIN)/python -m pip uninstall --yes --quiet qbatch  # the name of another program, and of this one until 0.1.0
+	@$(BIN)/python -m pip --quiet --quiet uninstall --yes qbatch  # the name of another program, and of this one until 0.1.0
 	$(PIP) --editable '.[report,tui]'
 	touch $@
 
