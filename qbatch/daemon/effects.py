@@ -14,6 +14,7 @@ from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import output_path
 from qbatch.daemon.core.state import (
     Account,
+    Allow,
     Append,
     Core,
     Effect,
@@ -95,6 +96,9 @@ class Effects:
             case Fit():
                 if self.executor is not None:
                     self.executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
+            case Allow():
+                if self.executor is not None:
+                    self.executor.set_walltime(effect.file_key, effect.walltime / 1e6)
             case Forget():
                 self.forget(effect.file_key)
             case Append():

@@ -370,6 +370,8 @@ class _Daemon:
             # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
             if job.sizes:
                 executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
+            if job.modified > job.started:
+                executor.set_walltime(job.file_key, job.prepared.walltime / 1e6)
             if job.letter == "S":
                 executor.signal(job.file_key, signal.SIGSTOP)
             elif job.pauses:
