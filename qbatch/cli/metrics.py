@@ -23,7 +23,7 @@ def metrics(
     metric: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[METRIC...|RESULT...]",
+            metavar="METRIC|RESULT",
             help="Only these metrics; or DIR or DIR:POLICY of a result, job rows, or a log with waits: its metrics, as it was.",
         ),
     ] = None,

@@ -82,7 +82,7 @@ KEYS = (
     Key(QUEUE, "max_memory", "memory", "none", "memory of one job"),
     Key(QUEUE, "max_walltime", "time", "none", "walltime of one job"),
     Key(QUEUE, "min_walltime", "time", "none", "walltime that a job must ask for"),
-    Key(QUEUE, "default_walltime", "time", '"1:00:00"', "walltime of a job that gives none"),
+    Key(QUEUE, "default_walltime", "time", '"1:00:00"', "walltime of a job that gives none; max_walltime, if that is shorter"),
     Key(QUEUE, "default_memory", "memory", "0", "memory of each chunk of a job that gives none"),
 )  # fmt: skip
 """Every key of the configuration file."""
@@ -216,7 +216,14 @@ def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
     values = _table(reader, table, QUEUE)
     if "name" not in values:
         raise reader.error(QUEUE, "needs a name", None, table)
-    return Queue(**values)
+    queue = Queue(**values)
+    longest = queue.max_walltime
+    if longest is None or queue.default_walltime <= longest:
+        return queue
+    if "default_walltime" not in values:
+        return Queue(**values, default_walltime=longest)
+    text = f"queue {queue.name}: it is longer than max_walltime, so a job that gives none would be refused"
+    raise reader.error("default_walltime", text, None, table)
 
 
 def _check_hosts_apart(reader: TomlText, settings: Settings) -> None:
@@ -252,9 +259,6 @@ def _check_whole(reader: TomlText, settings: Settings) -> None:
             "default_queue", f"there is no queue {settings.default_queue!r}{suggestion(settings.default_queue, queues)}"
         )
     for queue in settings.queues:
-        if queue.max_walltime is not None and queue.default_walltime > queue.max_walltime:
-            text = f"queue {queue.name}: it is longer than max_walltime, so a job that gives none would be refused"
-            raise reader.error("default_walltime", text)
         if queue.pool and queue.pool not in pools:
             raise reader.error(
                 "pool",

@@ -18,7 +18,8 @@ from qbatch.daemon.questions.asking import ask
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.frames import LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.requests import PROTOCOL, AnyRequest, Request
+from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Request, Submit
+from qbatch.wire.resources import check_resources
 
 log = logging.getLogger("qbatch")
 
@@ -48,6 +49,24 @@ class Reply(msgspec.Struct, omit_defaults=True):
     id: int
     result: object = None
     error: ErrorRecord | None = None
+
+
+def _check_resources(request: Request) -> None:
+    """Refuse resources that are none: here, and not when the journal is replayed.
+
+    Raises:
+        Refusal: with the resource and the reason.
+    """
+    asked = None
+    if isinstance(request, Submit):
+        asked = request.spec.resources
+    elif isinstance(request, Alter):
+        asked = request.changes.resources
+    if asked:
+        try:
+            check_resources(asked)
+        except ValueError as error:
+            raise Refusal("bad-value", f"illegal -l value: {error}") from None
 
 
 class Connection(asyncio.Protocol):
@@ -155,6 +174,7 @@ class Connection(asyncio.Protocol):
             permit(actor, request)
             if type(request) in MUTATORS:
                 permit_executor(actor, request, service.settings.executor)
+                _check_resources(request)
                 service.receive(self, request, body)
                 self._uncommitted += 1
             else:

@@ -32,9 +32,14 @@ def refused_resource(
     ``custom``: resources that the server knows beside those of PBS; ``lenient``: keys of ``LENIENCIES``.
     """
     if "resources" not in lenient:
-        unknown = _unknown(resources, demand, custom)
+        unknown = unknown_resource(resources, demand, custom)
         if unknown is not None:
             return "unknown-resource", unknown
+    groups = [word for word in resources.get("place", "").split(":") if word.startswith("group=")]
+    if any(word not in ("group=host", "group=vnode") for word in groups):
+        return "unsupported", f"place={resources['place']}: {groups[0]} cannot be honoured: hosts have no such resource"
+    if groups and demand.placing == "scatter":
+        return "bad-value", f"place={resources['place']}: chunks cannot be on one host and on different ones"
     if "nodes" in resources and "place" in resources:
         return "place-beside-nodes", 'Cannot be used with "select" or "place": nodes (nodes=2#excl takes whole hosts)'
     if "select" in resources and "select" not in lenient:
@@ -49,7 +54,8 @@ def refused_resource(
     return None
 
 
-def _unknown(resources: Mapping[str, str], demand: Demand, custom: Collection[str]) -> str | None:
+def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Collection[str]) -> str | None:
+    """Return what is said of the first resource that neither PBS nor the server knows, None if all are known."""
     way_out = "a server knows those of PBS and its custom_resources"
     for name in resources:
         if name not in RESOURCES_OF_JOBS and name not in custom:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -226,8 +227,8 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
         slots = values.pop("mpiprocs", None)
         threads = values.pop("ompthreads", None)
         memory = parse_size(values.pop("mem")) if "mem" in values else 0
-        for name, value in values.items():
-            _check_value(name, value, RESOURCES_OF_CHUNKS)
+        for name in values:
+            _refuse_typo(name, RESOURCES_OF_CHUNKS)
         chunks.append(
             ChunkOf(
                 count,
@@ -252,12 +253,33 @@ def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
         raise ValueError(f"{name} is no resource that counts; did you mean {near[0]!r}?")
 
 
-def _check_value(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Refuse a name that cannot be a resource's, and a value that is not of its kind, whether or not it takes effect:
-    all of them are shown later."""
+def check_resources(resources: Mapping[str, str]) -> None:
+    """Refuse what is no resource or no value of it, whether or not it takes effect: all of it is shown later.
+
+    Asked where a request enters, and not again when the journal is replayed: what an older version took stays taken.
+
+    Raises:
+        ValueError: with the resource and the reason.
+    """
+    _check(tuple(resources.items()))
+
+
+@lru_cache(maxsize=1024)
+def _check(resources: tuple[tuple[str, str], ...]) -> None:
+    for name, value in resources:
+        _check_value(name, value)
+    demand = parse_demand(dict(resources))
+    for chunk in demand.chunks:
+        for name, value in chunk.other.items():
+            _check_value(name, value)
+    slots = sum(chunk.count * chunk.slots for chunk in demand.chunks)
+    if slots > _MOST_SLOTS:
+        raise ValueError(f"{slots} lines in the node file; {_MOST_SLOTS} are allowed")
+
+
+def _check_value(name: str, value: str) -> None:
     if not re.fullmatch(_NAME, name):
         raise ValueError(f"{name[:60]!r} cannot be the name of a resource")
-    _refuse_typo(name, known)
     try:
         if name in _SIZES:
             parse_size(value)
@@ -325,8 +347,8 @@ def parse_demand(resources: Mapping[str, str], rules: int = 2) -> Demand:
     Raises:
         ValueError: with the resource and the reason.
     """
-    for name, value in resources.items():
-        _check_value(name, value, RESOURCES_OF_JOBS)
+    for name in resources:
+        _refuse_typo(name, RESOURCES_OF_JOBS)
     if "select" in resources and "nodes" in resources:
         raise ValueError("nodes= and select= do not go together")
     if "select" in resources:
@@ -338,14 +360,17 @@ def parse_demand(resources: Mapping[str, str], rules: int = 2) -> Demand:
     else:
         procs = _count(resources["ncpus"], "ncpus") if "ncpus" in resources else 1
         chunks = (ChunkOf(1, procs, 0, _slots(resources)),)
-    slots = sum(chunk.count * chunk.slots for chunk in chunks)
-    if slots > _MOST_SLOTS:
-        raise ValueError(f"{slots} lines in the node file; {_MOST_SLOTS} are allowed")
+        if rules > 1:
+            where = {name: resources[name] for name in ("host", "vnode") if name in resources}
+            threads = _count(resources["ompthreads"], "ompthreads", 0) if "ompthreads" in resources else 0
+            chunks = (ChunkOf(1, procs, 0, _slots(resources), threads, where),)
     chunks = _with_memory(chunks, resources)
     place = resources.get("place", "free")
     if rules > 1:
         place = resources.get("place") or implied_place(resources)
     placing, is_exclusive = parse_place(place)
+    if rules > 1 and placing == "free" and {"group=host", "group=vnode"} & set(place.split(":")):
+        placing = "pack"
     walltime = parse_duration(resources["walltime"]) if "walltime" in resources else None
     return Demand(chunks, walltime, placing, is_exclusive)
 
@@ -380,7 +405,7 @@ def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int
     listed["nodect"] = str(demand.hosts)
     listed.setdefault("place", implied_place(resources) if rules > 1 else "free")
     if demand.memory or "mem" in listed:
-        listed["mem"] = format_size(demand.memory or parse_size(listed["mem"]))
+        listed["mem"] = format_size(demand.memory) if demand.memory else _shown_size(listed["mem"])
     slots = sum(chunk.count * chunk.slots for chunk in demand.chunks)
     if slots != demand.hosts:
         listed["mpiprocs"] = str(slots)
@@ -389,8 +414,16 @@ def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int
     listed["walltime"] = format_duration(walltime)
     for name in ("vmem", "pmem", "pvmem", "file"):
         if name in listed:
-            listed[name] = format_size(parse_size(listed[name]))
+            listed[name] = _shown_size(listed[name])
     return dict(sorted(listed.items()))
+
+
+def _shown_size(text: str) -> str:
+    """Return a size as it is shown; one that an older version took though it is none, as it was written."""
+    try:
+        return format_size(parse_size(text))
+    except ValueError:
+        return text
 
 
 def _select_text(chunks: Iterable[ChunkOf]) -> Iterable[str]:

@@ -173,3 +173,11 @@ name = "other"
 def test_the_line_is_that_of_the_pool_or_queue_in_question(change: tuple[str, str], place: str) -> None:
     with pytest.raises(InputError, match=place):
         parse_config(POOLS.replace(*change), "qbatch.toml")
+
+
+def test_a_queue_that_names_no_default_walltime_takes_its_limit_where_that_is_shorter() -> None:
+    pool = '[[pool]]\nhosts = "n1"\ncpus = 4\n[[queue]]\nname = "batch"\n[[queue]]\nname = "debug"\n'
+    batch, debug = parse_config(f'{pool}max_walltime = "10:00"\n', "x.toml").queues
+    assert (batch.default_walltime, debug.default_walltime) == (3_600_000_000, 600_000_000)
+    with pytest.raises(InputError, match=r"x.toml: line 8, key 'default_walltime': queue debug: it is longer"):
+        parse_config(f'{pool}default_walltime = "20:00"\nmax_walltime = "10:00"\n', "x.toml")

@@ -189,8 +189,8 @@ class Command(NamedTuple):
             return fault.code
         except NoDaemon as missing:
             server = here.environment.get("PBS_DEFAULT") or here.environment.get("PBS_SERVER") or "qbatch"
-            here.err.write(f"{self.name}: cannot connect to server {plain(server)} (errno={missing.number})\n")
-            here.err.write(f"{self.name}: {plain(str(missing))}\n")
+            said = f"cannot connect to server {plain(server)} (errno={missing.number}): {plain(str(missing))}"
+            here.err.write(f"{self.name}: {said}\n")
             return 255
         except Refusal as refusal:
             here.err.write(f"{self.name}: {plain(worded(refusal))}\n")

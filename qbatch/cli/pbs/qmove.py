@@ -12,8 +12,7 @@ def _act(call: Call) -> int:
     destination, *jobs = operands_of(call, 2)
     if not destination or destination[0].isdigit():
         raise UsageFault(f"illegally formed destination: {destination}")
-    queue = destination.partition("@")[0]
-    return call.act(lambda ids: Move(jobs=ids, destination=queue), jobs)
+    return call.act(lambda ids: Move(jobs=ids, destination=destination), jobs)
 
 
 COMMAND = Command("qmove", "", "qmove destination job_identifier ...", _act)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -32,9 +33,11 @@ def resources_of(job: BatchJob) -> dict[str, str]:
 
 def used_of(job: BatchJob) -> dict[str, str]:
     """Return ``resources_used``; empty before anything was measured."""
-    used = job.used
-    if used is None:
-        return {}
+    return {} if job.used is None else used_texts(job.used, job.prepared.demand.procs)
+
+
+def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
+    """Return ``resources_used`` of measured figures: seconds and bytes."""
     memory = used.get("mem", 0)
     cput = round(used.get("cput", 0) * MICROSECONDS)
     walltime = round(used.get("walltime", 0) * MICROSECONDS)
@@ -43,7 +46,7 @@ def used_of(job: BatchJob) -> dict[str, str]:
         "cpupercent": str(percent),
         "cput": format_duration(cput),
         "mem": format_size(int(memory)),
-        "ncpus": str(job.prepared.demand.procs),
+        "ncpus": str(procs),
         "vmem": format_size(int(used.get("vmem", memory))),
         "walltime": format_duration(walltime),
     }
@@ -205,7 +208,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         variables={**spec.variables, "PBS_O_QUEUE": asked_queue(core, job)},
         submit_arguments=spec.submit_arguments,
         comment=_comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
-        run_count=job.attempt + int(spec.extra.get("run_count", "0")),
+        run_count=job.attempt + _runs_before(job),
         session=job.session or None,
         depend=depend_text(core, job),
         is_blocking=spec.is_blocking,
@@ -237,6 +240,12 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
         },
         "slot_limit": job.slot_limit,
     }
+
+
+def _runs_before(job: BatchJob) -> int:
+    """Return from which number the runs of a job are counted: ``-W run_count``."""
+    text = job.spec.extra.get("run_count", "")
+    return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
 def asked_queue(core: Core, job: BatchJob) -> str:

@@ -73,6 +73,13 @@ class Fit(NamedTuple):
     asked: int
 
 
+class Allow(NamedTuple):
+    """Effect: an attempt may run for another walltime, in microseconds."""
+
+    file_key: str
+    walltime: int
+
+
 class Forget(NamedTuple):
     """Effect: an attempt is over and its end is known; its run directory may go."""
 
@@ -122,7 +129,7 @@ class Happening(NamedTuple):
     text: str
 
 
-Effect = Launch | Stop | Send | Fit | Forget | Append | Mail | Account | Ending | Happening
+Effect = Launch | Stop | Send | Fit | Allow | Forget | Append | Mail | Account | Ending | Happening
 
 
 class QueueState(msgspec.Struct, gc=False):

@@ -28,7 +28,7 @@ def sent(shell: Shell) -> object:
         ("qhold 2", requests.Hold(jobs=("2",), kinds="u")),
         ("qhold -h uo 2", requests.Hold(jobs=("2",), kinds="uo")),
         ("qrls -h s 2", requests.Release(jobs=("2",), kinds="s")),
-        ("qmove fast@qbatch 2 4", requests.Move(jobs=("2", "4"), destination="fast")),
+        ("qmove fast@qbatch 2 4", requests.Move(jobs=("2", "4"), destination="fast@qbatch")),
         ("qmsg -O hello 1", requests.Message(jobs=("1",), text="hello", files="O")),
         ("qmsg -EO hello 1", requests.Message(jobs=("1",), text="hello", files="EO")),
         ("qmsg hello 1", requests.Message(jobs=("1",), text="hello", files="E")),
@@ -210,9 +210,9 @@ def test_without_a_daemon(shell: Shell) -> None:
         command, *arguments = line.split()
         result = shell.run(command, *arguments)
         assert (result.code, result.out) == (255, "")
-        first, second = result.err.splitlines()
-        assert first == f"{command}: cannot connect to server qbatch (errno=2)"
-        assert "start one with: qbatch up" in second
+        (only,) = result.err.splitlines()
+        assert only.startswith(f"{command}: cannot connect to server qbatch (errno=2): no daemon listens at ")
+        assert "start one with: qbatch up" in only
 
 
 def test_the_job_of_a_message_is_not_said_twice(shell: Shell) -> None:

@@ -80,7 +80,7 @@ def test_a_guest_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
     record = bench.ended[guest]
     assert (record.exit_status, record.run_count) == (0, 2)
     assert (record.started, record.ended) == (1_060_000_000, 1_160_000_000)
-    assert record.trials == ((600_000_000, 660_000_000, 3, "n1/0*3"),)
+    assert record.trials == ((600_000_000, 660_000_000, 3, "n1/1*3"),)
     assert record.first_started == 600_000_000
 
 
@@ -97,9 +97,9 @@ def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returne
     assert states(bench, victim, guest, other) == "RQQ"
     bench.wait(400)
     assert states(bench, victim, guest, other) == "FFF"
-    assert bench.ended[guest].trials == ((700_000_000, 700_000_000, 3, "n1/0*3"),)
+    assert bench.ended[guest].trials == ((700_000_000, 700_000_000, 3, "n1/1*3"),)
     hosts = [HostRecord(name="n1", pool="pool", state="free", cpus=4)]
-    exported, left_out = exportable_of([bench.ended[job] for job in (victim, guest, other)], hosts, "here")
+    exported, *_, left_out = exportable_of([bench.ended[job] for job in (victim, guest, other)], hosts, "here")
     [rows] = exported.result.rows
     assert left_out == 0
     assert rows.pieces is not None

@@ -9,7 +9,7 @@ from qbatch.daemon.core.records import full_record, host_records
 from qbatch.policies.registry import load_policy
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord
-from qbatch.wire.requests import Alter, Changes, Delete
+from qbatch.wire.requests import Alter, Changes, Delete, Move
 from qbatch.wire.resources import parse_resources
 from tests.daemon.core.driver import ALICE, EMULATED, ROOT, Bench
 
@@ -45,6 +45,8 @@ def lines(bench: Bench, job: str) -> list[str]:
         ("nodes=n2+n4:ppn=2", "n2/0+n4/0*2", "(n2:ncpus=1)+(n4:ncpus=2)", "n2 n4 n4"),
         ("select=1:ncpus=4+1:ncpus=2:host=n1", "n2/0*4+n1/0*2", "(n2:ncpus=4)+(n1:ncpus=2)", "n2 n1"),
         ("select=1:vnode=n3:mpiprocs=2", "n3/0", "(n3:ncpus=1)", "n3 n3"),
+        ("ncpus=2,host=n3", "n3/0*2", "(n3:ncpus=2)", "n3"),
+        ("select=2:ncpus=2,place=group=host", "n1/0*2+n1/1*2", "(n1:ncpus=2)+(n1:ncpus=2)", "n1 n1"),
         ("select=1:host=n2:ncpus=2+1:ncpus=2,place=pack", "n2/0*2+n2/1*2", "(n2:ncpus=2)+(n2:ncpus=2)", "n2 n2"),
     ],
 )
@@ -72,6 +74,9 @@ def test_exec_host_exec_vnode_and_the_node_file_are_the_hosts_that_are_taken(
         ("nodes=n1+n1", "never-fits", "a host for each scattered chunk"),
         ("select=1:host=n2:ncpus=5", "never-fits", "needs 5 processors on host n2, which has 4"),
         ("select=host=n1+host=n2,place=pack", "never-fits", "different hosts"),
+        ("select=2:ncpus=3,place=group=host", "never-fits", "needs 6 processors on one host"),
+        ("select=2,place=free:group=rack", "unsupported", "group=rack cannot be honoured"),
+        ("select=2,place=scatter:group=host", "bad-value", "on one host and on different ones"),
         ("select=1:fast=1", "unknown-resource", "Unknown resource: fast"),
     ],
 )  # fmt: skip
@@ -126,6 +131,20 @@ def test_qalter_to_nodes_scatters_too() -> None:
     bench.wait(1)
     assert record(bench, job).exec_host == "n1/0*2+n2/0*2"
     assert record(bench, job).resources["place"] == "scatter"
+
+
+def test_qalter_and_qmove_are_as_strict() -> None:
+    bench = Bench()
+    job = submit(bench, "ncpus=1", hold="u", host="here.example")
+    for request, code in (
+        (Alter(jobs=(job,), changes=Changes(resources={"foo": "1"})), "unknown-resource"),
+        (Alter(jobs=(job,), changes=Changes(resources={"select": "1:host=n9"})), "never-fits"),
+        (Move(jobs=(job,), destination="narrow@other"), "unknown-server"),
+    ):
+        outcomes = bench.do(ALICE, request)
+        assert [each.error.code for each in outcomes.outcomes if each.error] == [code]  # type: ignore[attr-defined]
+    bench.do(ALICE, Move(jobs=(job,), destination="narrow@here"))
+    assert record(bench, job).queue == "narrow"
 
 
 def test_a_lenient_server_takes_more() -> None:

@@ -49,10 +49,10 @@ def _bad_pass(core: Core, pool: PoolState) -> None:
     _one_pass(core, pool)
 
 
-def _bad_attempt(core: Core, job: Any, surroundings: dict[str, str]) -> Any:
+def _bad_attempt(core: Core, job: Any, *rest: Any) -> Any:
     if job.name == "no-start":
         raise UnicodeError("a bug in attempts")
-    return _attempt_of(core, job, surroundings)
+    return _attempt_of(core, job, *rest)
 
 
 verbs.MUTATORS[requests.Message] = _message

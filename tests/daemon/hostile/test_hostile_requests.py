@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import encode
-from qbatch.wire.resources import listed_resources, parse_demand
+from qbatch.wire.resources import check_resources, listed_resources, parse_demand
 from tests.daemon.harness import Daemon, emulated
 from tests.daemon.hostile.hostile_requests import KINDS, RESOURCES, WORDS, Hostile
 from tests.daemon.hostile.tools import Raw, check, size
@@ -85,6 +85,7 @@ def test_resources_that_are_taken_can_be_shown(resources: dict[str, str], data: 
     plausible = {name: data.draw(st.sampled_from(RESOURCES[name])) for name in resources if data.draw(st.booleans())}
     asked = {**resources, **plausible}
     try:
+        check_resources(asked)
         demand = parse_demand(asked)
     except ValueError as error:
         reason = Refusal("bad-value", str(error)).record.message
