@@ -19,10 +19,15 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
-from qbatch.workloads import generate_log
+from qbatch.replay.prepare import choose_procs
+from qbatch.workloads import generate_log, read_log
+from tests.harness import TRACES
 
 Floats = NDArray[np.float64]
 PROCS = 64
+_DAY = 86_400
+_REAL = TRACES / "KTH-SP2-1996-2.1-cln.swf.gz"
+_ON_REAL = ("easy", "conservative")
 PAIRS = (("fcfs", "easy"), ("easy", "easy:order=sjf"))
 
 
@@ -109,6 +114,23 @@ def exchanged(load: float, logs: int, jobs: int, block: Callable[[Floats], Float
     return covered(f"labels exchanged; load {load:g}", 0.0, samples)
 
 
+def exchanged_on(path: str, draws: int) -> Iterator[Coverage]:
+    """Exchange the labels of EASY and conservative backfilling on a real log, by stretches of several lengths."""
+    log = read_log(path)
+    machine = one_host(choose_procs(log, None))
+    work = prepare(log, machine)
+    one, other = ((run(work, machine, load_policy(name)).start - work.submit) / MICROSECONDS for name in _ON_REAL)
+    at, least = (work.submit - work.submit[0]) / MICROSECONDS, a_day_of(work.submit)
+    for name, stretch in (("job", np.arange(len(at))), ("day", at // _DAY), ("week", at // (7 * _DAY)),
+                          ("four weeks", at // (28 * _DAY))):  # fmt: skip
+        samples = []
+        for seed in range(draws):
+            labels = np.random.default_rng(seed).random(int(stretch.max()) + 1) < 0.5
+            swap = labels[stretch.astype(np.int64)]
+            samples.append((np.where(swap, other, one), np.where(swap, one, other), least))
+        yield covered(f"labels exchanged by {name}: {work.name.rpartition('/')[2]}", 0.0, samples)
+
+
 def report(*, is_short: bool = False) -> None:
     """Print the table of docs/statistics.md."""
     logs, jobs = (20, 1000) if is_short else (400, 3000)
@@ -125,3 +147,6 @@ def report(*, is_short: bool = False) -> None:
     for days, name in ((1, "day"), (7, "week")):
         found = exchanged(0.4, logs, jobs, lambda at, days=days: (at - at[0]) // (86_400 * days))
         print(found.line().replace("exchanged", f"exchanged by {name}"), flush=True)
+    if _REAL.exists():
+        for each in exchanged_on(str(_REAL), 5 if is_short else 60):
+            print(each.line(), flush=True)

@@ -44,7 +44,9 @@ def test_a_real_job_is_held_to_its_new_walltime(tmp_path: Path) -> None:
         daemon.until(job, "R")
         daemon.kill()
         daemon.start()
-        assert "Cannot modify attribute while job running" in daemon.run("qalter", "-l", "ncpus=2", job, code=167).stderr
+        assert (
+            "Cannot modify attribute while job running" in daemon.run("qalter", "-l", "ncpus=2", job, code=167).stderr
+        )
         daemon.run("qalter", "-l", "walltime=2", job)
         assert "Resource_List.walltime = 00:00:02" in daemon.run("qstat", "-xf", job).stdout
         assert daemon.until(job, "F").exit_status == -29
