@@ -229,7 +229,7 @@ class Board:
         if "events" in parts:
             self.events = other.events.copy()
         if "hosts" in parts:
-            self.grid = other.grid.copy()
+            self.grid.follow(other.grid)
         self.clock, self.is_driven = msgspec.structs.replace(other.clock, now=other._now_shown()), True
 
     def _now_shown(self) -> int:

@@ -114,6 +114,8 @@ class Grid:
         self.places: dict[str, Place] = {}
         self.busy = 0
         self._homes: dict[str, list[Place]] = {}
+        self._touched: set[str] | None = None
+        self._followed: Grid | None = None
 
     @property
     def cpus(self) -> int:
@@ -123,6 +125,7 @@ class Grid:
     def load(self, hosts: Iterable[HostRecord], running: Iterable[JobRecord]) -> None:
         """Begin anew with these hosts and what runs on them."""
         self.places = {host.name: Place(host) for host in hosts}
+        self._touched = None
         self._homes = {}
         self.busy = 0
         # Who is suspended comes first, and who runs in his place takes it from him.
@@ -131,6 +134,7 @@ class Grid:
 
     def update(self, host: HostRecord) -> None:
         """Take what is new of a host; its processors stay as they are unless their number changes."""
+        self._touch(host.name)
         place = self.places.get(host.name)
         if place is None or place.record.cpus != host.cpus:
             self.places[host.name] = Place(host)
@@ -146,6 +150,7 @@ class Grid:
             homes = self._homes.setdefault(job.id, [])
             if place not in homes:
                 homes.append(place)
+            self._touch(name)
             self.busy += _count(place.take(job.id, procs))
             if memory:
                 place.memory[job.id] = place.memory.get(job.id, 0) + memory
@@ -155,17 +160,33 @@ class Grid:
     def stop(self, job: str) -> None:
         """A job is suspended."""
         for place in self._homes.get(job, ()):
+            self._touch(place.record.name)
             self.busy -= place.stop(job)
 
     def resume(self, job: str) -> None:
         """A suspended job goes on."""
         for place in self._homes.get(job, ()):
+            self._touch(place.record.name)
             self.busy += place.resume(job)
 
     def end(self, job: str) -> None:
         """A job has none any more."""
         for place in self._homes.pop(job, ()):
+            self._touch(place.record.name)
             self.busy -= place.forget(job)
+
+    def _touch(self, name: str) -> None:
+        if self._touched is not None:
+            self._touched.add(name)
+
+    def follow(self, other: Grid) -> None:
+        """Show what another grid shows now, to be looked at only; what has not changed since the last time is not copied."""
+        touched, other._touched = other._touched, set()
+        if touched is None or self._followed is not other:
+            self.places = {name: place.copy() for name, place in other.places.items()}
+        else:
+            self.places.update((name, other.places[name].copy()) for name in touched)
+        self.busy, self._followed = other.busy, other
 
     def copy(self) -> Grid:
         """Return a grid that goes on by itself."""

@@ -328,3 +328,19 @@ def test_a_long_recording_keeps_few_keyframes_and_their_jumps_are_right(monkeypa
         playing.cancel()
 
     asyncio.run(run())
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 7), st.integers(0, 1)), max_size=30), st.lists(st.integers(0, 30)))
+def test_a_grid_that_follows_shows_what_the_other_shows(choices: list[tuple[int, int, int]], looks: list[int]) -> None:
+    board, shown = Board(wall=lambda: 0.0), Board(wall=lambda: 0.0)
+    board.load(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
+    for place, event in enumerate(events(choices)):
+        board.apply(event)
+        if place in looks:
+            shown.frame(board, board.take_changed())
+            assert shown.grid.busy == board.grid.busy
+            assert {name: (each.runs, each.stopped, each.memory, each.record) for name, each in shown.grid.places.items()} == {
+                name: (each.runs, each.stopped, each.memory, each.record) for name, each in board.grid.places.items()
+            }
+            assert seen(shown) == seen(board)
+            assert shown.grid.places["n1"] is not board.grid.places["n1"]
