@@ -11,7 +11,7 @@ JOBS ?= auto
 CLIENTS := cobralab dask evalys ipyparallel parsl psij qtoolkit reframe signac snakemake
 CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
-.PHONY: demo test lint bench coverage coverage-engine coverage-policies clean clients chromium
+.PHONY: demo test nightly lint bench coverage coverage-engine coverage-policies clean clients chromium
 
 demo: $(VENV)/.installed
 	$(BIN)/qbatch demo --out .demo
@@ -43,6 +43,10 @@ lint: $(VENV)/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# What takes hours: hostile requests by the million, kill -9, failing disks and losses of power at every point.
+nightly: $(VENV)/.installed-test
+	QBATCH_NIGHTLY=1 $(BIN)/python -m pytest -q -s -n $(JOBS) --dist worksteal tests/daemon/hostile
+
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m tests.bench
 
@@ -50,7 +54,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || (echo "make: python3 -m venv failed; on Debian: apt install python3-venv" >&2; exit 1)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
-	@$(BIN)/python -m pip uninstall --yes --quiet qbatch  # the name of another program, and of this one until 0.1.0
+	@$(BIN)/python -m pip --quiet --quiet uninstall --yes qbatch  # the name of another program, and of this one until 0.1.0
 	$(PIP) --editable '.[report,tui]'
 	touch $@
 

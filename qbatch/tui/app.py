@@ -79,7 +79,8 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         Binding("z", "zoom", "Zoom", show=False, tooltip="Show this panel alone, or all again"),
         Binding("T", "theme", "Light/dark", show=False),
         Binding("question_mark", "help", "Keys"),
-        Binding("escape", "clear", "Clear", show=False, tooltip="Clear the filter"),
+        Binding("escape", "clear", "Clear", show=False, tooltip="Clear the filter and the marks"),
+        Binding("y", "copy", "Copy", show=False, tooltip="Copy the identifier of this job, or of all that are marked"),
         Binding("q", "quit", "Quit"),
     ]  # fmt: skip
 
@@ -87,6 +88,8 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         super().__init__()
         self.source = source
         self.board = Board()
+        # What is on the screen is one instant: the source goes on writing on the other one.
+        self.shown = Board()
         self.asking = Asking(self.board, source)
         self.failure: QbatchError | None = None
         self.theme = theme
@@ -97,17 +100,17 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
 
     def compose(self) -> ComposeResult:
         """The panels; which of them show is up to the size and the style sheet."""
-        yield Status(self.board, self.source)
+        yield Status(self.shown, self.source)
         yield Static(id="names")
         with Container(id="board"):
-            yield Hosts(self.board, id="hosts", classes="panel")
-            yield Timeline(self.board, id="timeline", classes="panel")
-            yield waiting_table(self.board, id="waiting", classes="panel")
-            yield running_table(self.board, id="running", classes="panel")
-            yield Charts(self.board, id="charts", classes="panel")
-            yield event_table(self.board, id="events", classes="panel bottom -bottom")
+            yield Hosts(self.shown, id="hosts", classes="panel")
+            yield Timeline(self.shown, id="timeline", classes="panel")
+            yield waiting_table(self.shown, id="waiting", classes="panel")
+            yield running_table(self.shown, id="running", classes="panel")
+            yield Charts(self.shown, id="charts", classes="panel")
+            yield event_table(self.shown, id="events", classes="panel bottom -bottom")
             yield queue_table(id="queues", classes="panel bottom")
-            yield history_table(self.board, id="history", classes="panel bottom")
+            yield history_table(self.shown, id="history", classes="panel bottom")
             yield shadow_table(id="shadows", classes="panel bottom")
         yield Input(id="filter", placeholder=f"a word, or {' '.join(f'{name}=' for name in FIELDS)} (procs>=64)")
         yield Footer(show_command_palette=True)
@@ -153,6 +156,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             changed |= {"trouble"}
         if not changed:
             return
+        self.shown.frame(self.board, changed)
         self.query_one(Status).refresh()
         for name, parts in _SHOWN_BY.items():
             panel = self.query_one(f"#{name}")
@@ -169,7 +173,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             self._draw(name, self.query_one(f"#{name}"))
 
     def _draw(self, name: str, panel: Widget) -> None:
-        board = self.board
+        board = self.shown
         match panel:
             case Timeline() | Hosts() | Charts():
                 panel.show()
@@ -280,9 +284,11 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             self.action_panel(self._active)
 
     def action_clear(self) -> None:
-        """Close the line, clear the filter."""
+        """Close the line, clear the filter and the marks."""
         line = self.query_one("#filter", Input)
         line.remove_class("-open", "-wrong")
+        for table in self.query(JobTable):
+            table.marked = set()
         self._take(Query())
         self.action_panel(self._active)
 
@@ -323,16 +329,16 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         """Open a job."""
         job = event.row.job if event.table.id == "events" else event.row.id if isinstance(event.row, JobRecord) else ""
         if job:
-            tab = "why" if job in self.board.waiting else "details"
-            self.push_screen(JobScreen(self.board, self.source, job, tab))
+            tab = "why" if job in self.shown.waiting else "details"
+            self.push_screen(JobScreen(self.shown, self.source, job, tab))
 
     def on_timeline_opened(self, event: Timeline.Opened) -> None:
         """Open a job."""
-        self.push_screen(JobScreen(self.board, self.source, event.job))
+        self.push_screen(JobScreen(self.shown, self.source, event.job))
 
     def on_hosts_opened(self, event: Hosts.Opened) -> None:
         """Open a host."""
-        self.push_screen(HostScreen(self.board, event.name))
+        self.push_screen(HostScreen(self.shown, event.name))
 
 
 _SHOWN_BY: dict[str, set[str]] = {
@@ -348,11 +354,9 @@ _SHOWN_BY: dict[str, set[str]] = {
 
 
 def _bindings(kind: type[Any]) -> list[Binding]:
-    found: list[Binding] = []
-    for each in kind.BINDINGS:
-        if isinstance(each, Binding) and not each.description.startswith("Panel:"):
-            found.append(each)
-    return found
+    ours = [part for part in kind.__mro__ if part.__module__.startswith("qbatch.")]
+    found = [each for part in ours for each in vars(part).get("BINDINGS", ())]
+    return [each for each in found if isinstance(each, Binding) and not each.description.startswith("Panel:")]
 
 
 def watch(source: Source, theme: str) -> None:

@@ -1,4 +1,5 @@
-"""The board: what the monitor knows, as plain data.  A source writes on it, panels read it; it knows no screen.
+"""The board: what the monitor knows, as plain data.  A source writes on one; panels read another, which is made to be what
+the first one is at an instant (:meth:`Board.frame`) and stays so until the next frame; neither knows a screen.
 
 Everything that runs is on it; of what waits only the first ``WINDOW`` jobs, and how many there are.  ``changed`` names
 the parts that are new since the panels looked: jobs, hosts, queues, events, clock, server, shadows.
@@ -9,12 +10,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 import msgspec
 
 from qbatch.tui.grid import Grid
 from qbatch.tui.series import Series
 from qbatch.wire.records import ClockRecord, EventRecord, Forecasts, HostRecord, JobRecord, QueueRecord, ServerRecord
+from qbatch.wire.resources import parse_duration
 
 WINDOW = 500
 """Waiting jobs that are on the board."""
@@ -48,6 +51,7 @@ class Board:
         self.number = 0
         self.ended = 0
         self.is_stale = False
+        self.is_driven = False
         self.changed: set[str] = set()
         self._mark = self._wall()
 
@@ -62,9 +66,9 @@ class Board:
         return self.waiting_total > len(self.waiting)
 
     def now(self) -> int:
-        """Return the instant on the server's clock, gone on from the last word of it."""
+        """Return the instant on the server's clock, gone on from the last word of it (or told by who drives it)."""
         clock = self.clock
-        if clock.is_paused or self.is_stale or (clock.mode == "virtual" and not clock.speed):
+        if self.is_driven or clock.is_paused or self.is_stale or (clock.mode == "virtual" and not clock.speed):
             return clock.now
         return clock.now + int((self._wall() - self._mark) * 1e6 * (1.0 if clock.mode == "real" else clock.speed))
 
@@ -148,7 +152,8 @@ class Board:
         elif event.at > self.clock.now and (self.clock.mode == "virtual" or event.at > self.now()):
             self.clock, self._mark = msgspec.structs.replace(self.clock, now=event.at), self._wall()
             self.changed.add("clock")
-        if event.kind == "clock":
+        if event.kind in ("clock", "shadow"):
+            self.changed |= {"shadows"} if event.kind == "shadow" else set()
             return
         self._count(event)
         record = event.record
@@ -210,6 +215,31 @@ class Board:
         """Return a job that runs or is among the waiting ones on the board."""
         return self.running.get(job) or self.waiting.get(job)
 
+    # Frames, for panels
+
+    def frame(self, other: Board, parts: set[str]) -> None:
+        """Be what another board is at this instant, and stay so.  ``parts``: what has changed there since the last frame.
+
+        Panels are drawn line by line, some of them later than others, while events go on: they read what does not change.
+        """
+        for name in ("window", "server", "number", "ended", "is_stale", "forecasts"):
+            setattr(self, name, getattr(other, name))
+        self.queues, self.running, self.waiting = dict(other.queues), dict(other.running), dict(other.waiting)
+        self.series = other.series.copy()
+        if "events" in parts:
+            self.events = other.events.copy()
+        if "hosts" in parts:
+            self.grid = other.grid.copy()
+        self.clock, self.is_driven = msgspec.structs.replace(other.clock, now=other._now_shown()), True
+
+    def _now_shown(self) -> int:
+        """Return the instant of a frame: in scaled time not beyond an end that is due, whose event is still on its way."""
+        now = self.now()
+        if self.is_driven or self.clock.mode != "scaled":
+            return now
+        due = min((end for job in self.running.values() if (end := _due(job))), default=now)
+        return min(now, max(due, self.clock.now))
+
     # Keyframes, for recordings
 
     def keyframe(self) -> Board:
@@ -228,3 +258,20 @@ class Board:
                      "series", "events"):  # fmt: skip
             setattr(self, name, getattr(other, name))
         self.changed |= {"jobs", "hosts", "queues", "events", "clock", "server"}
+
+
+def _due(job: JobRecord) -> int:
+    """Return when a running job ends at the latest, 0 where that is not as simple as its start and its walltime."""
+    if job.state != "R" or job.started is None or job.pauses or job.sizes:
+        return 0
+    walltime = walltime_told(job.resources.get("walltime", ""))
+    return job.started + walltime if walltime else 0
+
+
+@lru_cache(maxsize=4096)
+def walltime_told(text: str) -> int:
+    """Return a walltime in microseconds, 0 if none is told."""
+    try:
+        return parse_duration(text) if text else 0
+    except ValueError:
+        return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from qbatch.model.errors import QbatchError
@@ -25,32 +25,46 @@ class Done(NamedTuple):
     is_done: bool
 
 
-async def to_job(what: str, job: JobRecord, board: Board, source: Source, show: Show) -> Done | None:
-    """Hold, release, delete or move a job, or alter its priority; None if the user thinks better of it."""
-    name = f"job {short_id(job.id)} ({clean(job.name)}, {clean(job.user)})"
+_DONE = {"hold": "held", "release": "released", "delete": "deleted", "move": "moved"}
+_NAMED = 6
+"""Jobs that are named in a question about several."""
+
+
+def _named(jobs: Sequence[JobRecord]) -> str:
+    """Return what a question calls these jobs."""
+    if len(jobs) == 1:
+        return f"job {short_id(jobs[0].id)} ({clean(jobs[0].name)}, {clean(jobs[0].user)})"
+    more = f" and {len(jobs) - _NAMED:,} more" if len(jobs) > _NAMED else ""
+    return f"{len(jobs):,} jobs ({', '.join(short_id(job.id) for job in jobs[:_NAMED])}{more})"
+
+
+async def to_jobs(what: str, jobs: Sequence[JobRecord], board: Board, source: Source, show: Show) -> Done | None:
+    """Hold, release, delete or move jobs, or alter their priority; None if the user thinks better of it."""
+    if what == "delete" and all(job.state in "FX" for job in jobs):
+        return Done(f"{_named(jobs)} {'has' if len(jobs) == 1 else 'have'} ended already", False)
+    if what == "delete":
+        jobs = [job for job in jobs if job.state not in "FX"]
+    name, ids = _named(jobs), tuple(job.id for job in jobs)
     request: requests.Request
     match what:
         case "hold":
-            question, verb, request = f"Hold {name}?", "Hold", requests.Hold(jobs=(job.id,))
+            question, verb, request = f"Hold {name}?", "Hold", requests.Hold(jobs=ids)
         case "release":
-            kinds = "".join(letter for letter in job.hold if letter in "uos") or "u"
-            question, verb, request = f"Release {name}?", "Release", requests.Release(jobs=(job.id,), kinds=kinds)
+            kinds = "".join(letter for letter in "uos" if any(letter in job.hold for job in jobs)) or "u"
+            question, verb, request = f"Release {name}?", "Release", requests.Release(jobs=ids, kinds=kinds)
         case "delete":
-            if job.state in "FX":
-                return Done(f"{name} has ended already", False)
-            does = "It runs: it gets TERM, then KILL." if job.id in board.running else "It waits: it leaves the queue."
-            question, verb, request = f"Delete {name}? {does}", "Delete", requests.Delete(jobs=(job.id,))
+            question, verb, request = f"Delete {name}? {_what_ends(jobs, board)}", "Delete", requests.Delete(jobs=ids)
         case "move":
-            others = [queue for queue in board.queues if queue != job.queue]
+            others = [queue for queue in board.queues if any(queue != job.queue for job in jobs)]
             queue = await show(
                 Ask(f"Move {name} to which queue?", others[0] if others else "", f"queues: {', '.join(others)}")
             )
             if not queue:
                 return None
             question, verb = f"Move {name} to {clean(queue)}?", "Move"
-            request = requests.Move(jobs=(job.id,), destination=queue)
+            request = requests.Move(jobs=ids, destination=queue)
         case _:
-            value = await show(Ask(f"Which priority for {name}?", str(job.priority), "-1024 to 1023"))
+            value = await show(Ask(f"Which priority for {name}?", str(jobs[0].priority), "-1024 to 1023"))
             if value is None:
                 return None
             try:
@@ -58,11 +72,19 @@ async def to_job(what: str, job: JobRecord, board: Board, source: Source, show: 
             except ValueError:
                 return Done(f"{clean(value)!r} is no number", False)
             question, verb = f"Set the priority of {name} to {priority}?", "Set"
-            request = requests.Alter(jobs=(job.id,), changes=requests.Changes(priority=priority))
+            request = requests.Alter(jobs=ids, changes=requests.Changes(priority=priority))
     if not await show(Confirm(question, verb)):
         return None
-    return await _tell(source, request, {"hold": "held", "release": "released", "delete": "deleted", "move": "moved"}.get(
-        what, "altered"), name)  # fmt: skip
+    return await _tell(source, request, _DONE.get(what, "altered"), name)
+
+
+def _what_ends(jobs: Sequence[JobRecord], board: Board) -> str:
+    running = sum(job.id in board.running for job in jobs)
+    if len(jobs) == 1:
+        return "It runs: it gets TERM, then KILL." if running else "It waits: it leaves the queue."
+    parts = [f"{running:,} run: they get TERM, then KILL." if running else "",
+             f"{len(jobs) - running:,} wait: they leave the queue." if running < len(jobs) else ""]  # fmt: skip
+    return " ".join(part for part in parts if part)
 
 
 async def to_host(host: str, board: Board, source: Source, show: Show) -> Done | None:
@@ -104,4 +126,9 @@ async def _tell(source: Source, request: requests.Request, done: str, name: str)
     except QbatchError as error:
         return Done(str(error), False)
     errors = [each.error.message for each in said.outcomes if each.error is not None]
-    return Done("; ".join(errors), False) if errors else Done(f"{name}: {done}", True)
+    if not errors:
+        return Done(f"{name}: {done}", True)
+    count = len(said.outcomes)
+    some = f"{count - len(errors):,} of {count:,} {done}; " if len(errors) < count else ""
+    more = f" (and {len(errors) - _NAMED:,} more)" if len(errors) > _NAMED else ""
+    return Done(f"{some}{'; '.join(errors[:_NAMED])}{more}", False)

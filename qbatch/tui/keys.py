@@ -26,9 +26,10 @@ _NO_JOB = "go to a job first: keys 3, 4 or 2, then the arrows"
 
 
 class Watching(App[None]):
-    """What the keys need of the application: the board, and where it comes from."""
+    """What the keys need of the application: the board, what is shown of it, and where it comes from."""
 
     board: Board
+    shown: Board
     source: Source
 
     async def show_screen(self, screen: Screen[Any]) -> Any:
@@ -38,6 +39,14 @@ class Watching(App[None]):
     def complain(self, text: str) -> None:
         """Say why something was not done."""
         self.notify(clean(text), severity="warning", markup=False)
+
+    def chosen_jobs(self) -> list[JobRecord]:
+        """Return the jobs that are marked where the cursor is, else the one under it."""
+        table = self.screen.query_one(JobTable) if isinstance(self.screen, HostScreen) else self.focused
+        if isinstance(table, JobTable) and not isinstance(self.screen, JobScreen):
+            return list(table.chosen_rows)
+        job = self.chosen_job()
+        return [] if job is None else [job]
 
     def chosen_job(self) -> JobRecord | None:
         """Return the job under the cursor, or of the screen on top."""
@@ -58,12 +67,21 @@ class DeedKeys(Watching):
     """Jobs, hosts and queues."""
 
     def action_job(self, what: str) -> None:
-        """Do something to the job under the cursor, after a question."""
-        job = self.chosen_job()
-        if job is None:
+        """Do something to the jobs that are marked, or to the one under the cursor, after a question."""
+        jobs = self.chosen_jobs()
+        if not jobs:
             self.complain(_NO_JOB)
         else:
-            self.run_worker(self._do(deeds.to_job(what, job, self.board, self.source, self.show_screen)))
+            self.run_worker(self._do(deeds.to_jobs(what, jobs, self.board, self.source, self.show_screen)))
+
+    def action_copy(self) -> None:
+        """Copy the identifiers of the jobs that are marked, or of the one under the cursor, for other programs."""
+        names = " ".join(job.id for job in self.chosen_jobs())
+        if not names:
+            self.complain(_NO_JOB)
+        else:
+            self.copy_to_clipboard(names)
+            self.notify(f"copied: {clean(names)}", markup=False)
 
     def action_job_tab(self, tab: str) -> None:
         """Open the job under the cursor at a tab."""
@@ -71,7 +89,7 @@ class DeedKeys(Watching):
         if job is None:
             self.complain(_NO_JOB)
         elif not isinstance(self.screen, JobScreen):
-            self.push_screen(JobScreen(self.board, self.source, job.id, tab))
+            self.push_screen(JobScreen(self.shown, self.source, job.id, tab))
 
     def action_host(self, name: str = "") -> None:
         """Drain the host under the cursor, or let it go on."""

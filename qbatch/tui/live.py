@@ -66,6 +66,7 @@ class Live:
         self._filter: JobStatus = JobStatus(states=WAITING, limit=WINDOW)
         self._tasks: set[asyncio.Task[None]] = set()
         self._kept: list[EventRecord] | None = None
+        self._instant: list[EventRecord] = []
         self._loading = asyncio.Lock()
         self._wanted: set[tuple[str, str]] = set()
 
@@ -217,18 +218,30 @@ class Live:
                 for body in splitter.feed(data):
                     frame = _frames.decode(body)
                     if frame.event is None:
+                        self._take_instant(board)
                         self._answer(frame)
                         # Who asked takes the answer before the events that come after it.
                         await asyncio.sleep(0)
                     elif self._kept is not None:
                         self._kept.append(frame.event)
                     else:
-                        self._take(frame.event, board)
+                        if self._instant and self._instant[-1].at != frame.event.at:
+                            self._take_instant(board)
+                        self._instant.append(frame.event)
+                if len(data) < _PIECE and splitter.is_empty:
+                    self._take_instant(board)
         except (OSError, FrameError, msgspec.DecodeError):
             pass
         finally:
+            self._take_instant(board)
             self._lose()
         raise ConnectionLost(f"the daemon at {self.path} has gone")
+
+    def _take_instant(self, board: Board) -> None:
+        """Take the events of an instant, all at once: none of them is seen without the others."""
+        instant, self._instant = self._instant, []
+        for event in instant:
+            self._take(event, board)
 
     def _answer(self, frame: _Frame) -> None:
         answer = self._answers.get(frame.id)

@@ -77,6 +77,7 @@ class Playback:
         """Play until cancelled."""
         self._board = board
         board.window = 1 << 60
+        board.is_driven = True
         await self._show(board, 0)
         self._mark = self._wall()
         self._tell()
@@ -96,13 +97,18 @@ class Playback:
         last = self.tape.at[-1] if len(self.tape.at) else self._now
         stopped = await self._forward(board, bisect_right(self.tape.at, goal))
         self._now = board.clock.now if stopped else min(goal, last)
+        self._tell()
         is_reached = self._until is not None and self._until[0] == "until" and self._now >= int(self._until[1])
         if stopped or is_reached or self._now >= last:
             self.is_paused, self._until = True, None
             self._tell()
 
     async def _forward(self, board: Board, place: int) -> bool:
-        """Apply the events up to a place; tell whether what was waited for has happened."""
+        """Apply the events up to a place, which is between two instants; tell whether what was waited for has happened.
+
+        The screen gets its turn between two instants only, and all of the instant happens for which was waited.
+        """
+        turn, is_over = self._place + TURN, False
         while self._place < place:
             self._picture(board)
             if self._place % self._every == 0 and self._place not in self._keyframes:
@@ -110,13 +116,16 @@ class Playback:
             event = self.tape.event(self._place)
             self._place += 1
             board.apply(event)
-            if self._is_awaited(event.kind, event.job):
-                self._now = event.at
+            if not is_over and self._is_awaited(event.kind, event.job):
+                self._now, is_over = event.at, True
+                place = min(place, bisect_right(self.tape.at, event.at))
                 board.set_clock(msgspec.structs.replace(board.clock, now=event.at))
-                return True
-            if self._place % TURN == 0:
+            is_between = self._place == len(self.tape.at) or self.tape.at[self._place] != event.at
+            if self._place >= turn and is_between:
+                turn, self._now = self._place + TURN, event.at
+                self._tell()
                 await asyncio.sleep(0)
-        return False
+        return is_over
 
     def _keep(self, board: Board) -> None:
         """Keep the present state; its log of events is on the tape, and would be most of it."""

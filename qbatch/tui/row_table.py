@@ -21,7 +21,10 @@ from qbatch.tui.styled import Styled
 
 
 class Column(NamedTuple):
-    """A column: ``text`` of a row, ``order`` to sort by, ``tone`` (the name of a component class) or None."""
+    """A column: ``text`` of a row, ``order`` to sort by, ``tone`` (the name of a component class) or None.
+
+    Where the columns up to the last vital one do not fit, those that give way go behind it, 1 first, then 2 ...
+    """
 
     key: str
     title: str
@@ -30,6 +33,8 @@ class Column(NamedTuple):
     order: Callable[[Any], Any]
     is_right: bool = False
     tone: Callable[[Any], str | None] | None = None
+    gives_way: int = 0
+    is_vital: bool = False
 
 
 class RowTable(Styled, can_focus=True):
@@ -106,11 +111,48 @@ class RowTable(Styled, can_focus=True):
         self.is_reversed = False
         self.cursor = 0
         self._cursor_key: Any = None
+        self.marked: set[Any] = set()
+        self.visible_columns = self.columns
+
+    def _arrange(self) -> None:
+        """Put the columns that are shown in order: what is vital can be seen without sliding."""
+        chosen = [column for column in self.columns if column.key in self.shown]
+        room = self.scrollable_content_region.width
+        behind: list[Column] = []
+        while room:
+            ends = [place for place, column in enumerate(chosen) if column.is_vital]
+            head = chosen[: ends[-1] + 1] if ends else []
+            yielding = [column for column in head if column.gives_way]
+            if sum(column.width + 1 for column in head) <= room or not yielding:
+                chosen[len(head) : len(head)] = [column for column in self.columns if column in behind]
+                break
+            first = min(yielding, key=lambda column: column.gives_way)
+            chosen.remove(first)
+            behind.append(first)
+        self.visible_columns = chosen
 
     @property
-    def visible_columns(self) -> list[Column]:
-        """The columns that are shown."""
-        return [column for column in self.columns if column.key in self.shown]
+    def chosen_rows(self) -> list[Any]:
+        """The rows that are marked, else the one under the cursor."""
+        marked = [row for row in self.rows if self.key(row) in self.marked]
+        return marked or ([] if self.current is None else [self.current])
+
+    def action_mark(self) -> None:
+        """Mark the row under the cursor, or take its mark away, and go to the next one."""
+        if self.current is not None:
+            self.marked ^= {self.key(self.current)}
+            self._go(self.cursor + 1)
+            self.marks_changed()
+
+    def action_mark_all(self) -> None:
+        """Mark every row that is shown; take the marks away where all have one."""
+        keys = {self.key(row) for row in self.rows}
+        self.marked = set() if keys == self.marked else keys
+        self.marks_changed()
+
+    def marks_changed(self) -> None:
+        """Draw the marks; a table that tells how many there are does it here."""
+        self.refresh()
 
     @property
     def current(self) -> Any | None:
@@ -127,6 +169,8 @@ class RowTable(Styled, can_focus=True):
             self.cursor = at if at is not None else self.cursor
         self.cursor = max(min(self.cursor, len(self.rows) - 1), 0)
         self._cursor_key = self.key(self.rows[self.cursor]) if self.rows else None
+        if self.marked:  # what cannot be seen is not acted upon
+            self.marked &= {self.key(row) for row in self.rows}
         self._measure()
         self.refresh()
 
@@ -137,12 +181,14 @@ class RowTable(Styled, can_focus=True):
         self.refresh()
 
     def _measure(self) -> None:
+        self._arrange()
         width = sum(column.width + 1 for column in self.visible_columns)
         self.measure(width, len(self.rows) + 1)
 
     def on_resize(self) -> None:
-        """Widths are fixed, the height is not."""
+        """Widths of columns are fixed, their order and the height are not."""
         self._measure()
+        self.refresh()
 
     # The cursor
 
@@ -241,6 +287,9 @@ class RowTable(Styled, can_focus=True):
                 if tone:
                     style = self.style_of(f"row-table--{tone}")
             segments.append(Segment(_cell(column.text(row), column), style))
+        if self.marked and self.key(row) in self.marked:
+            mark = base if is_cursor else self.style_of("row-table--accent")
+            segments[0] = Segment(f"{segments[0].text[:-1]}●", mark)
         return self._cut(segments, x, width, base)
 
     def _heading(self, x: int, width: int) -> Strip:

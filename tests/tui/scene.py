@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from qbatch.tui.board import Board
-from qbatch.wire.errors import Refusal
+from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.records import (
     ClockRecord,
     EventRecord,
@@ -114,6 +114,7 @@ class Scene:
         self.asked: list[Request] = []
         self.driven: list[tuple[str, dict[str, Any]]] = []
         self.refusal: Refusal | None = None
+        self.failing: set[str] = set()
         self.output = "/nonexistent/output"
         self._clock = clock
         self.board = Board()
@@ -156,7 +157,11 @@ class Scene:
             case Trail():
                 return Trails(job=request.job, entries=(TrailEntry(at=NOW - MINUTE, kind="S", text="Job Queued"),))
             case _:
-                return Outcomes(outcomes=tuple(Outcome(name=name) for name in getattr(request, "jobs", ("x",))))
+                names = getattr(request, "jobs", ("x",))
+                return Outcomes(outcomes=tuple(Outcome(name=name, error=self._error(name)) for name in names))
+
+    def _error(self, name: str) -> ErrorRecord | None:
+        return ErrorRecord("failed", f"{name}: no") if name in self.failing else None
 
     def _history(self, request: History) -> Jobs:
         found = [each for each in ENDED if not request.users or each.user in request.users]

@@ -24,7 +24,7 @@ from qbatch.tui.screens.job import JobScreen
 from qbatch.tui.screens.questions import Ask, Choose, Confirm
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-from tests.tui.scene import NOW, Scene, told
+from tests.tui.scene import NOW, Scene, job, told
 
 Play = Callable[[Monitor, Scene, Pilot[Any]], Awaitable[None]]
 
@@ -197,6 +197,61 @@ def test_move_and_priority_ask_for_a_value_and_then_once_more() -> None:
     play(steps)
 
 
+def test_several_jobs_are_marked_for_one_action() -> None:
+    async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
+        table = app.query_one("#waiting", JobTable)
+        await press(pilot, "3", "v", "v")
+        assert str(table.border_subtitle) == "4 · 2 marked"
+        drawn = ["".join(segment.text for segment in table.render_line(y)) for y in range(1, 5)]
+        assert [line.count("●") for line in drawn] == [1, 1, 0, 0]
+        await press(pilot, "h")
+        assert "Hold 2 jobs (10, 11)?" in str(app.screen.query_one("Label").render())
+        await press(pilot, "y")
+        assert told(scene, requests.Hold) == [requests.Hold(jobs=("10.qbatch", "11.qbatch"))]
+        await press(pilot, "y")  # copied: what is marked
+        assert app.clipboard == "10.qbatch 11.qbatch"
+        await press(pilot, "V", "d")
+        assert "4 wait: they leave the queue." in str(app.screen.query_one("Label").render())
+        await press(pilot, "y")
+        assert told(scene, requests.Delete) == [requests.Delete(jobs=tuple(f"{n}.qbatch" for n in (10, 11, 12, 13)))]
+        await press(pilot, "V")
+        assert str(table.border_subtitle) == "4"
+        await press(pilot, "v")
+        # What goes away is not acted upon, and escape takes the marks away.
+        scene.board.apply(scene.event(30, "ended", job(12, "F", ended=NOW)))
+        await settle(pilot)
+        assert table.marked == set()
+        await press(pilot, "home", "v", "escape", "r", "y")
+        assert told(scene, requests.Release) == [requests.Release(jobs=("11.qbatch",), kinds="u")]
+
+    play(steps)
+
+
+def test_what_became_of_several_jobs_is_told_by_number() -> None:
+    async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
+        scene.failing = {"11.qbatch"}
+        await press(pilot, "3", "V", "h", "y")
+        said = [note.message for note in app._notifications]
+        assert said[-1] == "3 of 4 held; 11.qbatch: no"
+
+    play(steps)
+
+
+def test_the_identifier_of_a_job_is_copied() -> None:
+    async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
+        await press(pilot, "4", "down", "y")
+        assert app.clipboard == "2.qbatch"
+        await press(pilot, "enter")
+        assert isinstance(app.screen, JobScreen)
+        app.copy_to_clipboard("")
+        await press(pilot, "y")
+        assert app.clipboard == "2.qbatch"
+        await press(pilot, "escape", "7", "y")
+        assert "go to a job first" in [note.message for note in app._notifications][-1]
+
+    play(steps)
+
+
 def test_a_refusal_is_shown_and_changes_nothing() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         await press(pilot, "h")
@@ -362,6 +417,8 @@ def test_zoom_theme_help_palette_and_quit() -> None:
         for binding in Monitor.BINDINGS:
             if isinstance(binding, Binding) and not binding.description.startswith("Panel"):
                 assert (binding.tooltip or binding.description) in shown
+        assert "Mark this job" in shown
+        assert "Reverse" in shown
         await press(pilot, "escape")
         commands = {command.title for command in app.get_system_commands(app.screen)}
         assert {"Hold", "Filter", "Run until", "Theme", "Panel: history"} <= commands
@@ -434,7 +491,7 @@ def test_an_instant_that_is_none_is_refused_in_words(text: str) -> None:
 
 def test_every_key_is_pressed_in_this_file() -> None:
     pressed = set(re.findall(r'"([a-zA-Z0-9_]+)"', Path(__file__).read_text(encoding="utf-8")))
-    for kind in (Monitor, RowTable, Hosts, Timeline, JobScreen, HostScreen, Confirm, Ask, Choose, Help):
+    for kind in (Monitor, RowTable, JobTable, Hosts, Timeline, JobScreen, HostScreen, Confirm, Ask, Choose, Help):
         for binding in kind.BINDINGS:
             assert isinstance(binding, Binding)
             numbers = {str(number) for number in range(1, len(PANELS) + 1)}  # pressed in a loop

@@ -183,7 +183,9 @@ class PoolState:
         self.running: dict[JobKey, BatchJob] = {}
         self.events: list[Event] = []
         self.host_comments: dict[int, str] = {}
-        self.numbers: dict[int, tuple[int, int]] = {}  # By host: chunks and processors whose numbers are in use, as bits.
+        self.numbers: dict[
+            int, tuple[int, int]
+        ] = {}  # By host: chunks and processors whose numbers are in use, as bits.
         self.shut: set[int] = set()
         self.down: set[int] = set()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.segment import Segment
 from textual.containers import Horizontal
@@ -14,41 +14,74 @@ from qbatch.tui.panels.drawn import Drawn
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _HOUR = 3_600_000_000
+_LEAST_LINES = 3
+
+
+class Shown(NamedTuple):
+    """What a chart shows: values, the latest last; the highest that fits, also as a text; the present one as a text."""
+
+    values: list[float]
+    top: float
+    top_text: str
+    text: str
 
 
 class Chart(Drawn, can_focus=False):
-    """One quantity.
+    """One quantity over time: bars, from nothing to the highest at the left, from the first look until now below.
 
     Args:
-        values: gives the values, the latest last, what the highest is, and the present one as a text.
+        values: gives what is shown.
+        span: how long the values reach back, in microseconds.
         tone: the name of the style of its bars.
     """
 
     def __init__(
-        self, title: str, values: Callable[[], tuple[list[float], float, str]], tone: str, **given: Any
-    ) -> None:
+        self, title: str, values: Callable[[], Shown], span: Callable[[], int], tone: str, **given: Any
+    ) -> None:  # fmt: skip
         super().__init__(**given)
         self.border_title = title
         self._values = values
+        self._span = span
         self._tone = tone
         self._points: list[float] = []
-        self._top = 1.0
+        self._shown = Shown([], 1.0, "", "")
+        self._since = ""
 
     def show(self) -> None:
         """Draw what is on the board."""
-        values, top, text = self._values()
-        self.border_subtitle = text
-        self._top = max(top, 1e-9)
-        self._points = _resampled(values, self.columns)
+        self._shown = self._values()
+        self.border_subtitle = self._shown.text
+        self._points = _resampled(self._shown.values, self.columns - self._margin)
+        self._since = f"-{short_span(self._span())}"
         self.measure(self.columns, self.lines)
         self.refresh()
 
+    def on_resize(self) -> None:
+        """There is more room for the values, or less, also while nothing happens."""
+        self.show()
+
+    @property
+    def _margin(self) -> int:
+        """Cells of the axis at the left; none where there is room for bars only."""
+        return len(self._shown.top_text) + 1 if self.lines >= _LEAST_LINES else 0
+
     def line(self, number: int) -> list[Segment]:
-        """Return one line of the bars."""
-        lines = self.lines
-        below, scale = (lines - 1 - number) * 8, lines * 8 / self._top
+        """Return one line: of the bars with their axis, or the axis of time below them."""
+        has_axes = bool(self._margin)
+        lines = self.lines - has_axes
+        if number >= lines:
+            return [Segment(self._time_axis(), self.tone("muted"))]
+        below, scale = (lines - 1 - number) * 8, lines * 8 / max(self._shown.top, 1e-9)
         text = "".join(_BLOCKS[max(min(round(point * scale) - below, 8), 0)] for point in self._points)
-        return [Segment(text, self.tone(self._tone))]
+        bars = Segment(text, self.tone(self._tone))
+        if not has_axes:
+            return [bars]
+        label = self._shown.top_text if number == 0 else "0" if number == lines - 1 else ""
+        return [Segment(f"{label.rjust(self._margin - 1)}{'┤' if label else '│'}", self.tone("muted")), bars]
+
+    def _time_axis(self) -> str:
+        room = max(len(self._points), len(self._since) + 4)
+        return f"{' ' * (self._margin - 1)}└{self._since}{'─' * (room - len(self._since) - 3)}now"
 
 
 class Charts(Horizontal):
@@ -61,9 +94,9 @@ class Charts(Horizontal):
     def __init__(self, board: Board, **given: Any) -> None:
         self.board = board
         self.charts = [
-            Chart("utilisation", self._busy, "good"),
-            Chart("waiting", self._waiting, "warning"),
-            Chart("ended an hour", self._ended, "muted"),
+            Chart("utilisation", self._busy, self._span, "good"),
+            Chart("waiting", self._waiting, self._span, "warning"),
+            Chart("ended an hour", self._ended, self._span, "muted"),
         ]
         super().__init__(*self.charts, **given)
 
@@ -75,20 +108,35 @@ class Charts(Horizontal):
         for chart in self.charts:
             chart.show()
 
-    def _busy(self) -> tuple[list[float], float, str]:
+    def _span(self) -> int:
+        series = self.board.series
+        return series.width * len(series.ended)
+
+    def _busy(self) -> Shown:
         cpus = self.board.grid.cpus
-        return self.board.series.means()[0], cpus, f"{100 * self.board.grid.busy / cpus:.0f} %" if cpus else "-"
+        text = f"{100 * self.board.grid.busy / cpus:.0f} %" if cpus else "-"
+        return Shown(self.board.series.means()[0], cpus, "100%", text)
 
-    def _waiting(self) -> tuple[list[float], float, str]:
+    def _waiting(self) -> Shown:
         values = self.board.series.means()[1]
-        return values, max(values, default=1.0), f"{self.board.waiting_total:,}"
+        top = max(values, default=0.0) or 1.0
+        return Shown(values, top, _short_number(top), f"{self.board.waiting_total:,}")
 
-    def _ended(self) -> tuple[list[float], float, str]:
+    def _ended(self) -> Shown:
         series = self.board.series
         rate = _HOUR / series.width
         values = [count * rate for count in series.ended]
-        since = short_span(series.width * len(series.ended))
-        return values, max(values, default=1.0), f"{self.board.ended:,} in {since}"
+        top = max(values, default=0.0) or 1.0
+        return Shown(values, top, _short_number(top), f"{self.board.ended:,} in {short_span(self._span())}")
+
+
+def _short_number(value: float) -> str:
+    """Return a number in four letters: ``0.25``, ``7.5``, ``637``, ``12k``, ``3.2M``."""
+    for limit, unit in ((1e6, "M"), (1e4, "k")):
+        if value >= limit:
+            scaled = value / (1e6 if unit == "M" else 1e3)
+            return f"{scaled:.0f}{unit}" if scaled >= 10 else f"{scaled:.1f}{unit}"
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _resampled(values: list[float], width: int) -> list[float]:

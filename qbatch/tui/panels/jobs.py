@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
 
 from qbatch.reports.shown import clean, close_moment, short_span, status_of, waited
-from qbatch.tui.board import Board
+from qbatch.tui.board import Board, walltime_told
 from qbatch.tui.query import Query
 from qbatch.tui.row_table import Column, RowTable
 from qbatch.wire import pieces
 from qbatch.wire.records import JobRecord
-from qbatch.wire.resources import parse_duration, parse_size
+from qbatch.wire.resources import parse_size
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _BAR = 12
@@ -40,15 +41,7 @@ def procs_of(job: JobRecord) -> int:
 
 def walltime_of(job: JobRecord) -> int:
     """Return what a job may run, in microseconds; 0 if it is not known."""
-    return _duration(job.resources.get("walltime", ""))
-
-
-@lru_cache(maxsize=4096)
-def _duration(text: str) -> int:
-    try:
-        return parse_duration(text) if text else 0
-    except ValueError:
-        return 0
+    return walltime_told(job.resources.get("walltime", ""))
 
 
 def run_time(job: JobRecord, now: int) -> int:
@@ -84,26 +77,38 @@ class JobTable(RowTable):
         board: what is shown.
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("v", "mark", "Mark", show=False, tooltip="Mark this job: h, r, d, m, p and y are then about all that are marked"),
+        Binding("V", "mark_all", "Mark all", show=False, tooltip="Mark all jobs that are shown, or none"),
+    ]
+
     def __init__(self, board: Board, columns: Sequence[Column], empty: str, **given: Any) -> None:
         super().__init__(columns, key=lambda job: job.id, empty=empty, **given)
         self.board = board
         self.query_filter = Query()
+        self._count = ""
 
     def show(self, jobs: Sequence[JobRecord], total: int | None = None) -> None:
         """Show those of the jobs that the filter keeps."""
         kept = [job for job in jobs if self.query_filter.keeps(job)] if self.query_filter.text else list(jobs)
         self.fill(kept)
         count = len(jobs) if total is None else total
-        shown = f"{len(kept):,} of {count:,}" if len(kept) != count else f"{count:,}"
+        self._count = f"{len(kept):,} of {count:,}" if len(kept) != count else f"{count:,}"
+        self.marks_changed()
+
+    def marks_changed(self) -> None:
+        """Say how many there are, how many are marked, and by which words they are chosen."""
+        marked = f" · {len(self.marked):,} marked" if self.marked else ""
         note = f" · {self.query_filter.text}" if self.query_filter.text else ""
-        self.border_subtitle = f"{shown}{clean(note)}".replace("[", "\\[")
+        self.border_subtitle = f"{self._count}{marked}{clean(note)}".replace("[", "\\[")
+        self.refresh()
 
 
 def _common() -> list[Column]:
     return [
         Column("id", "job", 8, lambda job: short_id(job.id), number_of),
         Column("name", "name", 12, lambda job: clean(job.name), lambda job: job.name),
-        Column("user", "user", 9, lambda job: clean(job.user), lambda job: job.user),
+        Column("user", "user", 9, lambda job: clean(job.user), lambda job: job.user, gives_way=2),
         Column("procs", "procs", 5, lambda job: str(procs_of(job)), procs_of, is_right=True),
     ]
 
@@ -116,13 +121,14 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
 
     return JobTable(board, [
         *_common(),
-        Column("walltime", "walltime", 8, lambda job: short_span(walltime_of(job) or None), walltime_of, is_right=True),
+        Column("walltime", "walltime", 8, lambda job: short_span(walltime_of(job) or None), walltime_of, is_right=True,
+               gives_way=1),
         Column("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
-        Column("waited", "waited", 7, lambda job: short_span(since(job)), since, is_right=True),
+        Column("waited", "waited", 7, lambda job: short_span(since(job)), since, is_right=True, gives_way=3),
         Column("expected", "expected", 11, lambda job: close_moment(job.estimated_start, board.now()),
-               lambda job: job.estimated_start or 1 << 62),
+               lambda job: job.estimated_start or 1 << 62, is_vital=True),
         Column("promised", "promised", 11, lambda job: close_moment(job.promised, board.now()),
-               lambda job: job.promised or 1 << 62),
+               lambda job: job.promised or 1 << 62, is_vital=True),
         Column("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
         Column("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
         Column("priority", "prio", 5, lambda job: str(job.priority), lambda job: job.priority, is_right=True),

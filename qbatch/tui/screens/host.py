@@ -38,6 +38,7 @@ class HostScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "Leave"),
         Binding("x", "host", "Drain or resume"),
+        Binding("y", "app.copy", "Copy job", show=False),
     ]
 
     def __init__(self, board: Board, host: str) -> None:

@@ -55,6 +55,7 @@ class JobScreen(ModalScreen[None]):
         Binding("d", "job('delete')", "Delete"),
         Binding("m", "job('move')", "Move"),
         Binding("p", "job('priority')", "Priority"),
+        Binding("y", "app.copy", "Copy"),
     ]
 
     def __init__(self, board: Board, source: Source, job: str, tab: str = "details") -> None:

@@ -42,7 +42,8 @@ MATRIX = {
     "PolicySet": MANAGE,
     "Hello": EVERYONE, "JobStatus": EVERYONE, "QueueStatus": EVERYONE, "HostStatus": EVERYONE, "ServerStatus": EVERYONE,
     "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "History": EVERYONE, "Subscribe": EVERYONE, "Time": OPERATE,
-    "Forecast": EVERYONE, "Shadow": OPERATE, "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
+    "Upload": EVERYONE, "Forecast": EVERYONE, "Shadow": OPERATE,
+    "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
     "Reload": MANAGE, "Shutdown": MANAGE,
 }  # fmt: skip
 """Written down here from the PBS rules, not taken from the code."""
@@ -89,7 +90,7 @@ def request_of(daemon: Daemon, verb: str) -> dict[str, Any]:
         "HostControl": {"hosts": ["n1"], "action": "up"}, "Fault": {"kind": "clear"},
         "PolicySet": {"policy": "easy"}, "Explain": {"job": job},
         "Wait": {"jobs": ["1"], "timeout": 0.0}, "Trail": {"job": job}, "Time": {"action": "pause"}, "Shadow": {"action": "set"},
-        "Backup": {"path": "/nowhere/at/all"},
+        "Backup": {"path": "/nowhere/at/all"}, "Upload": {"upload": "ab" * 6, "offset": 0, "data": "eA=="},
     }  # fmt: skip
     body: dict[str, Any] = fields.get(verb, {"jobs": [job]} if job and verb not in ("Order",) else {})
     return {"verb": tag, **body}
