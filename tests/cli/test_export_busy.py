@@ -64,7 +64,9 @@ def test_up_submit_export_replay_verify(tmp_path: Path) -> None:
         assert "1 that never ran or are held are left out" in said
         replayed = daemon.run("qbatch", "replay", "mine.swf", "-p", "easy", "--json", "--jobs", "rows.csv")
         verdict = daemon.run("qbatch", "verify", "mine.swf", "-p", "easy").stdout
-        assert daemon.run("qbatch", "verify", "mine.swf", "-p", "fcfs").returncode == 0
+        daemon.run("qbatch", "verify", "mine.swf", "-p", "fcfs")
+        daemon.run("qbatch", "replay", "mine.swf", "-p", "easy", "--out", "result")
+        compared = daemon.run("qbatch", "compare", "mine.swf", "result:easy")
     log = read_log(str(tmp_path / "mine.swf"))
     assert log["status"].tolist() == [2, 1, 2, -1, -1]
     assert log["run"].tolist() == [3 * HOUR, 2 * HOUR, HOUR, -1, -1]
@@ -81,6 +83,8 @@ def test_up_submit_export_replay_verify(tmp_path: Path) -> None:
     for job, wait in waits.items():  # whoever had started waits as long again, the others at least as long as so far
         has_waited = log["wait"].tolist()[int(job.partition(".")[0]) - 1] < 0
         assert again[job] > wait if has_waited else again[job] == wait, job
+    assert "3 common jobs (left out: 2 only in B)" in compared.stdout
+    assert "Mean wait: log and easy are equal (40 min)" in compared.stdout  # 0, 0 and two hours, as in the history
     assert verdict.startswith("kept as far as could be checked")
     assert "EASY: the guarantee to the head" in verdict
     assert "what came after 10800 s, when the log was written" in verdict

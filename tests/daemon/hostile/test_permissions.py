@@ -41,7 +41,8 @@ MATRIX = {
     "Message": OWN, "Signal": OWN, "RunNow": OPERATE, "QueueControl": OPERATE, "HostControl": OPERATE, "Fault": MANAGE,
     "PolicySet": MANAGE,
     "Hello": EVERYONE, "JobStatus": EVERYONE, "QueueStatus": EVERYONE, "HostStatus": EVERYONE, "ServerStatus": EVERYONE,
-    "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "History": EVERYONE, "Subscribe": EVERYONE, "Time": OPERATE,
+    "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "JobOutput": OWN, "History": EVERYONE,
+    "Subscribe": EVERYONE, "Time": OPERATE,
     "Upload": EVERYONE, "Forecast": EVERYONE, "Shadow": OPERATE,
     "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
     "Reload": MANAGE, "Shutdown": MANAGE,
@@ -79,7 +80,7 @@ def request_of(daemon: Daemon, verb: str) -> dict[str, Any]:
     tag = "".join("-" + letter.lower() if letter.isupper() else letter for letter in verb).lstrip("-")
     job = (
         submitted(daemon, hold="u")
-        if verb in ("Delete", "Alter", "Hold", "Release", "Move", "Order", "Explain", "Trail")
+        if verb in ("Delete", "Alter", "Hold", "Release", "Move", "Order", "Explain", "Trail", "JobOutput")
         else ""
     )
     fields: dict[str, dict[str, Any]] = {
@@ -89,7 +90,8 @@ def request_of(daemon: Daemon, verb: str) -> dict[str, Any]:
         "RunNow": {"jobs": ["1"]}, "QueueControl": {"queues": ["batch"], "started": True},
         "HostControl": {"hosts": ["n1"], "action": "up"}, "Fault": {"kind": "clear"},
         "PolicySet": {"policy": "easy"}, "Explain": {"job": job},
-        "Wait": {"jobs": ["1"], "timeout": 0.0}, "Trail": {"job": job}, "Time": {"action": "pause"}, "Shadow": {"action": "set"},
+        "Wait": {"jobs": ["1"], "timeout": 0.0}, "Trail": {"job": job},
+        "JobOutput": {"job": job}, "Time": {"action": "pause"}, "Shadow": {"action": "set"},
         "Backup": {"path": "/nowhere/at/all"}, "Upload": {"upload": "ab" * 6, "offset": 0, "data": "eA=="},
     }  # fmt: skip
     body: dict[str, Any] = fields.get(verb, {"jobs": [job]} if job and verb not in ("Order",) else {})
