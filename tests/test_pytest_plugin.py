@@ -119,4 +119,4 @@ def test_a_wrong_marker_or_configuration_is_an_error(begin: pytest.Pytester) -> 
 def test_the_import_is_cheap() -> None:
     code = "import sys, pytest; before = set(sys.modules); import qbatch.pytest_plugin; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.strip() == "['qbatch', 'qbatch.pytest_plugin']"
+    assert done.stdout.strip() == "['qbatch', 'qbatch.distribution', 'qbatch.pytest_plugin']"
