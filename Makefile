@@ -11,7 +11,7 @@ JOBS ?= auto
 CLIENTS := cobralab dask evalys ipyparallel parsl psij qtoolkit reframe signac snakemake
 CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
-.PHONY: demo test lint bench coverage coverage-engine coverage-policies clean clients chromium
+.PHONY: demo test nightly lint bench coverage coverage-engine coverage-policies clean clients chromium
 
 demo: $(VENV)/.installed
 	$(BIN)/qbatch demo --out .demo
@@ -42,6 +42,10 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff check qbatch tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What takes hours: hostile requests by the million, kill -9, failing disks and losses of power at every point.
+nightly: $(VENV)/.installed-test
+	QBATCH_NIGHTLY=1 $(BIN)/python -m pytest -q -s -n $(JOBS) --dist worksteal tests/daemon/hostile
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m tests.bench

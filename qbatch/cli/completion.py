@@ -82,7 +82,9 @@ def hosts(context: typer.Context, incomplete: str) -> Found:
     from qbatch.wire.requests import HostStatus
 
     return _known(
-        context, incomplete, lambda session: ((each.name, each.state) for each in session.ask(HostStatus(), Hosts).hosts)
+        context,
+        incomplete,
+        lambda session: ((each.name, each.state) for each in session.ask(HostStatus(), Hosts).hosts),
     )
 
 

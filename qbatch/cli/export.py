@@ -17,6 +17,8 @@ from qbatch.wire import records, requests
 if TYPE_CHECKING:
     from qbatch.reports.exports import Exportable
 
+_NOTHING = "no job has run yet: there is nothing to export"
+
 FORMS = ("parquet", "csv", "swf", "chrome", "batsim", "result")
 
 
@@ -56,7 +58,7 @@ def export(
         raise UsageError("--policy and --procs are for a result or job rows; name one, or leave them out")
     _check_output(form, source, target)
     if source is None:
-        exported, told = _live(socket)
+        exported, told = _live(form, socket)
     else:
         exported, told = _finished(source, policy or [], procs)
     losses = _write(form, exported, target)
@@ -101,24 +103,34 @@ def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Expo
     return Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
 
 
-def _live(socket: str | None) -> tuple[Exportable, str]:
-    """Ask the daemon for its history, page by page."""
+def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
+    """Ask the daemon for its jobs, page by page, and return them as they stood when it was first asked."""
     jobs: list[records.JobRecord] = []
-    after = ""
+    after, now = "", 0
     while True:
-        page = ask(requests.JobStatus(finished="only", subjobs=True, after=after), records.Jobs, socket)
+        page = ask(requests.JobStatus(finished="also", subjobs=True, after=after), records.Jobs, socket)
         jobs += [job for job in page.jobs if not job.is_array]
-        after = page.next
+        now, after = now or page.now, page.next
         if not after:
             break
     hosts = ask(requests.HostStatus(), records.Hosts, socket).hosts
     from qbatch.daemon.export import exportable_of
 
-    exported, left_out = exportable_of(jobs, hosts, page.server)
-    count = len(jobs) - left_out
-    if not count:
-        raise InputError("no job has run yet: there is nothing to export")
-    return exported, f"{count:,} jobs; {left_out:,} that never ran are left out"
+    lived = exportable_of(jobs, hosts, page.server, now)
+    if form == "swf" and (lived.running or lived.waiting):
+        told = (
+            f"{lived.ended:,} ended, {lived.running:,} running (status 2, run time so far) and {lived.waiting:,} waiting "
+            f"(no wait, no run time); {lived.others:,} that never ran or are held are left out"
+        )
+        return lived.exported, told
+    if not lived.ended:
+        raise InputError("no job has ended yet: there is nothing to export" if lived.running else _NOTHING)
+    told = (
+        f"{lived.ended:,} jobs; {lived.others:,} that never ran{' or are held' * bool(lived.running + lived.waiting)}"
+    )
+    if lived.running or lived.waiting:
+        told += f", {lived.running:,} that run and {lived.waiting:,} that wait"
+    return lived.exported, f"{told} are left out"
 
 
 def _write(form: str, exported: Exportable, target: str | None) -> list[str]:

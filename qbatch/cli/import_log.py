@@ -15,6 +15,7 @@ from qbatch.cli.console import talk
 from qbatch.model.errors import OutputError, UsageError, suggestion
 
 if TYPE_CHECKING:
+    from qbatch.model.machine import Machine
     from qbatch.workloads.accounting import Imported
 
 FORMATS = ("pbs", "slurm")
@@ -44,6 +45,9 @@ def import_log(
     machine_procs: Annotated[
         int | None, typer.Option(min=1, help="Processors of the machine [the peak in use].")
     ] = None,
+    machine_file: Annotated[
+        Text, typer.Option("--machine-file", metavar="FILE", help="Write a machine file (TOML) of the hosts seen.")
+    ] = None,
     computer: Annotated[Text, typer.Option(help="What the header says under Computer.")] = None,
     installation: Annotated[Text, typer.Option(help="What the header says under Installation.")] = None,
     anonymize: Annotated[
@@ -66,27 +70,37 @@ def import_log(
         raise UsageError("--key and --anonymize-queues go with --anonymize; give it too")
     if out == "-" and as_json:
         raise UsageError("--json and -o - both want standard output; name a file with -o")
-    _check_output(out, files, key)
+    if machine_file is not None and unit == "nodes":
+        raise UsageError("--machine-file counts processors of hosts, and --unit nodes counts hosts; leave one out")
+    _check_output(out, files, key, machine_file)
     options = ImportOptions(
         timezone=timezone, is_eligible_submit=submit == "eligible", queues=tuple(queue or ()), users=tuple(user or ()),
         since=since, before=before, unit=unit, is_anonymous=anonymize, has_anonymous_queues=anonymize_queues,
         key=_key(key) if key is not None else None, machine_procs=machine_procs, computer=computer,
+        keeps_hosts=machine_file is not None,
         installation=installation, notes=(_note(is_anonymous=anonymize),),
     )  # fmt: skip
     with _progress(is_quiet=quiet) as progress:
         done = import_files(form, files, options, progress)
     _write(done, out)
+    if machine_file is not None and done.machine is not None:
+        _write_machine(done.machine, machine_file)
     if not quiet:
         _tell(done.document, out)
+        if done.machine is not None:
+            talk(f"machine file: {machine_file}: {len(done.machine.hosts):,} hosts, {done.machine.procs:,} processors (of each "
+                 "host the most in use at once; hosts on which nothing ran are not in it)")  # fmt: skip
+        elif done.document["machine"]["hosts_seen"] and unit != "nodes":
+            talk("--machine-file FILE writes the hosts seen as a machine file, for replay and up")
     if as_json:
         typer.echo(json.dumps(done.document, indent=2))
 
 
-def _check_output(out: str, files: list[str], key: Text) -> None:
+def _check_output(out: str, files: list[str], key: Text, machine_file: Text) -> None:
     """Refuse, before any work, an output that could not be written after it, or that would destroy an input."""
-    real = [os.path.realpath(path) for path in (out, key, *files) if path is not None and path != "-"]
+    real = [os.path.realpath(path) for path in (out, key, machine_file, *files) if path is not None and path != "-"]
     if len(real) != len(set(real)):
-        raise UsageError("the accounting files, --key and -o must be different files, each named once")
+        raise UsageError("the accounting files, --key, --machine-file and -o must be different files, each named once")
     folder = os.path.dirname(os.path.abspath(out))
     if any(os.path.isdir(path) and os.path.realpath(path) == os.path.realpath(folder) for path in files):
         raise UsageError(f"-o {out}: lies among the accounting files that are read; name a place outside of {folder}")
@@ -141,6 +155,14 @@ def _write(done: Imported, out: str) -> None:
 
     with log_file(out) as file:
         _rows(done, file)
+
+
+def _write_machine(machine: Machine, path: str) -> None:
+    from qbatch.model.machine_file import machine_as_toml
+    from qbatch.reports.output import whole_file
+
+    with whole_file(path) as file:
+        file.write(("\n".join(machine_as_toml(machine)) + "\n").encode())
 
 
 def _rows(done: Imported, file: BinaryIO) -> None:

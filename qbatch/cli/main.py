@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "submit": ("qbatch.cli.submit:submit", "Queue a job."),
     "jobs": ("qbatch.cli.jobs:jobs", "Show jobs."),
     "wait": ("qbatch.cli.submit:wait", "Wait until jobs have ended."),
+    "output": ("qbatch.cli.output:output", "Print what a job has written, or follow it."),
     "explain": ("qbatch.cli.server:explain", "Say why a job waits and when it is expected to start."),
     "forecast": ("qbatch.cli.server:forecast", "Show when every waiting job is expected to start."),
     "shadow": ("qbatch.cli.shadow:shadow", "Show what other policies would have done with the same jobs."),

@@ -41,7 +41,9 @@ def metrics(
     unknown = [name for name in metric or () if name not in known]
     for name in unknown:
         if "." not in name and not os.path.exists(name.partition(":")[0]):
-            raise UsageError(f"{name!r} is neither a metric nor a schedule{suggestion(name, known)} (see qbatch metrics)")
+            raise UsageError(
+                f"{name!r} is neither a metric nor a schedule{suggestion(name, known)} (see qbatch metrics)"
+            )
     if metric and unknown:
         _measure(metric, policy or [], by or [], procs, as_json)
         return

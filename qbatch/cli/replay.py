@@ -191,6 +191,8 @@ def _notes(log: Log, work: Workload, machine: Machine, policies: list[Policy], o
         talk(f"note: {count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)")
     if work.estimates_missing and options.estimates == "log":
         talk(f"note: {missing_estimates_of(work.estimates_missing, len(work))}")
+    for note in _unfinished_notes(log, work, machine):
+        talk(f"note: {note}")
     killed = int((work.run < work.logged_run).sum())
     if killed:
         talk(f"note: {killed} jobs run longer than their estimate and are ended there (--no-kill lifts it)")
@@ -199,6 +201,35 @@ def _notes(log: Log, work: Workload, machine: Machine, policies: list[Policy], o
     heedless = note_of_classes(policies, machine)
     if heedless:
         talk(f"note: {heedless}")
+
+
+def _unfinished_notes(log: Log, work: Workload, machine: Machine) -> list[str]:
+    """Return what is to be said of a log that was written while jobs ran and waited, and of one whose machine had hosts."""
+    from qbatch.workloads.unfinished import is_on_hosts
+
+    notes = []
+    if counts := _unfinished(log, work):
+        notes.append(
+            f"when the log was written (second {counts['second']:g}), {counts['running']:,} of these jobs ran and "
+            f"{counts['waiting']:,} waited: they take part and are counted, with the requested time as run time; their "
+            "slowdowns, and waits that end after it, are projections"
+        )
+    if machine.is_one_pool and is_on_hosts(log.header):
+        notes.append(
+            "the log's jobs lived on several hosts; here all processors are one pool (--machine FILE describes hosts)"
+        )
+    return notes
+
+
+def _unfinished(log: Log, work: Workload) -> dict[str, Any]:
+    """Return when the log was written and how many of the jobs replayed ran and waited then; nothing if none did."""
+    from qbatch.workloads.unfinished import unfinished_of
+
+    found = unfinished_of(log)
+    if found is None:
+        return {}
+    running, waiting = (int(mask[work.log_row].sum()) for mask in (found.runs, found.waits))
+    return {"second": found.second, "running": running, "waiting": waiting} if running or waiting else {}
 
 
 def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:
@@ -274,6 +305,7 @@ def _document(
         "skipped": work.skipped,
         "estimates_missing": work.estimates_missing,
         "killed_at_estimate": int((work.run < work.logged_run).sum()),
+        **({"unfinished": unfinished} if (unfinished := _unfinished(log, work)) else {}),
         "results": results,
     }
 
@@ -333,6 +365,7 @@ def _as_simulated(log: Log, work: Workload) -> Log:
     import numpy as np
 
     from qbatch.model.record import MICROSECONDS
+    from qbatch.workloads.unfinished import as_simulated
 
     columns = dict(log.columns)
     for name, used in (("submit", work.submit), ("time_requested", work.estimate)):
@@ -345,7 +378,7 @@ def _as_simulated(log: Log, work: Workload) -> Log:
         )
         if not np.array_equal(seconds, original):
             columns[name] = seconds
-    return replace(log, columns=columns)
+    return replace(log, columns=columns, header=as_simulated(log.header))
 
 
 def _preempted(log: Log) -> Log:
@@ -366,12 +399,16 @@ def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
     from qbatch.model.record import MICROSECONDS
     from qbatch.reports.output import whole_file
     from qbatch.workloads import write_schedule
+    from qbatch.workloads.unfinished import unfinished_of
 
     work = schedule.workload
     rows = np.flatnonzero(schedule.ran)
     status = np.asarray(log["status"])[work.log_row[rows]].astype(np.int64)
     was_killed = work.run[rows] < work.logged_run[rows]
     status = np.where(was_killed, 5, np.where(status == 5, 1, status))
+    found = unfinished_of(log)
+    if found is not None:
+        status = np.where((found.runs | found.waits)[work.log_row[rows]] & ~was_killed, 1, status)
     simulated, in_pieces = _as_simulated(log, work), []
     if schedule.pieces is not None:
         simulated = _preempted(simulated)

@@ -112,6 +112,8 @@ def explain(
         sys.stdout.write(
             f"expected to start {moment(said.estimated_start)}, in {span(said.estimated_start - said.now)}\n"
         )
+    elif said.no_estimate:
+        sys.stdout.write(f"no forecast: {clean(said.no_estimate)}\n")
     sys.stdout.write(f"said by {said.said_by} ({said.code})\n")
 
 
@@ -121,8 +123,14 @@ def forecast(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
     if json:
         print_json("forecasts", said)
         return
-    rows = [[each.job, moment(each.start), span(each.start - said.made), moment(each.end)] for each in said.jobs]
+    rows = [
+        [each.job, moment(each.start), span(each.start - said.made), moment(each.end)]
+        for each in said.jobs if each.start is not None
+    ]  # fmt: skip
     print_table("", ["job", "start", "in", "end"], rows, left=2)
+    others = [[each.job, each.code, clean(each.reason)] for each in said.jobs if each.start is None]
+    if others:
+        print_table("", ["job", "no forecast", "because"], others, left=3)
     if said.error_mean is not None:
         talk(f"forecasts so far were off by {said.error_mean:.0f} s on average ({said.error_count} jobs)")
 
@@ -186,7 +194,9 @@ def time(
     action: str = typer.Argument(
         "show", metavar="ACTION", help="show, pause, play, step, speed, until, until-start, until-end, until-count."
     ),
-    value: str = typer.Argument("", metavar="VALUE", help="A speed, an instant in seconds, a job, or a count."),
+    value: str = typer.Argument(
+        "", metavar="VALUE", help="A speed, an instant in seconds (of the clock, or of the log), a job, or a count."
+    ),
     json: bool = _JSON,
     socket: str | None = _SOCKET,
 ) -> None:

@@ -234,22 +234,37 @@ def _print_table(names: list[str], rows: list[list[str]]) -> None:
 
 
 def _print_rich_table(names: list[str], rows: list[list[str]]) -> None:
-    """Print one job per row, or one job per column where the terminal is too narrow for that."""
+    """Print the jobs a row each, under headings with units; where they are too wide, in tables that begin with the job."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
-    is_wide = sum(max(map(len, column)) + 2 for column in zip(names, *rows, strict=True)) <= console.width
-    table = Table(box=None, header_style="bold", show_header=is_wide, pad_edge=False)
-    if is_wide:
-        for name in names:
-            table.add_column(name, justify="right", no_wrap=True)
+    headings = [f"{name} ({_UNITS[name]})" if name in _UNITS else name for name in names]
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    for number, places in enumerate(_fitting(widths, console.width)):
+        if number:
+            console.print()
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for place in places:
+            table.add_column(headings[place], justify="right", no_wrap=True)
         for row in rows:
-            table.add_row(*row)
-    else:
-        table.add_column(style="bold", no_wrap=True)
-        for _ in rows:
-            table.add_column(justify="right", overflow="fold")
-        for column in zip(names, *rows, strict=True):
-            table.add_row(*column)
-    console.print(table)
+            table.add_row(*(row[place] for place in places))
+        console.print(table)
+
+
+_UNITS = dict.fromkeys(("submit", "wait", "run", "cpu_time", "time_requested", "think_time"), "s") | {
+    "memory_used": "KB", "memory_requested": "KB",
+}  # fmt: skip
+
+
+def _fitting(widths: list[int], most: int) -> list[list[int]]:
+    """Return which columns stand in each table so that it fits: the first column in all of them."""
+    tables: list[list[int]] = [[0]]
+    used = widths[0]
+    for place, width in enumerate(widths[1:], 1):
+        if used + 2 + width > most and len(tables[-1]) > 1:
+            tables.append([0])
+            used = widths[0]
+        tables[-1].append(place)
+        used += 2 + width
+    return tables

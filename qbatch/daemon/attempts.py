@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from qbatch.daemon.core.records import asked_queue, output_path, slots_of
 from qbatch.daemon.executors.attempt import Attempt
 from qbatch.wire.identifiers import ARRAY, JobKey
+from qbatch.wire.resources import parse_duration, parse_size
 from qbatch.wire.staging import parse_staging
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
         encoding=spec.encoding,
         procs=job.size,
         share=job.size / job.prepared.request.procs,
+        limits=_limits(job),
+        direct="".join(letter for letter in "oe" if letter in spec.keep),
         home=home,
         script_file=f"{scripts}/{spec.script_digest}" if spec.script_digest else "",
         stage_in=_staged(spec.extra.get("stagein", "")),
@@ -69,6 +72,19 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
         arguments=_arguments(spec.extra.get("script_arguments", "")),
         remove=spec.extra.get("remove", ""),
     )
+
+
+def _limits(job: BatchJob) -> dict[str, float]:
+    """Return what a job may use of what it asked for: a limit that it did not ask for does not hold."""
+    resources, demand = job.spec.resources, job.prepared.demand
+    limits: dict[str, float] = {
+        name: parse_duration(resources[name]) / 1e6 for name in ("cput", "pcput") if name in resources
+    }
+    if demand.memory:
+        limits["mem"] = float(demand.memory)
+    if "vmem" in resources:
+        limits["vmem"] = float(parse_size(resources["vmem"]))
+    return limits
 
 
 def _directory(core: Core, job: BatchJob, home: str) -> tuple[str, bool]:
@@ -105,17 +121,20 @@ def _account(uid: int) -> pwd.struct_passwd | None:
 
 
 def _path(job: BatchJob, core: Core, which: str, home: str) -> str:
-    path = output_path(job, which)
-    host, colon, rest = path.partition(":")
-    if colon and "/" not in host:
-        path = rest
-    path = path.replace("${PBS_JOBID}", core.id_of(job.key)).replace("$PBS_JOBID", core.id_of(job.key))
+    return local_path(output_path(job, which), job.spec.directory or home, core.id_of(job.key), which)
+
+
+def local_path(text: str, directory: str, identifier: str, which: str) -> str:
+    """Return the absolute path of an output (``out``) or error (``err``) file: ``host:`` goes, a directory gets a file's name."""
+    host, colon, rest = text.partition(":")
+    path = rest if colon and "/" not in host else text
+    path = path.replace("${PBS_JOBID}", identifier).replace("$PBS_JOBID", identifier)
     if not path.startswith("/"):
-        path = f"{job.spec.directory or home}/{path}"
+        path = f"{directory}/{path}"
     if path == "/dev/null":
         return path
     if path.endswith("/") or os.path.isdir(path):
-        path = f"{path.rstrip('/')}/{core.id_of(job.key)}.{'OU' if which == 'out' else 'ER'}"
+        path = f"{path.rstrip('/')}/{identifier}.{'OU' if which == 'out' else 'ER'}"
     return path
 
 

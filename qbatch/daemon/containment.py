@@ -59,7 +59,8 @@ class Containment:
         left = self._failed.get(known, 0.0) - time.monotonic()
         if left > 0:
             raise Refusal(
-                "failed", f"this command (frame {known[1]}) failed just now; it is not tried again for {left:.0f} seconds"
+                "failed",
+                f"this command (frame {known[1]}) failed just now; it is not tried again for {left:.0f} seconds",
             )
 
     def command_failed(self, actor: Actor, request: Request, error: Exception) -> Refusal:
@@ -79,7 +80,8 @@ class Containment:
         log.error("%s of %s (frame %s) failed; nothing has changed", verb, actor.user, digest, exc_info=error)
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         return Refusal(
-            "failed", f"{verb} failed in the server ({what}); nothing has changed; its log has more under frame {digest}"
+            "failed",
+            f"{verb} failed in the server ({what}); nothing has changed; its log has more under frame {digest}",
         )
 
     def report_failed(self, key: str, error: Exception) -> bool:

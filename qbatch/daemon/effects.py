@@ -14,6 +14,7 @@ from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import output_path
 from qbatch.daemon.core.state import (
     Account,
+    Allow,
     Append,
     Core,
     Effect,
@@ -95,6 +96,9 @@ class Effects:
             case Fit():
                 if self.executor is not None:
                     self.executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
+            case Allow():
+                if self.executor is not None:
+                    self.executor.set_walltime(effect.file_key, effect.walltime / 1e6)
             case Forget():
                 self.forget(effect.file_key)
             case Append():
@@ -154,15 +158,11 @@ class Effects:
         if job is None or self.executor is None or job.uid != os.getuid():
             return
         attempt = attempts.attempt_of(core, job, {})
-        for letter, path in (("O", attempt.output), ("E", attempt.error)):
+        spools = self.executor.spools(job.file_key)
+        for letter, spool, path in (("O", spools[0], attempt.output), ("E", spools[1], attempt.error)):
             if letter in effect.files and path != "/dev/null":
                 try:
-                    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                    handle = os.open(path, flags)
-                    try:
-                        os.write(handle, (effect.text + "\n").encode("utf-8", "replace"))
-                    finally:
-                        os.close(handle)
+                    _append_line(spool if os.path.lexists(spool) else path, effect.text)
                 except OSError as error:
                     log.warning("message for %s: %s: %s", output_path(job, "out"), path, error.strerror)
 
@@ -199,3 +199,11 @@ class Effects:
                 for job in pool.running.values():
                     # Launching twice does no harm: one that runs is left alone, one that has ended is reported again.
                     self._start(self.executor, core, job)
+
+
+def _append_line(path: str, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.write(handle, (text + "\n").encode("utf-8", "replace"))
+    finally:
+        os.close(handle)

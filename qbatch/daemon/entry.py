@@ -31,7 +31,7 @@ def report(at: int, said: Report) -> bytes:
     """Return the entry of a report."""
     if isinstance(said, Started):
         return encode(("r", at, "started", said.key, said.session, said.at))
-    return encode(("r", at, "ended", said.key, said.status, said.at, said.why, said.used))
+    return encode(("r", at, "ended", said.key, said.status, said.at, said.why, said.used, said.undelivered))
 
 
 def one_pass(at: int) -> bytes:
@@ -63,7 +63,7 @@ def read(data: bytes) -> Entry:
         place = tuple(entry[7:10]) if kind == "l" else None
         return Entry(kind, at, Actor(*entry[2:6]), _decode_request(entry[6]), place)
     if kind == "r":
-        return Entry(kind, at, report=Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:8]))
+        return Entry(kind, at, report=Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:9]))
     return Entry(kind, at)
 
 

@@ -3,15 +3,17 @@
 Of a job that ran on trial and was thrown back into the queue, the start is that of its first trial, as in a replay, and the
 trials are pieces whose work was thrown away.  Attempts that were lost (a host went down, qrerun) are told in the same way.
 Times of rows and bars count from the first submission, cut to a whole second, which the clock (``UnixStartTime``) says.  Jobs
-of arrays are jobs like others, numbered in order of eligibility.
+of arrays are jobs like others, numbered in order of eligibility.  The workload log tells of jobs that run and wait too, as they
+stood at one instant (:mod:`qbatch.workloads.unfinished`); the other forms are of jobs that have ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from qbatch.model.record import Clock, Int64Array
 from qbatch.reports.exports import Bar, Exportable
@@ -23,7 +25,8 @@ from qbatch.wire.records import HostRecord, JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
 from qbatch.workloads.header import Header
 from qbatch.workloads.log import Column
-from qbatch.workloads.swf_writer import write_log
+from qbatch.workloads.swf_writer import number_text, write_log
+from qbatch.workloads.unfinished import RUNS, WAITS, hosts_note, unfinished_note
 
 POLICY = "live"
 """The name under which the jobs of a live server stand."""
@@ -32,13 +35,26 @@ _LOG_KEEPS = "first start (field 3) and the time that each really ran (field 4)"
 _LOG_LOSES = "when each was suspended, resized, on trial or lost, and so its end, which is later than field 2 + 3 + 4"
 _SECOND = 1_000_000
 _DELETED = (265, 271)
+_HELD = "HWTM"
 
 
-def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str) -> tuple[Exportable, int]:
-    """Return what ran, and how many jobs never did and are left out."""
-    ran = [job for job in jobs if job.started is not None and job.ended is not None and job.exec_host]
-    ran.sort(key=lambda job: (_submitted(job), parse_id(job.id)))
-    first = min((job.submitted or 0 for job in ran), default=0) // _SECOND * _SECOND
+class Lived(NamedTuple):
+    """What the server's jobs are as exports, and how many there are of which kind.
+
+    ``running`` and ``waiting``: not over at the instant of the export; ``others``: never ran, or are held.
+    """
+
+    exported: Exportable
+    ended: int
+    running: int
+    waiting: int
+    others: int
+
+
+def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, now: int | None = None) -> Lived:
+    """Return what ran, and what ran and waited ``now`` (None: only what has ended is there to be told)."""
+    ran, running, waiting = _as_they_stood(jobs, now)
+    first = min((_submitted(job) for job in ran), default=0) // _SECOND * _SECOND
     rows = _rows(ran, hosts, first)
     order = np.argsort(rows.start, kind="stable")
     bars = [bar for row, place in enumerate(order.tolist()) for bar in _bars(row, ran[place], first)]
@@ -52,10 +68,66 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
     result = Result(name, (rows.taken(order),), total, Clock(first // _SECOND), document)
 
     def write_swf(out: BinaryIO) -> None:
-        write_log(out, Header(lines=tuple(_header(ran, hosts, server, first))), _columns(ran, rows))
+        _write_log(out, _InLog(ran, running, waiting, now or 0), hosts, server)
 
     exported = Exportable(result, {POLICY: bars}, write_swf, swf_keeps=_LOG_KEEPS, swf_loses=_LOG_LOSES)
-    return exported, len(jobs) - len(ran)
+    others = len(jobs) - len(ran) - len(running) - len(waiting)
+    return Lived(exported, len(ran), len(running), len(waiting), others)
+
+
+def _as_they_stood(
+    jobs: Sequence[JobRecord], now: int | None
+) -> tuple[list[JobRecord], list[JobRecord], list[JobRecord]]:
+    """Return who had ended after a run, who ran and who waited at an instant, each in order of eligibility.
+
+    The pages of an answer are of several instants: what has happened since this one is undone.
+    """
+    ended, running, waiting = [], [], []
+    for job in jobs:
+        if now is None or (job.ended is not None and job.ended <= now):
+            if job.started is not None and job.ended is not None and job.exec_host:
+                ended.append(job)
+        elif job.started is not None and job.started <= now and job.exec_host:
+            running.append(structs.replace(job, ended=None, exit_status=None))
+        elif job.state not in _HELD and job.eligible is not None and job.eligible <= now:
+            lost = tuple(piece for piece in job.lost if piece[2] <= now)
+            trials = tuple(piece for piece in job.trials if piece[1] <= now)
+            waiting.append(
+                structs.replace(job, started=None, ended=None, pauses=(), sizes=(), lost=lost, trials=trials)
+            )
+    for each in (ended, running, waiting):
+        each.sort(key=lambda job: (_submitted(job), parse_id(job.id)))
+    return ended, running, waiting
+
+
+class _InLog(NamedTuple):
+    """The jobs of a workload log by how they stood at its instant ``now``."""
+
+    ended: list[JobRecord]
+    running: list[JobRecord]
+    waiting: list[JobRecord]
+    now: int
+
+
+def _write_log(out: BinaryIO, told: _InLog, hosts: Sequence[HostRecord], server: str) -> None:
+    """Write the workload log of all who ran, run and wait, in order of eligibility."""
+    status = {job.id: code for code, jobs in ((RUNS, told.running), (WAITS, told.waiting)) for job in jobs}
+    jobs = sorted((*told.ended, *told.running, *told.waiting), key=lambda job: (_submitted(job), parse_id(job.id)))
+    first = min((_submitted(job) for job in jobs), default=0) // _SECOND * _SECOND
+    columns = _columns(jobs, _rows(jobs, hosts, first, told.now))
+    waits = np.array([status.get(job.id) == WAITS for job in jobs], np.bool_)
+    for name in ("wait", "run", "procs_allocated", "cpu_time", "memory_used"):
+        columns[name] = np.where(waits, -1, columns[name])
+    columns["status"] = np.array(
+        [status.get(job.id, known) for job, known in zip(jobs, columns["status"].tolist(), strict=True)], np.int64
+    )
+    lines = _header(jobs, hosts, server, first)
+    if status:
+        second = number_text((told.now - first) / _SECOND)
+        lines.append(f"; Note: {unfinished_note(second, len(told.running), len(told.waiting))}")
+    if len(hosts) > 1:
+        lines.append(f"; Note: {hosts_note([host.cpus for host in hosts])}")
+    write_log(out, Header(lines=tuple(lines)), columns)
 
 
 def _hosts(hosts: Sequence[HostRecord]) -> dict[str, Any]:
@@ -78,8 +150,11 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> JobRows:
-    """Return the job rows, in order of eligibility; the kind of start and promises are not kept by the server."""
+def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, now: int = 0) -> JobRows:
+    """Return the job rows, in order of eligibility; the kind of start and promises are not kept by the server.
+
+    A job that still runs ends ``now``.
+    """
 
     def numbers(values: Iterable[int]) -> Int64Array:
         return np.fromiter(values, np.int64, len(ran))
@@ -91,9 +166,9 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> 
     # A clock that was set back must not make a job start before it was submitted.
     submit = numbers(max(_submitted(job) - first, 0) for job in ran)
     start = np.maximum(numbers((job.first_started or 0) - first for job in ran), submit)
-    end = np.maximum(numbers((job.ended or 0) - first for job in ran), start)
+    end = np.maximum(numbers((job.ended or now) - first for job in ran), start)
     nothing = np.full(len(ran), ABSENT, np.int64)
-    pieces = _pieces(ran, hosts, first)
+    pieces = _pieces(ran, hosts, first, now)
     places = {host.name: place for place, host in enumerate(hosts)} if len(hosts) > 1 else {}
     return JobRows(
         policy=POLICY,
@@ -103,7 +178,7 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> 
         end=end,
         procs=numbers(_cpus(job) for job in ran),
         estimate=numbers(_walltime(job) for job in ran),
-        run=numbers(run_of(job, 0) for job in ran),
+        run=numbers(run_of(job, now) for job in ran),
         kind=nothing.astype(np.int8),
         promise=nothing,
         first_promise=nothing,
@@ -118,7 +193,7 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> 
     )
 
 
-def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -> Int64Array:
+def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, now: int) -> Int64Array:
     """Return what the jobs ran that were suspended, resized or on trial, as ``Schedule.pieces``, in order of their ends."""
     places = {host.name: place for place, host in enumerate(hosts)}
 
@@ -131,7 +206,7 @@ def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int) -
             found.append((row, begin - first, end - first, procs, host_of(where), 0))
         if job.pauses or job.sizes or job.thrown_away:
             host = host_of(job.exec_host)
-            found += [(row, begin - first, end - first, procs, host, 1) for begin, end, procs in _kept(job)]
+            found += [(row, begin - first, end - first, procs, host, 1) for begin, end, procs in _kept(job, now)]
     found.sort(key=lambda piece: piece[2])
     return np.array(found, np.int64).reshape(-1, 6)
 
@@ -142,10 +217,10 @@ def _only_host(where: str, places: dict[str, int]) -> int:
     return places.get(names[0], ABSENT) if len(names) == 1 else ABSENT
 
 
-def _kept(job: JobRecord) -> list[Piece]:
+def _kept(job: JobRecord, now: int = 0) -> list[Piece]:
     """Return the pieces of the last attempt; one of no length of an attempt that took no time."""
     start = job.started or 0
-    return pieces_of(job, 0) or [Piece(start, start, _cpus(job))]
+    return pieces_of(job, now) or [Piece(start, start, _cpus(job))]
 
 
 def _cpus(job: JobRecord) -> int:

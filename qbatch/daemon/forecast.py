@@ -24,7 +24,7 @@ from qbatch.planning.view import OVERDUE
 from qbatch.replay.drivers import run
 
 BUDGET = 30.0
-"""Seconds for one forecast; who has no start by then has none."""
+"""Seconds for one forecast; a job that has no start by then has none."""
 
 
 class Expected(NamedTuple):
@@ -32,6 +32,12 @@ class Expected(NamedTuple):
 
     start: int
     end: int
+
+
+def is_quick(engine: Engine, policy: Policy, stopped: frozenset[int]) -> bool:
+    """Whether the compiled replay can tell the forecast; it leaves the engine as it is."""
+    loop = loop_of(policy, engine.machine)
+    return isinstance(loop, PassLoop) and loop.order == "fcfs" and not engine.view().suspended and not stopped
 
 
 def forecast(
@@ -45,8 +51,7 @@ def forecast(
         now: the instant from which to go on, in microseconds.
         stopped: rows that hold their hosts and are suspended: they do not end.
     """
-    loop = loop_of(policy, engine.machine)
-    if isinstance(loop, PassLoop) and loop.order == "fcfs" and not engine.view().suspended and not stopped:
+    if is_quick(engine, policy, stopped):
         return _replayed(engine, policy, now)
     return _driven(engine, now, stopped)
 
@@ -83,7 +88,7 @@ def _driven(engine: Engine, now: int, stopped: frozenset[int]) -> list[tuple[int
     ends: list[tuple[int, int]] = []
     view = engine.view()
     for row, each in view.running.items():
-        if row in stopped or _is_cut_short(engine, row):
+        if row in stopped or is_cut_short(engine, row):
             continue
         heapq.heappush(ends, (each.expected_end if each.expected_end > now else now + OVERDUE, row))
     found: dict[int, tuple[int, int]] = {}
@@ -105,7 +110,7 @@ def _driven(engine: Engine, now: int, stopped: frozenset[int]) -> list[tuple[int
     return [(row, start, end) for row, (start, end) in found.items()]
 
 
-def _is_cut_short(engine: Engine, row: int) -> bool:
+def is_cut_short(engine: Engine, row: int) -> bool:
     """Tell whether a row runs a trial that its quantum ends before its estimate: it will start once more."""
     view = engine.view()
     run = view.running[row]
@@ -118,7 +123,7 @@ def _note(engine: Engine, done: Round, found: dict[int, tuple[int, int]], ends: 
         if isinstance(action, Suspend):
             return False
         if isinstance(action, Start):
-            if _is_cut_short(engine, action.row):
+            if is_cut_short(engine, action.row):
                 continue
             end = engine.view().running[action.row].expected_end
             found[action.row] = (done.at, end)

@@ -11,11 +11,14 @@ import msgspec
 
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.core.explain import reason_for
-from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.job import BatchJob, hold_text
 from qbatch.daemon.core.state import Core, Happening, PoolState
-from qbatch.daemon.forecast import BUDGET, Expected, forecast
+from qbatch.daemon.forecast import BUDGET, Expected, forecast, is_quick
+from qbatch.daemon.forecast_core import forecast_core, waits_outside
 from qbatch.daemon.pass_times import PassTimes
+from qbatch.model.reasons import INSTANTS, SPANS, Reason
 from qbatch.planning.kernels.live import serve_compiled
+from qbatch.reports.shown import moment, span
 from qbatch.wire.identifiers import JobKey, parse_id
 from qbatch.wire.records import JobRecord
 
@@ -32,8 +35,19 @@ MOST_TRACKED = 10_000
 MOST_EXPLAINED = 300
 """The longest queue in which the comment of every job is explained in full."""
 
+LONG = 5000
+"""Jobs with an engine from which on the compiled replay makes a first forecast, should the other take too long."""
+
+
+class Said(msgspec.Struct, array_like=True):
+    """What the child says: sequence number, index, start and end of each job; whether its time ran out."""
+
+    jobs: list[tuple[int, int, int, int]]
+    was_cut: bool = False
+
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[tuple[int, int, int, int]]).decode
+_decode = msgspec.msgpack.Decoder(Said).decode
 
 
 class Forecasts:
@@ -50,6 +64,7 @@ class Forecasts:
         self._clock = clock
         self._passes = passes
         self.last: dict[JobKey, Expected] = {}
+        self._missing = ("", "")  # why a job that could start has none: code and words
         self._made_of: tuple[int, int] = (-1, -1)
         self._made_at = -1e9
         self._running: asyncio.Task[dict[JobKey, Expected]] | None = None
@@ -61,11 +76,11 @@ class Forecasts:
         self._absolute_sum = 0.0
 
     async def all(self) -> dict[JobKey, Expected]:
-        """Return the expected start and end of every job that waits at the engine."""
+        """Return the expected start and end of every waiting job that has them; `why_none` tells of the others."""
         core = self._core()
         state = (core.events_made, core.now if self._clock.mode != "real" else 0)
         age = asyncio.get_running_loop().time() - self._made_at
-        waiting = sum(len(pool.engine.view().queue) for pool in core.pools)
+        waiting = sum(queue.counts.get(letter, 0) for queue in core.queues.values() for letter in "QHW")
         if (state == self._made_of and age < 60) or (age < KEPT and waiting > MOST_MADE_ANEW):
             return self.last
         if self._running is not None:
@@ -82,21 +97,21 @@ class Forecasts:
     async def _make(self, state: tuple[int, int]) -> dict[JobKey, Expected]:
         core = self._core()
         loop = asyncio.get_running_loop()
-        if not any(len(pool.engine.view().queue) for pool in core.pools):
-            rows: list[tuple[int, int, int, int]] = []
-        else:
+        said = Said([])
+        self._missing = ("", "")
+        if any(queue.counts.get(letter) for queue in core.queues.values() for letter in "QHW"):
             reader, child = self._fork()
             try:
-                said = await loop.run_in_executor(None, _read_all, reader, child)
-                rows = _decode(said)
+                said = _decode(await loop.run_in_executor(None, _read_all, reader, child))
             except msgspec.MsgspecError:
                 log.warning("no forecast: the child gave none")
-                rows = []
+                self._missing = ("no-forecast", "the forecast could not be made")
+        if said.was_cut:
+            self._missing = ("not-reached", f"the forecast of all jobs was not done within {BUDGET:.0f} s")
         found: dict[JobKey, Expected] = {}
-        for number, row, start, end in rows:
-            by_row = core.pools[number].by_row if number < len(core.pools) else []
-            job = by_row[row] if row < len(by_row) else None
-            if job is not None and job.letter == "Q":
+        for sequence, member, start, end in said.jobs:
+            job = core.find(JobKey(sequence, member))
+            if job is not None and job.letter in "QHW":
                 found[job.key] = Expected(start, end)
         self.last, self._made_of, self._made_at = found, state, loop.time()
         for key, expected in found.items():
@@ -118,13 +133,8 @@ class Forecasts:
             os.dup2(writer, 3)
             os.closerange(4, os.sysconf("SC_OPEN_MAX"))
             serve_compiled()
-            rows = [
-                (number, *each)
-                for number, pool in enumerate(core.pools)
-                for each in forecast(pool.engine, pool.policy, now, _stopped(pool))
-            ]
             with os.fdopen(3, "wb") as file:
-                file.write(_encode(rows))
+                file.write(_encode(_foretold(core, now)))
         finally:
             os._exit(0)
 
@@ -151,19 +161,53 @@ class Forecasts:
         self._first.pop(key, None)
 
     def with_estimate(self, record: JobRecord) -> JobRecord:
-        """Return a record with the forecast of its start, if the last forecast has one."""
-        expected = self.last.get(parse_id(record.id))
-        return record if expected is None else msgspec.structs.replace(record, estimated_start=expected.start)
+        """Return a record with the forecast of its start, or why it has none; an array's is that of its first job."""
+        core = self._core()
+        job = core.find(parse_id(record.id))
+        if job is None or job.letter not in "QHWB":
+            return record
+        waiting = [each for each in core.members(job) if each.letter in "QHW"]
+        starts = [self.last[each.key].start for each in waiting if each.key in self.last]
+        if starts:
+            return msgspec.structs.replace(record, estimated_start=min(starts))
+        return msgspec.structs.replace(record, no_estimate=self.why_none(waiting[0])[1]) if waiting else record
+
+    def why_none(self, job: BatchJob) -> tuple[str, str]:
+        """Return the code and the words of why a waiting job has no forecast."""
+        core = self._core()
+        is_first = not job.is_subjob or not core.jobs[job.sequence].unmet
+        depends = job if is_first else core.jobs[job.sequence]
+        if self._missing[0] and not job.hold:
+            return self._missing
+        if job.letter == "H" and job.hold:
+            return "held", f"is held ({hold_text(job.hold)}) until somebody releases it"
+        if depends.unmet:
+            what = depends.spec.depend or "a job that was to come before it"
+            return "dependency", f"nobody knows when, or whether, what it depends on comes to pass ({what})"
+        queue = core.queues[job.queue]
+        if not queue.started:
+            return "queue-stopped", f"queue {job.queue} is stopped until somebody starts it"
+        reason = self.reason(job)
+        if reason.code == "arriving":
+            return reason.code, reason.text
+        pool = core.pool_of(job)
+        text = f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended ({reason.text})"
+        return "no-start", text
+
+    def reason(self, job: BatchJob) -> Reason:
+        """Return why a job waits, in words for people: instants by the calendar, durations in hours."""
+        reason = reason_for(self._core(), job)
+        return msgspec.structs.replace(reason, text=in_calendar(reason))
 
     def short_reason(self, job: BatchJob) -> str:
         """Return the comment of a waiting job, as ``qstat -s`` shows it: in full where the queue is short."""
         core = self._core()
         pool = core.pool_of(job)
         if job.letter in "HW":
-            return f"Not Running: {reason_for(core, job).text}"
+            return f"Not Running: {self.reason(job).text}"
         waiting, free = self._facts(pool)
         if job.gate or job.row < 0 or waiting <= MOST_EXPLAINED:
-            return f"Not Running: {reason_for(core, job).text}"
+            return f"Not Running: {self.reason(job).text}"
         procs = job.prepared.demand.procs
         if procs > free:
             return f"Not Running: needs {procs} processors, {free} are free"
@@ -178,6 +222,43 @@ class Forecasts:
             view = pool.engine.view()
             self._known[pool.settings.name] = (len(view.queue), view.free_procs)
         return self._known[pool.settings.name]
+
+
+def _foretold(core: Core, now: int) -> Said:
+    """Return the forecast of every pool, in the child.
+
+    Where all that wait are with the engines, these say it pool by pool.  Else the whole core is driven on; what it does not
+    reach in a long queue has the forecast that the engines alone would have.
+    """
+    rows: list[tuple[int, int, int, int]] = []
+    is_driven = waits_outside(core)
+    for pool in core.pools:
+        is_long = len(pool.engine.view().queue) > LONG
+        if not is_driven or (is_long and is_quick(pool.engine, pool.policy, _stopped(pool))):
+            for row, start, end in forecast(pool.engine, pool.policy, now, _stopped(pool)):
+                job = pool.by_row[row]
+                if job is not None:
+                    rows.append((*job.key, start, end))
+    if not is_driven:
+        return Said(rows)
+    found, was_cut = forecast_core(core, now, BUDGET)
+    merged = {JobKey(sequence, member): (start, end) for sequence, member, start, end in rows if was_cut}
+    merged.update(found)
+    return Said([(*key, *times) for key, times in merged.items()], was_cut)
+
+
+def in_calendar(reason: Reason) -> str:
+    """Return the text of a reason with its instants by the calendar, and its durations in hours, minutes and seconds.
+
+    Policies say both in seconds of the clock, which in a live server are seconds since 1970.
+    """
+    text = reason.text
+    for names, words in ((INSTANTS, moment), (SPANS, span)):
+        for name in names:
+            if name in reason.numbers:
+                number = reason.numbers[name]
+                text = text.replace(f"{number / 1e6:.15g} s", words(number))
+    return text
 
 
 def _stopped(pool: PoolState) -> frozenset[int]:

@@ -37,6 +37,7 @@ from qbatch.daemon.store import Occupied, StorageError, Store
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
+from qbatch.reports.shown import moment
 from qbatch.wire.paths import LONGEST_SOCKET
 
 log = logging.getLogger("qbatch")
@@ -236,7 +237,7 @@ def _check_log(options: Options, core: Core) -> None:
     first = options.feed.next_arrival()
     if first is not None and first < core.now:
         raise InputError(
-            f"the clock of {options.state} stands at {core.now / 1e6:.0f} s, after the log's first job ({first / 1e6:.0f} s): "
+            f"the clock of {options.state} stands at {moment(core.now)}, after the log's first job ({moment(first)}): "
             "its jobs would arrive at once; give it a store of its own with --state DIR"
         )
 
@@ -369,6 +370,8 @@ class _Daemon:
             # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
             if job.sizes:
                 executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
+            if job.modified > job.started:
+                executor.set_walltime(job.file_key, job.prepared.walltime / 1e6)
             if job.letter == "S":
                 executor.signal(job.file_key, signal.SIGSTOP)
             elif job.pauses:
@@ -466,6 +469,15 @@ def run(options: Options) -> int:
 
 
 def feed_of(workload: Any, origin: int | None) -> Feed:
-    """Return the feed of a prepared workload; its first job arrives at the origin, None: at its own instant."""
-    first = int(workload.submit[0]) if len(workload) else 0
-    return Feed(workload, 0 if origin is None else origin - first)
+    """Return the feed of a prepared workload; its first job arrives at the origin, None: on its own day, if the log says when.
+
+    The log's second 0 is then its ``UnixStartTime``, so that everybody shows the log's own calendar.
+    """
+    if origin is None:
+        begin = workload.clock.unix_start or 0
+        return Feed(workload, begin * 1_000_000 if 0 <= begin < _LATEST_START else 0)
+    return Feed(workload, origin - (int(workload.submit[0]) if len(workload) else 0))
+
+
+_LATEST_START = 1 << 36
+"""Seconds since 1970 that a log may begin at, a thousand years and more: beyond, its header is nonsense."""

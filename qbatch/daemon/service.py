@@ -449,5 +449,7 @@ class Service:
                 again = "no job is lost: start again under another policy, for example qbatch up --policy easy"
                 self.failure = DecisionError(f"{error}; {again}")
             else:
-                self.failure = error if is_known else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
+                self.failure = (
+                    error if is_known else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
+                )
         self._work.set()

@@ -385,7 +385,9 @@ class Store:
         async with self._select("PRAGMA integrity_check") as cursor:
             found = await cursor.fetchone()
         if found is None or found[0] != "ok":
-            raise StorageError(f"{self.path} is damaged: {found[0] if found else 'no answer'}; {_way_out(self.directory)}")
+            raise StorageError(
+                f"{self.path} is damaged: {found[0] if found else 'no answer'}; {_way_out(self.directory)}"
+            )
         rows = 0
         for table, column in (("journal", "body"), ("history", "record")):
             async with self._select(f"SELECT {column}, crc FROM {table}") as cursor:

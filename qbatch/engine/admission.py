@@ -70,7 +70,9 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     if job.placing == PACK:
         request = packed(request)
         if not request:
-            return Reason("bad-chunks", "admission", "asks for different hosts and for all its chunks on one (place=pack)")
+            return Reason(
+                "bad-chunks", "admission", "asks for different hosts and for all its chunks on one (place=pack)"
+            )
     for _, procs, memory, host in request:
         reason = _part_refusal(machine, procs, memory, host)
         if reason is not None:

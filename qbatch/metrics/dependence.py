@@ -8,7 +8,8 @@ Econometric Reviews 23, with the correction of Patton, Politis and White 2009, s
 many degrees of freedom as there are blocks, less one, widens the interval where they are few (Hesterberg 2015, "What
 teachers should know about the bootstrap", The American Statistician 69).
 
-How far that reaches: blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  With the
+How far that reaches, by itself (:mod:`qbatch.metrics.ratio` adds means of parts of the log to it):
+blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  With the
 labels of two policies exchanged at random by job, day or week, 3 to 7 % of the differences on the KTH and SDSC SP2 logs are
 called real at a nominal 5 %; exchanged by four weeks, up to 20 %: what drifts more slowly than a week or two needs replicas.
 """
@@ -189,7 +190,7 @@ def block_length(values: Floats) -> float:
     slope, level = float(np.sum(np.abs(lag) * window)), float(np.sum(window))
     if level <= 0 or slope == 0:
         return 1.0
-    return float(min(max((slope**2 / level**2 * n) ** (1 / 3), 1.0), most))
+    return float(min(max(((slope / level) ** 2 * n) ** (1 / 3), 1.0), most))
 
 
 def _autocovariance(centred: Floats, lags: int) -> Floats:

@@ -131,7 +131,7 @@ class Backfill:
             return self._chunks_wait(view, job, ahead)
         memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
         text = f"no host has {job.procs} processors{memory} free for its {job.estimate / 1e6:.15g} s"
-        return self._no("host", text, {"procs": job.procs, "memory": job.memory})
+        return self._no("host", text, {"procs": job.procs, "memory": job.memory, "estimate": job.estimate})
 
     def _held_back(self, view: View, job: Job, head_row: int) -> Reason:
         head = view.jobs[head_row]

@@ -171,8 +171,8 @@ class PriorityBackfill:
             return Reason("processors", self.name, text, numbers)
         own = next((each for each in reserved if each[0] == row), None)
         if own is not None and own[2]:
-            at = (own[2] - view.now) / 1e6
-            return Reason("reservation", self.name, f"has a reservation in {at:.15g} s", {**numbers, "at": own[2]})
+            text = f"has a reservation at {own[2] / 1e6:.15g} s"
+            return Reason("reservation", self.name, text, {**numbers, "at": own[2]})
         heads = [each[0] for each in reserved if each[0] != row][:1]
         text = "would delay a job of higher priority that has a reservation"
         if heads:

@@ -3,6 +3,7 @@
 The rules are design.md's ("The meaning of one instant"): processors are those requested if > 0, else allocated;
 the estimate is the requested time if > 0, else the run time; a job that reaches its estimate is killed there;
 jobs with no processors, a negative run time or more processors than the machine are skipped, counted and named.
+Jobs that ran or waited when the log was written, whose run times nobody knows yet, run for their requested time.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Clock, Int64Array, Workload
 from qbatch.workloads import Log, machine_procs
 from qbatch.workloads.log import cancelled_rows, used_procs
+from qbatch.workloads.unfinished import unfinished_of
 
 _HORIZON = 1 << 61
 """Microseconds that may pass in a replay: half of what the kernels take for ever."""
@@ -62,7 +64,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
     """
     options = options or Options()
     clock = Clock(log.header.unix_start_time, log.header.time_zone_string)
-    submit_s, run_s = np.asarray(log["submit"]), np.asarray(log["run"])
+    submit_s, run_s = np.asarray(log["submit"]), run_times(log)
     procs = np.asarray(log.procs)
     keep, skipped = _runnable(log, machine)
     keep &= _in_span(submit_s, options, clock, log.name)
@@ -117,6 +119,19 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
     )
 
 
+def run_times(log: Log) -> np.ndarray[Any, Any]:
+    """Return the run times in seconds, negative where there is none.
+
+    Of a job that ran or waited when the log was written it is the requested time, as in a forecast of the daemon: what it has
+    run so far is less than it will run.
+    """
+    run = np.asarray(log["run"])
+    unfinished = unfinished_of(log)
+    if unfinished is None:
+        return run
+    return np.where(unfinished.runs | unfinished.waits, np.maximum(run, log["time_requested"]), run)
+
+
 def _check_horizon(name: str, submit: Int64Array, estimate: Int64Array, run: Int64Array) -> None:
     """Refuse a log whose jobs, one after another, would end after the last instant that can be counted."""
     last = float(submit.max()) + float(np.maximum(np.maximum(estimate, run), MICROSECONDS).sum(dtype=np.float64))
@@ -141,7 +156,7 @@ def choose_procs(log: Log, procs: int | None) -> int:
 
 def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
     """Return the rows of a log that cannot run on a machine, by reason; a row stands under the first that holds."""
-    submit, run, procs = np.asarray(log["submit"]), np.asarray(log["run"]), np.asarray(log.procs)
+    submit, run, procs = np.asarray(log["submit"]), run_times(log), np.asarray(log.procs)
     keep = np.ones(len(log), np.bool_)
     memory = _memory(log, slice(None), np.maximum(procs, 1))
     has_host = np.zeros(len(log), np.bool_)

@@ -20,6 +20,7 @@ from qbatch.reports.job_rows import ABSENT, JobRows
 from qbatch.reports.result import Result, most_procs
 from qbatch.workloads import Log, machine_procs, read_log
 from qbatch.workloads.log import used_procs
+from qbatch.workloads.unfinished import unfinished_of
 
 POLICY = "log"
 """What the schedule of a log is called where policies have names."""
@@ -32,7 +33,9 @@ LATEST = float(1 << 42)
 class Recorded:
     """The jobs of a log that have a wait, a run time and processors, in order of sequence; times in microseconds.
 
-    ``row``: their rows in the log.  ``skipped``: how many others there are, by the first reason that holds.
+    ``row``: their rows in the log.  ``skipped``: how many others there are, by the first reason that holds.  ``known_until``:
+    when the log was written, if jobs were not over then: those that ran are taken to run for their requested time, as in a
+    replay; ``waits``: which waited, and have no start.
     """
 
     log: Log
@@ -44,6 +47,8 @@ class Recorded:
     requested: Int64Array
     procs: Int64Array
     skipped: dict[str, int]
+    waits: BoolArray
+    known_until: int | None = None
 
     @property
     def estimate(self) -> Int64Array:
@@ -56,8 +61,10 @@ class Recorded:
         return (self.log.header.preemption or "").strip().upper() == "TS"
 
 
-def read_recorded(path: str, procs: int | None = None) -> Recorded:
+def read_recorded(path: str, procs: int | None = None, *, with_waiting: bool = False) -> Recorded:
     """Read the schedule that a log holds; ``procs`` overrides what its header says of the machine.
+
+    ``with_waiting``: with the jobs that waited when the log was written.
 
     Raises:
         InputError: if it cannot be read, holds no schedule, or nobody says how large the machine is.
@@ -66,12 +73,13 @@ def read_recorded(path: str, procs: int | None = None) -> Recorded:
     total = procs if procs is not None else machine_procs(log.header)
     if total is None:
         raise InputError(f"{path}: its header has neither MaxProcs nor MaxNodes; say how many with --procs N")
-    allocated = used_procs(log)
+    allocated, unfinished = used_procs(log), unfinished_of(log)
+    waits = unfinished.waits if with_waiting and unfinished is not None else np.zeros(len(log), np.bool_)
     keep = np.ones(len(log), np.bool_)
     skipped: dict[str, int] = {}
     reasons: tuple[tuple[str, Callable[[], Any]], ...] = (
-        ("no_wait", lambda: log["wait"] == -1),
-        ("no_run_time", lambda: log["run"] < 0),
+        ("no_wait", lambda: (log["wait"] == -1) & ~waits),
+        ("no_run_time", lambda: (log["run"] < 0) & ~waits),
         ("no_processors", lambda: allocated <= 0),
     )
     for name, wrong in reasons:
@@ -86,7 +94,11 @@ def read_recorded(path: str, procs: int | None = None) -> Recorded:
         _microseconds(log[name][rows], path, name) for name in ("submit", "wait", "run", "time_requested")
     )
     procs_had = allocated[rows].astype(np.int64)
-    return Recorded(log, total, rows, submit, wait, run, requested, procs_had, skipped)
+    known_until = None
+    if unfinished is not None:
+        known_until = round(unfinished.second * MICROSECONDS)
+        run = np.where((unfinished.runs | waits)[rows], np.maximum(np.maximum(run, requested), 0), run)
+    return Recorded(log, total, rows, submit, wait, run, requested, procs_had, skipped, waits[rows], known_until)
 
 
 def is_log(path: str) -> bool:
@@ -118,6 +130,13 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
     notes = list(log.notes)
     if recorded.is_preempted:
         notes.append("its header says Preemption: TS, so run times hold time in which jobs were suspended")
+    unfinished = unfinished_of(log)
+    if unfinished is not None:
+        ran, waited = int(unfinished.runs.sum()), int(unfinished.waits.sum())
+        notes.append(
+            f"when it was written {ran:,} jobs ran, whose requested time is taken for their run time, and {waited:,} waited, "
+            "which are left out"
+        )
     peak = most_procs(rows)
     if peak > recorded.procs_total:
         notes.append(f"{peak:,} processors are in use at once, more than the {recorded.procs_total:,} of the machine")

@@ -92,6 +92,11 @@ def judge(done: Finished, policy: str | None = None, *, is_killing: bool = True)
         _judge_policy(done, chosen, found)
     if done.skipped:
         found.unchecked.append("the jobs left out: they are taken never to have waited in the queue")
+    if done.known_until is not None:
+        found.breaches = [breach for breach in found.breaches if breach.instant < done.known_until]
+        found.unchecked.append(
+            f"what came after {seconds(done.known_until)}, when the log was written: jobs still ran and waited"
+        )
     breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
     name = name_of(chosen) if chosen is not None else None
     return Verdict(done, name, breaches, tuple(found.checked), tuple(found.unchecked))

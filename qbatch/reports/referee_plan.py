@@ -15,9 +15,7 @@ import numpy as np
 
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array
 from qbatch.reports.referee_breach import Breach, processors, seconds, were
-from qbatch.reports.referee_schedule import ABSENT, Finished
-
-_NEVER = 1 << 62
+from qbatch.reports.referee_schedule import ABSENT, NEVER, Finished
 
 
 class PlanCheck:
@@ -36,6 +34,7 @@ class PlanCheck:
         # Where a job of no length ends early, the sweep comes after the arrivals of that instant, else before them.
         self.sweeps = np.unique(done.end[early & (done.end > done.start)])
         self.late_sweeps = np.unique(done.end[early & (done.end <= done.start)])
+        self.until = NEVER if done.known_until is None else done.known_until
         self.derived = 0
         self.promised = 0
 
@@ -74,7 +73,7 @@ class PlanCheck:
                 self.promised += 1
                 is_unmoved = first_sweep[row] > done.start[row] and first_late[row] > done.start[row]
                 yield from self._kept(row, int(promised[row]), bool(is_unmoved))
-                if done.start[row] > promised[row]:
+                if promised[row] < min(self.until, int(done.start[row])):
                     promised[row] = ABSENT  # broken: where it stood from then on, nobody knows
             there = np.append(there, row)
 
@@ -175,17 +174,17 @@ def _earliest(bookings: _Bookings, most_used: int, duration: int, now: int) -> i
     full: BoolArray = used > most_used
     opens = at[~full & np.concatenate([[True], full[:-1]])]
     closes = at[full & np.concatenate([[False], ~full[:-1]])]
-    closes = np.append(closes, _NEVER)[: len(opens)] if not full[0] else np.append(closes, _NEVER)[-len(opens) :]
+    closes = np.append(closes, NEVER)[: len(opens)] if not full[0] else np.append(closes, NEVER)[-len(opens) :]
     return int(opens[np.argmax(closes - opens >= duration)])
 
 
 def _first(instants: Int64Array, after: Int64Array, side: str) -> Int64Array:
     """Return for each instant the first of the sorted ones after it (``left``: or at it)."""
     places = np.searchsorted(instants, after, side)  # type: ignore[call-overload]
-    found: Int64Array = np.append(instants, _NEVER)[places]
+    found: Int64Array = np.append(instants, NEVER)[places]
     return found
 
 
 def _next(instants: Int64Array, after: int, side: str) -> int:
     place = int(np.searchsorted(instants, after, side))  # type: ignore[call-overload]
-    return int(instants[place]) if place < len(instants) else _NEVER
+    return int(instants[place]) if place < len(instants) else NEVER

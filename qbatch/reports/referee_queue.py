@@ -17,9 +17,7 @@ import numpy as np
 
 from qbatch.model.record import Int64Array
 from qbatch.reports.referee_breach import Breach, processors, seconds, were
-from qbatch.reports.referee_schedule import Finished
-
-_NEVER = 1 << 62
+from qbatch.reports.referee_schedule import NEVER, Finished
 
 _Forbidden = tuple[int, str, str, int]
 """A start that the rule forbids: who, the code, why, and the head that waited."""
@@ -66,7 +64,7 @@ class _Table:
         self.expected: list[int] = (done.start + done.estimate).tolist()
         self.named: set[int] = set()  # whose needless wait was told
         self.head = -1
-        self.guarantee = _NEVER
+        self.guarantee = NEVER
 
     def submit(self, row: int) -> None:
         """Put a job at the end of the queue: rows come in order of sequence."""
@@ -120,7 +118,7 @@ class _Table:
             return taken, breaches
         shadow, extra = self._shadow(now, head)
         if head != self.head:
-            self.head, self.guarantee = head, shadow if self.is_backfilling else _NEVER
+            self.head, self.guarantee = head, shadow if self.is_backfilling else NEVER
         if self.procs[head] <= self.free and head not in self.named:
             breaches.append(self._needless(head, now, f"{were(self.free)} free"))
         forbidden: list[_Forbidden] = []
@@ -155,7 +153,7 @@ class _Table:
                         break
                     available += self.procs[other]
                 return max(at, now), available - wanted
-        return _NEVER, 0
+        return NEVER, 0
 
     def _scan(
         self, now: int, left: set[int], taken: list[int], breaches: list[Breach], guard: tuple[int, int, int]
@@ -220,9 +218,7 @@ class _Table:
 
     def _needless(self, row: int, now: int, why: str) -> Breach:
         self.named.add(row)
-        number, done = int(self.done.number[row]), self.done
-        text = (
-            f"job {number} ({processors(self.procs[row])}) should have started at {seconds(now)}, not at "
-            f"{seconds(int(done.start[row]))}: {why}"
-        )
+        number, start = int(self.done.number[row]), int(self.done.start[row])
+        did = "but still waited when the log was written" if start == NEVER else f"not at {seconds(start)}"
+        text = f"job {number} ({processors(self.procs[row])}) should have started at {seconds(now)}, {did}: {why}"
         return Breach("needless-wait", now, (number,), text)

@@ -21,6 +21,9 @@ from qbatch.reports.table import Block, read_blocks
 ABSENT = -1
 """A promise that was not recorded."""
 
+NEVER = 1 << 62
+"""The start of a job that still waited when its log was written."""
+
 _COLUMNS = (
     "job_id", "submit", "start", "end", "procs", "estimate", "run", "promise", "first_promise", "policy", "sequence",
     "piece_count", "host",
@@ -38,7 +41,9 @@ class Finished:
     with a count above 0 did not run in one go, and its pieces are known unless ``pieces`` is None.  ``host_cpus``: the
     processors of each host, where ``host`` and the pieces say on which each job ran; else empty.  ``is_one_pool``: whether
     all processors are alike to every job, which a machine of several hosts need not be.  ``is_preempted``: a log whose header
-    says ``Preemption: TS`` holds totals of jobs that may have been suspended, and does not say which.
+    says ``Preemption: TS`` holds totals of jobs that may have been suspended, and does not say which.  ``known_until``: a log
+    that was written while jobs ran and waited shows the schedule up to this instant; those that ran are taken to end at their
+    estimates, those that waited to start at ``NEVER``.
     """
 
     name: str
@@ -58,6 +63,7 @@ class Finished:
     host_cpus: tuple[int, ...] = ()
     is_one_pool: bool = True
     is_preempted: bool = False
+    known_until: int | None = None
     policy: str | None = None
     notes: tuple[str, ...] = ()
     skipped: dict[str, int] = field(default_factory=dict)
@@ -214,8 +220,10 @@ def _block_columns(block: Block) -> dict[str, Int64Array]:
 
 
 def _read_swf(path: str, procs: int | None) -> Finished:
-    recorded = read_recorded(path, procs)
-    start = recorded.submit + recorded.wait
+    from qbatch.workloads.unfinished import is_on_hosts
+
+    recorded = read_recorded(path, procs, with_waiting=True)
+    start = np.where(recorded.waits, NEVER, recorded.submit + recorded.wait)
     nobody = np.full(len(start), ABSENT, np.int64)
     notes = () if (recorded.requested > 0).all() else ("jobs without an estimate: their run time is taken for it",)
     whole = {
@@ -233,7 +241,12 @@ def _read_swf(path: str, procs: int | None) -> Finished:
         "host": nobody,
     }
     done = _ordered(path, recorded.procs_total, whole, notes=(*recorded.log.notes, *notes), skipped=recorded.skipped)
-    return replace(done, is_preempted=recorded.is_preempted)
+    return replace(
+        done,
+        is_preempted=recorded.is_preempted,
+        is_one_pool=not is_on_hosts(recorded.log.header),
+        known_until=recorded.known_until,
+    )
 
 
 def _ordered(
@@ -263,6 +276,7 @@ def _ordered(
         host_cpus=(),
         is_one_pool=True,
         is_preempted=False,
+        known_until=None,
         policy=policy,
         notes=notes,
         skipped=skipped or {},

@@ -17,6 +17,7 @@ CODES: dict[str, tuple[int, int]] = {
     "unknown-verb": (15006, 2),
     "unknown-signal": (15013, 2),
     "bad-state": (15016, 1),
+    "modify-running": (15015, 1),
     "not-rerunnable": (15038, 1),
     "queue-disabled": (15021, 8),
     "queue-access": (15022, 8),

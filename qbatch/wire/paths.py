@@ -86,7 +86,12 @@ def socket_path(environment: Mapping[str, str] | None = None) -> str:
     """
     given = os.environ if environment is None else environment
     own = personal_socket_path(given)
-    if given.get("QBATCH_SOCKET") or given.get("QBATCH_STATE") or os.path.exists(own) or not os.path.exists(SYSTEM_SOCKET):
+    if (
+        given.get("QBATCH_SOCKET")
+        or given.get("QBATCH_STATE")
+        or os.path.exists(own)
+        or not os.path.exists(SYSTEM_SOCKET)
+    ):
         return own
     return SYSTEM_SOCKET
 

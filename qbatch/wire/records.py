@@ -26,7 +26,7 @@ class JobRecord(Record, frozen=True):
     resized it.  ``trials``: from when until when, on how many processors and where (as in ``exec_host``) it ran on trial and was
     thrown back into the queue; ``started`` is the start of its last attempt, which comes after them.  ``lost``: the latest
     attempts that were lost (a host went down, the job was to run again), a tuple each piece: which attempt, from when until
-    when, on how many processors and where.
+    when, on how many processors and where.  ``no_estimate``: why a waiting job has no forecast, where that was asked for.
     """
 
     id: str
@@ -83,6 +83,7 @@ class JobRecord(Record, frozen=True):
     slot_limit: int | None = None
     promised: int | None = None
     estimated_start: int | None = None
+    no_estimate: str = ""
     reason: str = ""
     attempt: int = 0
     pauses: tuple[tuple[int, int | None], ...] = ()
@@ -247,20 +248,28 @@ class Explanation(Record, frozen=True):
     blocked_by: tuple[str, ...] = ()
     promised: int | None = None
     estimated_start: int | None = None
+    no_estimate: str = ""
     now: int = 0
 
 
 class ForecastRecord(Record, frozen=True):
-    """When one waiting job is expected to start and end if nothing else is submitted, and what it was promised."""
+    """When one waiting job is expected to start and end if nothing else is submitted, and what it was promised.
+
+    ``code`` and ``reason``: why it has no forecast (``held``, ``dependency``, ``queue-stopped``, ``no-start``,
+    ``not-reached``, ``no-forecast``, ``arriving``), where ``start`` and ``end`` are None.
+    """
 
     job: str
-    start: int
-    end: int
+    start: int | None = None
+    end: int | None = None
     promised: int | None = None
+    code: str = ""
+    reason: str = ""
 
 
 class Forecasts(Record, frozen=True):
-    """The forecast of every waiting job, by expected start; ``made``: the instant of the state it stands on."""
+    """Every waiting job: by expected start, then those that have no forecast, with the reason; ``made``: the instant of the
+    state that it stands on."""
 
     made: int
     jobs: tuple[ForecastRecord, ...]
@@ -300,6 +309,25 @@ class Shadows(Record, frozen=True):
     since: int | None = None
     made: int | None = None
     note: str = ""
+
+
+class OutputFiles(Record, frozen=True):
+    """Where what a job writes can be read on the server's machine, the present attempt's (``attempt``: its number).
+
+    ``output``, ``error``: paths, the first that is there counts: while the job runs its spool, or the file itself where it is
+    written directly; then where it was delivered, or kept if it could not be.  ``join``: ``oe`` or ``eo`` if both go to one.
+    ``is_waiting``: it has not started (again) yet; ``is_running``: more may be written.
+    """
+
+    job: str
+    state: str
+    attempt: int = 0
+    output: tuple[str, ...] = ()
+    error: tuple[str, ...] = ()
+    join: str = "n"
+    is_waiting: bool = False
+    is_running: bool = False
+    comment: str = ""
 
 
 class TrailEntry(Record, frozen=True):

@@ -305,6 +305,12 @@ class Trail(Request, frozen=True):
     days: Whole = 0
 
 
+class JobOutput(Request, frozen=True):
+    """Ask where the output and the error of a job can be read: gives ``OutputFiles``; for its owner and operators."""
+
+    job: str
+
+
 class History(Request, frozen=True):
     """Search finished jobs for ever: gives ``Jobs``.  ``since`` and ``until`` bound the end, in microseconds."""
 
@@ -397,12 +403,13 @@ MUTATING: tuple[type[Request], ...] = (
 """Requests that change the server's state: answered when they are committed."""
 
 ASKING: tuple[type[Request], ...] = (
-    Hello, JobStatus, QueueStatus, HostStatus, ServerStatus, Explain, Wait, Trail, History, Subscribe, Time, Forecast,
-    Shadow, Upload, Metrics, Backup, Check, ConfigShow, Reload, Shutdown,
+    Hello, JobStatus, QueueStatus, HostStatus, ServerStatus, Explain, Wait, Trail, JobOutput, History, Subscribe, Time,
+    Forecast, Shadow, Upload, Metrics, Backup, Check, ConfigShow, Reload, Shutdown,
 )  # fmt: skip
 
 AnyRequest = (
     Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | Message | Signal | RunNow | QueueControl
     | HostControl | PolicySet | Fault | Hello | JobStatus | QueueStatus | HostStatus | ServerStatus | Explain | Wait | Trail
-    | History | Subscribe | Time | Forecast | Shadow | Upload | Metrics | Backup | Check | ConfigShow | Reload | Shutdown
+    | JobOutput | History | Subscribe | Time | Forecast | Shadow | Upload | Metrics | Backup | Check | ConfigShow | Reload
+    | Shutdown
 )  # fmt: skip

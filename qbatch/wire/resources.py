@@ -397,9 +397,7 @@ def _slots(resources: Mapping[str, str]) -> int:
     return _count(resources["mpiprocs"], "mpiprocs") if "mpiprocs" in resources else 1
 
 
-def listed_resources(
-    resources: Mapping[str, str], demand: Demand, walltime: int, rules: int = 2
-) -> dict[str, str]:
+def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int, rules: int = 2) -> dict[str, str]:
     """Return ``Resource_List`` as ``qstat -f`` shows it: what was asked, with ncpus, nodect, select, place and
     walltime always there, memory in units of at least a kilobyte."""
     listed = dict(resources)

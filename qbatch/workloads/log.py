@@ -268,11 +268,18 @@ def _row_findings(log: Log, lenient: bool) -> list[Finding]:
 
 def _value_findings(log: Log) -> list[Finding]:
     run, procs, estimate, status = log["run"], log.procs, log["time_requested"], log["status"]
-    never, cancelled = (run < 0) | (procs <= 0), cancelled_rows(log)
+    from qbatch.workloads.unfinished import unfinished_of
+
+    unfinished = unfinished_of(log)
+    waits = unfinished.waits if unfinished is not None else np.zeros(len(log), np.bool_)
+    runs = unfinished.runs if unfinished is not None else waits
+    never, cancelled = ((run < 0) & ~(waits & (estimate > 0))) | (procs <= 0), cancelled_rows(log)
     machine = machine_procs(log.header)
     found = _at(log, "cancelled", "note", cancelled, "cancelled before they ran (status 5): such jobs are skipped")
     lacking = never & ~cancelled
     found += _at(log, "never_ran", "warning", lacking, "no processors or no run time: such jobs are skipped")
+    found += _at(log, "running", "note", runs, "ran when the log was written: a run time so far")
+    found += _at(log, "waiting", "note", waits, "waited when the log was written: no run time")
     if never.all():
         found.append(Finding("no_job", "error", len(log), (), "no row could run: each lacks processors or a run time"))
     if machine is not None:
@@ -282,7 +289,8 @@ def _value_findings(log: Log) -> list[Finding]:
     found += _at(log, "longer_than_estimate", "warning", over, "ran longer than requested: killed at the estimate")
     off = (status < -1) | (status > 5) | (status != np.floor(status))
     found += _at(log, "unknown_status", "warning", off, "status outside -1..5")
-    found += _at(log, "part_status", "warning", (status >= 2) & (status <= 4), "part of a checkpointed job")
+    parts = (status >= 2) & (status <= 4) & ~runs
+    found += _at(log, "part_status", "warning", parts, "part of a checkpointed job")
     found += _at(log, "procs_not_whole", "warning", procs != np.floor(procs), "processors not a whole number")
     for name in FIELDS:
         column = log[name]

@@ -21,7 +21,7 @@ from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.workloads import Log, generate_log, read_log, write_log
-from tests.bench import live, monitor, origin2000
+from tests.bench import coverage, live, monitor, origin2000
 from tests.bench.plain import plain_easy
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
@@ -236,11 +236,14 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="small runs, to see that it works; no file is written")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--monitor", action="store_true", help="only the monitor (MONITOR.md)")
+    only.add_argument(
+        "--coverage", action="store_true", help="only how often intervals hold the truth; no file is written"
+    )
     only.add_argument("--live", action="store_true", help="only the daemon (LIVE.md)")
     only.add_argument("--replay", action="store_true", help="only replays and whole commands (RESULTS.md)")
     only.add_argument("--origin2000", action="store_true", help="only the Origin 2000; no file is written")
     asked = parser.parse_args()
-    is_all = not (asked.monitor or asked.live or asked.replay or asked.origin2000)
+    is_all = not (asked.monitor or asked.live or asked.replay or asked.origin2000 or asked.coverage)
     if asked.monitor or is_all:
         monitor_figures(is_short=asked.short)
     if asked.live or is_all:
@@ -249,6 +252,8 @@ def main() -> None:
         replay_figures(is_short=asked.short)
     if asked.origin2000:
         origin2000_figures(Report(), is_short=asked.short)
+    if asked.coverage:
+        coverage.report(is_short=asked.short)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from qbatch.cli.main import run
+from qbatch.model.machine_file import parse_machine
 from qbatch.workloads import read_log
 from tests.workloads.accounting.samples import BASE, SACCT_HEADER, Sample, pbs_pro, slurm, torque
 
@@ -49,13 +50,13 @@ def test_from_accounting_to_a_comparison_and_a_picture(
 ) -> None:
     log, result, picture = tmp_path / "log.swf.gz", tmp_path / "result", tmp_path / "gantt.svg"
     source = pbs if form == "pbs" else sacct
-    code, out, err = command(capfd, "import", form, source, "-o", log, "--timezone", "UTC", "--machine-procs", 32)
+    code, out, err = command(capfd, "import", form, source, "-o", log, "--timezone", "UTC", "--machine-procs", 128)
     assert (code, out) == (0, "")
     assert "59 jobs that ran, 0 cancelled before they ran" in err
-    assert "machine: 32 processors (as told)" in err
+    assert "machine: 128 processors (as told)" in err
     assert command(capfd, "trace", "validate", log)[0] == 0
     assert command(capfd, "replay", log, "-p", "fcfs", "-p", "easy", "--out", result, "-q")[0] == 0
-    assert json.loads((result / "result.json").read_text(encoding="utf-8"))["machine"]["procs"] == 32
+    assert json.loads((result / "result.json").read_text(encoding="utf-8"))["machine"]["procs"] == 128
     assert command(capfd, "plot", result, "--kind", "gantt", "-o", picture)[0] == 0
     assert picture.stat().st_size > 1000
 
@@ -85,17 +86,59 @@ def test_json_is_the_same_record_as_the_table(pbs: Path, tmp_path: Path, capfd: 
     assert command(capfd, "import", "pbs", pbs, "-o", tmp_path / "log", "-q", "--timezone", "UTC")[1:] == ("", "")
 
 
-def test_jobs_that_a_told_machine_cannot_hold_are_told(
-    pbs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("form", ["pbs", "slurm"])
+def test_a_machine_smaller_than_the_peak_is_refused(
+    form: str, pbs: Path, sacct: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ("import", "pbs", pbs, "-o", tmp_path / "log", "--machine-procs", 4, "--timezone", "UTC", "--json")
-    _, out, err = command(capfd, *arguments)
-    wide = sum(job.hosts * job.cores > 4 for job in JOBS)
-    assert json.loads(out)["machine"]["wider_jobs"] == wide > 0
-    assert f"{wide} jobs ask for more processors than that" in err
-    assert (
-        json.loads(command(capfd, "trace", "info", tmp_path / "log", "--json")[1])["jobs"]["wider_than_machine"] == wide
+    arguments = ("import", form, pbs if form == "pbs" else sacct, "-o", tmp_path / "log", "--timezone", "UTC")
+    _, out, _ = command(capfd, *arguments, "--json")
+    peak = json.loads(out)["machine"]["procs"]
+    (tmp_path / "log").unlink()
+    code, out, err = command(capfd, *arguments, "--machine-procs", peak - 1)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"--machine-procs {peak - 1}: the log has {peak} processors in use at once" in err
+    assert not (tmp_path / "log").exists()
+    assert command(capfd, *arguments, "--machine-procs", peak)[0] == 0
+
+
+@pytest.mark.parametrize("form", ["pbs", "slurm"])
+def test_the_hosts_seen_become_a_machine_file(
+    form: str, pbs: Path, sacct: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("import", form, pbs if form == "pbs" else sacct, "-o", tmp_path / "log.swf", "--timezone", "UTC")
+    code, _, err = command(capfd, *arguments)
+    assert (code, "--machine-file FILE writes the hosts seen as a machine file" in err) == (0, True)
+    path = tmp_path / "machine.toml"
+    code, _, err = command(capfd, *arguments, "--machine-file", path)
+    machine = parse_machine(path.read_text(encoding="utf-8"), "machine.toml")
+    most = {f"n{number}": _most_on(number) for number in (0, 1)}
+    assert {host.name: host.cpus for host in machine.hosts} == most
+    assert (code, f"{path}: 2 hosts, {sum(most.values())} processors" in err) == (0, True)
+    code, out, _ = command(capfd, "replay", tmp_path / "log.swf", "--machine", path, "-p", "easy", "--json")
+    document = json.loads(out)
+    assert (code, document["machine"]["procs"], document["skipped"]) == (0, sum(most.values()), {})
+    command(capfd, *arguments, "--machine-file", path, "--anonymize")
+    named = parse_machine(path.read_text(encoding="utf-8"), "machine.toml").hosts
+    assert [host.name for host in named] == ["host1", "host2"]
+    assert command(capfd, *arguments, "--machine-file", path, "--unit", "nodes")[0] == 2
+
+
+def _most_on(number: int) -> int:
+    """Return the most processors that the sample jobs have in use at once on the host of this number, second by second."""
+    on = [job for job in JOBS if job.hosts > number]
+    return max(sum(job.cores for job in on if job.start <= at < job.end) for at in {job.start for job in on})
+
+
+def test_records_that_name_no_host_make_no_machine_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sacct.txt"
+    rows = [line.replace("|n0|", "|None assigned|").replace("|n[0-1]|", "|None assigned|")
+            for job in JOBS for line in slurm(job)]  # fmt: skip
+    path.write_text("\n".join([SACCT_HEADER, *rows]) + "\n", encoding="utf-8")
+    code, _, err = command(
+        capfd, "import", "slurm", path, "-o", tmp_path / "log", "--timezone", "UTC", "--machine-file", tmp_path / "m"
     )
+    assert (code, "no record names the hosts of a job" in err) == (3, True)
+    assert not (tmp_path / "m").exists()
 
 
 def test_the_zone_of_the_machine_is_said(

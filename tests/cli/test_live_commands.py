@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -241,6 +242,37 @@ def test_a_log_arrives_in_the_live_queue_while_people_submit(tmp_path: Path) -> 
             assert time.monotonic() < deadline
         users = {job.user for job in daemon.jobs().values()}
         assert any(user.startswith("user") for user in users)
+        assert re.search(r"\(2024-12-3\d .*\), 50 of 50 jobs", daemon.run("qbatch", "time").stdout)
+        assert " 2024-12-30 " in daemon.run("qbatch", "history", TZ="UTC").stdout
+        daemon.run("qbatch", "export", "swf", "-o", "mine.swf")
+        assert "; UnixStartTime: 17355" in (tmp_path / "mine.swf").read_text()
+
+
+def test_time_runs_until_a_second_of_the_log_or_of_the_clock(tmp_path: Path) -> None:
+    trace = str(ROOT / "traces" / "demo-128.swf")
+    with Daemon(tmp_path, "--trace", trace, "--first", "50", "--time", "virtual", "--paused") as daemon:
+        for second in ("3600", "1735524000"):
+            clock = daemon.run("qbatch", "time", "until", second, TZ="UTC").stdout
+            told = "2024-12-30 01:00:00" if second == "3600" else "2024-12-30 02:00:00"
+            assert f"until {told}" in clock or f"({told})" in clock
+        assert "not over yet" in daemon.run("qbatch", "time", "until", "3600", code=2).stderr
+
+
+def test_comments_and_explanations_say_dates_and_durations(tmp_path: Path) -> None:
+    config = EMULATED.replace("n[1-4]", "n1")
+    with Daemon(tmp_path, "--time", "virtual", "--paused", config=config) as daemon:
+        for procs, walltime in ((3, "3600"), (4, "7200"), (1, "7200")):
+            daemon.run("qsub", "-l", f"ncpus={procs},walltime={walltime}", "--", "/bin/sleep", "99999")
+            daemon.run("qbatch", "time", "step")
+        daemon.run("qsub", "-a", "203901020304", "--", "true")
+        told = daemon.run("qstat", "-s").stdout + daemon.run("qstat", "-f").stdout
+        for job in "1234":
+            told += daemon.run("qbatch", "explain", job).stdout
+        assert not re.search(r"\d{7,}(\.\d+)? s\b|\d{7,}\.\.\.", told), told
+        day = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+        assert re.search(rf"would delay job 2, which is to start by {day}: it would run until {day}", told)
+        assert "may not start before 2039-01-02 03:04:00" in told
+        assert re.search(r"job 1.qbatch \(R\): has run for 00:00:00 on n1, at most 01:00:00 in all", told)
 
 
 def test_a_resized_job_shows_the_processors_that_it_has_beside_those_that_it_asked_for(tmp_path: Path) -> None:

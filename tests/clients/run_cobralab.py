@@ -28,7 +28,18 @@ def main() -> None:
         assert time.monotonic() < deadline, (os.listdir(work), subprocess.run(["qstat", "-f"], check=False, text=True))
         time.sleep(0.1)
     assert [(work / f"{number}.pwd").read_text().strip() for number in range(4)] == [str(work.resolve())] * 4
-    after = [command, "--system", "pbs", "--workdir", str(work.resolve()), "--depend", "numbers*", "--jobname", "after", "--"]
+    after = [
+        command,
+        "--system",
+        "pbs",
+        "--workdir",
+        str(work.resolve()),
+        "--depend",
+        "numbers*",
+        "--jobname",
+        "after",
+        "--",
+    ]
     subprocess.run([*after, "touch", "after.txt"], check=True)
     while not (work / "after.txt").exists():
         assert time.monotonic() < deadline, subprocess.run(["qstat", "-f"], check=False, text=True)

@@ -338,7 +338,7 @@ def test_the_core_takes_the_decisions_of_the_replay_on_the_origin(policy: str) -
         zip(numbers, schedule.end.tolist(), strict=True)
     )
     hosts = [HostRecord(name=host.name, pool="main", state="free", cpus=host.cpus) for host in machine.hosts]
-    exported, left_out = exportable_of([records[number] for number in numbers], hosts, "here")
+    exported, *_, left_out = exportable_of([records[number] for number in numbers], hosts, "here")
     assert left_out == 0
     assert pieces_by_job(exported.result.rows[0]) == pieces_by_job(job_rows_of(schedule))
 

@@ -61,7 +61,7 @@ def test_what_really_ran_equals_the_replay(policy: str, tmp_path: Path) -> None:
     [rows] = read_job_rows(tmp_path / "parquet")
     assert facts(rows) == facts(expected)
     host = records[0].exec_host.partition("/")[0]
-    exported, _ = exportable_of(records, [HostRecord(name=host, pool="main", state="free", cpus=128)], "here")
+    exported, *_ = exportable_of(records, [HostRecord(name=host, pool="main", state="free", cpus=128)], "here")
     [live] = exported.result.rows
     assert pieces(live) == pieces(expected)
     assert live.pieces is not None

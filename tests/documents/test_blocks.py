@@ -118,7 +118,9 @@ def test_what_is_said_to_be_before_a_block_is_before_one() -> None:
 TOML = {"docs/daemon.md": read_config, "docs/machine.md": lambda path: load_machine(str(path))}
 
 
-@pytest.mark.parametrize("block", [block for block in every_block() if block.language == "toml"], ids=lambda block: block.name)
+@pytest.mark.parametrize(
+    "block", [block for block in every_block() if block.language == "toml"], ids=lambda block: block.name
+)
 def test_a_configuration_or_machine_file_is_read(block: Block, tmp_path: Path) -> None:
     path = tmp_path / "example.toml"
     path.write_text(block.text, encoding="utf-8")

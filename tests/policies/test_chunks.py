@@ -278,4 +278,4 @@ def test_shapes_that_nobody_waits_with_are_forgotten() -> None:
     assert len(book.arrays.heads) == 10
     assert not book.is_full()
     shape = book.arrays.of[15]
-    assert book.arrays.types[book.arrays.heads[shape, 0]].tolist() == [1 + 15 % 7, 1, -(-15 // (1 + 15 % 7))]
+    assert book.arrays.types[book.arrays.heads[shape, 0]].tolist() == [1 + 15 % 7, 1, -(-15 // (1 + 15 % 7)), -1]

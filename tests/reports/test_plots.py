@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,11 @@ def test_a_title_is_taken_as_it_is(tmp_path, small):
     figure = draw(small, "queue", title="costs $5 and $6_x")
     assert figure.get_suptitle() == r"costs \$5 and \$6_x"
     write_figure(figure, tmp_path / "picture.png")
+
+
+def test_a_title_of_our_own_names_the_log_and_not_its_folders(small):
+    figure = draw(replace(small, name="/home/ada/logs/KTH-1996.swf.gz"), "wait-hist")
+    assert figure.get_suptitle() == "Waits: KTH-1996"
 
 
 def test_a_window_of_a_picture_is_half_open_and_checked(small):

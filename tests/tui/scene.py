@@ -20,6 +20,7 @@ from qbatch.wire.records import (
     Jobs,
     Outcome,
     Outcomes,
+    OutputFiles,
     QueueRecord,
     ServerRecord,
     ShadowRecord,
@@ -27,7 +28,7 @@ from qbatch.wire.records import (
     TrailEntry,
     Trails,
 )
-from qbatch.wire.requests import Explain, Forecast, History, JobStatus, Request, Shadow, Trail
+from qbatch.wire.requests import Explain, Forecast, History, JobOutput, JobStatus, Request, Shadow, Trail
 
 NOW = 1_795_000_000 * 1_000_000
 MINUTE = 60_000_000
@@ -151,6 +152,8 @@ class Scene:
             case Explain():
                 return Explanation(job=request.job, state="Q", code="processors", text="needs 64 processors, 16 are free",
                                    said_by="easy", blocked_by=("9.qbatch",), estimated_start=NOW, now=NOW)  # fmt: skip
+            case JobOutput():
+                return OutputFiles(job=request.job, state="R", output=(self.output,))
             case Trail():
                 return Trails(job=request.job, entries=(TrailEntry(at=NOW - MINUTE, kind="S", text="Job Queued"),))
             case _:

@@ -159,7 +159,9 @@ def test_scaled_time_does_not_pass_an_end_whose_event_is_on_its_way() -> None:
     assert shown.now() == NOW + MINUTE
     wall.now += 0.001
     assert shown.now() == NOW + MINUTE
-    board.apply(EventRecord(number=1, at=NOW + MINUTE, kind="ended", job="1.qbatch", record=job(1, "F", ended=NOW + MINUTE)))
+    board.apply(
+        EventRecord(number=1, at=NOW + MINUTE, kind="ended", job="1.qbatch", record=job(1, "F", ended=NOW + MINUTE))
+    )
     wall.now += 0.001
     shown.frame(board, board.take_changed())
     assert shown.now() == pytest.approx(NOW + MINUTE + 15_000_000, abs=2)

@@ -67,6 +67,10 @@ def test_head_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     shown = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
     assert all(name in shown for name in FIELDS)
     assert all(len(line) <= int(columns) for line in shown.splitlines())
+    headings = [line.split()[0] for line in shown.splitlines() if line.strip() and not line.split()[0].isdigit()]
+    assert set(headings) == {"job"}  # every table has headings, and says of which job each row is
+    assert "submit (s)" in shown
+    assert "memory_used (KB)" in shown
 
 
 def test_validate_tells_and_decides(tmp_path: Path) -> None:

@@ -112,6 +112,8 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
         line += hosts_text((torque_hosts(job) if look.is_torque else job.exec_host) or BLANK, look.is_one_line)
     if look.has_comments:
         line += f"   {comment_text(job.comment, look.is_wide)}\n"
+    if look.has_estimates and job.no_estimate:
+        line += f"   {comment_text(f'No forecast: {job.no_estimate}', look.is_wide)}\n"
     return line if line.endswith("\n") else line + "\n"
 
 
@@ -122,10 +124,16 @@ def _elapsed(job: JobRecord, now: int) -> str:
 
 
 def comment_text(comment: str, is_wide: bool = False) -> str:
-    """Return a comment for -s: cut to 74 columns, or to 114 if wide, with ``...`` at its end."""
+    """Return a comment for -s: cut to 74 columns, or to 114 if wide, with ``...`` at its end; never in a number or a date."""
     room = 114 if is_wide else 74
     shown = plain(comment[: room + 1]) or BLANK
-    return shown if len(shown) <= room else shown[: room - 3] + "..."
+    if len(shown) <= room:
+        return shown
+    kept = shown[: room - 3]
+    word = kept.rpartition(" ")[2]
+    if shown[room - 3] != " " and any(letter.isdigit() for letter in word) and word != kept:
+        kept = kept[: -len(word)].rstrip()
+    return kept + "..."
 
 
 def hosts_text(hosts: str, is_one_line: bool = False) -> str:

@@ -169,7 +169,9 @@ def uploaded(session: Session, spec: Spec) -> Spec:
     for offset in range(0, len(content), _PIECE):
         is_last = offset + _PIECE >= len(content)
         data = content[offset : offset + _PIECE]
-        session.ask(Upload(upload=upload, offset=offset, data=data, digest=digest if is_last else ""), Done, timeout=300.0)
+        session.ask(
+            Upload(upload=upload, offset=offset, data=data, digest=digest if is_last else ""), Done, timeout=300.0
+        )
     return replace(spec, script=spec.script[:_HEAD], script_digest=digest)
 
 

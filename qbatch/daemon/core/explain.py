@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from qbatch.daemon.core import gates
 from qbatch.daemon.core.job import BY_POLICY, BY_USER, hold_text
 from qbatch.model.reasons import Reason
+from qbatch.wire.resources import format_duration
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -28,7 +29,7 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
             return Reason("dependency", "server", text, {"unmet": job.unmet})
         return Reason("held", "server", f"is held ({hold_text(job.hold)}); release it with: qrls {core.id_of(job.key)}")
     if job.letter == "W":
-        text = f"may not start before {job.not_before / 1e6:.0f} s"
+        text = f"may not start before {job.not_before / 1e6:.15g} s"
         return Reason("not-before", "server", text, {"not_before": job.not_before})
     if job.letter in "RSE":
         return _on_hosts(core, job)
@@ -45,23 +46,21 @@ def _on_hosts(core: Core, job: BatchJob) -> Reason:
     """Say how a job runs, or why it stands still, in server time."""
     pool = core.pool_of(job)
     hosts = ", ".join(pool.machine.hosts[chunk.host].name for chunk in job.allocation[:8])
-    ran, most = job.ran(core.now) / 1e6, job.prepared.walltime / 1e6
+    ran, most = format_duration(job.ran(core.now)), format_duration(job.prepared.walltime)
     asked = job.prepared.request.procs
     if job.letter == "S":
         by = {BY_USER: "by a user (go on: qsig -s resume)", BY_POLICY: f"by {pool.name_of_policy}"}
         who = by.get(job.stopped_by, "by a user and by the policy")
-        since = (core.now - job.pauses[-1][0]) / 1e6
-        text = f"is suspended {who} since {since:.0f} s on {hosts}, keeps its memory, has run for {ran:.0f} s of {most:.0f} s"
+        since = format_duration(core.now - job.pauses[-1][0])
+        text = f"is suspended {who} for {since} on {hosts}, keeps its memory, has run for {ran} of {most}"
         return Reason("suspended", "server", text, {"since": job.pauses[-1][0], "ran": job.ran(core.now)})
     if job.row >= 0 and pool.engine.is_trial(job.row):
-        text = f"has a quantum on {hosts} since {ran:.0f} s; if it does not end in it, it waits again and begins anew"
+        text = f"has a quantum on {hosts} and has run for {ran}; if it does not end in it, it waits again and begins anew"
         return Reason("quantum", "server", text, {"ran": job.ran(core.now)})
-    used = job.walltime_used(core.now) / 1e6
+    used = format_duration(job.walltime_used(core.now))
     share = f" on {job.size} of its {asked} processors" if job.size < asked else ""
-    spent = (
-        f", {used:.0f} s of its {most:.0f} s of walltime are used" if job.sizes else f", at most {most:.0f} s in all"
-    )
-    return Reason("not-waiting", "server", f"runs since {ran:.0f} s on {hosts}{share}{spent}")
+    spent = f", {used} of its {most} of walltime are used" if job.sizes else f", at most {most} in all"
+    return Reason("not-waiting", "server", f"has run for {ran} on {hosts}{share}{spent}")
 
 
 def _at_gate(core: Core, job: BatchJob) -> Reason:

@@ -9,7 +9,7 @@ from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.emulation import run_of
 from qbatch.daemon.core.job import BY_USER, BatchJob, Prepared
 from qbatch.daemon.core.records import exec_texts, full_record
-from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Fit, Launch, Mail, Send, Stop
+from qbatch.daemon.core.state import MOST_RECENT, Account, Allow, Core, Ending, Fit, Launch, Mail, Send, Stop
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.states import State
 from qbatch.model.actions import Allocation
@@ -160,6 +160,22 @@ def _set_due(core: Core, job: BatchJob) -> None:
     """An emulated job runs on from now: its end, rounded up to the microsecond, follows from the work that is left."""
     job.due = core.now - (-max(job.work - job.done, 0) // job.size)
     core.at(job.due, "end", job.key, job.attempt)
+
+
+def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
+    """A running job may run for another walltime; the policy goes on with the estimate that it was started with."""
+    job.prepared, job.modified = prepared, core.now
+    if core.settings.executor != "emulated":
+        core.effects.append(Allow(job.file_key, prepared.walltime))
+        return
+    was_still = job.since < 0
+    _stand_still(core, job)
+    job.work = run_of(core, job) * prepared.request.procs
+    if was_still:
+        job.left = -(-max(job.work - job.done, 0) // job.size)
+    else:
+        job.since = core.now
+        _set_due(core, job)
 
 
 def _stand_still(core: Core, job: BatchJob) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -32,9 +33,11 @@ def resources_of(job: BatchJob) -> dict[str, str]:
 
 def used_of(job: BatchJob) -> dict[str, str]:
     """Return ``resources_used``; empty before anything was measured."""
-    used = job.used
-    if used is None:
-        return {}
+    return {} if job.used is None else used_texts(job.used, job.prepared.demand.procs)
+
+
+def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
+    """Return ``resources_used`` of measured figures: seconds and bytes."""
     memory = used.get("mem", 0)
     cput = round(used.get("cput", 0) * MICROSECONDS)
     walltime = round(used.get("walltime", 0) * MICROSECONDS)
@@ -43,7 +46,7 @@ def used_of(job: BatchJob) -> dict[str, str]:
         "cpupercent": str(percent),
         "cput": format_duration(cput),
         "mem": format_size(int(memory)),
-        "ncpus": str(job.prepared.demand.procs),
+        "ncpus": str(procs),
         "vmem": format_size(int(used.get("vmem", memory))),
         "walltime": format_duration(walltime),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qbatch.daemon.core import faults, flow
 from qbatch.daemon.core.job import BatchJob
-from qbatch.daemon.core.state import Core, Forget
+from qbatch.daemon.core.state import Core, Forget, Mail
 from qbatch.daemon.executors.attempt import LOST, Ended, Report, Started
 from qbatch.wire.identifiers import PLAIN, JobKey
 
@@ -37,8 +37,19 @@ def reported(core: Core, report: Report) -> None:
     if status == LOST and not job.ending:
         job.comment = f"LOST: {why or 'the supervisor of the job was lost'}"
         core.happened("lost", job.key, job.comment)
-        flow.ended(core, job, LOST, job.comment, dict(report.used))
+        flow.ended(core, job, LOST, _with_files(core, job, job.comment, report.undelivered), dict(report.used))
         return
     if job.letter == "S":
         flow.set_letter(core, job, "R")
-    flow.ended(core, job, status, why, dict(report.used))
+    flow.ended(core, job, status, _with_files(core, job, why, report.undelivered), dict(report.used))
+
+
+def _with_files(core: Core, job: BatchJob, why: str, undelivered: str) -> str:
+    """Return what is said of an end, and of files that could not be delivered, which mail tells whatever ``-m`` says."""
+    if not undelivered:
+        return why
+    if core.settings.mail_command:
+        where = job.spec.host or "localhost"
+        text = f"Post job file processing error; job {core.id_of(job.key)} on host {where}: {undelivered}"
+        core.effects.append(Mail(job.key, "o", job.spec.mail_users or job.user, text))
+    return f"{why}; not delivered: {undelivered}" if why else f"not delivered: {undelivered}"

@@ -74,34 +74,45 @@ def _free_ranges(taken: int, count: int) -> Iterator[tuple[int, int]]:
 def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int]]:
     """Return (host, processors, memory, lines of the node file) of each chunk of a running job, in the order of the chunks."""
     left = {chunk.host: [chunk.procs, chunk.memory] for chunk in job.allocation}
-    wanted: list[ChunkOf] = []
-    for chunk in job.prepared.demand.chunks:
-        wanted += [chunk] * min(chunk.count, MOST_CHUNKS - len(wanted))
-    used: set[int] = set()
+    kinds = list(enumerate(job.prepared.demand.chunks))
+    if len(kinds) > 1:
+        # Chunks that ask for a host come first, as in the placement.
+        kinds.sort(key=lambda kind: not kind[1].host)
+    used: set[int] | None = set() if job.prepared.request.placing == SCATTER else None
     found: dict[int, list[tuple[int, int, int, int]]] = {}
-    # Chunks that ask for a host come first, as in the placement.
-    for place in sorted(range(len(wanted)), key=lambda place: not wanted[place].host):
-        chunk = wanted[place]
-        is_apart = job.prepared.request.placing == SCATTER
-        able = [
-            host
-            for host, (procs, _) in left.items()
-            if procs >= chunk.procs
-            and not (is_apart and host in used)
-            and chunk.host in ("", hosts[host].name)
-        ]  # fmt: skip
-        # On trial a job has less memory than it asked for.
-        host = next((host for host in able if not hosts[host].memory or left[host][1] >= chunk.memory), None)
-        host = able[0] if host is None and able else host
-        if host is not None:
-            left[host][0] -= chunk.procs
-            memory = min(chunk.memory, left[host][1] or chunk.memory)
-            left[host][1] -= memory if left[host][1] else 0
-            used.add(host)
-            found[place] = [(host, chunk.procs, memory, chunk.slots)]
+    count = 0
+    for place, chunk in kinds:
+        parts = found[place] = []
+        name = chunk.host
+        for _ in range(min(chunk.count, MOST_CHUNKS - count)):
+            count += 1
+            host = _host_for(chunk, name, left, hosts, used)
+            if host is None:
+                parts += _spread(left, chunk)
+                continue
+            own = left[host]
+            own[0] -= chunk.procs
+            # On trial a job has less memory than it asked for.
+            memory = min(chunk.memory, own[1] or chunk.memory)
+            own[1] -= memory if own[1] else 0
+            if used is not None:
+                used.add(host)
+            parts.append((host, chunk.procs, memory, chunk.slots))
+    return [part for place in sorted(found) for part in found[place]]
+
+
+def _host_for(
+    chunk: ChunkOf, name: str, left: dict[int, list[int]], hosts: tuple[Host, ...], used: set[int] | None
+) -> int | None:
+    """Return the first host that has what a chunk asks for, else the first that has the processors."""
+    second = None
+    for host, (procs, memory) in left.items():
+        if procs < chunk.procs or (used is not None and host in used) or (name and hosts[host].name != name):
             continue
-        found[place] = list(_spread(left, chunk))
-    return [part for place in range(len(wanted)) for part in found[place]]
+        if memory >= chunk.memory or not hosts[host].memory:
+            return host
+        second = host if second is None else second
+    return second
 
 
 def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, int, int, int]]:

@@ -73,6 +73,13 @@ class Fit(NamedTuple):
     asked: int
 
 
+class Allow(NamedTuple):
+    """Effect: an attempt may run for another walltime, in microseconds."""
+
+    file_key: str
+    walltime: int
+
+
 class Forget(NamedTuple):
     """Effect: an attempt is over and its end is known; its run directory may go."""
 
@@ -122,7 +129,7 @@ class Happening(NamedTuple):
     text: str
 
 
-Effect = Launch | Stop | Send | Fit | Forget | Append | Mail | Account | Ending | Happening
+Effect = Launch | Stop | Send | Fit | Allow | Forget | Append | Mail | Account | Ending | Happening
 
 
 class QueueState(msgspec.Struct, gc=False):
@@ -176,7 +183,9 @@ class PoolState:
         self.running: dict[JobKey, BatchJob] = {}
         self.events: list[Event] = []
         self.host_comments: dict[int, str] = {}
-        self.numbers: dict[int, tuple[int, int]] = {}  # By host: chunks and processors whose numbers are in use, as bits.
+        self.numbers: dict[
+            int, tuple[int, int]
+        ] = {}  # By host: chunks and processors whose numbers are in use, as bits.
         self.shut: set[int] = set()
         self.down: set[int] = set()
 

@@ -263,7 +263,8 @@ def _chunks(spec: Spec, asked: Iterable[ChunkOf], pool: PoolState, queue: str) -
                 raise Refusal("never-fits", f"the job can never run: queue {queue} has no host {chunk.host} ({known})")
             if not pool.machine.chunked and len(places) > 1:
                 raise Refusal(
-                    "unsupported", f"host {chunk.host} cannot be asked for: the policy of queue {queue} chooses the host"
+                    "unsupported",
+                    f"host {chunk.host} cannot be asked for: the policy of queue {queue} chooses the host",
                 )
         yield ChunkRequest(chunk.count, chunk.procs, chunk.memory, place if pool.machine.chunked else -1)
 
@@ -283,7 +284,9 @@ def _check_as_openpbs(core: Core, actor: Actor, spec: Spec, prepared: Prepared) 
         raise Refusal("bad-value", f"illegal -W value: a NUL or more than {LONGEST_PATH * 8} letters")
     others = [name for name in _users(spec.extra.get("user_list", "")) if name != actor.user]
     if others and "user" not in settings.lenient:
-        raise Refusal("bad-user", f"Bad UID for job execution: -u {others[0]}; jobs run as who submits them, {actor.user}")
+        raise Refusal(
+            "bad-user", f"Bad UID for job execution: -u {others[0]}; jobs run as who submits them, {actor.user}"
+        )
     for name in ("stagein", "stageout"):
         if name in spec.extra:
             try:

@@ -25,6 +25,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ``argv`` a command without a shell.  ``shell``: used where the script has no ``#!`` line.  ``environment``: complete,
     nothing is inherited.  ``output`` and ``error``: absolute paths; where ``join`` is ``oe`` both go to ``output``, ``eo``
     to ``error``.  ``node_file``: lines of PBS_NODEFILE.  ``walltime``, ``grace``: seconds; None: no limit.
+    ``limits``: what it may use, by name: cput and pcput in seconds, mem and vmem in bytes.
+    ``direct``: letters of the outputs (``o``, ``e``) that are written where they belong from the start; the others are spooled
+    in the run directory and delivered at the end.
     ``stage_in``, ``stage_out``: (path in ``directory``, path elsewhere), copied before and after; relative ones to ``home``.
     ``script_file``: where the whole script is if ``script`` is its beginning only.
     ``is_private``: ``directory`` is made for the job and removed after it.  ``arguments``: those of the script.  ``remove``:
@@ -51,6 +54,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     encoding: str = "utf-8"
     procs: int = 1
     share: float = 1.0
+    direct: str = ""
+    limits: dict[str, float] = {}
     home: str = "/"
     stage_in: tuple[tuple[str, str], ...] = ()
     stage_out: tuple[tuple[str, str], ...] = ()
@@ -71,13 +76,14 @@ class Started(msgspec.Struct, frozen=True, tag=True):
 class Ended(msgspec.Struct, frozen=True, tag=True):
     """An attempt ended.  ``status``: 0..255, 256 + N for signal N, or a negative PBS code (-29 walltime, -1 not started,
     ``LOST``); ``why``: one line where it needs words; ``used``: resources measured (cput and walltime in seconds,
-    mem and vmem in bytes)."""
+    mem and vmem in bytes); ``undelivered``: which of its files could not be delivered, why, and where they are."""
 
     key: str
     status: int
     at: int
     why: str = ""
     used: dict[str, float] = {}
+    undelivered: str = ""
 
 
 Report = Started | Ended
@@ -100,6 +106,18 @@ class Executor(Protocol):
 
     def resize(self, key: str, procs: int, share: float) -> None:
         """Tell the attempt how many processors it has now, and let its walltime run at that share of its speed."""
+        ...
+
+    def used(self, key: str) -> dict[str, float]:
+        """Return what a running attempt has used by the last look (as in `Ended.used`); nothing before the first one."""
+        ...
+
+    def set_walltime(self, key: str, walltime: float) -> None:
+        """Let an attempt run for so many seconds in all."""
+        ...
+
+    def spools(self, key: str) -> tuple[str, str]:
+        """Return where the output and the error of an attempt are until they are delivered, if they are spooled."""
         ...
 
     def forget(self, key: str) -> None:

@@ -140,6 +140,19 @@ class ProcessExecutor:
         """Write down for the attempt how many processors it has now, and tell its processes (SIGWINCH)."""
         self._tell(key, f"resize {int(procs)} {float(share)!r}")
 
+    def set_walltime(self, key: str, walltime: float) -> None:
+        """Let an attempt run for so many seconds in all."""
+        self._tell(key, f"walltime {float(walltime)!r}")
+
+    def used(self, key: str) -> dict[str, float]:
+        """Return what a running attempt has used by the last look (as in `Ended.used`); nothing before the first one."""
+        return RunDirectory(self._root / check_key(key), key).used()
+
+    def spools(self, key: str) -> tuple[str, str]:
+        """Return where the output and the error of an attempt are until they are delivered, if they are spooled."""
+        directory = self._root / check_key(key)
+        return str(directory / files.OUTPUT), str(directory / files.ERROR)
+
     async def recover(self, expected: list[Attempt]) -> None:
         """After a restart: find again what runs, report what ended or was lost, launch what never started.
 
@@ -314,7 +327,8 @@ class ProcessExecutor:
                 why += "; some of its processes cannot be killed"
         except Exception as error:
             why += f"; its processes could not be looked for: {error}"
-        return track.directory.record_exit(lost(track.key, why).status, why)
+        directory = track.directory
+        return directory.record_exit(lost(track.key, why).status, why, directory.deliver(), directory.used())
 
     def _watch(self, track: _Track, handle: int | None) -> None:
         """Wait for the supervisor's end, or look again soon."""

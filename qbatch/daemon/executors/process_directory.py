@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from .attempt import LOST, Attempt, Ended, Started
-from .supervision import files, processes
+from .supervision import files, outputs, processes
 
 KEY = re.compile(r"[0-9][0-9.\-]{0,99}")
 TOKEN = re.compile(r"[0-9a-f]{32}")
@@ -48,6 +48,7 @@ class ExitRecord(msgspec.Struct, frozen=True):
     used: dict[str, float] = {}
     session: int = 0
     started: int = 0
+    undelivered: str = ""
 
 
 class StartRecord(msgspec.Struct, frozen=True):
@@ -145,13 +146,37 @@ class RunDirectory:
         finally:
             os.close(directory)
 
-    def record_exit(self, status: int, why: str) -> ExitRecord:
+    def deliver(self) -> str:
+        """Deliver what a lost attempt has written; what could not be delivered, in words."""
+        try:
+            attempt = msgspec.json.decode(self._read(files.SPEC) or b"", type=Attempt)
+            directory = self._open()
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError):
+            return ""
+        try:
+            targets = outputs.targets_of(attempt.output, attempt.error, attempt.join, attempt.direct)
+            return outputs.deliver(targets, directory, self.key, attempt.job_id)
+        finally:
+            os.close(directory)
+
+    def used(self) -> dict[str, float]:
+        """What the attempt had used when its supervisor last looked."""
+        try:
+            return msgspec.json.decode(self._read(files.USED) or b"{}", type=dict[str, float])
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError):
+            return {}
+
+    def record_exit(
+        self, status: int, why: str, undelivered: str = "", used: dict[str, float] | None = None
+    ) -> ExitRecord:
         """Put an ending on record that no supervisor can; the record as it counts."""
-        record = ExitRecord(status, time.time_ns() // 1000, " ".join(why.split())[: files.WHY_LIMIT])
+        why, undelivered = (" ".join(text.split())[: files.WHY_LIMIT] for text in (why, undelivered))
+        record = ExitRecord(status, time.time_ns() // 1000, why, used or {}, undelivered=undelivered)
         with contextlib.suppress(OSError):  # a full disk: then it is found out again after a restart
             directory = self._open()
             try:
-                files.write_exit(directory, {"status": status, "at": record.at, "why": record.why, "used": {}})
+                said = {"status": status, "at": record.at, "why": why, "undelivered": undelivered, "used": record.used}
+                files.write_exit(directory, said)
             finally:
                 os.close(directory)
         return record
@@ -232,7 +257,7 @@ def _write(handle: int, text: bytes) -> None:
 
 def ended(key: str, record: ExitRecord) -> Ended:
     """The report of an exit record."""
-    return Ended(key, record.status, record.at, record.why, record.used)
+    return Ended(key, record.status, record.at, record.why, record.used, record.undelivered)
 
 
 def lost(key: str, why: str) -> Ended:

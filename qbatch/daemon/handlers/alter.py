@@ -16,6 +16,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import Alter, Changes
 from qbatch.wire.resource_rules import unknown_resource
+from qbatch.wire.resources import parse_duration
 
 _SPEC_FIELDS = (
     "output", "error", "join", "keep", "mail_points", "mail_users", "priority", "is_rerunnable", "shell", "account",
@@ -44,12 +45,27 @@ def handle(core: Core, actor: Actor, request: Alter) -> Outcomes:
         identifier = core.id_of(job.key)
         if job.is_subjob:
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}: alter its array", identifier)
-        if any(one.holds_hosts for one in core.members(job)) and not set(given) <= set(_WHILE_RUNNING):
-            raise Refusal("bad-state", f"Cannot modify attribute while job running {identifier}", identifier)
+        if any(one.holds_hosts for one in core.members(job)):
+            _check_running(actor, job, identifier, changes, given)
         _change(core, actor, job, changes)
         core.happened("altered", job.key)
 
     return each(core, request.jobs, act)
+
+
+def _check_running(actor: Actor, job: BatchJob, identifier: str, changes: Changes, given: list[str]) -> None:
+    """Refuse what cannot be changed of a job that runs: of its resources, the walltime only; its owner may lower it only.
+
+    Source: OpenPBS req_modify.c: PBSE_MODATRRUN for what may not change, PBSE_PERM for a user who asks for more.
+    """
+    names = set(changes.resources or ())
+    if not set(given) - {"resources"} <= set(_WHILE_RUNNING) or not names <= {"walltime"}:
+        wrong = f" Resource_List.{min(names - {'walltime'})}" if names - {"walltime"} else ""
+        raise Refusal("modify-running", f"Cannot modify attribute while job running{wrong} {identifier}", identifier)
+    if names and RANKS[actor.role] < RANKS["operator"]:
+        wanted = parse_duration((changes.resources or {})["walltime"])
+        if wanted > job.prepared.walltime:
+            raise Refusal("not-permitted", f"Unauthorized Request  Resource_List.walltime {identifier}", identifier)
 
 
 _CLASHES = {
@@ -94,6 +110,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
     ones = [*core.members(job), job] if job.is_array else [job]
     if changes.slot_limit is not None:
         gates.set_slot_limit(core, job, changes.slot_limit)
+    running = [one for one in ones if one.holds_hosts and prepared.walltime != one.prepared.walltime]
     is_other_request = prepared.request != job.prepared.request
     for one in ones:
         one.name = spec.name
@@ -113,3 +130,5 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
     else:
         for one in ones:
             one.prepared = prepared
+    for one in running:
+        flow.set_walltime(core, one, prepared)

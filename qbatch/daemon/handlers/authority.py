@@ -39,6 +39,7 @@ WHO: dict[type[requests.Request], str] = {
     requests.Explain: "anyone",
     requests.Wait: "anyone",
     requests.Trail: "anyone",
+    requests.JobOutput: "owner",
     requests.History: "anyone",
     requests.Subscribe: "anyone",
     requests.Time: "operator",

@@ -16,6 +16,7 @@ from qbatch.daemon.questions import (
     hello,
     history,
     host_status,
+    job_output,
     job_status,
     metrics,
     queue_status,
@@ -51,6 +52,7 @@ ASKERS: dict[type[requests.Request], Callable[..., Any]] = {
     requests.Explain: explain.handle,
     requests.Wait: wait.handle,
     requests.Trail: trail.handle,
+    requests.JobOutput: job_output.handle,
     requests.History: history.handle,
     requests.Subscribe: subscribe.handle,
     requests.Time: time.handle,
@@ -101,7 +103,11 @@ async def _later(service: Service, caller: Caller, request: requests.Request, an
     except asyncio.CancelledError:
         raise
     except Exception as error:
-        failed = service.containment.command_failed if isinstance(request, _CHANGING) else service.containment.question_failed
+        failed = (
+            service.containment.command_failed
+            if isinstance(request, _CHANGING)
+            else service.containment.question_failed
+        )
         caller.refuse(request, failed(caller.actor, request, error))
         service.commit_soon()
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from qbatch.daemon.caller import Caller
-from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.service import Service
 from qbatch.reports.shown import is_cancelled
 from qbatch.wire.errors import Refusal
@@ -18,11 +17,15 @@ async def handle(service: Service, caller: Caller, request: Explain) -> Explanat
     job = core.find(key)
     if job is None or job.letter in "FX":
         return await _ended(service, request.job)
-    reason = reason_for(core, job)
-    estimate = None
-    first = next((each for each in core.members(job) if each.letter == "Q"), None)
-    if first is not None:
-        estimate = (await service.forecasts.all()).get(first.key)
+    reason = service.forecasts.reason(job)
+    estimate, none = None, ""
+    waiting = [each.key for each in core.members(job) if each.letter in "QHW"]
+    if waiting:
+        found = await service.forecasts.all()
+        expected = [found[key].start for key in waiting if key in found]
+        estimate = min(expected, default=None)
+        still = [each for key in waiting if (each := core.find(key)) is not None and each.letter in "QHW"]
+        none = service.forecasts.why_none(still[0])[1] if estimate is None and still else ""
     pool = core.pool_of(job)
     ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
     return Explanation(
@@ -34,7 +37,8 @@ async def handle(service: Service, caller: Caller, request: Explain) -> Explanat
         numbers=reason.numbers,
         blocked_by=tuple(core.id_of(other.key) for other in ahead if other is not None),
         promised=job.promised if job.promised >= 0 else None,
-        estimated_start=None if estimate is None else estimate.start,
+        estimated_start=estimate,
+        no_estimate=none,
         now=max(core.now, service.clock.now()),
     )
 

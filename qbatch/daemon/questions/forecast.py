@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
 from qbatch.daemon.caller import Caller
 from qbatch.daemon.core.state import Core
+from qbatch.daemon.forecast import Expected
 from qbatch.daemon.service import Service
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import ForecastRecord, Forecasts
@@ -18,11 +22,13 @@ async def handle(service: Service, caller: Caller, request: Forecast) -> Forecas
     made = max(service.core.now, service.clock.now())
     found = await service.forecasts.all()
     core = service.core
-    first = sorted(found.items(), key=lambda item: item[1].start)[: request.limit or MOST]
+    most = request.limit or MOST
+    first = sorted(found.items(), key=lambda item: (item[1].start, item[0]))[:most]
     records = [
         ForecastRecord(job=core.id_of(key), start=each.start, end=each.end, promised=_promised(core, key))
         for key, each in first
     ]
+    records += islice(_without(service, found), most - len(records))
     error = service.forecasts.error()
     return Forecasts(
         made=made,
@@ -31,6 +37,18 @@ async def handle(service: Service, caller: Caller, request: Forecast) -> Forecas
         error_count=int(error.get("count", 0)),
         server=core.settings.name,
     )
+
+
+def _without(service: Service, found: Mapping[JobKey, Expected]) -> Iterator[ForecastRecord]:
+    """Yield the waiting jobs that have no forecast, by number."""
+    core = service.core
+    for whole in core.live_jobs():
+        for job in core.members(whole):
+            if job.letter in "QHW" and not job.is_array and job.key not in found:
+                code, reason = service.forecasts.why_none(job)
+                yield ForecastRecord(
+                    job=core.id_of(job.key), promised=_promised(core, job.key), code=code, reason=reason
+                )
 
 
 def _promised(core: Core, key: JobKey) -> int | None:

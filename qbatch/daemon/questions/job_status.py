@@ -11,7 +11,7 @@ import msgspec
 from qbatch.daemon.caller import Caller
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.job import BatchJob
-from qbatch.daemon.core.records import brief_record, full_record
+from qbatch.daemon.core.records import brief_record, full_record, used_texts
 from qbatch.daemon.handlers.authority import may_see
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
@@ -107,9 +107,20 @@ class _Page:
             record = brief_record(core, job) if self.request.is_brief else full_record(core, job)
         finally:
             core.now = was
+        if job.holds_hosts and self.service.effects.executor is not None:
+            record = self._measured(job, record)
         if not self.request.is_brief and not record.comment and job.letter in "QHW" and not job.is_array:
             record = msgspec.structs.replace(record, comment=self.service.forecasts.short_reason(job))
         return self._shown(record, job.uid)
+
+    def _measured(self, job: BatchJob, record: JobRecord) -> JobRecord:
+        """Return the record with what the job has really used so far; its end will bring the last figures."""
+        executor = self.service.effects.executor
+        used = executor.used(job.file_key) if executor is not None else {}
+        if not used:
+            return record
+        walltime = job.walltime_used(max(self.core.now, self.service.clock.now())) / 1e6
+        return msgspec.structs.replace(record, used=used_texts({**used, "walltime": walltime}, job.size))
 
     def _shown(self, record: JobRecord, uid: int | None) -> JobRecord:
         is_mine = may_see(self.actor, uid) if uid is not None else record.user == self.actor.user

@@ -6,6 +6,7 @@ from qbatch.daemon.caller import Caller
 from qbatch.daemon.clock import FASTEST, FOREVER, SLOWEST
 from qbatch.daemon.service import Service
 from qbatch.model.errors import suggestion
+from qbatch.reports.shown import moment
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
 from qbatch.wire.requests import Time
@@ -53,9 +54,12 @@ def _until(service: Service, request: Time) -> None:
     clock, core = service.clock, service.core
     service.rhythm.breakpoint = None
     if request.action == "until":
-        if request.at is None or request.at < clock.now():
+        at = request.at
+        if at is not None and service.feed is not None and at < service.feed.offset:
+            at += service.feed.offset  # before the log's calendar begins: seconds of the log are meant
+        if at is None or at < clock.now():
             raise Refusal("bad-value", "say an instant that is not over yet")
-        clock.play(request.speed, request.at, f"{request.at / 1e6:.15g} s")
+        clock.play(request.speed, at, moment(at))
         return
     if request.action == "until-count":
         if request.count is not None and request.count < 1:

@@ -107,7 +107,8 @@ class Timeline(Drawn):
             start = job.promised if start is None else start
             if start is None:
                 continue
-            end = forecast.end if forecast is not None else start + walltime_of(job)
+            end = None if forecast is None else forecast.end
+            end = start + walltime_of(job) if end is None else end
             begin = max(start, now)
             bars.append(Bar(job.id, job.user, procs_of(job), begin, end + begin - start, job.promised, False))
         bars.sort(key=lambda bar: (bar.start, bar.job))

@@ -20,8 +20,8 @@ from qbatch.tui.panels.jobs import hosts_text, run_time, short_id, walltime_of
 from qbatch.tui.screens.output import Follow
 from qbatch.tui.source import Source
 from qbatch.wire.pieces import procs_asked, procs_now, procs_text
-from qbatch.wire.records import Explanation, JobRecord, Jobs, Trails
-from qbatch.wire.requests import Explain, JobStatus, Trail
+from qbatch.wire.records import Explanation, JobRecord, Jobs, OutputFiles, Trails
+from qbatch.wire.requests import Explain, JobOutput, JobStatus, Trail
 
 _STATES = {
     "Q": "queued", "H": "held", "W": "waits for its time", "R": "runs", "E": "is ending", "S": "suspended", "F": "has ended",
@@ -65,6 +65,7 @@ class JobScreen(ModalScreen[None]):
         self.job = job
         self._tab = tab
         self._seen: JobRecord | None = None
+        self._attempt = -1
         self.record: JobRecord | None = None
 
     def compose(self) -> ComposeResult:
@@ -109,9 +110,20 @@ class JobScreen(ModalScreen[None]):
             return
         self.record = said.jobs[0]
         self._show("details", _details(self.record, self.board.now()))
-        self.query_one(Follow).follow(_local(self.record.output))
+        await self._follow(self.record)
         await self._ask_why(self.record)
         await self._ask_trail()
+
+    async def _follow(self, record: JobRecord) -> None:
+        """Follow the output where the source says that it is; what it does not know is taken from the record."""
+        try:
+            files = await self.source.ask(JobOutput(job=record.id), OutputFiles)
+        except QbatchError:
+            self.query_one(Follow).follow(_local(record.output))
+            return
+        is_same = files.attempt == self._attempt
+        self._attempt = files.attempt
+        self.query_one(Follow).follow(*files.output, is_same=is_same)
 
     async def _ask_why(self, record: JobRecord) -> None:
         if record.state not in WAITING and record.state != "S":

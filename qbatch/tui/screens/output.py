@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import os
-import stat
 from typing import Any
 
 from textual.widgets import Log
 
 from qbatch.reports.shown import clean
+from qbatch.tui.tail import Tail
 
 PAUSE = 0.5
 """Seconds between two looks."""
@@ -32,9 +31,7 @@ class Follow(Log):
 
     def __init__(self, path: str, **given: Any) -> None:
         super().__init__(max_lines=MOST_LINES, **given)
-        self.path = path
-        self._at: int | None = None
-        self._identity: tuple[int, int] = (0, 0)
+        self._tail = Tail((path,) if path else (), FIRST)
         self._rest = ""
         self._is_rest_shown = False
         self._decoder = _decoder()
@@ -45,48 +42,34 @@ class Follow(Log):
         self.look()
         self.set_interval(PAUSE, self.look)
 
-    def follow(self, path: str) -> None:
-        """Follow another file."""
-        if path != self.path:
-            self.path = path
-            self._restart()
+    def follow(self, *places: str, is_same: bool = False) -> None:
+        """Follow another file: the first of these that is there; ``is_same``: it holds the same text."""
+        if places != self._tail.places:
+            self._tail.follow(places, is_same=is_same)
+            if not is_same:
+                self._restart()
             self.look()
 
     def _restart(self) -> None:
         self.clear()
-        self._at, self._rest, self._said = None, "", ""
+        self._rest, self._said = "", ""
         self._is_rest_shown, self._decoder = False, _decoder()
 
     def look(self) -> None:
         """Show what has been written since the last look."""
-        if not self.path:
+        if not any(self._tail.places):
             self._say("this job has no output file that is known here")
             return
         try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            self._say(f"{clean(self.path)}: {error.strerror}")
+            piece = self._tail.look()
+        except (OSError, ValueError) as error:
+            self._say(f"{clean(self._tail.places[-1])}: {getattr(error, 'strerror', None) or error}")
             return
-        try:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                self._say(f"{clean(self.path)}: no plain file")
-                return
-            identity = (found.st_dev, found.st_ino)
-            if self._at is not None and (identity != self._identity or found.st_size < self._at):
-                self._restart()
-            if self._at is None:
-                self._identity = identity
-                self.clear()
-                self._said = ""
-                self._at = max(found.st_size - FIRST, 0)
-                if self._at:
-                    self.write_line(f"... {self._at:,} bytes before this")
-            os.lseek(handle, self._at, os.SEEK_SET)
-            data = os.read(handle, 1 << 20)
-        finally:
-            os.close(handle)
-        self._at += len(data)
+        if piece.is_anew or self._said:
+            self._restart()
+            if piece.skipped:
+                self.write_line(f"... {piece.skipped:,} bytes before this")
+        data = piece.data
         if data:
             *lines, rest = (self._rest + self._decoder.decode(data)).split("\n")
             self._show_lines(lines, rest[-MOST_OF_A_LINE:])
@@ -105,6 +88,7 @@ class Follow(Log):
             self._restart()
             self._said = text
             self.write_line(text)
+            self._tail.follow(self._tail.places)
 
 
 def _decoder() -> codecs.IncrementalDecoder:

@@ -41,7 +41,8 @@ class AccountedJob(msgspec.Struct, gc=False):
     """One attempt of a job, or a job that never ran (``start`` is ``ABSENT``); instants in seconds since 1970.
 
     ``ended`` is when it ended or was cancelled; ``run`` is how long it ran, without the time it was ``suspended``.
-    Counts, memory (KB) and ``cpu`` (seconds) are of the whole job.  ``after`` is the attempt before this one.
+    Counts, memory (KB) and ``cpu`` (seconds) are of the whole job.  ``after`` is the attempt before this one.  ``hosts``:
+    names and processors of the hosts that it ran on, where they are kept.
     """
 
     job: str
@@ -68,6 +69,7 @@ class AccountedJob(msgspec.Struct, gc=False):
     line: int
     after: AccountedJob | None = None
     suspended: int = 0
+    hosts: tuple[tuple[str, int], ...] = ()
 
 
 class _Life(msgspec.Struct):
@@ -212,6 +214,7 @@ def _job(life: _Life, record: Record, submit: int, start: int, ended: int) -> Ac
         number("cores_asked"), number("nodes"), number("nodes_asked"), record.cpu, record.memory_used,
         number("memory_asked"), status, word("user"), group, word("name"), word("queue"), record.file, record.line,
         life.last if life.is_requeued else None, suspended,
+        next((each.hosts for each in (record, *others) if each.hosts), ()) if start >= 0 else (),
     )  # fmt: skip
 
 
@@ -273,6 +276,7 @@ def _with_whole_heterogeneous(jobs: list[AccountedJob], tally: Tally) -> list[Ac
             setattr(first, name, mine + other if mine >= 0 and other >= 0 else max(mine, other))
         first.start, first.ended = min(first.start, job.start), max(first.ended, job.ended)
         first.run = max(first.run, job.run)
+        first.hosts += job.hosts
     if not whole:
         return jobs
     others = [job for job in jobs if job.part < 0]

@@ -11,8 +11,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from qbatch.model.errors import InputError, UsageError
+from qbatch.model.machine import Machine
 from qbatch.workloads.accounting.assembly import AccountedJob, assemble
 from qbatch.workloads.accounting.files import accounting_files, lines_of
+from qbatch.workloads.accounting.hosts_seen import machine_seen
 from qbatch.workloads.accounting.pbs import read_pbs
 from qbatch.workloads.accounting.record import Count, Record, Tally
 from qbatch.workloads.accounting.sacct import read_sacct
@@ -31,7 +33,10 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What of the records becomes a log, and how.  ``since`` and ``before`` bound submissions: seconds or ISO times."""
+    """What of the records becomes a log, and how.  ``since`` and ``before`` bound submissions: seconds or ISO times.
+
+    ``keeps_hosts``: make a machine of the hosts that jobs ran on, too.
+    """
 
     timezone: str | None = None
     is_eligible_submit: bool = False
@@ -44,6 +49,7 @@ class ImportOptions:
     has_anonymous_queues: bool = False
     key: bytes | None = None
     machine_procs: int | None = None
+    keeps_hosts: bool = False
     computer: str | None = None
     installation: str | None = None
     notes: tuple[str, ...] = field(default=())
@@ -51,10 +57,11 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A log made of accounting, and the record of how it was made (schema ``qbatch.import/1``)."""
+    """A log made of accounting, the record of how it was made (schema ``qbatch.import/1``), and the machine if asked for."""
 
     log: ImportedLog
     document: dict[str, Any]
+    machine: Machine | None = None
 
 
 def import_files(
@@ -70,7 +77,7 @@ def import_files(
     clock = WallClock(zone)
     since, before = _bound(options.since, clock, "--from"), _bound(options.before, clock, "--to")
     clock.gaps = clock.folds = 0
-    tally = Tally()
+    tally = Tally(keeps_hosts=options.keeps_hosts)
     files = accounting_files(paths)
 
     def records() -> Iterator[Record]:
@@ -93,7 +100,24 @@ def import_files(
         if not any(job.start >= 0 for job in jobs):
             raise InputError("--unit nodes: no record says how many hosts its job had; leave it out")
     log = make_log(jobs, _shape(form, options, tally, zone), len(tally.hosts))
-    return Imported(log, _document(form, files, jobs, tally, log, clock, held, zone_from))
+    _check_size(options, log)
+    machine = machine_seen(jobs, is_anonymous=options.is_anonymous) if options.keeps_hosts else None
+    if machine is not None and machine.procs < log.peak:
+        raise InputError(
+            f"the hosts that the records name have {machine.procs} processors in use at most, but the log {log.peak} at once: "
+            "not every record names its hosts; leave --machine-file out"
+        )
+    return Imported(log, _document(form, files, jobs, tally, log, clock, held, zone_from), machine)
+
+
+def _check_size(options: ImportOptions, log: ImportedLog) -> None:
+    """Refuse a machine on which the log could not have happened."""
+    if options.machine_procs is not None and options.machine_procs < log.peak:
+        unit = "hosts" if options.unit == "nodes" else "processors"
+        raise UsageError(
+            f"--machine-procs {options.machine_procs}: the log has {log.peak} {unit} in use at once, which a smaller machine "
+            f"does not have; tell {log.peak} or more, or leave it out"
+        )
 
 
 def _zone(options: ImportOptions) -> tuple[ZoneInfo, str]:

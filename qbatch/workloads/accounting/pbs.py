@@ -228,23 +228,36 @@ def _allocated(record: Record, fields: dict[str, str], tally: Tally) -> None:
     """Read the processors and hosts that the job had, from ``exec_vnode``, else from ``exec_host``."""
     if record.cores > 0:
         return
-    hosts: set[str] = set()
+    hosts: dict[str, int] = {}
     cores = 0
     for part in fields.get("exec_host", "").split("+"):
         host, slash, slots = part.partition("/")
         if host:
-            hosts.add(host)
-            cores += _slots(slots) if slash else 1
+            count = _slots(slots) if slash else 1
+            hosts[host] = hosts.get(host, 0) + count
+            cores += count
     vnodes = fields.get("exec_vnode")
     if vnodes:
         of_vnodes = sum(map(int, _NCPUS.findall(vnodes)))
         cores = of_vnodes or cores
         if not hosts:
-            hosts = {part.strip("()").partition(":")[0] for part in vnodes.split("+")} - {""}
+            hosts = _of_vnodes(vnodes)
     if len(tally.hosts) < 1_000_000:
-        tally.hosts |= hosts
+        tally.hosts |= hosts.keys()
+    if tally.keeps_hosts:
+        record.hosts = tuple(hosts.items())
     record.cores = cores if 0 < cores <= COUNT_MAX else ABSENT
     record.nodes = len(hosts) or ABSENT
+
+
+def _of_vnodes(vnodes: str) -> dict[str, int]:
+    """Return the processors by virtual node, where no host is told."""
+    found: dict[str, int] = {}
+    for part in vnodes.split("+"):
+        name = part.strip("()").partition(":")[0]
+        if name:
+            found[name] = found.get(name, 0) + sum(map(int, _NCPUS.findall(part)))
+    return found
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -37,8 +37,8 @@ class Record(msgspec.Struct, gc=False, omit_defaults=True):
 
     Instants are seconds since 1970: ``at`` (when it happened), ``submit``, ``eligible``, ``start``, ``end``.  Spans are
     seconds: ``limit`` (the requested time), ``suspended``, ``walltime`` (that ran while it was not suspended), ``cpu`` (of all
-    processors).  Memory is KB of the whole job.  ``part`` is the component of a heterogeneous job.  ``is_trial``: an attempt
-    for a quantum, that was thrown away when this was over.
+    processors).  Memory is KB of the whole job.  ``part`` is the component of a heterogeneous job.  ``hosts``: names and
+    processors, where the tally keeps them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
     """
 
     kind: int
@@ -68,6 +68,7 @@ class Record(msgspec.Struct, gc=False, omit_defaults=True):
     account: str = ""
     name: str = ""
     queue: str = ""
+    hosts: tuple[tuple[str, int], ...] = ()
 
     @property
     def place(self) -> str:
@@ -84,9 +85,10 @@ class Count(msgspec.Struct):
 
 class Tally:
     """What was met while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out), ``adjusted``
-    (used, but changed), ``fields`` (unknown to us)."""
+    (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: whether records keep on which hosts a job ran."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_hosts: bool = False) -> None:
+        self.keeps_hosts = keeps_hosts
         self.unusable: dict[str, Count] = {}
         self.ignored: dict[str, Count] = {}
         self.adjusted: dict[str, Count] = {}

@@ -331,8 +331,13 @@ def _hosts(record: Record, text: str, tally: Tally, known: dict[str, tuple[str, 
             known.clear()
         known[text] = tuple(host_names(text.strip()))
         tally.hosts.update(known[text])
-    if record.nodes < 0 < len(known[text]):
-        record.nodes = len(known[text])
+    names = known[text]
+    if record.nodes < 0 < len(names):
+        record.nodes = len(names)
+    if tally.keeps_hosts and names and record.cores > 0:
+        # How many each host gave is not told: as equally as can be, the first ones more.
+        each, more = divmod(record.cores, len(names))
+        record.hosts = tuple((name, each + (place < more)) for place, name in enumerate(names))
 
 
 def host_names(text: str) -> list[str]:

@@ -38,6 +38,7 @@ class ImportedLog:
     procs: int
     is_procs_told: bool
     names: dict[str, int]
+    peak: int
 
 
 def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> ImportedLog:
@@ -72,7 +73,7 @@ def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> Impor
         lines += _legend(names)
     return ImportedLog(
         lines, {name: compact(columns[name]) for name in FIELDS}, procs, shape.machine_procs is not None,
-        {kind: len(numbers) for kind, numbers in names.items()},
+        {kind: len(numbers) for kind, numbers in names.items()}, peak,
     )  # fmt: skip
 
 

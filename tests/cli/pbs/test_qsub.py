@@ -233,7 +233,7 @@ def test_our_own_directives_make_emulated_jobs(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["-l", "walltime=soon"], "qsub: illegal -l value: walltime: 'soon' is no time; write seconds, MM:SS or HH:MM:SS"),
+        (["-l", "walltime=soon"], "qsub: illegal -l value: 'soon' is no time; write seconds, MM:SS or HH:MM:SS"),
         (["-l", "nodes=1", "-l", "select=1"], "qsub: illegal -l value: nodes= and select= do not go together"),
         (["-l", "mem=lots"], "qsub: illegal -l value"),
         (["-N", "a b"], "qsub: illegal -N value"), (["-N", "a/b"], "qsub: illegal -N value"),

@@ -99,7 +99,7 @@ def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returne
     assert states(bench, victim, guest, other) == "FFF"
     assert bench.ended[guest].trials == ((700_000_000, 700_000_000, 3, "n1/1*3"),)
     hosts = [HostRecord(name="n1", pool="pool", state="free", cpus=4)]
-    exported, left_out = exportable_of([bench.ended[job] for job in (victim, guest, other)], hosts, "here")
+    exported, *_, left_out = exportable_of([bench.ended[job] for job in (victim, guest, other)], hosts, "here")
     [rows] = exported.result.rows
     assert left_out == 0
     assert rows.pieces is not None

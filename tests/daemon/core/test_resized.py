@@ -89,7 +89,7 @@ def test_a_lost_attempt_is_exported_on_the_processors_that_it_had() -> None:
     bench.do(ROOT, requests.Rerun(jobs=(first,)))
     bench.wait(400)
     host = HostRecord(name="n1", pool="main", state="free", cpus=4)
-    exported, _ = exportable_of([bench.ended[first]], [host], "here")
+    exported, *_ = exportable_of([bench.ended[first]], [host], "here")
     [rows] = exported.result.rows
     assert rows.pieces is not None
     pieces = [(begin, end, procs) for _, begin, end, procs, *_ in rows.pieces.tolist()]

@@ -21,7 +21,7 @@ echo unharmed
 def test_a_job_is_told_how_many_processors_it_has(world: World) -> None:
     async def go() -> None:
         async with world.running() as executor:
-            executor.launch(world.attempt("1.1", COUNTING, procs=4))
+            executor.launch(world.attempt("1.1", COUNTING, procs=4, direct="o"))
             await world.start_of("1.1")
             await until(lambda: "begins" in world.text("1.1.o"))
             for procs in (2, 3):

@@ -184,7 +184,9 @@ def test_job_can_be_followed_while_it_runs(world: World) -> None:
     async def go() -> None:
         async with world.running() as executor:
             executor.launch(world.attempt("1.1", "echo early; until test -e go; do sleep 0.05; done; echo late"))
-            await until(lambda: (world.base / "1.1.o").exists() and world.text("1.1.o") == "early\n")
+            spool = Path(executor.spools("1.1")[0])
+            await until(lambda: spool.exists() and spool.read_text(encoding="utf-8") == "early\n")
+            assert not (world.base / "1.1.o").exists()  # delivered whole, when the job has ended
             (world.base / "go").touch()
             await world.end_of("1.1")
 

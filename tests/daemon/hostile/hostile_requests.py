@@ -29,16 +29,72 @@ WORDS = (
     "9" * 50, "1e400", "nan", "inf", "-", "--", "=", ":", "a=b", ",", "+", "[", "(", "*", "%s%n", "${PBS_JOBID}", "$(reboot)",
     "../../etc/passwd", "/", "/dev/null", "/proc/self/mem", "'; DROP TABLE history; --", "None", "true", "uos", "n", "p",
 )  # fmt: skip
-SIZES = ("1gb", "100mb", "1.5gb", "0", "0b", "1w", "9" * 18 + "pb", "-1gb", "gb", "1e9", "hybrid:depth=3", "²gb", "1 gb", "")
-TIMES = ("60", "1:00", "1:00:00", "1:1:1:1", "0", "0:0:0", "999999999:0:0", "-1", "1:-1", "1.5", "²", "hybrid:depth=3", "")
+SIZES = (
+    "1gb",
+    "100mb",
+    "1.5gb",
+    "0",
+    "0b",
+    "1w",
+    "9" * 18 + "pb",
+    "-1gb",
+    "gb",
+    "1e9",
+    "hybrid:depth=3",
+    "²gb",
+    "1 gb",
+    "",
+)
+TIMES = (
+    "60",
+    "1:00",
+    "1:00:00",
+    "1:1:1:1",
+    "0",
+    "0:0:0",
+    "999999999:0:0",
+    "-1",
+    "1:-1",
+    "1.5",
+    "²",
+    "hybrid:depth=3",
+    "",
+)
 COUNTS = ("1", "2", "4", "16", "0", "-1", "1000000", "9" * 30, "1.5", "²", "x", "")
 SELECTS = (
     "1", "2:ncpus=2", "1:ncpus=1+2:ncpus=2:mpiprocs=2", "2:ncpus=1:mem=1gb", "1:ncpus=0", "1:host=n1", "1:vnode=n2:ncpus=1",
     "1:host=²", "0", "-1", "1:ncpus=x", "1:mem=hybrid:depth=3", "1:ngpus=-5", "9999999999", "+", "1:", ":", "1::", "1:ncpus=1:ncpus=2",
     "2:ncpus=2:ompthreads=9999999", "1:arch=\x1b", "1:software=²", "10000000:ncpus=10000000",
 )  # fmt: skip
-NODES = ("1", "2:ppn=2", "n1", "n1+n2:ppn=2", "n9:ppn=2", "1:ppn=0", "2:ppn=x", "²", "+", "1#shared", "2:gpus=1:fast", "0", ":ppn=1", "")
-PLACES = ("free", "pack", "scatter", "scatter:excl", "exclhost", "vscatter:shared", "group=host", "x", "excl:excl", ":", "")
+NODES = (
+    "1",
+    "2:ppn=2",
+    "n1",
+    "n1+n2:ppn=2",
+    "n9:ppn=2",
+    "1:ppn=0",
+    "2:ppn=x",
+    "²",
+    "+",
+    "1#shared",
+    "2:gpus=1:fast",
+    "0",
+    ":ppn=1",
+    "",
+)
+PLACES = (
+    "free",
+    "pack",
+    "scatter",
+    "scatter:excl",
+    "exclhost",
+    "vscatter:shared",
+    "group=host",
+    "x",
+    "excl:excl",
+    ":",
+    "",
+)
 RESOURCES: dict[str, tuple[str, ...]] = {
     "ncpus": COUNTS, "procs": COUNTS, "mpiprocs": COUNTS, "ompthreads": COUNTS, "ngpus": COUNTS, "nice": COUNTS, "nodect": COUNTS,
     "mem": SIZES, "vmem": SIZES, "pmem": SIZES, "pvmem": SIZES, "file": SIZES, "size": SIZES,
@@ -54,8 +110,44 @@ DEPENDS = (
     "afterok:1", "afterany:1:2:3", "beforeok:2", "before:1", "on:2", "on:²", "on:0", "on:-1", "after:1[]", "afterok:1[2]", "afterok",
     "afterok:", ":", "x:1", "afternotok:999999", "afterok:1,afterok:1", "beforeany:1,on:1", "afterok:1.qbatch@x",
 )  # fmt: skip
-ARRAYS = ("1-3", "1-10:2%3", "0-9", "1-5%0", "1-5%-1", "5-1", "1", "1-1", "1-999999999", "²-³", "a-b", "1-3,7", "1-3%", "-1-3", "1-3:0", "")
-JOBS = ("1", "2", "3", "4", "7", "10", "1[]", "2[1]", "3[2].qbatch", "5.qbatch@x", "1[", "²", "99999999999999", "0", "-1", "", "1[999999999]", "\0")
+ARRAYS = (
+    "1-3",
+    "1-10:2%3",
+    "0-9",
+    "1-5%0",
+    "1-5%-1",
+    "5-1",
+    "1",
+    "1-1",
+    "1-999999999",
+    "²-³",
+    "a-b",
+    "1-3,7",
+    "1-3%",
+    "-1-3",
+    "1-3:0",
+    "",
+)
+JOBS = (
+    "1",
+    "2",
+    "3",
+    "4",
+    "7",
+    "10",
+    "1[]",
+    "2[1]",
+    "3[2].qbatch",
+    "5.qbatch@x",
+    "1[",
+    "²",
+    "99999999999999",
+    "0",
+    "-1",
+    "",
+    "1[999999999]",
+    "\0",
+)
 HOSTS = ("n1", "n2", "n3", "n4", "n9", "", "²", "\0", "n[1-4]", "N1", "n1.x")
 POLICIES = (
     "fcfs", "easy", "conservative", "hybrid:depth=3", "lxf-backfill", "easy:order=sjf", "hybrid:depth=-1", "hybrid:depth=" + "9" * 30, "x",

@@ -77,7 +77,9 @@ class Disk:
         if call == "sendto":
             self.replies += r"\x22\x69\x64\x22" in words  # "id"
             return False
-        path = words.partition("<")[2].partition(">")[0]  # of the descriptor; descriptors of several processes have equal numbers
+        path = words.partition("<")[2].partition(">")[
+            0
+        ]  # of the descriptor; descriptors of several processes have equal numbers
         if call == "openat":
             self._opened(words)
         elif call in ("rename", "unlink"):

@@ -76,7 +76,10 @@ def test_a_daemon_answers_hostile_values_and_nothing_fails_inside(tmp_path: Path
         }
 
 
-@given(st.dictionaries(st.sampled_from(sorted(RESOURCES)), st.text(max_size=12) | st.sampled_from(WORDS), max_size=3), st.data())
+@given(
+    st.dictionaries(st.sampled_from(sorted(RESOURCES)), st.text(max_size=12) | st.sampled_from(WORDS), max_size=3),
+    st.data(),
+)
 @settings(max_examples=size(500, 50_000), deadline=None)
 def test_resources_that_are_taken_can_be_shown(resources: dict[str, str], data: st.DataObject) -> None:
     plausible = {name: data.draw(st.sampled_from(RESOURCES[name])) for name in resources if data.draw(st.booleans())}

@@ -41,8 +41,10 @@ MATRIX = {
     "Message": OWN, "Signal": OWN, "RunNow": OPERATE, "QueueControl": OPERATE, "HostControl": OPERATE, "Fault": MANAGE,
     "PolicySet": MANAGE,
     "Hello": EVERYONE, "JobStatus": EVERYONE, "QueueStatus": EVERYONE, "HostStatus": EVERYONE, "ServerStatus": EVERYONE,
-    "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "History": EVERYONE, "Subscribe": EVERYONE, "Time": OPERATE,
-    "Forecast": EVERYONE, "Shadow": OPERATE, "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
+    "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "JobOutput": OWN, "History": EVERYONE,
+    "Subscribe": EVERYONE, "Time": OPERATE,
+    "Upload": EVERYONE, "Forecast": EVERYONE, "Shadow": OPERATE,
+    "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
     "Reload": MANAGE, "Shutdown": MANAGE,
 }  # fmt: skip
 """Written down here from the PBS rules, not taken from the code."""
@@ -78,7 +80,7 @@ def request_of(daemon: Daemon, verb: str) -> dict[str, Any]:
     tag = "".join("-" + letter.lower() if letter.isupper() else letter for letter in verb).lstrip("-")
     job = (
         submitted(daemon, hold="u")
-        if verb in ("Delete", "Alter", "Hold", "Release", "Move", "Order", "Explain", "Trail")
+        if verb in ("Delete", "Alter", "Hold", "Release", "Move", "Order", "Explain", "Trail", "JobOutput")
         else ""
     )
     fields: dict[str, dict[str, Any]] = {
@@ -88,8 +90,9 @@ def request_of(daemon: Daemon, verb: str) -> dict[str, Any]:
         "RunNow": {"jobs": ["1"]}, "QueueControl": {"queues": ["batch"], "started": True},
         "HostControl": {"hosts": ["n1"], "action": "up"}, "Fault": {"kind": "clear"},
         "PolicySet": {"policy": "easy"}, "Explain": {"job": job},
-        "Wait": {"jobs": ["1"], "timeout": 0.0}, "Trail": {"job": job}, "Time": {"action": "pause"}, "Shadow": {"action": "set"},
-        "Backup": {"path": "/nowhere/at/all"},
+        "Wait": {"jobs": ["1"], "timeout": 0.0}, "Trail": {"job": job},
+        "JobOutput": {"job": job}, "Time": {"action": "pause"}, "Shadow": {"action": "set"},
+        "Backup": {"path": "/nowhere/at/all"}, "Upload": {"upload": "ab" * 6, "offset": 0, "data": "eA=="},
     }  # fmt: skip
     body: dict[str, Any] = fields.get(verb, {"jobs": [job]} if job and verb not in ("Order",) else {})
     return {"verb": tag, **body}

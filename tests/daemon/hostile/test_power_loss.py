@@ -27,7 +27,19 @@ def recorded(directory: Path) -> list[tuple[str, str, str]]:
     directory.mkdir(mode=0o700)
     daemon = Daemon(directory, "--time", "virtual", "--paused", config=CONFIG)
     daemon.state.mkdir(mode=0o700)
-    wrap = ("strace", "-f", "-qq", "-y", "-xx", "-s", str(1 << 22), "-o", str(directory / "trace"), "-e", f"trace={CALLS}")
+    wrap = (
+        "strace",
+        "-f",
+        "-qq",
+        "-y",
+        "-xx",
+        "-s",
+        str(1 << 22),
+        "-o",
+        str(directory / "trace"),
+        "-e",
+        f"trace={CALLS}",
+    )
     daemon.start(wrap=wrap, wait=False)
     assert daemon.process is not None
     daemon.wait_until_up()

@@ -3,10 +3,13 @@
 spec.json   the attempt, written by the executor before the supervisor is spawned
 lock        held (flock) by the supervisor for as long as it lives: immune to the reuse of process numbers
 claim       made with O_EXCL by whoever decides the fate of the attempt, once and for all
-control     lines appended by the executor (``stop 5.0``, ``signal 19``, ``resize 4 0.5``); ``wake`` is a FIFO that says: read it
+control     lines appended by the executor (``stop 5.0``, ``signal 19``, ``resize 4 0.5``, ``walltime 60.0``); ``wake`` is a
+            FIFO that says: read it
 started     the script runs
 exit.json   how it ended; until then its room on the disk is kept by exit.tmp, so that a full disk loses no ending
 script, nodes, tmp, log     for the job and for people
+used        what it has used by the last look
+OU, ER      what it writes, until it has ended; what cannot be delivered then is put into ../undelivered
 allocation  how many processors the job has now; replaced when it is resized
 """
 
@@ -28,9 +31,10 @@ if TYPE_CHECKING:
 SPEC, LOCK, CLAIM, CONTROL, WAKE = "spec.json", "lock", "claim", "control", "wake"
 STARTED, EXIT, EXIT_TEMPORARY = "started", "exit.json", "exit.tmp"
 SCRIPT, NODES, TEMPORARY, LOG, EVENTS = "script", "nodes", "tmp", "log", "events"
-ALLOCATION = "allocation"
+ALLOCATION, USED = "allocation", "used"
+OUTPUT, ERROR, UNDELIVERED = "OU", "ER", "undelivered"
 
-ROOM = 4096
+ROOM = 8192
 """Bytes that an exit record may have, set aside before the script starts."""
 
 WHY_LIMIT = 600
@@ -146,7 +150,8 @@ def reserve_exit(directory: int) -> None:
 
 def write_exit(directory: int, record: dict[str, object]) -> None:
     """Record how the attempt ended: in the room set aside, synced, then given its name, synced."""
-    record["why"] = " ".join(str(record["why"]).split())[:WHY_LIMIT]
+    for name in ("why", "undelivered"):
+        record[name] = " ".join(str(record.get(name, "")).split())[:WHY_LIMIT]
     text = to_json(record).encode("ascii")
     write_synced(EXIT_TEMPORARY, text.ljust(ROOM, b" "), directory, 0)
     os.rename(EXIT_TEMPORARY, EXIT, src_dir_fd=directory, dst_dir_fd=directory)

@@ -8,8 +8,8 @@ import select
 import sys
 import time
 
-from . import files, leaf, processes, script, staging
-from .outputs import RefusedError, open_outputs, say
+from . import files, leaf, processes, script, staging, usage
+from .outputs import RefusedError, Target, deliver, open_outputs, say, targets_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,16 +76,21 @@ class Supervision:
         self.status: int | None = None  # wait status of the script, once it ended
         self.failure = b""  # why it could not be executed
         self.alone = False  # nothing of the job is left
-        self.reason = ""  # "stop" or "walltime": all of it was told to end
+        self.reason = ""  # "stop", "walltime" or another limit: all of it was told to end
         self.kill_at: float | None = None
         self.began = self.started_at = 0.0
         self.ran_before, self.running_since = 0.0, 0.0
         self.suspended = False
         self.share = 1.0  # of the processors asked for that it has: its walltime runs at this rate
-        self.processor_time, self.memory = 0.0, 0
+        self.collected = 0.0  # processor time of what has ended
+        self.meter = usage.Meter({}, "", 0.0)
+        self.errors = -1  # the error output
         self.told = 0  # how much of the control file is read
         self.attempt: dict[str, Any] = {}  # once it has its files
         self.early: list[int] = []  # signals that came before the script
+        self.said = ""  # which limit was exceeded, in words
+        self.targets: list[Target] = []  # where its output belongs
+        self.job_id = ""
 
     def run(self) -> None:
         """Run the script and record how it ended, whatever happens."""
@@ -123,14 +128,22 @@ class Supervision:
             attempt: dict[str, Any] = files.parse_json(files.read_text(files.SPEC, self.directory))  # type: ignore[assignment]
             self.walltime, self.grace = attempt["walltime"], float(attempt["grace"])
             os.umask(int(attempt["umask"]))
-            outputs = str(attempt["output"]), str(attempt["error"]), str(attempt["join"])
+            outputs = (
+                str(attempt["output"]),
+                str(attempt["error"]),
+                str(attempt["join"]),
+                str(attempt.get("direct", "")),
+            )
+            self.job_id = str(attempt["job_id"])
         except (ValueError, TypeError, KeyError) as error:
             raise RefusedError(f"spec.json is damaged: {error}") from None
         try:
-            handles = open_outputs(*outputs)
+            self.targets = targets_of(*outputs)
+            handles = open_outputs(self.targets, self.directory)
         finally:
             os.umask(0o077)
         self.umask, self.share = int(attempt["umask"]), float(attempt.get("share", 1.0))
+        self.errors = handles[1]
         script.write_job_files(self.directory, attempt)
         self.attempt = attempt
         try:
@@ -180,6 +193,7 @@ class Supervision:
             script.become(command, environment, (nothing, *handles), self.leaf, report_in)
         os.umask(0o077)
         self.began = self.running_since = time.monotonic()
+        self.meter = usage.Meter(attempt.get("limits", {}), self.leaf, self.began)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.chdir("/")
         os.close(report_in)
@@ -197,13 +211,8 @@ class Supervision:
             if self.alone:
                 return
             now = time.monotonic()
-            if (
-                not self.reason
-                and self.status is None
-                and self.walltime is not None
-                and self._ran(now) >= self.walltime
-            ):
-                self._tell_to_end("walltime", self.grace)
+            if not self.reason and self.status is None:
+                self._keep_limits(now)
             over = self.status is not None and not self.reason
             if over or (self.kill_at is not None and now >= self.kill_at):
                 give_up = give_up or now + KILL_PATIENCE
@@ -211,15 +220,42 @@ class Supervision:
                 if now >= give_up:  # in the kernel's hands, for example on a dead file server
                     return
 
+    def _keep_limits(self, now: float) -> None:
+        """Look at what the job uses if it is time, and end it where that is too much."""
+        exceeded = said = ""
+        if now >= self.meter.due and not self.suspended:
+            exceeded, said = self.meter.look(now, self.collected)
+            self._write_used()
+        if self.walltime is not None and self._ran(now) >= self.walltime:
+            exceeded, said = "walltime", usage.words("walltime", self._ran(now), self.walltime)
+        if exceeded:
+            self.said = said
+            try:
+                os.write(self.errors, f"=>> PBS: job killed: {said}\n".encode("ascii"))
+            except OSError:
+                pass
+            self._tell_to_end(exceeded, self.grace)
+
+    def _write_used(self) -> None:
+        """For who asks while the job runs: in place, for it is short, and need not survive the machine."""
+        try:
+            handle = os.open(files.USED, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=self.directory)
+            os.write(handle, files.to_json(self.meter.used()).encode("ascii").ljust(200))
+            os.close(handle)
+        except OSError:
+            pass
+
     def _time_left(self) -> int | None:
         """Milliseconds until something is due; None where only an event can bring it."""
         now = time.monotonic()
         if self.kill_at is not None:
             left = self.kill_at - now
-        elif self.walltime is not None and not self.suspended:
-            left = (self.walltime - self._ran(now)) / self.share
-        else:
+        elif self.suspended:
             return None
+        else:
+            left = self.meter.due - now
+            if self.walltime is not None:
+                left = min(left, (self.walltime - self._ran(now)) / self.share)
         return min(86_400_000, max(1, int(left * 1000) + 1))  # a day at most: the kernel takes 31 bits
 
     def _wait(self, timeout: int | None) -> None:
@@ -272,6 +308,8 @@ class Supervision:
                     elif verb == "resize":
                         procs, _, share = value.partition(" ")
                         self._resize(int(procs), float(share))
+                    elif verb == "walltime":
+                        self.walltime = float(value)
                 except ValueError:
                     continue
 
@@ -279,14 +317,14 @@ class Supervision:
         """Collect whatever ended; note the script's own status, and whether anything is left."""
         while True:
             try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                pid, status, spent = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 self.alone = True
                 return
             if pid == 0:
                 return
-            self.processor_time += usage.ru_utime + usage.ru_stime
-            self.memory = max(self.memory, usage.ru_maxrss * 1024)
+            self.collected += spent.ru_utime + spent.ru_stime
+            self.meter.note(self.collected, spent.ru_maxrss * 1024, 0)
             if pid == self.main:
                 self.status = status
                 self._pause()
@@ -378,26 +416,29 @@ class Supervision:
             self._finish(script.BAD_INTERPRETER if self._code() == script.BAD_INTERPRETER else NOT_STARTED, why)
             return
         why = "" if self.alone else "some processes of the job cannot be killed"
-        if self.reason == "walltime":
-            say(errors, f"the walltime of {self.walltime:g} s is over")
-            self._finish(WALLTIME, why or f"walltime of {self.walltime:g} s exceeded")
+        if self.reason not in ("", "stop"):
+            self._finish(usage.CODES.get(self.reason, WALLTIME), why or self.said)
             return
         self._finish(self._code(), why)
 
     def _finish(self, status: int, why: str) -> None:
         """Clear up and write the exit record; a full disk is waited for, a directory that was deleted is not."""
+        self.meter.note(usage.group_time(self.leaf), 0, 0)
         for _ in range(LEAF_TRIES):  # what was just killed may be on its way out for a moment longer
             if not self.leaf or leaf.remove_leaf(self.leaf):
                 break
             time.sleep(KILL_TICK)
         files.remove_tree(files.TEMPORARY, self.directory)
+        undelivered = deliver(self.targets, self.directory, self.key, self.job_id)
         left = staging.conclude(self.attempt, status) if self.attempt else ""
         why = "; ".join(text for text in (why, left) if text)
         used: dict[str, object] = {}
         if self.main and not self.failure:
             walltime = round(self._ran(time.monotonic()), 6)
-            used = {"cput": round(self.processor_time, 6), "walltime": walltime, "mem": self.memory}
+            used = {**self.meter.used(), "walltime": walltime}
         record: dict[str, object] = {"status": status, "at": int(time.time() * 1_000_000), "why": why, "used": used}
+        if undelivered:
+            record["undelivered"] = undelivered
         if self.started_at:
             record |= {"session": self.main, "started": int(self.started_at * 1_000_000)}
         while True:

@@ -1,11 +1,18 @@
-"""The files that a job writes to: what may be one, and why another may not."""
+"""The files that a job writes to: what may be one, why another may not, and how they are delivered.
+
+A job writes to spools in its run directory; when it has ended they are put where ``-o`` and ``-e`` say.  So the job itself
+may make the folder, and nobody finds half of a file.
+"""
 
 # ruff: noqa: SIM105 (contextlib is not small)
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
+
+from . import files
 
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
@@ -31,19 +38,54 @@ def _check(found: os.stat_result, title: str) -> None:
     raise RefusedError(f"{title} is {kind}, not a regular file")
 
 
-def open_output(path: str, what: str) -> int:
-    """Open one output file for writing, empty; RefusedError names it where that must not or cannot be."""
-    title = f"{what} file {path}"
-    if not path.startswith("/"):
-        raise RefusedError(f"{title} is not an absolute path")
+class Target:
+    """One output file: ``what`` it is, where it shall be in the end, and its spool (none: it is written there directly)."""
+
+    __slots__ = ("path", "spool", "what")
+
+    def __init__(self, what: str, path: str, spool: str) -> None:
+        self.what, self.path, self.spool = what, path, spool
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"{self.what} file {self.path}"
+
+
+def targets_of(output: str, error: str, join: str, direct: str) -> list[Target]:
+    """The output files of an attempt: one where they are joined or are one file.
+
+    ``direct``: which of them (``o``, ``e``) are written where they belong from the start; ``/dev/null`` always is.
+    """
+    both = [("output", output, "o", files.OUTPUT), ("error", error, "e", files.ERROR)]
+    if join == "oe" or (join != "eo" and _is_same(output, error)):
+        del both[1]
+    elif join == "eo":
+        del both[0]
+    return [
+        Target(what, path, "" if letter in direct or path == "/dev/null" else spool)
+        for what, path, letter, spool in both
+    ]
+
+
+def _is_same(one: str, other: str) -> bool:
     try:
-        try:
-            _check(os.lstat(path), title)  # before opening: opening a device may do something
-        except FileNotFoundError:
-            pass
+        return os.path.normpath(one) == os.path.normpath(other) or os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
+
+
+def _refused(title: str, error: Exception) -> RefusedError:
+    return RefusedError(f"{title}: {getattr(error, 'strerror', None) or error}")
+
+
+def open_output(path: str, title: str) -> int:
+    """Open one output file for writing, empty; RefusedError names it where that must not or cannot be."""
+    _check_place(path, title)
+    try:
         handle = os.open(path, FLAGS, 0o666)
     except (OSError, ValueError) as error:
-        raise RefusedError(f"{title}: {getattr(error, 'strerror', None) or error}") from None
+        raise _refused(title, error) from None
     try:
         _check(os.fstat(handle), title)  # and after: it may have been exchanged in between
     except RefusedError:
@@ -53,28 +95,127 @@ def open_output(path: str, what: str) -> int:
     return handle
 
 
-def open_outputs(output: str, error: str, join: str) -> tuple[int, int]:
-    """Both outputs, as one where they are joined or are one file.
+def _check_place(path: str, title: str) -> bool:
+    """Refuse what can be no output file; tell whether there is a file."""
+    if not path.startswith("/"):
+        raise RefusedError(f"{title} is not an absolute path")
+    try:
+        _check(os.lstat(path), title)  # before opening: opening a device may do something
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise _refused(title, error) from None
+    return True
+
+
+def _open_spool(target: Target, directory: int) -> int:
+    """Make the spool of an output file; what is there already must be a file that may be written."""
+    if _check_place(target.path, target.title):
+        try:
+            os.close(os.open(target.path, FLAGS & ~(os.O_CREAT | os.O_TRUNC)))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _refused(target.title, error) from None
+    return os.open(target.spool, FLAGS, 0o666, dir_fd=directory)
+
+
+def open_outputs(targets: list[Target], directory: int) -> tuple[int, int]:
+    """Where the script writes its output and its error.
 
     Where one is refused, the other is made all the same and says why: clients wait for it.
     """
-    wanted = {"oe": [("output", output)], "eo": [("error", error)]}.get(join, [("output", output), ("error", error)])
     handles: list[int] = []
     refusals: list[str] = []
-    for what, path in wanted:
+    for target in targets:
         try:
-            handles.append(open_output(path, what))
+            handles.append(_open_spool(target, directory) if target.spool else open_output(target.path, target.title))
         except RefusedError as refusal:
             refusals.append(str(refusal))
+            target.spool = ""
     if refusals:
         why = "; ".join(refusals)
         for handle in handles:
             say(handle, why)
             os.close(handle)
         raise RefusedError(why)
-    if len(handles) == 2 and os.path.sameopenfile(*handles):
-        os.close(handles.pop())
     return handles[0], handles[-1]
+
+
+def deliver(targets: list[Target], directory: int, name: str, job_id: str) -> str:
+    """Put the spools where they belong; what could not be delivered, in words.
+
+    May be done again by somebody else, where the first was killed in between.  What cannot be delivered goes to the
+    folder ``undelivered`` beside the run directory, which is called ``name``.
+    """
+    said = []
+    for target in targets:
+        if target.spool:
+            try:
+                _deliver(target, directory, job_id)
+            except (OSError, ValueError, RefusedError) as error:
+                why = str(error) if isinstance(error, RefusedError) else str(_refused(target.title, error))
+                said.append(f"{why}; {_keep(target, directory, name)}")
+    return "; ".join(said)
+
+
+def _deliver(target: Target, directory: int, job_id: str) -> None:
+    """By a second name of the spool where there is no such file and the disk is the same, else by a copy."""
+    try:
+        source = os.open(target.spool, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+    except FileNotFoundError:
+        return  # it is where it cannot be delivered already, or it was never made
+    path = target.path
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):  # as of -o DIR; the job may have made it
+            path = f"{path}/{job_id}.{target.spool}"
+        try:
+            os.link(target.spool, path, src_dir_fd=directory, follow_symlinks=False)
+            return
+        except FileExistsError:
+            if os.path.samestat(os.lstat(path), os.fstat(source)):
+                return
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+        _copy(source, path, f"{target.what} file {path}")
+    finally:
+        os.close(source)
+
+
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
+"""Why a second name may be impossible where a file is not."""
+
+
+def _copy(source: int, path: str, title: str) -> None:
+    is_new = not _check_place(path, title)
+    target = open_output(path, title)
+    try:
+        if is_new:
+            os.fchmod(target, os.fstat(source).st_mode & 0o777)
+        fcntl.fcntl(target, fcntl.F_SETFL, fcntl.fcntl(target, fcntl.F_GETFL) & ~os.O_APPEND)  # for sendfile
+        while os.sendfile(target, source, None, 1 << 24):
+            pass
+    finally:
+        os.close(target)
+
+
+def _keep(target: Target, directory: int, name: str) -> str:
+    """Put a spool where it stays; where that is, in words."""
+    kept = f"{files.UNDELIVERED}/{name}.{target.spool}"
+    try:
+        parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+        try:
+            try:
+                os.mkdir(files.UNDELIVERED, 0o700, dir_fd=parent)
+            except FileExistsError:
+                pass
+            os.rename(target.spool, kept, src_dir_fd=directory, dst_dir_fd=parent)
+            return f"it is kept as {os.readlink(f'/proc/self/fd/{parent}')}/{kept}"
+        finally:
+            os.close(parent)
+    except OSError as error:
+        return f"it could not be kept either: {error.strerror}"
 
 
 def say(handle: int, text: str) -> None:

@@ -5,7 +5,6 @@ As OpenPBS does on one machine (``cp -rp``): ``stagein`` before the script start
 unless something could not be copied out of it.  Nothing else is deleted.
 """
 
-
 from __future__ import annotations
 
 import os
@@ -86,7 +85,9 @@ def _copy(source: str, target: str, what: str) -> None:
             pass
         errors, errors_in = os.pipe2(os.O_CLOEXEC)
         actions = [(os.POSIX_SPAWN_DUP2, errors_in, 2)]
-        pid = os.posix_spawnp(COPY[0], [*COPY, path, target], {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, file_actions=actions)
+        pid = os.posix_spawnp(
+            COPY[0], [*COPY, path, target], {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, file_actions=actions
+        )
         os.close(errors_in)
         said = b""
         while piece := os.read(errors, 4096):

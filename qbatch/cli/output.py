@@ -1,0 +1,123 @@
+"""``qbatch output JOB``: what a job has written, once or as it is written."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import typer
+
+from qbatch.cli.console import talk
+from qbatch.client import Session
+from qbatch.model.errors import InputError, QbatchError
+from qbatch.reports.shown import clean
+from qbatch.tui.tail import PIECE, Tail
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import OutputFiles
+from qbatch.wire.requests import JobOutput
+
+PAUSE = 0.2
+"""Seconds between two looks at a file, and between two questions while nothing is new."""
+
+
+def output(
+    job: str = typer.Argument(metavar="JOB", help="The job."),
+    follow: bool = typer.Option(False, "--follow", "-f", help="Wait for what it writes, until it has ended."),
+    stderr: bool = typer.Option(False, "--stderr", "-e", help="Its error output in place of its output."),
+    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+) -> None:
+    """Print what a job has written so far, wherever it is: in its spool while it runs, then where it was delivered."""
+    with Session(socket) as session:
+        files = session.ask(JobOutput(job=job), OutputFiles)
+        if follow:
+            _follow(session, files, is_error=stderr)
+        else:
+            _print(files, is_error=stderr)
+
+
+def _places(files: OutputFiles, is_error: bool) -> tuple[str, ...]:
+    """Return where to read; say so if it is the other file, because both go to one."""
+    places = _of_side(files, is_error)
+    if places != (files.error if is_error else files.output):
+        talk(f"note: {files.job} writes its output and its error to one file (-j {files.join})")
+    if places[-1] == "/dev/null":
+        raise InputError(f"{files.job} writes this to /dev/null, where nothing is kept")
+    return places
+
+
+def _not_started(files: OutputFiles) -> QbatchError:
+    number = files.job.partition(".")[0]
+    return Refusal(
+        "bad-state",
+        f"{files.job} has not started, so there is no output (state {files.state}; qbatch explain {number} says why; --follow "
+        "waits)",
+    )
+
+
+def _print(files: OutputFiles, *, is_error: bool) -> None:
+    places = _places(files, is_error)
+    if files.is_waiting:
+        raise _not_started(files)
+    tail = Tail(places)
+    while data := _look(tail, files):
+        _write(data)
+    sys.stdout.flush()
+
+
+def _look(tail: Tail, files: OutputFiles) -> bytes:
+    try:
+        return tail.look().data
+    except FileNotFoundError:
+        if files.is_running:
+            return b""  # it is just starting
+        why = f" ({clean(files.comment)})" if "not delivered" in files.comment else "; was it moved or deleted?"
+        raise InputError(f"{files.job}: {clean(tail.places[-1])} is not there any more{why}") from None
+    except OSError as error:
+        raise InputError(f"{files.job}: {clean(tail.places[-1])} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{files.job}: {clean(tail.places[-1])} is {error}") from None
+
+
+def _follow(session: Session, files: OutputFiles, *, is_error: bool) -> None:
+    """Write what is new until the job has ended; one that begins anew is followed from its new beginning."""
+    if files.is_waiting:
+        talk(f"{files.job} has not started (state {files.state}); waiting for it")
+        files = _until_started(session, files)
+    tail, attempt = Tail(_places(files, is_error)), files.attempt
+    while True:
+        was_running = files.is_running
+        data = _look(tail, files)
+        _write(data)
+        sys.stdout.flush()
+        if len(data) == PIECE:
+            continue
+        if not was_running:  # this was the last look, after its end
+            return
+        time.sleep(PAUSE)
+        files = session.ask(JobOutput(job=files.job), OutputFiles)
+        if files.is_waiting:
+            talk(f"{files.job} waits again ({clean(files.comment) or 'queued again'}); waiting for it")
+            files = _until_started(session, files)
+        places = _of_side(files, is_error)
+        if files.attempt != attempt:
+            attempt = files.attempt
+            tail = Tail(places)
+        elif places != tail.places:
+            tail.follow(places, is_same=True)
+
+
+def _of_side(files: OutputFiles, is_error: bool) -> tuple[str, ...]:
+    return files.error if {"oe": False, "eo": True}.get(files.join, is_error) else files.output
+
+
+def _until_started(session: Session, files: OutputFiles) -> OutputFiles:
+    while files.is_waiting:
+        time.sleep(PAUSE)
+        files = session.ask(JobOutput(job=files.job), OutputFiles)
+    return files
+
+
+def _write(data: bytes) -> None:
+    """Write bytes as they are: what a job writes need be no text."""
+    if data:
+        sys.stdout.buffer.write(data)

@@ -1,0 +1,124 @@
+"""What a job uses: processor time, memory and address space of its processes, looked at now and then.
+
+Memory is the sum of what the processes have resident, as in PBS (mem_sum, resi_sum of its mom): pages that they share count
+for each.  Processor time is that of the control group where there is one, else of the process tree.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+
+FIRST_LOOK, LAST_PAUSE, LIMITED_PAUSE = 0.1, 10.0, 1.0
+"""Seconds until the first look, between looks in the end (each pause doubles), and at most where there are limits."""
+
+CODES = {"cput": -28, "pcput": -28, "mem": -27, "vmem": -26}
+"""Exit status of a job that exceeded a limit (PBS: JOB_EXEC_KILL_CPUT, _MEM, _VMEM)."""
+
+
+class Meter:
+    """The use of one job by the last look: ``cput`` in seconds, ``mem`` and ``vmem`` in bytes, the most that was ever seen.
+
+    ``limits``: what it asked for, by the names of ``CODES``; ``leaf``: its control group, or nothing.
+    """
+
+    def __init__(self, limits: dict[str, float], leaf: str, now: float) -> None:
+        self.limits, self.leaf = {name: float(limits[name]) for name in CODES if name in limits}, leaf
+        self.cput, self.mem, self.vmem = 0.0, 0, 0
+        self.pause = FIRST_LOOK
+        self.due = now + self.pause
+
+    def look(self, now: float, collected: float) -> tuple[str, str]:
+        """Look at the processes; the limit that is exceeded and PBS's words for it, or nothing.
+
+        ``collected``: processor time of the processes that have ended and were waited for.
+        """
+        self.pause = min(self.pause * 2, LIMITED_PAUSE if self.limits else LAST_PAUSE)
+        self.due = now + self.pause
+        cput, mem, vmem, most = collected, 0, 0, 0.0
+        for pid in tree_of(os.getpid()):
+            found = _read(pid)
+            if found is not None:
+                own, with_children, size, resident = found
+                cput, mem, vmem, most = cput + with_children, mem + resident, vmem + size, max(most, own)
+        self.note(max(cput, group_time(self.leaf)), mem, vmem)
+        return self._exceeded(mem, vmem, most)
+
+    def note(self, cput: float, mem: int, vmem: int) -> None:
+        """Take other figures into account: what was used never becomes less."""
+        self.cput, self.mem = max(self.cput, cput), max(self.mem, mem)
+        self.vmem = max(self.vmem, vmem, self.mem)
+
+    def _exceeded(self, mem: int, vmem: int, most: float) -> tuple[str, str]:
+        for name, limit in self.limits.items():
+            used = {"cput": self.cput, "pcput": most, "mem": mem, "vmem": vmem}[name]
+            if used > limit:
+                return name, words(name, used, limit)
+        return "", ""
+
+    def used(self) -> dict[str, object]:
+        """What is reported."""
+        return {"cput": round(self.cput, 6), "mem": self.mem, "vmem": self.vmem}
+
+
+def words(name: str, used: float, limit: float) -> str:
+    """What PBS writes into the error output of a job that it ends: times in seconds, sizes in kb, rounded up."""
+    if name == "pcput":
+        return f"pcput exceeded limit {limit:g}"
+    if name in ("mem", "vmem"):
+        return f"{name} {-(-int(used) // 1024)}kb exceeded limit {int(limit) // 1024}kb"
+    return f"{name} {-int(-used // 1)} exceeded limit {limit:g}"
+
+
+def tree_of(root: int) -> Iterable[int]:
+    """The living descendants of a process: by the kernel's lists of children, which cost what the tree is large."""
+    found: list[int] = []
+    waiting = [root]
+    for pid in waiting:  # grows as we go
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as stream:
+                    children = [int(child) for child in stream.read().split()]
+                found += children
+                waiting += children
+        except FileNotFoundError:
+            if pid == root:  # this kernel keeps no such lists
+                return processes.descendants({root})
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _read(pid: int) -> tuple[float, float, int, int] | None:
+    """Processor time of a process, the same with that of the children that it waited for, its size, what is resident."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stream:
+            fields = stream.read().rpartition(b")")[2].split()
+        user, system, child_user, child_system = (int(field) for field in fields[11:15])
+        size, resident = int(fields[20]), int(fields[21]) * PAGE
+    except (OSError, ValueError, IndexError):
+        return None
+    own = (user + system) / TICKS
+    return own, own + (child_user + child_system) / TICKS, size, resident
+
+
+def group_time(leaf: str) -> float:
+    """Processor time of a control group in seconds; 0 where that is not known."""
+    if not leaf:
+        return 0.0
+    try:
+        with open(f"{leaf}/cpu.stat", "rb", buffering=0) as stream:
+            for line in stream.read().splitlines():
+                name, _, value = line.partition(b" ")
+                if name == b"usage_usec":
+                    return int(value) / 1e6
+    except (OSError, ValueError):
+        pass
+    return 0.0

@@ -1,0 +1,107 @@
+"""The forecast of a server in which jobs wait outside the engines too: at run limits, for their time, for other jobs.
+
+The whole core is driven on, so its own gates, dependencies and times decide.  Each job runs for its walltime and ends well,
+nothing else is submitted, nobody releases a hold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from qbatch.daemon.core import flow, passes
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.state import Core, Happening, PoolState
+from qbatch.daemon.forecast import is_cut_short
+from qbatch.planning.view import OVERDUE
+from qbatch.wire.identifiers import JobKey
+
+
+class ByEstimates:
+    """Jobs run for their walltimes and end with 0."""
+
+    def run_of(self, job: BatchJob) -> int:
+        """Return the walltime of a job, in microseconds."""
+        return job.prepared.walltime
+
+    def status_of(self, job: BatchJob) -> int:
+        """Return 0."""
+        return 0
+
+
+def waits_outside(core: Core) -> bool:
+    """Whether any job waits that no engine knows and that may start without anybody's help."""
+    return any(job.row < 0 for job in hopeful(core))
+
+
+def hopeful(core: Core) -> Iterator[BatchJob]:
+    """Yield the waiting jobs that start in time if nobody does anything: all but those that are held."""
+    for job in core.live_jobs():
+        for each in core.members(job):
+            is_held = bool(each.hold) or each.letter not in "QHW"
+            if not is_held and not each.is_array and not each.is_pending:
+                yield each
+
+
+def forecast_core(core: Core, now: int, budget: float) -> tuple[dict[JobKey, tuple[int, int]], bool]:
+    """Return start and end of each waiting job that starts, and whether the time ran out; the core is used up.
+
+    Args:
+        core: a copy of the live one.
+        now: the instant from which to go on, in microseconds.
+        budget: seconds of the wall that it may take.
+    """
+    deadline = time.monotonic() + budget
+    _prepare(core, now)
+    left = {job.key for job in hopeful(core)} | {key for pool in core.pools for key in pool.pending}
+    found: dict[JobKey, tuple[int, int]] = {}
+    at: int | None = now
+    while at is not None and left:
+        passes.advance(core, max(core.now, at))
+        _note(core, found, left)
+        if time.monotonic() > deadline:
+            return found, True
+        at = core.now if core.is_dirty else passes.next_due(core)
+    return found, False
+
+
+def _prepare(core: Core, now: int) -> None:
+    """Let what runs end by its walltime, as an emulated job would."""
+    core.settings = structs.replace(core.settings, executor="emulated", mail_command=())
+    core.runs, core.faults = ByEstimates(), []
+    core.now = max(core.now, now)
+    for pool in core.pools:
+        for job in pool.running.values():
+            asked = job.prepared.request.procs
+            job.work, job.done = job.prepared.walltime * asked, job.worked(core.now)
+            rest = -(-max(job.work - job.done, 0) // job.size)
+            if job.letter == "S":
+                job.left = rest
+                continue
+            job.since = core.now
+            if job.letter == "E":  # it was told to end, and will
+                flow.set_letter(core, job, "R")
+            job.due = core.now + (rest or OVERDUE)
+            core.at(job.due, "end", job.key, job.attempt)
+    core.take_effects()
+
+
+def _note(core: Core, found: dict[JobKey, tuple[int, int]], left: set[JobKey]) -> None:
+    for effect in core.take_effects():
+        if not isinstance(effect, Happening) or effect.key is None:
+            continue
+        if effect.kind == "ended":
+            left.discard(effect.key)
+        if effect.kind != "started" or effect.key in found or effect.key not in left:
+            continue
+        job = core.find(effect.key)
+        if job is None or not _is_on_trial(core.pool_of(job), job):
+            end = effect.at if job is None or job.due < 0 else job.due
+            found[effect.key] = (effect.at, end)
+            left.discard(effect.key)
+
+
+def _is_on_trial(pool: PoolState, job: BatchJob) -> bool:
+    return job.holds_hosts and job.row >= 0 and is_cut_short(pool.engine, job.row)

@@ -1,0 +1,90 @@
+"""Evaluate your own cluster: the log of a daemon that is busy, replayed and compared, says what its history says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from qbatch.workloads import read_log
+from tests.daemon.harness import Daemon, emulated
+
+HOUR = 3600
+
+
+def submitted(daemon: Daemon, hours: float, procs: int, walltime: int = 0) -> str:
+    resources = {"ncpus": str(procs), "walltime": f"{walltime or int(hours * HOUR)}"}
+    return daemon.submit(f"sleep {int(hours * HOUR)}\n", resources=resources)
+
+
+def waits_of(daemon: Daemon, now: int) -> dict[str, float]:
+    """Return the wait of each job by the daemon's own history, so far of those that still wait."""
+    found = daemon.jobs(finished="also").values()
+    return {
+        job.id: ((now if job.started is None else job.started) - (job.eligible or 0)) / 1e6
+        for job in found
+        if job.state in "FRQ"
+    }
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "chrome", "batsim", "result"])
+def test_other_forms_say_what_they_leave_out(form: str, tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated("n1")) as daemon:
+        for hours in (1, 2, 3):
+            submitted(daemon, hours, 4)
+        daemon.run("qbatch", "time", "until", f"{2 * HOUR}")
+        said = daemon.run("qbatch", "export", form, "-o", "out").stderr
+    assert "1 jobs; 0 that never ran or are held, 1 that run and 1 that wait are left out" in said
+
+
+def test_a_busy_daemon_where_nothing_has_ended_exports_its_log_only(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated("n1")) as daemon:
+        assert "no job has run yet" in daemon.run("qbatch", "export", "swf", code=3).stderr
+        submitted(daemon, 1, 4)
+        daemon.run("qbatch", "time", "until", "60")
+        assert "no job has ended yet" in daemon.run("qbatch", "export", "csv", code=3).stderr
+        log = daemon.run("qbatch", "export", "swf").stdout
+    assert log.splitlines()[-1] == "1 0 0 60 4 60 0 4 3600 -1 2 1 1 -1 1 -1 -1 -1"
+
+
+def test_up_submit_export_replay_verify(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated("n1")) as daemon:
+        # One ends, one that waited two hours for it runs, one before them runs still, two wait, one is held.
+        submitted(daemon, 20, 1)
+        submitted(daemon, 2, 3)
+        submitted(daemon, 5, 3, walltime=6 * HOUR)
+        submitted(daemon, 1, 4)
+        submitted(daemon, 9, 1)
+        daemon.submit("sleep 5\n", hold="u")
+        daemon.run("qbatch", "time", "until", f"{3 * HOUR}")
+        waits = waits_of(daemon, 3 * HOUR * 1_000_000)
+        said = daemon.run("qbatch", "export", "swf", "-o", "mine.swf").stderr
+        assert "1 ended, 2 running (status 2, run time so far) and 2 waiting (no wait, no run time)" in said
+        assert "1 that never ran or are held are left out" in said
+        replayed = daemon.run("qbatch", "replay", "mine.swf", "-p", "easy", "--json", "--jobs", "rows.csv")
+        verdict = daemon.run("qbatch", "verify", "mine.swf", "-p", "easy").stdout
+        daemon.run("qbatch", "verify", "mine.swf", "-p", "fcfs")
+        daemon.run("qbatch", "replay", "mine.swf", "-p", "easy", "--out", "result")
+        compared = daemon.run("qbatch", "compare", "mine.swf", "result:easy")
+    log = read_log(str(tmp_path / "mine.swf"))
+    assert log["status"].tolist() == [2, 1, 2, -1, -1]
+    assert log["run"].tolist() == [3 * HOUR, 2 * HOUR, HOUR, -1, -1]
+    assert log["wait"].tolist() == [0, 0, 2 * HOUR, -1, -1]
+    assert "written at second 10800 while 2 jobs ran" in log.header.notes[-1]
+    document = json.loads(replayed.stdout)
+    assert document["unfinished"] == {"second": 10800.0, "running": 2, "waiting": 2}
+    assert document["skipped"] == {}
+    assert "2 of these jobs ran and 2 waited: they take part and are counted" in replayed.stderr
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    place = lines[0].split(",").index("wait")
+    again = {f"{line.split(',')[0]}.qbatch": float(line.split(",")[place]) for line in lines[1:]}
+    assert again.keys() == waits.keys()
+    for job, wait in waits.items():  # whoever had started waits as long again, the others at least as long as so far
+        has_waited = log["wait"].tolist()[int(job.partition(".")[0]) - 1] < 0
+        assert again[job] > wait if has_waited else again[job] == wait, job
+    assert "3 common jobs (left out: 2 only in B)" in compared.stdout
+    assert "Mean wait: log and easy are equal (40 min)" in compared.stdout  # 0, 0 and two hours, as in the history
+    assert verdict.startswith("kept as far as could be checked")
+    assert "EASY: the guarantee to the head" in verdict
+    assert "what came after 10800 s, when the log was written" in verdict
