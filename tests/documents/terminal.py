@@ -20,9 +20,9 @@ from qbatch.wire.paths import cache_directory
 from tests.documents.blocks import ROOT
 
 PROMPT = re.compile(rb"\x1e([0-9]+)\x1e")
-FULL_SCREEN = b"\x1b[?1049h"
-PATIENCE, QUIET, BUSY = 180.0, 1.5, 6.0
-"""Seconds: for a line; for which a full screen has been still; after which it is taken to be always moving."""
+FULL_SCREEN, LEFT = b"\x1b[?1049h", b"\x1b[?1049l"
+PATIENCE, QUIET, BUSY, LEAVING = 180.0, 1.5, 6.0, 20.0
+"""Seconds: for a line; for which a full screen has been still; after which it is taken to be always moving; to leave it."""
 
 
 class TypedShell:
@@ -64,7 +64,7 @@ class TypedShell:
         """Type a line (or one that goes on); a program that fills the screen is left with q."""
         for there, here in self.elsewhere.items():
             line = line.replace(there, here)
-        os.write(self._file, line.encode() + b"\n")
+        os.write(self._file, b"\x15" + line.encode() + b"\n")  # ^U: nothing may stand before it
         return self._until_prompt()
 
     def _until_prompt(self) -> tuple[str, int]:
@@ -74,12 +74,12 @@ class TypedShell:
         while (found := PROMPT.search(self._seen)) is None:
             now = time.monotonic()
             assert now < limit, f"no prompt after {PATIENCE:g} s: {self._seen[-2000:]!r}"
-            if FULL_SCREEN in self._seen and now > last + QUIET:  # it has drawn what there is
-                last = now
+            if FULL_SCREEN in self._seen and LEFT not in self._seen and now > last + QUIET:  # it has drawn what there is
+                last = begin = now + LEAVING
                 os.write(self._file, b"q")
             if select.select([self._file], [], [], 0.2)[0]:
                 self._seen += os.read(self._file, 1 << 16)
-                last = time.monotonic() if time.monotonic() < begin + BUSY else last
+                last = max(time.monotonic(), last) if time.monotonic() < begin + BUSY else last
         said, self._seen = self._seen[: found.start()], self._seen[found.end() :]
         return said.decode("utf-8", "replace").replace("\r\n", "\n"), int(found[1])
 
