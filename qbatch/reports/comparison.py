@@ -124,7 +124,8 @@ def match(a: Side, b: Side) -> Matched:
     """Match the jobs of two schedules by number.
 
     Raises:
-        InputError: if no job is common, or a common job asks for other processors: then these are two logs.
+        InputError: if no job is common, a common job asks for other processors, or most of them were submitted at another time
+            and run for another one: then these are two logs, which count their jobs alike.
     """
     first, second = in_order_of_submission(a.rows), in_order_of_submission(b.rows)
     key_a, key_b = job_keys(first.job_id), job_keys(second.job_id)
@@ -140,6 +141,12 @@ def match(a: Side, b: Side) -> Matched:
             f"{b.where}: job {one.job_id[row]} asks for {other.procs[row]} processors, but in {a.where} for "
             f"{one.procs[row]}; compare two schedules of one log"
         )
+    strange = int(((one.submit != other.submit) & (one.run != other.run)).sum())
+    if 2 * strange > len(one) and len(set(_hashes(a, b))) > 1:
+        raise InputError(
+            f"{b.where}: {strange:,} of {len(one):,} jobs that have a number of {a.where} are submitted at another time and run "
+            "for another one; compare two schedules of one log"
+        )
     is_counted = one.counted & other.counted
     if not is_counted.any():
         raise InputError(f"{a.where} and {b.where}: have no counted job in common (a warm-up is not counted)")
@@ -153,10 +160,15 @@ def _is_one_log(a: Side, b: Side) -> bool:
     return (a.result.is_recorded or b.result.is_recorded) and log_of(a.result) == log_of(b.result)
 
 
+def _hashes(a: Side, b: Side) -> list[str]:
+    """Return the hashes of the logs, as far as they are known."""
+    told = (side.result.document.get("log", {}).get("sha256") for side in (a, b))
+    return [digest for digest in told if digest is not None]
+
+
 def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
     notes = []
-    hashes = [side.result.document.get("log", {}).get("sha256") for side in (a, b)]
-    if hashes[0] != hashes[1] and None not in hashes:
+    if len(set(_hashes(a, b))) > 1:
         notes.append(
             f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number all the same"
         )

@@ -148,3 +148,15 @@ def test_a_real_log_whose_jobs_got_other_processors_than_they_asked_for(capfd, t
     assert "Mean wait: easy is better than log (log 4.25 h, easy 1.9 h" in out
     assert "note: 219 of 28,475 common jobs have another number of processors in B than in A" in err
     assert "104 processors are in use at once, more than the 100 of the machine" in err
+
+
+def test_two_logs_that_only_count_their_jobs_alike_are_not_compared(capfd, lived, tmp_path) -> None:
+    other = tmp_path / "other.swf"
+    lines = (lived / "mine.swf").read_text(encoding="utf-8").splitlines()
+    rows = [line.split() for line in lines if not line.startswith(";")]
+    for job, fields in enumerate(rows):
+        fields[1], fields[3] = str(int(fields[1]) + 7 * job + 1), str(int(fields[3]) + 3)
+    other.write_text("; MaxProcs: 128\n" + "\n".join(map(" ".join, rows)) + "\n", encoding="utf-8")
+    assert run(["compare", str(other), f"{lived}/result:easy"]) == 3
+    said = capfd.readouterr().err
+    assert "are submitted at another time and run for another one; compare two schedules of one log" in said

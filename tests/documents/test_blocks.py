@@ -185,4 +185,5 @@ def test_every_block_is_held_to_something() -> None:
     """A language that nobody reads here would be a block that nobody holds to the program."""
     kinds = {(block.language, block.document if block.language == "toml" else "") for block in every_block()}
     assert kinds == {("", ""), ("sh", ""), ("python", ""), *(("toml", name) for name in TOML)}
-    assert all(blocks_of(path) for path in DOCUMENTS if path.name != "origin2000-results.md")
+    without = {path.name for path in DOCUMENTS if not blocks_of(path)}
+    assert without <= {"origin2000-results.md", "statistics.md"}
