@@ -73,7 +73,7 @@ def test_the_board_agrees_with_the_daemon_through_kills(tmp_path: Path) -> None:
                 live = Live(daemon.socket, Recorder(file, "1"))
                 watching = asyncio.create_task(live.run(board))
                 await until(lambda: bool(board.queues))
-                await asyncio.to_thread(submit, daemon, 12, procs=2, seconds=25)
+                await asyncio.to_thread(submit, daemon, 12, procs=2, seconds=150)
                 await asyncio.to_thread(daemon.run, "qbatch", "host", "drain", "n3")
                 await asyncio.to_thread(daemon.run, "qhold", "15")
                 await until(lambda: shown_by(board) == told_by(daemon))
