@@ -93,10 +93,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The jobs that both schedules ran and count, row by row in order of submission, and how many others there are."""
+    """The jobs that both schedules ran and count, row by row in order of submission, and how many others there are.
+
+    ``common``: those that both ran, counted or not, for what is measured of the machine.
+    """
 
     a: JobRows
     b: JobRows
+    common: tuple[JobRows, JobRows]
     only_a: int
     only_b: int
     uncounted: int
@@ -152,7 +156,7 @@ def match(a: Side, b: Side) -> Matched:
         raise InputError(f"{a.where} and {b.where}: have no counted job in common (a warm-up is not counted)")
     notes = _notes(a, b, one, other)
     left = (len(first) - len(one), len(second) - len(one), int((~is_counted).sum()))
-    return Matched(one.taken(is_counted), other.taken(is_counted), *left, notes=notes)
+    return Matched(one.taken(is_counted), other.taken(is_counted), (one, other), *left, notes=notes)
 
 
 def _is_one_log(a: Side, b: Side) -> bool:
@@ -197,7 +201,8 @@ def compare(
 
     With ``replicas`` (further pairs, of other seeds or logs) the intervals are over the pairs; effects, medians and
     breakdowns stay those of the first pair, but a part that holds every job is as the whole.  Utilisation is left out, and a
-    note says why, where the size of a machine is not known or those of a pair differ.
+    note says why, where the size of a machine is not known or those of a pair differ.  It and the makespan are of the jobs that
+    both ran, the warm-up included.
 
     Raises:
         InputError: if the jobs of a pair do not match.
@@ -218,7 +223,7 @@ def compare(
         metrics.append(_utilisation(sides, pairs, how))
     else:
         notes.append(f"utilisation is not compared: {unlike}")
-    metrics.append(_makespan(sides, pairs, how))
+    metrics.append(_makespan(pairs, how))
     for record in metrics:
         record["sentence"] = sentence(record, a.label, b.label, how.confidence, how.practical)
     return {
@@ -248,7 +253,7 @@ def _side_facts(side: Side) -> dict[str, Any]:
 
 
 def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: Settings) -> dict[str, Any]:
-    values = [_values(pair, quantity) for pair in pairs]
+    values = [_values(pair.a, pair.b, quantity) for pair in pairs]
     one, other = values[0]
     difference = paired(one, other, how.confidence, seed=how.seed, least_block=a_day_of(pairs[0].a.submit))
     record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
@@ -258,9 +263,9 @@ def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: S
     return record
 
 
-def _values(pair: Matched, quantity: Quantity) -> tuple[Floats, Floats]:
-    is_shown = (pair.a.run > 0) & (pair.b.run > 0) if quantity.name == "slowdown_mean" else np.ones(len(pair.a), bool)
-    return quantity.of(pair.a.taken(is_shown)), quantity.of(pair.b.taken(is_shown))
+def _values(a: JobRows, b: JobRows, quantity: Quantity) -> tuple[Floats, Floats]:
+    is_shown = (a.run > 0) & (b.run > 0) if quantity.name == "slowdown_mean" else np.ones(len(a), bool)
+    return quantity.of(a.taken(is_shown)), quantity.of(b.taken(is_shown))
 
 
 def _record(
@@ -317,9 +322,9 @@ def _unlike_machines(sides: Sequence[tuple[Side, Side]]) -> str | None:
 
 def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: Settings) -> dict[str, Any]:
     """Compare the utilisation from the first to the last submit, day by day: each day is one value."""
-    days = [_daily(one, other) for one, other in sides]
+    days = [_daily(pair, a.result.procs_total) for pair, (a, _) in zip(pairs, sides, strict=True)]
     one, other = days[0]
-    change = difference_estimate(one, other, how.confidence)
+    change = _within_the_machine(difference_estimate(one, other, how.confidence), _mean(one))
     difference = Difference(_mean(one), _mean(other), change, None, None)
     record = _record("utilisation_submit", "share", "Utilisation", difference, how, is_less_better=False)
     if len(pairs) > 1:
@@ -328,26 +333,34 @@ def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: 
     return record
 
 
+def _within_the_machine(change: Estimate, base: float | None) -> Estimate:
+    """Return an estimate of a change whose upper bound leaves the machine no more than full."""
+    if change.high is None or change.value is None or base is None:
+        return change
+    return replace(change, high=max(min(change.high, 1.0 - base), change.value))
+
+
 def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _daily(a: Side, b: Side) -> tuple[Floats, Floats]:
+def _daily(pair: Matched, procs_total: int) -> tuple[Floats, Floats]:
     """Return the utilisation of equal parts, of about a day each, from the first to the last submit of both."""
-    first = min(int(side.rows.submit.min()) for side in (a, b))
-    last = max(int(side.rows.submit.max()) for side in (a, b))
+    first = min(int(rows.submit.min()) for rows in pair.common)
+    last = max(int(rows.submit.max()) for rows in pair.common)
     if last <= first:
         return np.empty(0), np.empty(0)
     parts = max(round((last - first) / DAY), 1)
     parts = parts if parts >= 16 else max(min(24 * parts, (last - first) // MICROSECONDS), 1)
     edges = np.linspace(first, last, parts + 1).astype(np.int64)
-    return tuple(used_procs(side.rows).means(edges) / side.result.procs_total for side in (a, b))  # type: ignore[return-value]
+    one, other = (used_procs(rows).means(edges) / procs_total for rows in pair.common)
+    return one, other
 
 
-def _makespan(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: Settings) -> dict[str, Any]:
+def _makespan(pairs: list[Matched], how: Settings) -> dict[str, Any]:
     """Compare the makespan: one number for each schedule, so an interval only over replicas."""
     spans = [
-        tuple(float(side.rows.end.max() - side.rows.submit.min()) / MICROSECONDS for side in pair) for pair in sides
+        tuple(float(rows.end.max() - rows.submit.min()) / MICROSECONDS for rows in pair.common) for pair in pairs
     ]
     one, other = spans[0]
     estimate = Estimate(other - one, None, None, None, 1, 0.0)
@@ -395,10 +408,10 @@ def _parts(a: Side, jobs: Matched, key: str, how: Settings, whole: Sequence[dict
         is_in = codes == code
         if not is_in.any():
             continue
-        part = Matched(jobs.a.taken(is_in), jobs.b.taken(is_in), 0, 0, 0)
+        part = jobs.a.taken(is_in), jobs.b.taken(is_in)
         for quantity in QUANTITIES:
-            one, other = _values(part, quantity)
-            difference = paired(one, other, how.confidence, has_effect=False, least_block=a_day_of(part.a.submit))
+            one, other = _values(*part, quantity)
+            difference = paired(one, other, how.confidence, has_effect=False, least_block=a_day_of(part[0].submit))
             record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
             records.append({"label": str(label), "jobs": len(one)} | record)
             estimates.append(difference.mean)

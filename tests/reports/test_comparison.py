@@ -125,6 +125,26 @@ def test_only_common_counted_jobs_are_compared_and_the_others_are_told() -> None
     assert of(document, "wait_mean_s")["difference"] == pytest.approx(60)
 
 
+def test_the_machine_is_compared_by_the_jobs_that_both_ran() -> None:
+    work = random_workload(40)
+    start = np.where(np.arange(40) < 20, work.submit, -1)
+    document = compare(side(by_hand(work, work.submit, "a")), side(by_hand(work, start, "b")))
+    for name in ("utilisation_submit", "makespan_s"):
+        assert of(document, name)["difference"] == 0
+
+
+def test_no_bound_of_the_utilisation_leaves_the_machine_more_than_full() -> None:
+    work = random_workload(30, 3)
+    submit = np.arange(30) * 86_400 * S
+    length = np.full(30, 86_000 * S)
+    full = work.changed(submit=submit, run=length, estimate=length, procs=np.full_like(work.procs, work.procs_total))
+    late = submit + np.where(np.arange(30) % 3 == 0, 80_000 * S, 0)  # some of it is done in the days after, when others run
+    document = compare(side(by_hand(full, submit, "a")), side(by_hand(full, late, "b")))
+    record = of(document, "utilisation_submit")
+    assert record["a"] > 0.99
+    assert record["a"] + record["high"] <= 1
+
+
 def test_jobs_are_matched_by_number_in_whatever_order_they_stand(pair) -> None:
     one, other = side(pair[0]), side(pair[1])
     shuffled = other.rows.taken(np.random.default_rng(1).permutation(300))

@@ -259,3 +259,25 @@ def test_output_files_go_if_that_is_asked_for_and_the_job_ended_well(world: Worl
     assert not (world.base / "1.1.o").exists()
     assert world.run("echo x; exit 3", "2.1", remove="oe").status == 3
     assert world.text("2.1.o") == "x\n"
+
+
+def test_removing_outputs_touches_only_what_the_job_wrote(world: World, tmp_path: Path) -> None:
+    old, folder = tmp_path / "old", tmp_path / "folder"
+    old.write_text("from before\n")
+    folder.mkdir()
+    assert world.run("echo x", remove="oe", join="oe", error=str(old)).status == 0
+    assert old.read_text() == "from before\n"  # the error went to the output
+    assert world.run("mkdir made; echo x", "2.1", remove="o", directory=str(tmp_path), output=str(tmp_path / "made")).status == 0
+    assert not list((tmp_path / "made").iterdir())
+    assert world.run("echo x", "3.1", remove="o", output=str(tmp_path / "direct"), direct="o").status == 0
+    assert not (tmp_path / "direct").exists()
+
+
+def test_a_directory_of_its_own_that_was_there_before_is_never_removed(world: World, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "kept").write_text("from before\n")
+    end = world.run("echo ran", directory=str(own), home=str(tmp_path), is_private=True)
+    assert end.status == -1
+    assert "File exists" in end.why
+    assert (own / "kept").read_text() == "from before\n"

@@ -9,7 +9,7 @@ import sys
 import time
 
 from . import files, leaf, processes, script, staging, usage
-from .outputs import RefusedError, Target, deliver, open_outputs, say, targets_of
+from .outputs import RefusedError, Target, deliver, discard, open_outputs, say, targets_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -429,8 +429,10 @@ class Supervision:
                 break
             time.sleep(KILL_TICK)
         files.remove_tree(files.TEMPORARY, self.directory)
+        if status == 0:
+            discard(self.targets, self.directory, str(self.attempt.get("remove", "")))
         undelivered = deliver(self.targets, self.directory, self.key, self.job_id)
-        left = staging.conclude(self.attempt, status) if self.attempt else ""
+        left = staging.conclude(self.attempt) if self.attempt else ""
         why = "; ".join(text for text in (why, left) if text)
         used: dict[str, object] = {}
         if self.main and not self.failure:

@@ -39,12 +39,15 @@ def _check(found: os.stat_result, title: str) -> None:
 
 
 class Target:
-    """One output file: ``what`` it is, where it shall be in the end, and its spool (none: it is written there directly)."""
+    """One output file: ``what`` it is, where it shall be in the end, and its spool (none: it is written there directly).
 
-    __slots__ = ("path", "spool", "what")
+    ``letter``: ``o`` or ``e``, as ``-k`` and ``-R`` call it.
+    """
 
-    def __init__(self, what: str, path: str, spool: str) -> None:
-        self.what, self.path, self.spool = what, path, spool
+    __slots__ = ("letter", "path", "spool", "what")
+
+    def __init__(self, what: str, path: str, letter: str, spool: str) -> None:
+        self.what, self.path, self.letter, self.spool = what, path, letter, spool
 
     @property
     def title(self) -> str:
@@ -63,7 +66,7 @@ def targets_of(output: str, error: str, join: str, direct: str) -> list[Target]:
     elif join == "eo":
         del both[0]
     return [
-        Target(what, path, "" if letter in direct or path == "/dev/null" else spool)
+        Target(what, path, letter, "" if letter in direct or path == "/dev/null" else spool)
         for what, path, letter, spool in both
     ]
 
@@ -140,6 +143,20 @@ def open_outputs(targets: list[Target], directory: int) -> tuple[int, int]:
             os.close(handle)
         raise RefusedError(why)
     return handles[0], handles[-1]
+
+
+def discard(targets: list[Target], directory: int, letters: str) -> None:
+    """Throw away what the job wrote to the outputs of these letters; what was there before it stays."""
+    for target in targets:
+        if target.letter not in letters:
+            continue
+        try:
+            if target.spool:
+                os.unlink(target.spool, dir_fd=directory)
+            elif stat.S_ISREG(os.lstat(target.path).st_mode):
+                os.unlink(target.path)
+        except OSError:
+            pass
 
 
 def deliver(targets: list[Target], directory: int, name: str, job_id: str) -> str:

@@ -2,7 +2,7 @@
 
 As OpenPBS does on one machine (``cp -rp``): ``stagein`` before the script starts, a failure of which keeps it from starting;
 ``stageout`` when nothing of the job runs any more.  A directory of its own (``sandbox=PRIVATE``) goes at the end,
-unless something could not be copied out of it.  Nothing else is deleted.
+unless it was there before, or something could not be copied out of it.  Nothing else is deleted.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def prepare(attempt: dict[str, Any]) -> None:
     try:
         if attempt.get("is_private"):
             os.mkdir(directory, 0o700)
+            attempt["made"] = True
         for local, remote in attempt.get("stage_in", ()):
             _copy(_under(attempt["home"], remote), _under(directory, local), "stagein")
     except OSError as error:
@@ -35,7 +36,7 @@ def prepare(attempt: dict[str, Any]) -> None:
         os.umask(old)
 
 
-def conclude(attempt: dict[str, Any], status: int) -> str:
+def conclude(attempt: dict[str, Any]) -> str:
     """Copy what the job leaves, and clear up; return what went wrong, if anything."""
     directory = attempt["directory"]
     failed: list[str] = []
@@ -48,26 +49,14 @@ def conclude(attempt: dict[str, Any], status: int) -> str:
                 failed.append(str(refusal))
     finally:
         os.umask(old)
-    if attempt.get("is_private") and not failed:
+    if attempt.get("made") and not failed:
         try:
             handle = os.open(os.path.dirname(directory), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             files.remove_tree(os.path.basename(directory), handle)
             os.close(handle)
         except OSError as error:
             failed.append(f"directory {directory}: {error.strerror}")
-    if status == 0:
-        for which, letter in (("output", "o"), ("error", "e")):
-            if letter in attempt.get("remove", ""):
-                _remove(str(attempt[which]))
     return "; ".join(failed)
-
-
-def _remove(path: str) -> None:
-    try:
-        if os.path.isfile(path):
-            os.unlink(path)
-    except OSError:
-        pass
 
 
 def _under(directory: str, path: str) -> str:
