@@ -99,7 +99,7 @@ def test_skipped_jobs_are_listed_with_line_and_reason(capfd: pytest.CaptureFixtu
     assert listed.read_text(encoding="utf-8").splitlines() == [
         "line,job_id,reason",
         "3,8,too_wide",
-        "4,9,negative_run",
+        "4,9,cancelled",
         "5,,\"unreadable: field 3 (wait) is 'junk', which is not a number\"",
         "6,11,no_processors",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +27,8 @@ class Shell:
         runtime.mkdir(mode=0o700)
         cache = str(paths.cache_directory())
         self.environment = {
-            **kept, "HOME": str(home), "XDG_RUNTIME_DIR": str(runtime), "QBATCH_CACHE": cache, "PYTHONPATH": str(ROOT)
+            **kept, "PATH": f"{Path(sys.executable).parent}:{kept['PATH']}", "HOME": str(home),
+            "XDG_RUNTIME_DIR": str(runtime), "QBATCH_CACHE": cache, "PYTHONPATH": str(ROOT),
         }  # fmt: skip
 
     def type(self, line: str, code: int = 0, **variables: str) -> str:

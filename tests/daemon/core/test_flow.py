@@ -319,8 +319,8 @@ def test_altering_what_a_job_asks_for(bench: Bench) -> None:
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
     assert (found.name, found.prepared.demand.procs, found.prepared.walltime) == ("new", 1, 60 * SECOND)
-    said = bench.do(ALICE, requests.Alter(jobs=(blocker,), changes=requests.Changes(resources={"walltime": "1"})))
-    assert said.outcomes[0].error.code == "bad-state"  # type: ignore[attr-defined]
+    said = bench.do(ALICE, requests.Alter(jobs=(blocker,), changes=requests.Changes(resources={"ncpus": "1"})))
+    assert said.outcomes[0].error.code == "modify-running"  # type: ignore[attr-defined]
 
 
 def test_routing_takes_the_first_queue_that_takes_the_job() -> None:

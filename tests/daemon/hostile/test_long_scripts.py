@@ -19,7 +19,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Done, Submitted
 from qbatch.wire.requests import Spec, Submit, Upload
 from tests.daemon.harness import Daemon
-from tests.daemon.hostile.tools import EMULATED, rss
+from tests.daemon.hostile.tools import EMULATED, rss, settled_rss
 
 PROCESS = EMULATED.replace('"emulated"', '"process"')
 
@@ -46,7 +46,7 @@ def test_a_script_of_a_hundred_megabytes_runs_and_the_daemon_does_not_grow(tmp_p
         assert daemon.process is not None
         small = qsub(daemon, "-W", "block=true", "-z", "--", "true", directory=tmp_path)
         assert small.returncode == 0, small.stderr
-        before = rss(daemon.process.pid)
+        before = settled_rss(daemon)
         done = qsub(daemon, "-W", "block=true", "big.sh", directory=tmp_path)
         assert (done.returncode, done.stderr) == (7, "")
         assert (tmp_path / "long.o2").read_text().strip() == str(scripts.LONGEST)
