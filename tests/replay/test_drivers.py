@@ -36,6 +36,46 @@ def test_drivers_agree_on_random_workloads(policy: str) -> None:
         assert same_schedule(one, other), seed
 
 
+ON_HOSTS = (
+    "fcfs", "fcfs:order=lxf", "easy", "easy:order=sjf", "hybrid:depth=3", "fcfs-backfill", "lxf-backfill", "lxfw-backfill",
+    "lxfw-backfill:depth=3", "sjf-backfill", "sjf-backfill:depth=2", "priority-backfill", "priority-backfill:depth=4,bypass=2",
+    "priority-backfill:memory=-1,both=0.25,bypass=3", "priority-backfill:depth=0",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ON_HOSTS)
+def test_drivers_agree_on_hosts_with_memory(policy: str) -> None:
+    for seed in range(150):
+        rng = random.Random(seed)
+        hosts = tuple(Host(f"h{n}", rng.randint(2, 8), rng.choice((0, 40, 100))) for n in range(rng.randint(1, 4)))
+        machine = Machine((Host("h", 8, 100), *hosts), single_host=True)
+        jobs = random_jobs(rng, rng.randint(1, 30), 8)
+        work = workload_of(jobs, machine.procs, memory=[rng.choice((0, 0, 10, 40, 90)) for _ in jobs])
+        one, other = (run(work, machine, load_policy(policy), driver=driver) for driver in ("compiled", "engine"))
+        assert same_schedule(one, other), seed
+        assert one.host is not None
+        assert other.host is not None
+        assert one.host.tolist() == other.host.tolist(), seed
+
+
+@pytest.mark.parametrize("policy", [policy for policy in ON_HOSTS if "-" in policy])
+def test_drivers_agree_on_one_pool_under_the_priority_family(policy: str) -> None:
+    for seed in range(100):
+        rng = random.Random(seed)
+        work = workload_of(random_jobs(rng, rng.randint(1, 25), 8), 8)
+        one, other = (run_named(work, policy, driver=driver) for driver in ("compiled", "engine"))
+        assert same_schedule(one, other), seed
+
+
+def test_jobs_that_no_host_could_hold_are_refused_and_not_waited_for() -> None:
+    machine = Machine((Host("a", 4, 10), Host("b", 8, 5)), single_host=True)
+    jobs = random_jobs(random.Random(3), 5, 4)
+    work = workload_of(jobs, machine.procs, memory=[11, 0, 0, 0, 0])
+    assert run(work, machine, load_policy("easy")).start.tolist().count(-1) == 1
+    with pytest.raises(UsageError, match="no compiled loop"):
+        run(work, machine, load_policy("easy"), driver="compiled")
+
+
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_drivers_agree_on_a_real_log(policy: str) -> None:
     work = real_log("KTH-SP2-1996-2.1-cln", 100, first=4000)

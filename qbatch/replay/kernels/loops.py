@@ -1,4 +1,4 @@
-"""The two compiled event loops: memoryless passes, and the persistent plan of conservative backfilling.
+"""The two compiled event loops: list schedulers by their pass, and the persistent plan of conservative backfilling.
 
 Rows are jobs in order of sequence; ``submit`` ascends.  All times are integer microseconds.  A loop fills
 ``start``, ``kind`` and, where a policy promises, ``promise`` and ``first_promise``, and returns when every row
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.host_round import book, host_round
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import ordered
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
@@ -38,20 +39,37 @@ from qbatch.planning.kernels.plan import (
 )
 from qbatch.planning.kernels.profile import FOREVER, forget_before, grown, has_room, new_profile
 from qbatch.planning.kernels.running import leave
-from qbatch.planning.kernels.types import Int8Array, Int64Array
+from qbatch.planning.kernels.types import Float64Array, Int8Array, Int64Array
 
 IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
 """How a job started (design.md, "The meaning of one instant")."""
 
-PASS_FCFS, PASS_EASY, PASS_HYBRID = 0, 1, 2
+PASS_FCFS, PASS_EASY, PASS_HYBRID, PASS_HOSTS = 0, 1, 2, 3
 """Which pass a memoryless loop calls."""
 
 COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
 """What conservative backfilling does when a job ends before its estimate."""
 
-ARRIVED, ACTIVE, FREE_NOW, HEAD, TAIL, NOW, LONGEST = 0, 1, 2, 3, 4, 5, 6
+ARRIVED, ACTIVE, FREE_NOW, HEAD, TAIL, NOW, LONGEST, HOLDERS = 0, 1, 2, 3, 4, 5, 6, 7
 """Places in ``counts``: what a loop keeps between two calls (rows arrived, jobs running, processors free, the ends
-of the waiting rows, the last instant, the longest queue so far)."""
+of the waiting rows, the last instant, the longest queue so far, reservations that are held)."""
+
+
+class OnHosts(NamedTuple):
+    """What a loop over hosts needs beside the others; a loop over one pool is given none of it.
+
+    ``memory``: asked for, by row.  ``hosts``, ``where``, ``bypasses``, ``held`` and ``weights``: as
+    :func:`qbatch.planning.kernels.host_round.host_round` takes them.
+    """
+
+    memory: Int64Array
+    hosts: Int64Array
+    where: Int64Array
+    bypasses: Float64Array
+    held: Int64Array
+    weights: Float64Array
+    is_stopping: bool
+    is_sticky: bool
 
 
 @kernel
@@ -84,7 +102,7 @@ def _close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) ->
 
 @cache
 def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
-    """Return the loop of one memoryless policy, compiled for its pass and for whether the queue is put in order.
+    """Return the loop of one list scheduler, compiled for its pass and for whether the queue is put in order.
 
     Both are constants to the compiler, which leaves out what the policy never calls: that is what a first run waits for.
     """
@@ -105,9 +123,10 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
         started: Int64Array,
         start: Int64Array,
         kind: Int8Array,
+        on_hosts: OnHosts,
         budget: int,
     ) -> bool:
-        """Run up to ``budget`` rounds of a memoryless policy; tell whether all is done."""
+        """Run up to ``budget`` rounds of a list scheduler; tell whether all is done."""
         rows = submit.shape[0]
         arrived, active, free = counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW]
         head, tail, longest = counts[HEAD], counts[TAIL], counts[LONGEST]
@@ -122,7 +141,10 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
             while active > 0 and endings[0, heap.INSTANT] == now:
                 row = endings[0, heap.ROW]
                 heap.pop(endings, active)
-                leave(ends, amounts, active, start[row] + estimate[row], procs[row])
+                if which == PASS_HOSTS:
+                    book(on_hosts.hosts, on_hosts.where[row], procs[row], on_hosts.memory[row])
+                else:
+                    leave(ends, amounts, active, start[row] + estimate[row], procs[row])
                 active -= 1
                 free += procs[row]
                 finished = True
@@ -132,16 +154,20 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                 tail += 1
                 arrived += 1
             longest = max(longest, tail - head)
-            if free > 0 and head < tail:
+            # A reservation that stays is made even where nothing can start.
+            if (free > 0 or (which == PASS_HOSTS and on_hosts.is_sticky)) and head < tail:
                 view = waiting
-                begin = head
-                end = tail
-                if is_ordered:
+                begin, end = head, tail
+                if is_ordered and which != PASS_HOSTS:
                     view = ordered(order, now, waiting, head, tail, submit, estimate)
-                    begin = 0
-                    end = tail - head
-                    scan_from = 0
-                if which == PASS_FCFS:
+                    begin, end, scan_from = 0, tail - head, 0
+                if which == PASS_HOSTS:
+                    count, counts[HOLDERS] = host_round(
+                        now, order, depth, on_hosts.is_stopping, on_hosts.is_sticky, waiting, head, tail, submit, procs,
+                        on_hosts.memory, estimate, on_hosts.hosts, endings, active, start, on_hosts.where,
+                        on_hosts.bypasses, on_hosts.held, counts[HOLDERS], on_hosts.weights, started,
+                    )  # fmt: skip
+                elif which == PASS_FCFS:
                     count = fcfs_pass(now, view, begin, end, procs, estimate, free, ends, amounts, active, started)
                 elif which == PASS_EASY:
                     count = easy_pass(
