@@ -282,17 +282,31 @@ def _check_as_openpbs(core: Core, actor: Actor, spec: Spec, prepared: Prepared) 
     check_server(core, spec.queue, spec.host)
     if any("\0" in value or len(value) > LONGEST_PATH * 8 for value in spec.extra.values()):
         raise Refusal("bad-value", f"illegal -W value: a NUL or more than {LONGEST_PATH * 8} letters")
-    others = [name for name in _users(spec.extra.get("user_list", "")) if name != actor.user]
+    others = [name for name in _names(spec.extra.get("user_list", "")) if name != actor.user]
     if others and "user" not in settings.lenient:
         raise Refusal(
             "bad-user", f"Bad UID for job execution: -u {others[0]}; jobs run as who submits them, {actor.user}"
         )
+    check_group(core, actor.group, spec)
     for name in ("stagein", "stageout"):
         if name in spec.extra:
             try:
                 parse_staging(spec.extra[name], names_of(spec.host))
             except ValueError as error:
                 raise Refusal("bad-value", f"illegal -W value: {name}: {error}") from None
+
+
+def check_group(core: Core, group: str, spec: Spec) -> None:
+    """Refuse a ``group_list`` that names another group than that of the job's owner.
+
+    Raises:
+        Refusal: with the group.
+    """
+    others = [name for name in _names(spec.group_list) if name != group]
+    if others and spec.resource_rules > 1 and "user" not in core.settings.lenient:
+        raise Refusal(
+            "bad-group", f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of their owner, {group}"
+        )
 
 
 def check_server(core: Core, destination: str, host: str) -> None:
@@ -306,8 +320,8 @@ def check_server(core: Core, destination: str, host: str) -> None:
         raise Refusal("unknown-server", f"cannot connect to server {server} (errno=15008); this one is {settings.name}")
 
 
-def _users(text: str) -> list[str]:
-    """Return the users of -u; with hosts or without."""
+def _names(text: str) -> list[str]:
+    """Return the users of -u, or the groups of group_list; with hosts or without."""
     return [part.partition("@")[0].strip() for part in text.split(",") if part.strip()]
 
 

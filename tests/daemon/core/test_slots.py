@@ -149,7 +149,8 @@ def test_qalter_and_qmove_are_as_strict() -> None:
 
 def test_a_lenient_server_takes_more() -> None:
     bench = Bench('custom_resources = ["foo"]\nlenient = ["select", "array", "server", "user"]\n' + EMULATED)
-    job = submit(bench, "select=1:foo=2,ncpus=2", array="3", queue="batch@other", extra={"user_list": "bob"})
+    others = {"group_list": "wheel", "extra": {"user_list": "bob"}}
+    job = submit(bench, "select=1:foo=2,ncpus=2", array="3", queue="batch@other", **others)
     bench.wait(1)
     assert record(bench, job).array_submitted == "3"
     with pytest.raises(Refusal, match="Unknown resource: bar"):
@@ -162,7 +163,7 @@ def test_a_lenient_server_takes_more() -> None:
     ("fields", "code"),
     [
         ({"array": "3"}, "bad-value"), ({"queue": "batch@other"}, "unknown-server"),
-        ({"extra": {"user_list": "bob"}}, "bad-user"),
+        ({"extra": {"user_list": "bob"}}, "bad-user"), ({"group_list": "wheel"}, "bad-group"),
         ({"extra": {"stagein": "a@elsewhere:/b"}}, "bad-value"), ({"extra": {"stageout": "nonsense"}}, "bad-value"),
     ],
 )  # fmt: skip
@@ -172,7 +173,7 @@ def test_what_openpbs_refuses_is_refused(fields: dict[str, object], code: str) -
     assert refused.value.code == code
     for allowed in (
         {"array": "3", "is_torque": True}, {"queue": "batch@here"}, {"queue": "batch@qbatch"},
-        {"extra": {"user_list": "alice@x"}}, {"extra": {"stagein": "a@here:/b,c@localhost:/d"}},
+        {"extra": {"user_list": "alice@x"}}, {"group_list": "users@x"}, {"extra": {"stagein": "a@here:/b,c@localhost:/d"}},
     ):  # fmt: skip
         assert submit(Bench(), "ncpus=1", host="here.example", **allowed)
 
