@@ -16,7 +16,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resource_rules import refused_resource
-from qbatch.wire.resources import ChunkOf, format_duration, format_size, parse_demand
+from qbatch.wire.resources import ChunkOf, Demand, format_duration, format_size, parse_demand
 from qbatch.wire.staging import names_of, parse_staging
 
 LONGEST_NAME = 236
@@ -216,6 +216,8 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         demand = msgspec.structs.replace(demand, chunks=chunks)
     _check_limits(queue, demand.procs, demand.memory, walltime)
     pool = core.pools[queue.pool]
+    if spec.resource_rules > 1:
+        _check_placing(demand, pool, settings.name)
     # A chunk that asks for a host is placed before one that can go anywhere.
     placed = sorted(_chunks(spec, demand.chunks, pool, settings.name), key=lambda chunk: chunk.host < 0)
     request = Job(
@@ -245,6 +247,24 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
             )
         indices = tuple(listed)
     return Prepared(msgspec.structs.replace(spec, name=""), demand, walltime, request, indices, slot_limit)
+
+
+def _check_placing(demand: Demand, pool: PoolState, queue: str) -> None:
+    """Refuse different hosts and whole hosts in a pool that does not place chunks on hosts.
+
+    Raises:
+        Refusal: with what was asked for and what can be.
+    """
+    if pool.machine.chunked:
+        return
+    if demand.is_exclusive:
+        raise Refusal("unsupported", f"whole hosts (place=excl) cannot be had: jobs of queue {queue} share hosts")
+    if demand.placing == "scatter" and sum(chunk.count for chunk in demand.chunks) > 1 and len(pool.machine.hosts) > 1:
+        raise Refusal(
+            "unsupported",
+            f"different hosts (nodes=, place=scatter) cannot be asked for: the policy of queue {queue} chooses the host; "
+            f"write ncpus={demand.procs}",
+        )
 
 
 def _chunks(spec: Spec, asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[ChunkRequest]:

@@ -86,6 +86,38 @@ def test_what_no_hosts_can_give_is_refused_at_once(asked: str, code: str, why: s
     assert refused.value.code == code
 
 
+POOLS = """
+executor = "emulated"
+
+[[pool]]
+name = "p"
+hosts = "n[1-2]"
+cpus = 4
+PLACING = true
+
+[[queue]]
+name = "batch"
+pool = "p"
+"""
+
+
+@pytest.mark.parametrize("placing", ["spans", "single_host"])
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("nodes=2:ppn=2", "different hosts .* write ncpus=4"), ("select=2:ncpus=1,place=vscatter", "different hosts"),
+        ("select=1:ncpus=2,place=excl", "share hosts"), ("nodes=1:ppn=2#excl", "share hosts"),
+    ],
+)  # fmt: skip
+def test_a_pool_without_chunks_refuses_hosts_that_it_cannot_give(placing: str, asked: str, why: str) -> None:
+    bench = Bench(POOLS.replace("PLACING", placing))
+    with pytest.raises(Refusal, match=why) as refused:
+        submit(bench, asked)
+    assert refused.value.code == "unsupported"
+    for allowed in ("nodes=1:ppn=2", "select=2:ncpus=1", "ncpus=4"):
+        assert submit(bench, allowed)
+
+
 def test_numbers_are_the_lowest_that_are_free_and_outlive_a_restart() -> None:
     bench = Bench()
     jobs = [submit(bench, "select=1:ncpus=1:host=n1") for _ in range(3)]
