@@ -70,6 +70,10 @@ def _look(tail: Tail, files: OutputFiles) -> bytes:
     except FileNotFoundError:
         if files.is_running:
             return b""  # it is just starting
+        if ("o" if tail.places == files.output else "e") in files.removed:
+            raise InputError(
+                f"{files.job}: {clean(tail.places[-1])} was removed when the job had ended well (-R {files.removed})"
+            ) from None
         why = f" ({clean(files.comment)})" if "not delivered" in files.comment else "; was it moved or deleted?"
         raise InputError(f"{files.job}: {clean(tail.places[-1])} is not there any more{why}") from None
     except OSError as error:

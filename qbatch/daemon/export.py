@@ -9,7 +9,7 @@ stood at one instant (:mod:`qbatch.workloads.unfinished`); the other forms are o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from qbatch.model.record import Clock, Int64Array
 from qbatch.reports.exports import Bar, Exportable
 from qbatch.reports.job_rows import ABSENT, JobRows
 from qbatch.reports.result import Result
-from qbatch.wire.identifiers import parse_id
+from qbatch.wire.identifiers import JobKey, parse_id
 from qbatch.wire.pieces import Piece, pieces_of, run_of
 from qbatch.wire.records import HostRecord, JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
@@ -54,8 +54,9 @@ class Lived(NamedTuple):
 def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, now: int | None = None) -> Lived:
     """Return what ran, and what ran and waited ``now`` (None: only what has ended is there to be told)."""
     ran, running, waiting = _as_they_stood(jobs, now)
-    first = min((_submitted(job) for job in ran), default=0) // _SECOND * _SECOND
-    rows = _rows(ran, hosts, first)
+    told = sorted((*ran, *running, *waiting), key=_order)
+    first = min((_submitted(job) for job in told), default=0) // _SECOND * _SECOND
+    rows = _rows(ran, told, hosts, first)
     order = np.argsort(rows.start, kind="stable")
     bars = [bar for row, place in enumerate(order.tolist()) for bar in _bars(row, ran[place], first)]
     total = max(sum(host.cpus for host in hosts), 1)
@@ -63,12 +64,12 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
     document = {
         "log": {"name": name},
         "machine": {"procs": total, "hosts": len(hosts), "one_pool": len(hosts) == 1, **_hosts(hosts)},
-        "queues": {str(number): queue for queue, number in _numbers(job.queue for job in ran).items()},
+        "queues": {str(number): queue for queue, number in _numbers(job.queue for job in told).items()},
     }
     result = Result(name, (rows.taken(order),), total, Clock(first // _SECOND), document)
 
     def write_swf(out: BinaryIO) -> None:
-        _write_log(out, _InLog(ran, running, waiting, now or 0), hosts, server)
+        _write_log(out, _InLog(told, running, waiting, now or 0), hosts, server)
 
     exported = Exportable(result, {POLICY: bars}, write_swf, swf_keeps=_LOG_KEEPS, swf_loses=_LOG_LOSES)
     others = len(jobs) - len(ran) - len(running) - len(waiting)
@@ -96,14 +97,14 @@ def _as_they_stood(
                 structs.replace(job, started=None, ended=None, pauses=(), sizes=(), lost=lost, trials=trials)
             )
     for each in (ended, running, waiting):
-        each.sort(key=lambda job: (_submitted(job), parse_id(job.id)))
+        each.sort(key=_order)
     return ended, running, waiting
 
 
 class _InLog(NamedTuple):
-    """The jobs of a workload log by how they stood at its instant ``now``."""
+    """The jobs of a workload log, and which of them ran and waited at its instant ``now``."""
 
-    ended: list[JobRecord]
+    jobs: list[JobRecord]
     running: list[JobRecord]
     waiting: list[JobRecord]
     now: int
@@ -112,9 +113,9 @@ class _InLog(NamedTuple):
 def _write_log(out: BinaryIO, told: _InLog, hosts: Sequence[HostRecord], server: str) -> None:
     """Write the workload log of all who ran, run and wait, in order of eligibility."""
     status = {job.id: code for code, jobs in ((RUNS, told.running), (WAITS, told.waiting)) for job in jobs}
-    jobs = sorted((*told.ended, *told.running, *told.waiting), key=lambda job: (_submitted(job), parse_id(job.id)))
+    jobs = told.jobs
     first = min((_submitted(job) for job in jobs), default=0) // _SECOND * _SECOND
-    columns = _columns(jobs, _rows(jobs, hosts, first, told.now))
+    columns = _columns(jobs, _rows(jobs, jobs, hosts, first, told.now))
     waits = np.array([status.get(job.id) == WAITS for job in jobs], np.bool_)
     for name in ("wait", "run", "procs_allocated", "cpu_time", "memory_used"):
         columns[name] = np.where(waits, -1, columns[name])
@@ -137,6 +138,10 @@ def _hosts(hosts: Sequence[HostRecord]) -> dict[str, Any]:
     return {"host_names": [host.name for host in hosts], "host_cpus": [host.cpus for host in hosts]}
 
 
+def _order(job: JobRecord) -> tuple[int, JobKey]:
+    return (_submitted(job), parse_id(job.id))
+
+
 def _submitted(job: JobRecord) -> int:
     """Return when a job became eligible; when it came, if it has become so once more after an attempt that was lost."""
     is_anew = bool(job.lost) and (job.eligible or 0) > (job.first_started or 0)
@@ -150,18 +155,22 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, now: int = 0) -> JobRows:
+def _rows(
+    ran: Sequence[JobRecord], told: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, now: int = 0
+) -> JobRows:
     """Return the job rows, in order of eligibility; the kind of start and promises are not kept by the server.
 
-    A job that still runs ends ``now``.
+    Jobs, users, groups and queues have their numbers among all that are ``told`` of, so that every form of one instant has the
+    same ones.  A job that still runs ends ``now``.
     """
+    place_of = {job.id: place for place, job in enumerate(told)}
 
     def numbers(values: Iterable[int]) -> Int64Array:
         return np.fromiter(values, np.int64, len(ran))
 
-    def named(names: Sequence[str]) -> Int64Array:
-        table = _numbers(names)
-        return numbers(table[name or "-"] for name in names)
+    def named(name_of: Callable[[JobRecord], str]) -> Int64Array:
+        table = _numbers(name_of(job) for job in told)
+        return numbers(table[name_of(job) or "-"] for job in ran)
 
     # A clock that was set back must not make a job start before it was submitted.
     submit = numbers(max(_submitted(job) - first, 0) for job in ran)
@@ -172,7 +181,7 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, now
     places = {host.name: place for place, host in enumerate(hosts)} if len(hosts) > 1 else {}
     return JobRows(
         policy=POLICY,
-        job_id=np.arange(1, len(ran) + 1),
+        job_id=numbers(place_of[job.id] + 1 for job in ran),
         submit=submit,
         start=start,
         end=end,
@@ -182,9 +191,9 @@ def _rows(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, now
         kind=nothing.astype(np.int8),
         promise=nothing,
         first_promise=nothing,
-        user=named([job.user for job in ran]),
-        group=named([job.group for job in ran]),
-        queue=named([job.queue for job in ran]),
+        user=named(lambda job: job.user),
+        group=named(lambda job: job.group),
+        queue=named(lambda job: job.queue),
         sequence=np.arange(len(ran)),
         counted=np.ones(len(ran), np.bool_),
         piece_count=np.bincount(pieces[:, 0], minlength=len(ran)),

@@ -157,6 +157,7 @@ def choose_procs(log: Log, procs: int | None) -> int:
 def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
     """Return the rows of a log that cannot run on a machine, by reason; a row stands under the first that holds."""
     submit, run, procs = np.asarray(log["submit"]), run_times(log), np.asarray(log.procs)
+    number = np.asarray(log["job"])
     keep = np.ones(len(log), np.bool_)
     memory = _memory(log, slice(None), np.maximum(procs, 1))
     has_host = np.zeros(len(log), np.bool_)
@@ -165,6 +166,7 @@ def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
     found: dict[str, Int64Array] = {}
     for name, bad in (
         ("cancelled", cancelled_rows(log)),
+        ("negative_job_number", number < 0),
         ("negative_submit", submit < 0),
         ("no_processors", procs < 1),
         ("negative_run", run < 0),

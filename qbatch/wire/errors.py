@@ -26,6 +26,7 @@ CODES: dict[str, tuple[int, int]] = {
     "resource-limit": (15036, 8),
     "unknown-resource": (15035, 8),
     "bad-user": (15023, 8),
+    "bad-group": (15045, 8),
     "unknown-server": (15008, 8),
     "resource-beside-select": (15109, 2),
     "place-beside-nodes": (15110, 2),

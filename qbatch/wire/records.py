@@ -316,7 +316,8 @@ class OutputFiles(Record, frozen=True):
 
     ``output``, ``error``: paths, the first that is there counts: while the job runs its spool, or the file itself where it is
     written directly; then where it was delivered, or kept if it could not be.  ``join``: ``oe`` or ``eo`` if both go to one.
-    ``is_waiting``: it has not started (again) yet; ``is_running``: more may be written.
+    ``is_waiting``: it has not started (again) yet; ``is_running``: more may be written.  ``removed``: the letters of the files
+    that were removed because the job ended well (-R).
     """
 
     job: str
@@ -328,6 +329,7 @@ class OutputFiles(Record, frozen=True):
     is_waiting: bool = False
     is_running: bool = False
     comment: str = ""
+    removed: str = ""
 
 
 class TrailEntry(Record, frozen=True):

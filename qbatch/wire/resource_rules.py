@@ -17,7 +17,7 @@ LENIENCIES = {
     "place": "place= without select=",
     "array": "an array of one index, -J 3",
     "server": "a destination on another server, -q queue@other, is taken as the queue of this one",
-    "user": "-u with a user other than the one who submits is ignored",
+    "user": "-u and -W group_list with a user or a group other than those of who submits are ignored",
 }
 """What a server can be lenient about, and what that means."""
 

@@ -52,6 +52,15 @@ def test_a_job_is_read_while_it_runs_and_after_it(daemon: Daemon) -> None:
     assert gone.stderr == f"qbatch: {job}: {path} is not there any more; was it moved or deleted?\n"
 
 
+def test_output_that_was_to_be_removed_is_said_to_have_been(daemon: Daemon) -> None:
+    job = daemon.submit(script("echo out", "echo err >&2"), extra={"remove": "o"})
+    daemon.until(job, "F")
+    path = daemon.directory / f"STDIN.o{job.partition('.')[0]}"
+    gone = daemon.run("qbatch", "output", job, code=3)
+    assert gone.stderr == f"qbatch: {job}: {path} was removed when the job had ended well (-R o)\n"
+    assert daemon.run("qbatch", "output", job, "--stderr").stdout == "err\n"
+
+
 @pytest.mark.parametrize("place", ["here", "other disk", "old file", "direct"])
 def test_following_ends_with_the_job_and_brings_each_byte_once(daemon: Daemon, place: str) -> None:
     path = Path("/dev/shm" if place == "other disk" else daemon.directory) / f"qbatch-{place.replace(' ', '-')}.out"

@@ -21,7 +21,7 @@ rule all:
 rule part:
     output: "part-{number}.txt"
     threads: 2
-    resources: mem_mb=100
+    resources: mem_mb=400
     shell: "echo {wildcards.number} $PBS_JOBID > {output}"
 
 rule join:
@@ -41,7 +41,7 @@ def snakemake(target: str) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable, "-m", "snakemake", "--executor", "cluster-generic", "--cluster-generic-submit-cmd", SUBMIT,
         "--cluster-generic-status-cmd", "./status.sh", "--cluster-generic-cancel-cmd", "qdel", "--jobs", "4",
-        "--default-resources", "mem_mb=50", "--latency-wait", "10", "--seconds-between-status-checks", "1",
+        "--default-resources", "mem_mb=400", "--latency-wait", "10", "--seconds-between-status-checks", "1",
         "--snakefile", "Snakefile", target,
     ]  # fmt: skip
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

@@ -58,11 +58,13 @@ def test_what_cannot_run_is_skipped_counted_and_named(tmp_path: Path) -> None:
         row(4, -5, 5, 1),
         row(5, 0, 5, 1),
         row(6, 0, 5, 0),
+        row(-7, 0, 5, 1),
     )
     assert log["status"][0] != 5
     work = prepare(log, one_host(100))
     assert work.number.tolist() == [5]
-    assert work.skipped == {"negative_submit": 1, "no_processors": 2, "negative_run": 1, "too_wide": 1}
+    left_out = {"negative_job_number": 1, "negative_submit": 1, "no_processors": 2, "negative_run": 1, "too_wide": 1}
+    assert work.skipped == left_out
     cancelled = row(2, 0, -1, 4).split()
     cancelled[10] = "5"
     again = prepare(log_of(tmp_path, row(5, 0, 5, 1), " ".join(cancelled) + "\n", row(7, 0, -1, 4)), one_host(100))

@@ -82,7 +82,8 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
     is_cput = "cput" in resources
     asked = resources.get("cput" if is_cput else "walltime", BLANK)
     if look.has_estimates:
-        last = start_text(_estimate(job), now, look.is_wide) if job.state in ("Q", "S") else "--"
+        has_one = job.state in ("Q", "S") or (job.started is None and job.estimated_start is not None)
+        last = start_text(_estimate(job), now, look.is_wide) if has_one else "--"
     else:
         last = job.used.get("cput" if is_cput else "walltime", "") or _elapsed(job, now)
     tasks = resources.get("ncpus", "0")

@@ -18,6 +18,7 @@ STATE_COUNTS = (
     ("Exiting", "E"),
     ("Begun", "B"),
 )
+_NAMES_OF_EXTRA = {"remove": "Remove_Files", "user_list": "User_List", "init_dir": "init_work_dir"}
 _MOST_NUMBERS = 1000
 _TORQUE_STATES = {"F": "C", "X": "C", "M": "C", "B": "R", "U": "S"}
 _ARRAY_COUNTS = (("Queued", "QHW"), ("Running", "RSU"), ("Exiting", "E"), ("Expired", "XF"))
@@ -170,7 +171,8 @@ def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
             found, "estimated", job.estimated_start if job.estimated_start is not None else job.promised, "start_time"
         )
     known = {each.name for each in found}
-    for name, value in job.extra.items():
+    for field, value in job.extra.items():
+        name = _NAMES_OF_EXTRA.get(field, field)
         if name not in known:
             _add(found, name, value)
 

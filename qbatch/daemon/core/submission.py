@@ -16,7 +16,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resource_rules import refused_resource
-from qbatch.wire.resources import ChunkOf, format_duration, format_size, parse_demand
+from qbatch.wire.resources import ChunkOf, Demand, format_duration, format_size, parse_demand
 from qbatch.wire.staging import names_of, parse_staging
 
 LONGEST_NAME = 236
@@ -216,6 +216,8 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         demand = msgspec.structs.replace(demand, chunks=chunks)
     _check_limits(queue, demand.procs, demand.memory, walltime)
     pool = core.pools[queue.pool]
+    if spec.resource_rules > 1:
+        _check_placing(demand, pool, settings.name)
     # A chunk that asks for a host is placed before one that can go anywhere.
     placed = sorted(_chunks(spec, demand.chunks, pool, settings.name), key=lambda chunk: chunk.host < 0)
     request = Job(
@@ -245,6 +247,24 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
             )
         indices = tuple(listed)
     return Prepared(msgspec.structs.replace(spec, name=""), demand, walltime, request, indices, slot_limit)
+
+
+def _check_placing(demand: Demand, pool: PoolState, queue: str) -> None:
+    """Refuse different hosts and whole hosts in a pool that does not place chunks on hosts.
+
+    Raises:
+        Refusal: with what was asked for and what can be.
+    """
+    if pool.machine.chunked:
+        return
+    if demand.is_exclusive:
+        raise Refusal("unsupported", f"whole hosts (place=excl) cannot be had: jobs of queue {queue} share hosts")
+    if demand.placing == "scatter" and sum(chunk.count for chunk in demand.chunks) > 1 and len(pool.machine.hosts) > 1:
+        raise Refusal(
+            "unsupported",
+            f"different hosts (nodes=, place=scatter) cannot be asked for: the policy of queue {queue} chooses the host; "
+            f"write ncpus={demand.procs}",
+        )
 
 
 def _chunks(spec: Spec, asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[ChunkRequest]:
@@ -282,17 +302,31 @@ def _check_as_openpbs(core: Core, actor: Actor, spec: Spec, prepared: Prepared) 
     check_server(core, spec.queue, spec.host)
     if any("\0" in value or len(value) > LONGEST_PATH * 8 for value in spec.extra.values()):
         raise Refusal("bad-value", f"illegal -W value: a NUL or more than {LONGEST_PATH * 8} letters")
-    others = [name for name in _users(spec.extra.get("user_list", "")) if name != actor.user]
+    others = [name for name in _names(spec.extra.get("user_list", "")) if name != actor.user]
     if others and "user" not in settings.lenient:
         raise Refusal(
             "bad-user", f"Bad UID for job execution: -u {others[0]}; jobs run as who submits them, {actor.user}"
         )
+    check_group(core, actor.group, spec)
     for name in ("stagein", "stageout"):
         if name in spec.extra:
             try:
                 parse_staging(spec.extra[name], names_of(spec.host))
             except ValueError as error:
                 raise Refusal("bad-value", f"illegal -W value: {name}: {error}") from None
+
+
+def check_group(core: Core, group: str, spec: Spec) -> None:
+    """Refuse a ``group_list`` that names another group than that of the job's owner.
+
+    Raises:
+        Refusal: with the group.
+    """
+    others = [name for name in _names(spec.group_list) if name != group]
+    if others and spec.resource_rules > 1 and "user" not in core.settings.lenient:
+        raise Refusal(
+            "bad-group", f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of their owner, {group}"
+        )
 
 
 def check_server(core: Core, destination: str, host: str) -> None:
@@ -306,8 +340,8 @@ def check_server(core: Core, destination: str, host: str) -> None:
         raise Refusal("unknown-server", f"cannot connect to server {server} (errno=15008); this one is {settings.name}")
 
 
-def _users(text: str) -> list[str]:
-    """Return the users of -u; with hosts or without."""
+def _names(text: str) -> list[str]:
+    """Return the users of -u, or the groups of group_list; with hosts or without."""
     return [part.partition("@")[0].strip() for part in text.split(",") if part.strip()]
 
 

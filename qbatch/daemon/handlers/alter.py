@@ -101,6 +101,8 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         dependencies.refuse_never(core, found)
         dependencies.refuse_cycle(core, job, found)
     prepared = submission.prepare(core, spec, core.queues[job.queue])
+    if changes.group_list is not None:
+        submission.check_group(core, job.group, spec)
     if changes.resources is not None and spec.resource_rules > 1 and "resources" not in core.settings.lenient:
         unknown = unknown_resource(spec.resources, prepared.demand, core.settings.custom_resources)
         if unknown is not None:

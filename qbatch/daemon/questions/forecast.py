@@ -22,7 +22,7 @@ async def handle(service: Service, caller: Caller, request: Forecast) -> Forecas
     made = max(service.core.now, service.clock.now())
     found = await service.forecasts.all()
     core = service.core
-    most = request.limit or MOST
+    most = min(request.limit, MOST) if request.limit > 0 else MOST
     first = sorted(found.items(), key=lambda item: (item[1].start, item[0]))[:most]
     records = [
         ForecastRecord(job=core.id_of(key), start=each.start, end=each.end, promised=_promised(core, key))

@@ -52,6 +52,7 @@ async def handle(service: Service, caller: Caller, request: JobOutput) -> Output
         is_waiting=is_waiting and record.state not in "FX",
         is_running=is_running,
         comment=record.comment,
+        removed=record.extra.get("remove", "") if record.exit_status == 0 else "",
     )
 
 

@@ -223,3 +223,12 @@ def test_no_instant_breaks_the_estimates(instant: int, is_wide: bool) -> None:
 def test_estimates_in_wide_tables() -> None:
     assert start_text(NOW + 3_600_000_000, NOW, True) == "Today 15:13"
     assert start_text(NOW + 172_800_000_000, NOW, True) == "Wed 14:13"
+
+
+def test_attributes_have_the_names_by_which_they_are_given() -> None:
+    names = {
+        each.name: each.value
+        for each in job_attributes(job(1, extra={"remove": "oe", "user_list": "bob", "sandbox": "HOME"}))
+    }
+    assert (names["Remove_Files"], names["User_List"], names["sandbox"]) == ("oe", "bob", "HOME")
+    assert not {"remove", "user_list"} & set(names)

@@ -77,6 +77,12 @@ def test_estimated_starts(shell: Shell) -> None:
                      "9": ">5yrs", "11": "?", "4": "--", "5[]": "--"}  # fmt: skip
     assert list(shown)[:3] == ["12", "1", "10"]
     assert shell.sent().with_estimates  # type: ignore[attr-defined]
+    for number, state in {"13": "H", "14": "W", "15[]": "B"}.items():
+        shell.server.jobs[f"{number}.qbatch"] = job(
+            13, state, id=f"{number}.qbatch", name="later", estimated_start=starts[2]
+        )
+    lines = [line for line in shell.run("qstat", "-T").out.splitlines() if " later " in line]
+    assert [line[73:].split() for line in lines] == [["H", "15:13"], ["W", "15:13"], ["B", "15:13"]]
 
 
 @pytest.mark.parametrize(

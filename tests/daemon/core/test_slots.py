@@ -86,6 +86,38 @@ def test_what_no_hosts_can_give_is_refused_at_once(asked: str, code: str, why: s
     assert refused.value.code == code
 
 
+POOLS = """
+executor = "emulated"
+
+[[pool]]
+name = "p"
+hosts = "n[1-2]"
+cpus = 4
+PLACING = true
+
+[[queue]]
+name = "batch"
+pool = "p"
+"""
+
+
+@pytest.mark.parametrize("placing", ["spans", "single_host"])
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("nodes=2:ppn=2", "different hosts .* write ncpus=4"), ("select=2:ncpus=1,place=vscatter", "different hosts"),
+        ("select=1:ncpus=2,place=excl", "share hosts"), ("nodes=1:ppn=2#excl", "share hosts"),
+    ],
+)  # fmt: skip
+def test_a_pool_without_chunks_refuses_hosts_that_it_cannot_give(placing: str, asked: str, why: str) -> None:
+    bench = Bench(POOLS.replace("PLACING", placing))
+    with pytest.raises(Refusal, match=why) as refused:
+        submit(bench, asked)
+    assert refused.value.code == "unsupported"
+    for allowed in ("nodes=1:ppn=2", "select=2:ncpus=1", "ncpus=4"):
+        assert submit(bench, allowed)
+
+
 def test_numbers_are_the_lowest_that_are_free_and_outlive_a_restart() -> None:
     bench = Bench()
     jobs = [submit(bench, "select=1:ncpus=1:host=n1") for _ in range(3)]
@@ -149,7 +181,8 @@ def test_qalter_and_qmove_are_as_strict() -> None:
 
 def test_a_lenient_server_takes_more() -> None:
     bench = Bench('custom_resources = ["foo"]\nlenient = ["select", "array", "server", "user"]\n' + EMULATED)
-    job = submit(bench, "select=1:foo=2,ncpus=2", array="3", queue="batch@other", extra={"user_list": "bob"})
+    others = {"group_list": "wheel", "extra": {"user_list": "bob"}}
+    job = submit(bench, "select=1:foo=2,ncpus=2", array="3", queue="batch@other", **others)
     bench.wait(1)
     assert record(bench, job).array_submitted == "3"
     with pytest.raises(Refusal, match="Unknown resource: bar"):
@@ -162,7 +195,7 @@ def test_a_lenient_server_takes_more() -> None:
     ("fields", "code"),
     [
         ({"array": "3"}, "bad-value"), ({"queue": "batch@other"}, "unknown-server"),
-        ({"extra": {"user_list": "bob"}}, "bad-user"),
+        ({"extra": {"user_list": "bob"}}, "bad-user"), ({"group_list": "wheel"}, "bad-group"),
         ({"extra": {"stagein": "a@elsewhere:/b"}}, "bad-value"), ({"extra": {"stageout": "nonsense"}}, "bad-value"),
     ],
 )  # fmt: skip
@@ -172,7 +205,7 @@ def test_what_openpbs_refuses_is_refused(fields: dict[str, object], code: str) -
     assert refused.value.code == code
     for allowed in (
         {"array": "3", "is_torque": True}, {"queue": "batch@here"}, {"queue": "batch@qbatch"},
-        {"extra": {"user_list": "alice@x"}}, {"extra": {"stagein": "a@here:/b,c@localhost:/d"}},
+        {"extra": {"user_list": "alice@x"}}, {"group_list": "users@x"}, {"extra": {"stagein": "a@here:/b,c@localhost:/d"}},
     ):  # fmt: skip
         assert submit(Bench(), "ncpus=1", host="here.example", **allowed)
 

@@ -29,6 +29,16 @@ def test_memory_is_that_of_all_processes_at_once(world: World) -> None:
     assert end.used["vmem"] > end.used["mem"]
 
 
+def test_what_a_small_job_uses_is_not_what_its_supervisor_has(world: World) -> None:
+    end = world.run("sleep 0.5")
+    assert 0 < end.used["mem"] < 5 * MEGABYTE
+
+
+def test_a_peak_between_two_looks_counts(world: World) -> None:
+    end = world.run(f"sleep 0.4; {HOLD.format(1, 0)}")
+    assert end.used["mem"] > 40 * MEGABYTE
+
+
 def test_processor_time_counts_who_runs_and_who_has_ended(world: World) -> None:
     end = world.run(f"{WORK}; {WORK} & {WORK}; wait")
     assert 1.5 <= end.used["cput"] < 4.0

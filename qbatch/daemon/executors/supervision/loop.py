@@ -324,7 +324,7 @@ class Supervision:
             if pid == 0:
                 return
             self.collected += spent.ru_utime + spent.ru_stime
-            self.meter.note(self.collected, spent.ru_maxrss * 1024, 0)
+            self.meter.note_ended(self.collected, spent.ru_maxrss * 1024)
             if pid == self.main:
                 self.status = status
                 self._pause()

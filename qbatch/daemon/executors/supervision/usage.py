@@ -19,6 +19,9 @@ TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 FIRST_LOOK, LAST_PAUSE, LIMITED_PAUSE = 0.1, 10.0, 1.0
 """Seconds until the first look, between looks in the end (each pause doubles), and at most where there are limits."""
 
+SLACK = 1 << 20
+"""Bytes by which a child can grow between the fork and its script."""
+
 CODES = {"cput": -28, "pcput": -28, "mem": -27, "vmem": -26}
 """Exit status of a job that exceeded a limit (PBS: JOB_EXEC_KILL_CPUT, _MEM, _VMEM)."""
 
@@ -50,6 +53,14 @@ class Meter:
                 cput, mem, vmem, most = cput + with_children, mem + resident, vmem + size, max(most, own)
         self.note(max(cput, group_time(self.leaf)), mem, vmem)
         return self._exceeded(mem, vmem, most)
+
+    def note_ended(self, cput: float, peak: int) -> None:
+        """Take the peak of a process that was waited for into account, where it is larger than this process.
+
+        A smaller one may be what the child had of this process before it became the script.
+        """
+        own = _read(os.getpid())
+        self.note(cput, peak if own is None or peak > own[3] + SLACK else 0, 0)
 
     def note(self, cput: float, mem: int, vmem: int) -> None:
         """Take other figures into account: what was used never becomes less."""
