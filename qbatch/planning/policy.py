@@ -6,7 +6,7 @@ state of its own; what it must remember it makes with ``new_memory`` and finds a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -14,6 +14,8 @@ import msgspec
 from qbatch.model.actions import Action
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
+from qbatch.model.record import Workload
+from qbatch.planning.kernels.types import Classes
 from qbatch.planning.view import View
 
 
@@ -76,7 +78,13 @@ class HostLoop(msgspec.Struct, frozen=True):
     weights: tuple[float, ...] = (0.0,) * 6
 
 
-Loop = PassLoop | PlanLoop | HostLoop
+class ClassLoop(msgspec.Struct, frozen=True):
+    """The compiled loop of a scheduler of classes on hosts (``lsf``); ``classify`` finds the classes of a workload's jobs."""
+
+    classify: Callable[[Workload], Classes]
+
+
+Loop = PassLoop | PlanLoop | HostLoop | ClassLoop
 
 
 @runtime_checkable

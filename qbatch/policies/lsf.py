@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,9 +25,11 @@ from qbatch.model.job import Job
 from qbatch.model.job_class import JobClass, JobClassPair
 from qbatch.model.machine import Host, Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
+from qbatch.model.record import Workload
 from qbatch.planning.kernels import lsf as kernels
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Classes, Int64Array
+from qbatch.planning.policy import ClassLoop, Loop
 from qbatch.planning.view import View
 from qbatch.policies.chunked import grid_pass
 from qbatch.policies.on_hosts import hosts_array, start_on
@@ -74,7 +77,25 @@ class Lsf:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._tables: dict[Machine, Tables] = {}
+        self._tables: dict[int, tuple[Machine, Tables]] = {}
+
+    def loop_on(self, machine: Machine) -> Loop | None:
+        """Return the compiled loop that does the same on a machine."""
+        return None if machine.chunked else ClassLoop(partial(self._classified, machine))
+
+    def _classified(self, machine: Machine, work: Workload) -> Classes:
+        memory, tables = self.new_memory(machine), self._tables_of(machine)
+        jobs = np.zeros((4, len(work)), np.int64)
+        asked = zip(work.procs.tolist(), work.memory.tolist(), work.estimate.tolist(), work.user.tolist(), strict=True)
+        found: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+        for row, (procs, size, estimate, user) in enumerate(asked):
+            key = procs, size, estimate
+            if key not in found:
+                found[key] = self._class_of(machine, *key)
+            jobs[: kernels.USER, row] = found[key]
+            if machine.limits_users:
+                jobs[kernels.USER, row] = memory.users.setdefault(user, len(memory.users))
+        return Classes(jobs, *tables[:4], _quota(tables, memory))
 
     def new_memory(self, machine: Machine) -> Standing:
         """Return the record for a machine on which nothing has happened yet."""
@@ -162,7 +183,7 @@ class Lsf:
             job = view.jobs[row]
             while row >= memory.jobs.shape[1]:
                 memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
-            memory.jobs[: kernels.USER, row] = self._class_of(view.machine, job)
+            memory.jobs[: kernels.USER, row] = self._class_of(view.machine, job.procs, job.memory, job.estimate)
             if view.machine.limits_users:
                 memory.jobs[kernels.USER, row] = memory.users.setdefault(job.user, len(memory.users))
         for row in fresh:
@@ -171,26 +192,27 @@ class Lsf:
                 text = "no class takes it, or no host of its class could hold it"
                 yield Reject(row, Reason("no-class", self.name, text, {"procs": job.procs}))
 
-    def _class_of(self, machine: Machine, job: Job) -> tuple[int, int, int]:
+    def _class_of(self, machine: Machine, procs: int, memory: int, estimate: int) -> tuple[int, int, int]:
         """Return a job's time class and size class, as the kernel numbers them, and whether it may run on some host."""
         times, sizes = _kinds(machine)
         if not machine.classes:
             return 0, 1, 1
-        pair = machine.class_of(job.procs, job.memory, job.estimate)
+        pair = machine.class_of(procs, memory, estimate)
         if pair is None:
             return 0, len(times), 0
         time, size = times.index(pair.time), len(times) + sizes.index(pair.size)
         ranks = self._tables_of(machine).ranks
         fits = any(
-            ranks[place, time, size] >= 0 and host.cpus >= job.procs and (not host.memory or host.memory >= job.memory)
+            ranks[place, time, size] >= 0 and host.cpus >= procs and (not host.memory or host.memory >= memory)
             for place, host in enumerate(_places(machine))
         )
         return time, size, int(fits)
 
     def _tables_of(self, machine: Machine) -> Tables:
-        if machine not in self._tables:
-            self._tables[machine] = _tables(machine)
-        return self._tables[machine]
+        known = self._tables.get(id(machine))  # a machine's own hash goes over all of its hosts
+        if known is None or known[0] is not machine:
+            known = self._tables[id(machine)] = machine, _tables(machine)
+        return known[1]
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the pass just over."""

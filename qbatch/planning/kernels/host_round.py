@@ -1,12 +1,16 @@
-"""What a list scheduler does in one round on hosts, for the compiled loop: order the queue, make the pass, book what starts.
+"""What a scheduler of hosts does in one round of the compiled loop: order the queue, make the pass, book what starts.
 
-The order, the pass and what is remembered are those of :class:`qbatch.policies.priority.PriorityBackfill`, by the same kernels.
+``host_round`` is :class:`qbatch.policies.priority.PriorityBackfill` by the same kernels: its order, its pass and what it
+remembers.  ``lsf_round`` is :class:`qbatch.policies.lsf.Lsf`.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from qbatch.planning.kernels import lsf
 from qbatch.planning.kernels.host_pass import (
     AT,
     END,
@@ -23,7 +27,27 @@ from qbatch.planning.kernels.host_pass import (
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import BYPASS, ordered, priorities, stable_order
 from qbatch.planning.kernels.orders import FCFS, PRIORITY
-from qbatch.planning.kernels.types import Float64Array, Int64Array
+from qbatch.planning.kernels.types import Classes, Float64Array, Int64Array
+
+
+class OnHosts(NamedTuple):
+    """What a loop over hosts keeps beside what every loop keeps.
+
+    ``memory``: asked for, by row.  ``hosts``: what is free and what there is (:mod:`host_pass`; for ``lsf`` :mod:`lsf`).
+    ``where``: the host of each row that runs or ran, else -1.  ``bypasses``: by row.  ``held``: ``[3, n]``, row, host and
+    start of each reservation that is held, of which ``holders[0]`` are in use.  ``weights``: of the priority.
+    """
+
+    memory: Int64Array
+    hosts: Int64Array
+    where: Int64Array
+    bypasses: Float64Array
+    held: Int64Array
+    holders: Int64Array
+    weights: Float64Array
+    is_stopping: bool
+    is_sticky: bool
+    classes: Classes
 
 
 @kernel
@@ -111,42 +135,81 @@ def count_bypasses(rows: Int64Array, started: Int64Array, count: int, bypasses: 
             bypasses[row] += passed
 
 
+@kernel
+def host_ended(row: int, procs: Int64Array, on: OnHosts) -> None:
+    """Give back what a job had."""
+    book(on.hosts, on.where[row], procs[row], on.memory[row])
+
+
 @allocating_kernel
 def host_round(
-    now: int, order: int, depth: int, is_stopping: bool, is_sticky: bool, waiting: Int64Array, head: int, tail: int,
-    submit: Int64Array, procs: Int64Array, memory: Int64Array, estimate: Int64Array, hosts: Int64Array,
-    endings: Int64Array, active: int, start: Int64Array, where: Int64Array, bypasses: Float64Array, held: Int64Array,
-    holders: int, weights: Float64Array, started: Int64Array,
-) -> tuple[int, int]:  # fmt: skip
-    """Make one pass over ``waiting[head:tail]``; return how many jobs start and how many reservations are held after it.
+    now: int, order: int, depth: int, has_ended: bool, free: int, waiting: Int64Array, head: int, tail: int,
+    submit: Int64Array, procs: Int64Array, estimate: Int64Array, endings: Int64Array, active: int, start: Int64Array,
+    on: OnHosts, started: Int64Array,
+) -> int:  # fmt: skip
+    """Make one pass over ``waiting[head:tail]``; write the rows that start, and return how many they are.
 
     Args:
-        hosts: what is free and what there is, by host (:mod:`host_pass`); what starts is taken.
-        where: the host of each row that runs; those that start are added.
-        held: ``[3, n]``: row, host and start of each reservation that is held, of which ``holders`` are in use.
-        started: is written: the rows that start.
+        has_ended: whether a job ended in this round.
+        free: processors in all.
     """
-    rows = in_order(order, now, waiting, head, tail, submit, procs, memory, estimate, bypasses, weights)
-    looked = holders_first(rows, held, holders) if holders > 0 else rows
+    # A reservation that stays is made even where nothing can start.
+    if head == tail or (free == 0 and not on.is_sticky):
+        return 0
+    holders = on.holders[0]
+    rows = in_order(order, now, waiting, head, tail, submit, procs, on.memory, estimate, on.bypasses, on.weights)
+    looked = holders_first(rows, on.held, holders) if holders > 0 else rows
     kept_before = np.empty((3, holders), np.int64)
     for place in range(holders):
         for field in range(3):
-            kept_before[field, place] = held[field, place]
-    pieces = pieces_by_end(endings, active, start, where, procs, memory, estimate, hosts)
-    begun = np.empty((2, min(looked.shape[0], int(hosts[FREE].sum()))), np.int64)
+            kept_before[field, place] = on.held[field, place]
+    pieces = pieces_by_end(endings, active, start, on.where, procs, on.memory, estimate, on.hosts)
+    begun = np.empty((2, min(looked.shape[0], free)), np.int64)
     reserved = np.empty((3, min(depth, looked.shape[0]) + holders), np.int64)
     count, kept = host_pass(
-        now, looked, depth, is_stopping, procs, memory, estimate, hosts.copy(), pieces, active, kept_before, begun, reserved
-    )
+        now, looked, depth, on.is_stopping, procs, on.memory, estimate, on.hosts.copy(), pieces, active, kept_before, begun,
+        reserved,
+    )  # fmt: skip
     for place in range(count):
         row, host = begun[ROW, place], begun[WHERE, place]
-        started[place], where[row] = row, host
-        book(hosts, host, -procs[row], -memory[row])
-    if weights[BYPASS] != 0.0:
-        count_bypasses(rows, started, count, bypasses)
-    if not is_sticky:
-        return count, 0
-    for place in range(kept):
-        for field in (ROW, WHERE, AT):
-            held[field, place] = reserved[field, place]
-    return count, kept
+        started[place], on.where[row] = row, host
+        book(on.hosts, host, -procs[row], -on.memory[row])
+    if on.weights[BYPASS] != 0.0:
+        count_bypasses(rows, started, count, on.bypasses)
+    if on.is_sticky:
+        on.holders[0] = kept
+        for place in range(kept):
+            for field in (ROW, WHERE, AT):
+                on.held[field, place] = reserved[field, place]
+    return count
+
+
+@kernel
+def lsf_ended(row: int, procs: Int64Array, on: OnHosts) -> None:
+    """Give back what a job had, and count it no more; a special may be asked for on its host in this round."""
+    host = on.where[row]
+    book(on.hosts, host, procs[row], on.memory[row])
+    lsf.leave(host, row, on.classes.jobs, on.hosts.shape[1], on.classes.quota)
+    on.hosts[lsf.HAS_ENDED, host] = 1
+
+
+@allocating_kernel
+def lsf_round(
+    now: int, order: int, depth: int, has_ended: bool, free: int, waiting: Int64Array, head: int, tail: int,
+    submit: Int64Array, procs: Int64Array, estimate: Int64Array, endings: Int64Array, active: int, start: Int64Array,
+    on: OnHosts, started: Int64Array,
+) -> int:  # fmt: skip
+    """Make one pass of LSF*; the arguments are those of :func:`host_round`."""
+    count = 0
+    if head < tail and (free > 0 or has_ended):
+        begun = np.empty((2, min(tail - head, free)), np.int64)
+        count = lsf.lsf_pass(
+            now, waiting[head:tail], submit, procs, on.memory, on.classes.jobs, on.hosts, on.classes.sweep,
+            on.classes.order, on.classes.ranks, on.classes.rules, on.classes.quota, begun,
+        )  # fmt: skip
+        for place in range(count):
+            started[place] = begun[0, place]
+            on.where[begun[0, place]] = begun[1, place]
+    for host in range(on.hosts.shape[1]):
+        on.hosts[lsf.HAS_ENDED, host] = 0
+    return count

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
 from qbatch.planning.kernels import heap
-from qbatch.planning.kernels.host_round import book, host_round
+from qbatch.planning.kernels.host_round import OnHosts, host_ended, host_round, lsf_ended, lsf_round
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import ordered
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
@@ -39,37 +39,22 @@ from qbatch.planning.kernels.plan import (
 )
 from qbatch.planning.kernels.profile import FOREVER, forget_before, grown, has_room, new_profile
 from qbatch.planning.kernels.running import leave
-from qbatch.planning.kernels.types import Float64Array, Int8Array, Int64Array
+from qbatch.planning.kernels.types import Int8Array, Int64Array
 
 IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
 """How a job started (design.md, "The meaning of one instant")."""
 
-PASS_FCFS, PASS_EASY, PASS_HYBRID, PASS_HOSTS = 0, 1, 2, 3
-"""Which pass a memoryless loop calls."""
+PASS_FCFS, PASS_EASY, PASS_HYBRID, ROUND_HOSTS, ROUND_LSF = 0, 1, 2, 3, 4
+"""Which pass a loop over one pool calls, or which round a loop over hosts."""
+
+_ROUNDS = {ROUND_HOSTS: (host_ended, host_round), ROUND_LSF: (lsf_ended, lsf_round)}
 
 COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
 """What conservative backfilling does when a job ends before its estimate."""
 
-ARRIVED, ACTIVE, FREE_NOW, HEAD, TAIL, NOW, LONGEST, HOLDERS = 0, 1, 2, 3, 4, 5, 6, 7
+ARRIVED, ACTIVE, FREE_NOW, HEAD, TAIL, NOW, LONGEST = 0, 1, 2, 3, 4, 5, 6
 """Places in ``counts``: what a loop keeps between two calls (rows arrived, jobs running, processors free, the ends
-of the waiting rows, the last instant, the longest queue so far, reservations that are held)."""
-
-
-class OnHosts(NamedTuple):
-    """What a loop over hosts needs beside the others; a loop over one pool is given none of it.
-
-    ``memory``: asked for, by row.  ``hosts``, ``where``, ``bypasses``, ``held`` and ``weights``: as
-    :func:`qbatch.planning.kernels.host_round.host_round` takes them.
-    """
-
-    memory: Int64Array
-    hosts: Int64Array
-    where: Int64Array
-    bypasses: Float64Array
-    held: Int64Array
-    weights: Float64Array
-    is_stopping: bool
-    is_sticky: bool
+of the waiting rows, the last instant, the longest queue so far)."""
 
 
 @kernel
@@ -102,10 +87,13 @@ def _close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) ->
 
 @cache
 def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
-    """Return the loop of one list scheduler, compiled for its pass and for whether the queue is put in order.
+    """Return the loop of one list scheduler, compiled for its pass or round and for whether the queue of a pool is put in order.
 
     Both are constants to the compiler, which leaves out what the policy never calls: that is what a first run waits for.
     """
+
+    is_on_hosts = which in _ROUNDS
+    ended, make_round = _ROUNDS.get(which, _ROUNDS[ROUND_HOSTS])
 
     @allocating_kernel
     def run_passes(
@@ -128,10 +116,8 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
     ) -> bool:
         """Run up to ``budget`` rounds of a list scheduler; tell whether all is done."""
         rows = submit.shape[0]
-        arrived, active, free = counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW]
-        head, tail, longest = counts[HEAD], counts[TAIL], counts[LONGEST]
+        arrived, active, free, head, tail, now, longest = counts[:7]
         profile = new_profile(free, 0, 8 * ends.shape[0] + 4 * depth if which == PASS_HYBRID else 16)
-        now = counts[NOW]
         while budget > 0 and (arrived < rows or active > 0):
             budget -= 1
             now = endings[0, heap.INSTANT] if active > 0 else FOREVER
@@ -141,8 +127,8 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
             while active > 0 and endings[0, heap.INSTANT] == now:
                 row = endings[0, heap.ROW]
                 heap.pop(endings, active)
-                if which == PASS_HOSTS:
-                    book(on_hosts.hosts, on_hosts.where[row], procs[row], on_hosts.memory[row])
+                if is_on_hosts:
+                    ended(row, procs, on_hosts)
                 else:
                     leave(ends, amounts, active, start[row] + estimate[row], procs[row])
                 active -= 1
@@ -154,20 +140,19 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                 tail += 1
                 arrived += 1
             longest = max(longest, tail - head)
-            # A reservation that stays is made even where nothing can start.
-            if (free > 0 or (which == PASS_HOSTS and on_hosts.is_sticky)) and head < tail:
+            count = 0
+            if is_on_hosts:
+                count = make_round(
+                    now, order, depth, finished, free, waiting, head, tail, submit, procs, estimate, endings, active, start,
+                    on_hosts, started,
+                )  # fmt: skip
+            elif free > 0 and head < tail:
                 view = waiting
                 begin, end = head, tail
-                if is_ordered and which != PASS_HOSTS:
+                if is_ordered:
                     view = ordered(order, now, waiting, head, tail, submit, estimate)
                     begin, end, scan_from = 0, tail - head, 0
-                if which == PASS_HOSTS:
-                    count, counts[HOLDERS] = host_round(
-                        now, order, depth, on_hosts.is_stopping, on_hosts.is_sticky, waiting, head, tail, submit, procs,
-                        on_hosts.memory, estimate, on_hosts.hosts, endings, active, start, on_hosts.where,
-                        on_hosts.bypasses, on_hosts.held, counts[HOLDERS], on_hosts.weights, started,
-                    )  # fmt: skip
-                elif which == PASS_FCFS:
+                if which == PASS_FCFS:
                     count = fcfs_pass(now, view, begin, end, procs, estimate, free, ends, amounts, active, started)
                 elif which == PASS_EASY:
                     count = easy_pass(
@@ -177,20 +162,20 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                     count = hybrid_pass(
                         now, view, begin, end, depth, procs, estimate, profile, free, ends, amounts, active, started
                     )
-                last = NOBODY
+            last = NOBODY
+            for place in range(count):
+                row = started[place]
+                last = max(last, row)
+                start[row] = now
+                free -= procs[row]
+                heap.push(endings, active, now + run[row], row)
+                active += 1
+            if count > 0:
+                head = _close_gaps(waiting, head, start, last)
+                first_left = waiting[head] if head < tail else NOBODY
                 for place in range(count):
                     row = started[place]
-                    last = max(last, row)
-                    start[row] = now
-                    free -= procs[row]
-                    heap.push(endings, active, now + run[row], row)
-                    active += 1
-                if count > 0:
-                    head = _close_gaps(waiting, head, start, last)
-                    first_left = waiting[head] if head < tail else NOBODY
-                    for place in range(count):
-                        row = started[place]
-                        kind[row] = _kind(row, first_left, submit[row], now)
+                    kind[row] = _kind(row, first_left, submit[row], now)
         counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
         counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
         return bool(arrived >= rows and active == 0)
