@@ -134,12 +134,14 @@ class Watch:
                 yield f"jobs lost or doubled: {sorted(rows ^ found[state])[:5]} are not where '{state.value}' says"
 
 
-def breaches(schedule: Schedule, *, is_one_pool: bool = True, hosts: Sequence[Host] = ()) -> list[str]:
+def breaches(
+    schedule: Schedule, *, is_one_pool: bool = True, hosts: Sequence[Host] = (), has_trials: bool = False
+) -> list[str]:
     """Return what is wrong with a finished schedule, at most one line an invariant.
 
-    Capacity at every instant (on one pool of processors, or on each of ``hosts`` where jobs live inside one), nobody started
-    before submission, no end before the run time is over, promises kept; of jobs that ran in pieces, no two at once, and
-    together the work that there was.
+    Capacity at every instant (on one pool of processors, or on each of ``hosts`` where jobs live inside one; their memory too,
+    unless the policy ``has_trials``, which have less than they ask for), nobody started before submission, no end before the
+    run time is over, promises kept; of jobs that ran in pieces, no two at once, and together the work that there was.
     """
     work = schedule.workload
     found = []
@@ -166,7 +168,7 @@ def breaches(schedule: Schedule, *, is_one_pool: bool = True, hosts: Sequence[Ho
             found.append(f"{most} of {work.procs_total} processors used at {at / 1e6:.15g} s")
     elif schedule.host is not None:
         where = np.concatenate([schedule.host[whole], pieces[:, 4]])
-        found += _overfull_hosts(schedule, hosts, (begins, ends, amounts), where)
+        found += _overfull_hosts(schedule, hosts, (begins, ends, amounts), where, has_trials=has_trials)
     return found
 
 
@@ -183,16 +185,17 @@ def _most_used(begins: Int64Array, ends: Int64Array, amounts: Int64Array) -> tup
 
 
 def _overfull_hosts(
-    schedule: Schedule, hosts: Sequence[Host], spans: tuple[Int64Array, Int64Array, Int64Array], where: Int64Array
-) -> list[str]:
-    """Return which hosts had more processors in use than they have; memory too, where no job ran in pieces."""
+    schedule: Schedule, hosts: Sequence[Host], spans: tuple[Int64Array, Int64Array, Int64Array], where: Int64Array, *,
+    has_trials: bool,
+) -> list[str]:  # fmt: skip
+    """Return which hosts had more processors in use than they have, or more memory."""
     work, ran, found = schedule.workload, schedule.ran, []
     for place, host in enumerate(hosts):
         is_here = where == place
         most, at = _most_used(*(span[is_here] for span in spans))
         if most > host.cpus:
             found.append(f"host {host.name}: {most} of {host.cpus} processors used at {at / 1e6:.15g} s")
-        if host.memory and schedule.pieces is None:
+        if host.memory and schedule.pieces is None and not has_trials:
             is_here = ran & (schedule.host == place)
             asked = np.asarray(work.memory)[is_here].astype(np.int64)
             most, at = _most_used(schedule.start[is_here], schedule.end[is_here], asked)
