@@ -70,6 +70,8 @@ class Backfill:
             if len(view.queue) == 1:
                 row = int(view.queue[0])
                 return [Start(row)] if view.columns.procs[row] <= view.free_procs else []
+            if self._nothing_new_fits(view):
+                return []
             return [Start(row) for row in self._kernel_pass(view, self._in_order(view))]
         waiting = self._in_order(view)
         if view.machine.chunked:
@@ -77,6 +79,15 @@ class Backfill:
                 return list(grid_pass(view, waiting, self.depth))
             return kernel_pass(view, waiting, is_easy=self.which == "easy")[0]
         return pass_over_hosts(view, waiting, self.depth, is_stopping=self.which == "fcfs")[0]
+
+    def _nothing_new_fits(self, view: View) -> bool:
+        """Tell at a glance that nobody starts: those that could not before cannot now, nor can those that have just come."""
+        if not view.only_arrivals or self.which == "hybrid" or self.order != "fcfs":
+            return False
+        if len(view.queue) == len(view.arrived) or view.is_late:
+            return False
+        procs, free = view.columns.procs, view.free_procs
+        return self.which == "fcfs" or all(procs[row] > free for row in view.arrived)
 
     def _in_order(self, view: View) -> Int64Array:
         order = ORDERS[self.order]
