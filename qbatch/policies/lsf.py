@@ -91,7 +91,8 @@ class Lsf:
         for row, (procs, size, estimate, user) in enumerate(asked):
             key = procs, size, estimate
             if key not in found:
-                found[key] = self._class_of(machine, *key)
+                job = Job(number=0, submit=0, procs=procs, memory=size, estimate=estimate)
+                found[key] = self._class_of(machine, job)
             jobs[: kernels.USER, row] = found[key]
             if machine.limits_users:
                 jobs[kernels.USER, row] = memory.users.setdefault(user, len(memory.users))
@@ -183,7 +184,7 @@ class Lsf:
             job = view.jobs[row]
             while row >= memory.jobs.shape[1]:
                 memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
-            memory.jobs[: kernels.USER, row] = self._class_of(view.machine, job.procs, job.memory, job.estimate)
+            memory.jobs[: kernels.USER, row] = self._class_of(view.machine, job)
             if view.machine.limits_users:
                 memory.jobs[kernels.USER, row] = memory.users.setdefault(job.user, len(memory.users))
         for row in fresh:
@@ -192,18 +193,18 @@ class Lsf:
                 text = "no class takes it, or no host of its class could hold it"
                 yield Reject(row, Reason("no-class", self.name, text, {"procs": job.procs}))
 
-    def _class_of(self, machine: Machine, procs: int, memory: int, estimate: int) -> tuple[int, int, int]:
+    def _class_of(self, machine: Machine, job: Job) -> tuple[int, int, int]:
         """Return a job's time class and size class, as the kernel numbers them, and whether it may run on some host."""
         times, sizes = _kinds(machine)
         if not machine.classes:
             return 0, 1, 1
-        pair = machine.class_of(procs, memory, estimate)
+        pair = machine.class_of(job.procs, job.memory, job.estimate)
         if pair is None:
             return 0, len(times), 0
         time, size = times.index(pair.time), len(times) + sizes.index(pair.size)
         ranks = self._tables_of(machine).ranks
         fits = any(
-            ranks[place, time, size] >= 0 and host.cpus >= procs and (not host.memory or host.memory >= memory)
+            ranks[place, time, size] >= 0 and host.cpus >= job.procs and (not host.memory or host.memory >= job.memory)
             for place, host in enumerate(_places(machine))
         )
         return time, size, int(fits)
