@@ -7,7 +7,7 @@ loops, which bypass the engine's checks, can be audited as well.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from qbatch.engine.states import State
 from qbatch.engine.work_book import WorkBook
 from qbatch.model.actions import Promise, Start
 from qbatch.model.errors import AuditError
+from qbatch.model.machine import Host
 from qbatch.model.record import NO_PROMISE, Schedule
 from qbatch.planning.chunks import divides
 from qbatch.planning.kernels.types import Int64Array
@@ -133,10 +134,13 @@ class Watch:
                 yield f"jobs lost or doubled: {sorted(rows ^ found[state])[:5]} are not where '{state.value}' says"
 
 
-def breaches(schedule: Schedule, *, is_one_pool: bool = True) -> list[str]:
+def breaches(
+    schedule: Schedule, *, is_one_pool: bool = True, hosts: Sequence[Host] = (), has_trials: bool = False
+) -> list[str]:
     """Return what is wrong with a finished schedule, at most one line an invariant.
 
-    Capacity at every instant (on one pool of processors), nobody started before submission, no end before the
+    Capacity at every instant (on one pool of processors, or on each of ``hosts`` where jobs live inside one; their memory too,
+    unless the policy ``has_trials``, which have less than they ask for), nobody started before submission, no end before the
     run time is over, promises kept; of jobs that ran in pieces, no two at once, and together the work that there was.
     """
     work = schedule.workload
@@ -155,21 +159,49 @@ def breaches(schedule: Schedule, *, is_one_pool: bool = True) -> list[str]:
     whole, pieces = ran.copy(), np.empty((0, 6), np.int64) if schedule.pieces is None else schedule.pieces
     whole[pieces[:, 0]] = False
     found += _broken_work(schedule, pieces)
-    if not is_one_pool:
-        return found
-    begins, ends = (
-        np.concatenate([schedule.start[whole], pieces[:, 1]]),
-        np.concatenate([schedule.end[whole], pieces[:, 2]]),
-    )
+    begins = np.concatenate([schedule.start[whole], pieces[:, 1]])
+    ends = np.concatenate([schedule.end[whole], pieces[:, 2]])
     amounts = np.concatenate([work.procs[whole], pieces[:, 3]])
+    if is_one_pool:
+        most, at = _most_used(begins, ends, amounts)
+        if most > work.procs_total:
+            found.append(f"{most} of {work.procs_total} processors used at {at / 1e6:.15g} s")
+    elif schedule.host is not None:
+        where = np.concatenate([schedule.host[whole], pieces[:, 4]])
+        found += _overfull_hosts(schedule, hosts, (begins, ends, amounts), where, has_trials=has_trials)
+    return found
+
+
+def _most_used(begins: Int64Array, ends: Int64Array, amounts: Int64Array) -> tuple[int, int]:
+    """Return the most that is in use at once, and the first instant at which it is; what ends at an instant is free then."""
     instants = np.concatenate([begins, ends])
     change = np.concatenate([amounts, -amounts])
     order = np.lexsort((change, instants))
     used = np.cumsum(change[order])
-    if len(used) and used.max() > work.procs_total:
-        at = instants[order][int(used.argmax())]
-        found.append(f"{used.max()} of {work.procs_total} processors used at {at / 1e6:.15g} s")
-    return found
+    if not len(used):
+        return 0, 0
+    place = int(used.argmax())
+    return int(used[place]), int(instants[order][place])
+
+
+def _overfull_hosts(
+    schedule: Schedule, hosts: Sequence[Host], spans: tuple[Int64Array, Int64Array, Int64Array], where: Int64Array, *,
+    has_trials: bool,
+) -> list[str]:  # fmt: skip
+    """Return which hosts had more processors in use than they have, or more memory."""
+    work, ran, found = schedule.workload, schedule.ran, []
+    for place, host in enumerate(hosts):
+        is_here = where == place
+        most, at = _most_used(*(span[is_here] for span in spans))
+        if most > host.cpus:
+            found.append(f"host {host.name}: {most} of {host.cpus} processors used at {at / 1e6:.15g} s")
+        if host.memory and schedule.pieces is None and not has_trials:
+            is_here = ran & (schedule.host == place)
+            asked = np.asarray(work.memory)[is_here].astype(np.int64)
+            most, at = _most_used(schedule.start[is_here], schedule.end[is_here], asked)
+            if most > host.memory:
+                found.append(f"host {host.name}: {most} of {host.memory} bytes used at {at / 1e6:.15g} s")
+    return found[:1]
 
 
 def _broken_work(schedule: Schedule, pieces: Int64Array) -> list[str]:

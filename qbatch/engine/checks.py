@@ -6,55 +6,84 @@ Nothing is changed here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from qbatch.engine.cluster import Cluster
-from qbatch.engine.states import TRANSITIONS, State
+from qbatch.engine.states import CODES, NEXT, State
 from qbatch.model.actions import Action, Allocation, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
 from qbatch.planning.chunks import can_share_one_host, divides, requested
 
+_QUEUED = CODES[State.QUEUED]
 
-def check(cluster: Cluster, action: Action, now: int) -> None:
-    """Check one action against the cluster as it is now.
+
+def check(cluster: Cluster, action: Action, now: int) -> Allocation:
+    """Check one action against the cluster as it is now; return where a start goes, of another action nothing.
 
     Raises:
         DecisionError: if the action may not happen.
     """
-    for name in ("row", "at", "until", "procs"):
-        value = getattr(action, name, None)
+    kind: type = type(action)
+    if kind not in CHECKS:
+        kind = next(each for each in kind.__mro__ if each in CHECKS)
+    if kind is not WakeAt:
+        _row(cluster, action, now)
+    allocation: Allocation = CHECKS[kind](cluster, action, now)
+    return allocation
+
+
+def _row(cluster: Cluster, action: Any, now: int) -> None:
+    row = action.row
+    if type(row) is not int:
+        _whole(action, now, row=row)
+    if not 0 <= row < len(cluster.rows.jobs):
+        raise _refused(action, now, f"there is no row {row}")
+    if cluster.withheld and row in cluster.parked:
+        raise _refused(action, now, "the hosts that could hold it are closed")
+
+
+def _whole(action: Action, now: int, **values: object) -> None:
+    for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise _refused(action, now, f"its {name} is {value!r}, not a whole number")
-    if isinstance(action, WakeAt):
-        if action.at <= now:
-            raise _refused(action, now, "an instant to wake at must be later than now")
-        return
-    if not 0 <= action.row < len(cluster.jobs):
-        raise _refused(action, now, f"there is no row {action.row}")
-    if len(cluster.parked) and action.row in cluster.parked:
-        raise _refused(action, now, "the hosts that could hold it are closed")
-    match action:
-        case Start():
-            _state(cluster, action, now, "start")
-            _until(action, now)
-            if action.is_trial:
-                _trial(cluster, action, now)
-            else:
-                _allocation(cluster, action, now, action.allocation or cluster.place(cluster.jobs[action.row]))
-        case Suspend():
-            _state(cluster, action, now, "suspend")
-            _no_trial(cluster, action, now)
-        case Resume():
-            _state(cluster, action, now, "resume")
-            _until(action, now)
-            _own_hosts(cluster, action, now)
-        case Resize():
-            _state(cluster, action, now, "resize")
-            _no_trial(cluster, action, now)
-            _resize(cluster, action, now)
-        case Reject():
-            _state(cluster, action, now, "reject")
-        case Promise():
-            _promise(cluster, action, now)
+
+
+def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
+    _state(cluster, action, now, "start")
+    if action.until is not None:
+        _until(action, now)
+    if action.is_trial:
+        _trial(cluster, action, now)
+        return action.allocation
+    if action.allocation:
+        _allocation(cluster, action, now)
+        return action.allocation
+    job = cluster.rows.job(action.row)
+    found = cluster.place(job)  # where there is room: nothing more is to be checked
+    if not found:
+        raise _refused(action, now, f"no host has room for {job.procs} processors ({sum(cluster.free)} free in all)")
+    return found
+
+
+def _suspend(cluster: Cluster, action: Suspend, now: int) -> Allocation:
+    _state(cluster, action, now, "suspend")
+    _no_trial(cluster, action, now)
+    return ()
+
+
+def _resume(cluster: Cluster, action: Resume, now: int) -> Allocation:
+    _state(cluster, action, now, "resume")
+    if action.until is not None:
+        _until(action, now)
+    _own_hosts(cluster, action, now)
+    return ()
+
+
+def _reject(cluster: Cluster, action: Reject, now: int) -> Allocation:
+    _state(cluster, action, now, "reject")
+    return ()
 
 
 def _refused(action: Action, now: int, reason: str) -> DecisionError:
@@ -62,21 +91,19 @@ def _refused(action: Action, now: int, reason: str) -> DecisionError:
 
 
 def _state(cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject, now: int, cause: str) -> None:
-    state = cluster.states[action.row]
-    if (state, cause) not in TRANSITIONS:
-        raise _refused(action, now, f"row {action.row} is {state.value}")
+    if NEXT[cause][cluster.rows.states.codes[action.row]] < 0:
+        raise _refused(action, now, f"row {action.row} is {cluster.states[action.row].value}")
 
 
 def _until(action: Start | Resume, now: int) -> None:
+    _whole(action, now, until=action.until)
     if action.until is not None and action.until <= now:
         raise _refused(action, now, "until must be later than now")
 
 
-def _allocation(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
-    job = cluster.jobs[action.row]
+def _allocation(cluster: Cluster, action: Start, now: int) -> None:
+    job, allocation = cluster.jobs[action.row], action.allocation
     machine = cluster.machine
-    if not allocation:
-        raise _refused(action, now, f"no host has room for {job.procs} processors ({sum(cluster.free)} free in all)")
     hosts = [chunk.host for chunk in allocation]
     if len(set(hosts)) < len(hosts) or not all(0 <= host < len(machine.hosts) for host in hosts):
         raise _refused(action, now, "its chunks must be on different hosts of the machine")
@@ -158,7 +185,10 @@ def _own_hosts(cluster: Cluster, action: Resume, now: int) -> None:
             raise _refused(action, now, f"its own host {host.name} has {cluster.free_memory[chunk.host]} bytes free")
 
 
-def _resize(cluster: Cluster, action: Resize, now: int) -> None:
+def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
+    _state(cluster, action, now, "resize")
+    _no_trial(cluster, action, now)
+    _whole(action, now, procs=action.procs)
     job = cluster.jobs[action.row]
     is_suspended = action.row in cluster.suspended
     run = cluster.suspended[action.row] if is_suspended else cluster.running[action.row]
@@ -173,11 +203,29 @@ def _resize(cluster: Cluster, action: Resize, now: int) -> None:
     free = cluster.free[run.allocation[0].host]
     if more > free and not is_suspended:
         raise _refused(action, now, f"its host has {free} processors free")
+    return ()
 
 
-def _promise(cluster: Cluster, action: Promise, now: int) -> None:
-    if cluster.states[action.row] is not State.QUEUED:
+def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
+    if type(action.at) is not int:
+        _whole(action, now, at=action.at)
+    if cluster.rows.states.codes[action.row] != _QUEUED:
         raise _refused(action, now, "only a waiting job is promised a start")
     told = cluster.promises.get(action.row)
     if action.at < now or (told is not None and action.at > told):
         raise _refused(action, now, f"a promise is not in the past and only moves earlier (told: {told})")
+    return ()
+
+
+def _wake(cluster: Cluster, action: WakeAt, now: int) -> Allocation:
+    if type(action.at) is not int:
+        _whole(action, now, at=action.at)
+    if action.at <= now:
+        raise _refused(action, now, "an instant to wake at must be later than now")
+    return ()
+
+
+CHECKS: dict[type, Callable[..., Allocation]] = {
+    Start: _start, Suspend: _suspend, Resume: _resume, Resize: _resize, Reject: _reject, Promise: _promise, WakeAt: _wake,
+}  # fmt: skip
+"""What may be asked for, and what is checked of it."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from qbatch.engine.pieces import Pieces
-from qbatch.engine.rows import Rows, States
+from qbatch.engine.rows import Rows, States, read_only
 from qbatch.engine.waiting import Waiting
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
@@ -46,9 +46,11 @@ class Cluster:
         self.until: dict[int, int] = {}
         self.trials: set[int] = set()
         self.promises: dict[int, int] = {}
+        self.left_behind: set[int] = set()
         self.is_malleable = False
         self._ends = np.empty(64, np.int64)
         self._amounts = np.empty(64, np.int64)
+        self._shown_ends, self._shown_amounts = read_only(self._ends), read_only(self._amounts)
         self._counted = 0
         self.shapes = ShapeBook() if machine.chunked else None
         self.pieces = None if machine.is_one_pool else Pieces()
@@ -83,10 +85,21 @@ class Cluster:
 
         Processors on closed hosts are left out, and so is a job that has no others.
         """
-        views = self._ends[: self._counted], self._amounts[: self._counted]
-        for view in views:
-            view.flags.writeable = False
-        return views
+        return self.ends, self.amounts
+
+    @property
+    def ends(self) -> Int64Array:
+        """The expected ends of :meth:`running_arrays`."""
+        if self._shown_ends.base is not self._ends:
+            self._shown_ends = read_only(self._ends)
+        return self._shown_ends[: self._counted]
+
+    @property
+    def amounts(self) -> Int64Array:
+        """The processors of :meth:`running_arrays`."""
+        if self._shown_amounts.base is not self._amounts:
+            self._shown_amounts = read_only(self._amounts)
+        return self._shown_amounts[: self._counted]
 
     def leave_queue(self, row: int) -> None:
         """Take a row out of the queue, or from among the parked ones."""
@@ -105,11 +118,21 @@ class Cluster:
 
     def take(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
         """Take an allocation's processors and memory."""
+        if not self.withheld and procs and memory:
+            for chunk in allocation:
+                self.free[chunk.host] -= chunk.procs
+                self.free_memory[chunk.host] -= chunk.memory
+            return
         for chunk in allocation:
             self._book(chunk.host, -chunk.procs if procs else 0, -chunk.memory if memory else 0)
 
     def give_back(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
         """Give an allocation's processors and memory back."""
+        if not self.withheld and procs and memory:
+            for chunk in allocation:
+                self.free[chunk.host] += chunk.procs
+                self.free_memory[chunk.host] += chunk.memory
+            return
         for chunk in allocation:
             self._book(chunk.host, chunk.procs if procs else 0, chunk.memory if memory else 0)
 
@@ -126,9 +149,8 @@ class Cluster:
     ) -> None:
         """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
         job = self.rows.job(row)
-        width = self._width(row, allocation)
-        left = max(job.estimate * job.procs - done, 0)
-        end = now - (-left // width)
+        width = self._width(job, allocation)
+        end = now - (-max(job.estimate * job.procs - done, 0) // width)
         if is_trial and until is not None:
             self.trials.add(row)
             end = min(end, until)
@@ -154,14 +176,18 @@ class Cluster:
             self._counted -= 1
         self.until.pop(row, None)
         self.trials.discard(row)
-        return run._replace(since=now, done=run.done + (now - run.since) * self._width(row, run.allocation))
+        done = run.done + (now - run.since) * self._width(self.rows.job(row), run.allocation)
+        return Run(row, run.allocation, now, run.expected_end, done, run.holds_memory)
 
-    def _width(self, row: int, allocation: Allocation) -> int:
+    def _width(self, job: Job, allocation: Allocation) -> int:
         """Return on how many processors a job works: one that takes whole hosts does not use all that it takes."""
-        job = self.rows.job(row)
-        return job.procs if job.is_exclusive and self.machine.chunked else sum(chunk.procs for chunk in allocation)
+        if job.is_exclusive and self.machine.chunked:
+            return job.procs
+        return allocation[0].procs if len(allocation) == 1 else sum(chunk.procs for chunk in allocation)
 
     def _open_procs(self, run: Run) -> int:
+        if not self.withheld:
+            return run.procs
         return sum(chunk.procs for chunk in run.allocation if chunk.host not in self.withheld)
 
     def _enter(self, run: Run) -> None:

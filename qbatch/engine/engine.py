@@ -15,7 +15,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -25,8 +24,9 @@ from qbatch.engine import audit, checks
 from qbatch.engine.admission import Admission
 from qbatch.engine.cluster import Cluster
 from qbatch.engine.round import Round
-from qbatch.engine.states import TRANSITIONS, State
-from qbatch.model.actions import Action, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.engine.states import NEXT, State
+from qbatch.engine.window import ClusterWindow
+from qbatch.model.actions import Action, Allocation, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Returned, Submitted, Withdrawn, Woken
 from qbatch.model.job import Job
@@ -39,12 +39,33 @@ from qbatch.planning.view import Run, View
 _BY_SEQUENCE = attrgetter("submit", "number")
 
 
+_NOTHING: tuple[int, ...] = ()
+
+
 class _Happened:
     """The events of one instant, sorted out by kind and each kind put in order."""
 
+    __slots__ = ("finished", "hosts", "jobs", "returned", "withdrawn")
+
     def __init__(self, events: Iterable[Event]) -> None:
+        events = events if isinstance(events, list) else list(events)
+        self.finished = self.withdrawn = _NOTHING
+        self.returned: set[int] = set()
+        self.hosts: list[HostClosed | HostOpened] = []
+        self.jobs: list[Job] = []
+        if len(events) > 1:
+            self._sort_out(events)
+            return
+        for event in events:  # most instants have one
+            if type(event) is Submitted:
+                self.jobs = [event.job]
+            elif type(event) is Finished:
+                self.finished = (event.row,)
+            else:
+                self._sort_out(events)
+
+    def _sort_out(self, events: list[Event]) -> None:
         kinds: dict[type, list[Any]] = {}
-        events = list(events)
         for event in events:
             kinds.setdefault(type(event), []).append(event)
         known = (Finished, Returned, Submitted, Withdrawn, Woken, HostClosed, HostOpened)
@@ -54,11 +75,11 @@ class _Happened:
         self.finished = tuple(sorted(event.row for event in kinds.get(Finished, ())))
         self.returned = {event.row for event in kinds.get(Returned, ())}
         self.withdrawn = tuple(sorted(event.row for event in kinds.get(Withdrawn, ())))
-        self.hosts: list[HostClosed | HostOpened] = [*kinds.get(HostClosed, ()), *kinds.get(HostOpened, ())]
+        self.hosts = [*kinds.get(HostClosed, ()), *kinds.get(HostOpened, ())]
         if len(self.hosts) > 1:
             # Of a host that closes and opens at one instant, the last word holds.
             self.hosts = [event for event in events if isinstance(event, HostClosed | HostOpened)]
-        self.jobs: list[Job] = sorted((event.job for event in kinds.get(Submitted, ())), key=_BY_SEQUENCE)
+        self.jobs = sorted((event.job for event in kinds.get(Submitted, ())), key=_BY_SEQUENCE)
 
 
 class Engine:
@@ -75,6 +96,7 @@ class Engine:
         self.policy = policy
         self.now: int | None = None
         self._cluster = Cluster(machine)
+        self._window = ClusterWindow(self._cluster)
         self._cluster.is_malleable = getattr(policy, "is_malleable", False)
         self._admission = self._open_hosts = Admission(machine)
         self._memory = self._ask(lambda: policy.new_memory(machine)) if isinstance(policy, Remembering) else None
@@ -82,7 +104,6 @@ class Engine:
         self._over: list[int] = []
         self._watch = audit.Watch() if is_audited else None
         self._is_new_policy = False
-        self._left_behind: set[int] = set()
 
     def handle(self, at: int, events: Iterable[Event]) -> Round:
         """Apply the events that fall on the instant ``at`` and make one pass.
@@ -97,34 +118,36 @@ class Engine:
         self._forget()
         happened = _Happened(events)
         cluster = self._cluster
-        ended_on = frozenset(chunk.host for row in happened.finished for chunk in self._finish(row).allocation)
-        due = {row for row, until in cluster.until.items() if until <= at}
-        over = cluster.trials if self._is_new_policy else due & cluster.trials
-        requeued = tuple(sorted(over | happened.returned))
-        stopped = tuple(sorted(due.difference(requeued)))
-        for row in stopped:
-            self._suspend(Suspend(row))
-        held_back = self._requeue(requeued)
-        self._wake_at = {wake for wake in self._wake_at if wake > at}
-        withdrawn = tuple(row for row in happened.withdrawn if self._withdraw(row))
-        is_changed = self._close_and_open(happened.hosts) or self._is_new_policy or bool(self._left_behind)
+        ended = [self._finish(row) for row in happened.finished]
+        requeued, stopped, held_back = self._end_quanta(at, happened.returned)
+        if self._wake_at:
+            self._wake_at = {wake for wake in self._wake_at if wake > at}
+        withdrawn = tuple(row for row in happened.withdrawn if self._withdraw(row)) if happened.withdrawn else ()
+        is_changed = bool(happened.hosts) and self._close_and_open(happened.hosts)
+        is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind)
         self._is_new_policy = False
-        resumed = tuple(self._take_up())
-        parked, returned = self._park() if is_changed else ((), ())
-        arrived, refused, late = self._arrive(happened.jobs)
-        view = self._view(
+        resumed = tuple(self._take_up()) if cluster.left_behind else ()
+        parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
+        arrived, refused, late = self._arrive(happened.jobs) if happened.jobs else (_NOTHING, (), _NOTHING)
+        view = View(
+            self._window,
+            at,
+            self.machine,
+            cluster.waiting.rows,
+            self._memory,
             finished=happened.finished,
             withdrawn=(*withdrawn, *parked),
             arrived=arrived,
-            only_arrivals=not (happened.finished or stopped or requeued or happened.withdrawn or is_changed),
+            only_arrivals=not (ended or stopped or requeued or happened.withdrawn or is_changed),
             is_machine_changed=is_changed,
             requeued=requeued,
-            ended_on=ended_on,
+            ended=ended,
         )
-        actions = (*resumed, *(self._carry_out(action) for action in self._decisions(view)))
-        promises = cluster.promises
-        started = [action.row for action in actions if isinstance(action, Start) and not action.is_trial]
-        broken = tuple(row for row in started if at > promises.get(row, at))
+        actions = (*resumed, *map(self._carry_out, self._decisions(view)))
+        broken = _NOTHING
+        if cluster.promises:
+            started = [action.row for action in actions if isinstance(action, Start) and not action.is_trial]
+            broken = tuple(row for row in started if at > cluster.promises.get(row, at))
         if late or held_back:
             arrived = tuple(sorted((*arrived, *late)))
             parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
@@ -170,18 +193,19 @@ class Engine:
         self._cluster.promises.clear()
         self._is_new_policy = True
         # A policy that resizes has room for everyone, in its own way.
-        self._left_behind = set() if self._cluster.is_malleable else set(self._cluster.suspended)
+        self._cluster.left_behind = set() if self._cluster.is_malleable else set(self._cluster.suspended)
         if self._watch is not None:
             self._watch.promised.clear()
 
     def next_timer(self) -> int | None:
         """Return the next instant at which ``handle`` must be called even without an event, or None."""
-        instants = self._wake_at.union(self._cluster.until.values())
-        return min(instants) if instants else None
+        if not self._wake_at and not self._cluster.until:
+            return None
+        return min((*self._wake_at, *self._cluster.until.values()))
 
     def view(self) -> View:
         """Return the state as it is now, as a policy would see it if nothing happened."""
-        return self._view()
+        return View(self._window, self.now or 0, self.machine, self._cluster.queue, self._memory)
 
     def procs_of(self, row: int) -> int:
         """Return the processors that a running job has now."""
@@ -241,7 +265,7 @@ class Engine:
         """Return what the policy decides: all of it, before any of it changes what the policy was looking at."""
         decisions: list[Action] = self._ask(lambda: list(self.policy.decide(view)))
         for action in decisions:
-            if not isinstance(action, Action):
+            if type(action) not in checks.CHECKS and not isinstance(action, Action):
                 raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action")
         return decisions
 
@@ -251,76 +275,28 @@ class Engine:
         Those that the present policy has suspended come first: it counts on their processors.
         """
         cluster = self._cluster
-        self._left_behind &= set(cluster.suspended)
-        if not self._left_behind:
-            return
+        left_behind = cluster.left_behind
+        left_behind &= set(cluster.suspended)
         free, free_memory = list(cluster.free), cluster.free_memory
-        for row in cluster.suspended.keys() - self._left_behind:
+        for row in cluster.suspended.keys() - left_behind:
             for chunk in cluster.suspended[row].allocation:
                 free[chunk.host] -= chunk.procs
-        for row in sorted(self._left_behind):
+        for row in sorted(left_behind):
             run = cluster.suspended[row]
             has_memory = run.holds_memory or all(chunk.memory <= free_memory[chunk.host] for chunk in run.allocation)
             if has_memory and all(chunk.procs <= free[chunk.host] for chunk in run.allocation):
-                self._left_behind.remove(row)
+                left_behind.remove(row)
                 for chunk in run.allocation:
                     free[chunk.host] -= chunk.procs
                 yield self._carry_out(Resume(row))
 
-    def _free(self) -> tuple[int, ...]:
-        """Return the free processors by host, as a policy sees them: none where someone left behind waits for his own."""
-        cluster = self._cluster
-        if not self._left_behind:
-            return tuple(cluster.free)
-        kept = {chunk.host for row in self._left_behind for chunk in cluster.suspended[row].allocation}
-        return tuple(0 if host in kept else free for host, free in enumerate(cluster.free))
-
-    def _view(
-        self,
-        *,
-        finished: tuple[int, ...] = (),
-        withdrawn: tuple[int, ...] = (),
-        arrived: tuple[int, ...] = (),
-        only_arrivals: bool = False,
-        is_machine_changed: bool = False,
-        requeued: tuple[int, ...] = (),
-        ended_on: frozenset[int] = frozenset(),
-    ) -> View:
-        cluster = self._cluster
-        ends, amounts = cluster.running_arrays()
-        return View(
-            now=self.now or 0,
-            machine=self.machine,
-            columns=cluster.columns,
-            jobs=cluster.jobs,
-            queue=cluster.queue,
-            free=self._free(),
-            free_memory=tuple(cluster.free_memory),
-            running=MappingProxyType(cluster.running),
-            suspended=MappingProxyType(cluster.suspended),
-            ends=ends,
-            amounts=amounts,
-            finished=finished,
-            withdrawn=withdrawn,
-            arrived=arrived,
-            only_arrivals=only_arrivals,
-            memory=self._memory,
-            is_machine_changed=is_machine_changed,
-            closed=cluster.closed,
-            parked=cluster.parked.rows,
-            shapes=None if cluster.shapes is None else cluster.shapes.arrays,
-            pieces=None if cluster.pieces is None else cluster.pieces.array,
-            requeued=requeued,
-            ended_on=ended_on,
-        )
-
     def _change(self, row: int, cause: str) -> None:
-        state = self._cluster.states[row] if 0 <= row < len(self._cluster.jobs) else None
-        if state is None or (state, cause) not in TRANSITIONS:
-            raise DecisionError(
-                f"row {row} cannot be {cause} at {self.now}: it is {state.value if state else 'unknown'}"
-            )
-        self._cluster.states[row] = TRANSITIONS[state, cause]
+        codes = self._cluster.rows.states.codes
+        after = NEXT[cause][codes[row]] if 0 <= row < len(codes) else -1
+        if after < 0:
+            found = self._cluster.states[row].value if 0 <= row < len(codes) else "unknown"
+            raise DecisionError(f"row {row} cannot be {cause} at {self.now}: it is {found}")
+        codes[row] = after
 
     def _finish(self, row: int) -> Run:
         self._change(row, "finished")
@@ -328,6 +304,20 @@ class Engine:
         self._cluster.give_back(run.allocation)
         self._over.append(row)
         return run
+
+    def _end_quanta(self, at: int, returned: set[int]) -> tuple[tuple[int, ...], tuple[int, ...], list[int]]:
+        """End what was to run until now; return the trials that wait again, the rows that were suspended, and which of
+        the former only closed hosts could hold."""
+        cluster = self._cluster
+        if not (cluster.until or cluster.trials or returned):
+            return _NOTHING, _NOTHING, []
+        due = {row for row, until in cluster.until.items() if until <= at}
+        over = cluster.trials if self._is_new_policy else due & cluster.trials
+        requeued = tuple(sorted(over | returned))
+        stopped = tuple(sorted(due.difference(requeued)))
+        for row in stopped:
+            self._suspend(Suspend(row))
+        return requeued, stopped, self._requeue(requeued)
 
     def _requeue(self, rows: tuple[int, ...]) -> list[int]:
         """Throw away what trials did and put them back into the queue; return those that only closed hosts could hold."""
@@ -404,12 +394,12 @@ class Engine:
 
     def _arrive(self, jobs: list[Job]) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
         """Give rows to arrivals; return those that joined the queue, that were refused, that were parked."""
-        if not jobs:
-            return (), (), ()
         cluster = self._cluster
         first = len(cluster.rows)
+        if len(jobs) == 1 and cluster.shapes is None and not cluster.withheld:
+            return self._arrive_alone(jobs[0], first)
         replace = msgspec.structs.replace
-        jobs = [replace(job, row=row) for row, job in enumerate(jobs, first)]
+        jobs = [job if job.row == row else replace(job, row=row) for row, job in enumerate(jobs, first)]
         cluster.rows.add(jobs)
         if cluster.shapes is not None:
             cluster.shapes.add(jobs)
@@ -432,11 +422,29 @@ class Engine:
             cluster.renew_shapes()
         return tuple(rows[could].tolist()), tuple(refused), tuple(rows[~could].tolist())
 
+    def _arrive_alone(self, job: Job, row: int) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
+        """Do for the one arrival of an instant what is done for many: no array is made for it."""
+        cluster = self._cluster
+        if job.row != row:
+            job = msgspec.structs.replace(job, row=row)
+        cluster.rows.add_one(job)
+        reason = self._admission.refusal(job)
+        if reason is not None:
+            self._change(row, "reject")
+            self._over.append(row)
+            return _NOTHING, ((row, reason),), _NOTHING
+        cluster.waiting.append_one(row)
+        return (row,), (), _NOTHING
+
     def _carry_out(self, action: Action) -> Action:
-        checks.check(self._cluster, action, self.now or 0)
+        found = checks.check(self._cluster, action, self.now or 0)
         match action:
             case Start():
-                return self._start(action)
+                return self._start(action, found)
+            case Promise():
+                self._cluster.promises[action.row] = action.at
+            case WakeAt():
+                self._wake_at.add(action.at)
             case Suspend():
                 self._suspend(action)
             case Resume():
@@ -447,20 +455,15 @@ class Engine:
                 self._change(action.row, "reject")
                 self._cluster.leave_queue(action.row)
                 self._over.append(action.row)
-            case Promise():
-                self._cluster.promises[action.row] = action.at
-            case WakeAt():
-                self._wake_at.add(action.at)
         return action
 
-    def _start(self, action: Start) -> Start:
+    def _start(self, action: Start, allocation: Allocation) -> Start:
         cluster = self._cluster
-        allocation = action.allocation or cluster.place(cluster.jobs[action.row])
         self._change(action.row, "start")
         cluster.leave_queue(action.row)
         cluster.take(allocation)
         cluster.run(action.row, allocation, self.now or 0, 0, action.until, is_trial=action.is_trial)
-        return msgspec.structs.replace(action, allocation=allocation)
+        return action if action.allocation else Start(action.row, allocation, action.until, action.is_trial)
 
     def _suspend(self, action: Suspend) -> None:
         cluster = self._cluster

@@ -10,15 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from qbatch.engine.states import State
+from qbatch.engine.states import CODES, STATES, State
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
+from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import Columns
 
-_STATES = tuple(State)
-_CODES = {state: code for code, state in enumerate(_STATES)}
+_QUEUED = CODES[State.QUEUED]
 _ASKED = ("submit", "procs", "estimate", "memory")
 _COLUMNS = (*_ASKED, "started")
+
+
+def read_only(array: Int64Array) -> Int64Array:
+    """Return a view of an array that cannot be written, nor can what is cut out of it."""
+    shown = array.view()
+    shown.flags.writeable = False
+    return shown
 
 
 class States:
@@ -28,20 +35,20 @@ class States:
         self.codes = bytearray(codes)
 
     def __getitem__(self, row: int) -> State:
-        return _STATES[self.codes[row]]
+        return STATES[self.codes[row]]
 
     def __setitem__(self, row: int, state: State) -> None:
-        self.codes[row] = _CODES[state]
+        self.codes[row] = CODES[state]
 
     def __iter__(self) -> Iterator[State]:
-        return (_STATES[code] for code in self.codes)
+        return (STATES[code] for code in self.codes)
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def are_known(self) -> bool:
         """Tell whether every byte is the code of a state."""
-        return not self.codes or max(self.codes) < len(_STATES)
+        return not self.codes or max(self.codes) < len(STATES)
 
 
 class _Jobs(Sequence[Job]):
@@ -70,6 +77,7 @@ class Rows:
         self.states = States()
         self.arrays = {name: np.empty(64, np.int64) for name in _COLUMNS}
         self._columns: Columns | None = None
+        self._shown: tuple[Int64Array, ...] = ()
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -78,13 +86,13 @@ class Rows:
     def columns(self) -> Columns:
         """The columns of all rows so far, read-only."""
         rows, first = len(self.jobs), self.arrays["submit"]
+        if not self._shown or self._shown[0].base is not first:
+            self._shown, self._columns = tuple(map(read_only, self.arrays.values())), None
         seen = self._columns
-        # Still those of these arrays and of as many rows: a view is asked for several times a round.
-        if seen is None or len(seen.submit) != rows or seen.submit.base is not first:
-            views = [self.arrays[name][:rows] for name in _COLUMNS]
-            for view in views:
-                view.flags.writeable = False
-            seen = self._columns = Columns(*views)
+        # Still those of as many rows: a view is asked for several times a round.
+        if seen is None or len(seen.submit) != rows:
+            submit, procs, estimate, memory, started = self._shown
+            seen = self._columns = Columns(submit[:rows], procs[:rows], estimate[:rows], memory[:rows], started[:rows])
         return seen
 
     def add(self, jobs: Sequence[Job]) -> None:
@@ -103,7 +111,27 @@ class Rows:
             self.arrays[name][first:end] = values
         self.arrays["started"][first:end] = -1
         self.jobs.extend(jobs)
-        self.states.codes.extend(bytes([_CODES[State.QUEUED]]) * len(jobs))
+        self.states.codes.extend(bytes([CODES[State.QUEUED]]) * len(jobs))
+
+    def add_one(self, job: Job) -> None:
+        """Give one job (which carries its row) its place; it is queued.
+
+        Raises:
+            DecisionError: for a job with a number beyond 64 bits; nothing is changed then.
+        """
+        row, arrays = len(self.jobs), self.arrays
+        if row == len(arrays["submit"]):
+            self._grow(row + 1)
+        try:
+            arrays["submit"][row] = job.submit
+            arrays["procs"][row] = job.procs
+            arrays["estimate"][row] = job.estimate
+            arrays["memory"][row] = job.memory
+        except (OverflowError, TypeError, ValueError) as error:
+            raise DecisionError(f"a job asks for what is no 64-bit whole number: {error}") from error
+        arrays["started"][row] = -1
+        self.jobs.append(job)
+        self.states.codes.append(_QUEUED)
 
     def _grow(self, rows: int) -> None:
         space = len(self.arrays["submit"])

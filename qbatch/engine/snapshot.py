@@ -116,7 +116,7 @@ def dump(engine: Engine) -> bytes:
         over=engine._over,
         memory=plain.encode(engine._memory, type(engine.policy).__module__),
         trials=sorted(cluster.trials),
-        left_behind=sorted(engine._left_behind),
+        left_behind=sorted(cluster.left_behind),
         is_new_policy=engine._is_new_policy,
     )
     data = msgspec.msgpack.encode(body)
@@ -157,7 +157,6 @@ def _restore(engine: Engine, body: _Body) -> None:
     engine.now = body.now
     engine._wake_at = set(body.wake_at)
     engine._over = list(body.over)
-    engine._left_behind = set(body.left_behind)
     engine._is_new_policy = body.is_new_policy
     engine._open_hosts = Admission(engine.machine, engine._cluster.closed)
     engine._memory = plain.decode(body.memory, type(engine.policy).__module__)
@@ -176,6 +175,7 @@ def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.until.update(body.until)
     cluster.trials.update(body.trials)
     cluster.promises.update(body.promises)
+    cluster.left_behind.update(body.left_behind)
     cluster.restore_running(body.ends.array(), body.amounts.array(len(body.ends.data) // 8))
 
 

@@ -39,6 +39,16 @@ TRANSITIONS: dict[tuple[State | None, str], State] = {
 }
 """From a state, by an event (past participle) or an action (imperative), to a state."""
 
+STATES = tuple(State)
+CODES = {state: code for code, state in enumerate(STATES)}
+"""How states are written down: one byte each."""
+
+NEXT: dict[str, tuple[int, ...]] = {
+    cause: tuple(CODES[TRANSITIONS[state, cause]] if (state, cause) in TRANSITIONS else -1 for state in STATES)
+    for _, cause in TRANSITIONS
+}
+"""The same table in codes: by cause, the state after each state, -1 where it may not happen."""
+
 ENDS = frozenset(state for state in State if all(source is not state for source, _ in TRANSITIONS))
 """The states that no job leaves."""
 

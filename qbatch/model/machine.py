@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -34,7 +35,7 @@ class Host(msgspec.Struct, frozen=True):
     limits: tuple[tuple[str, int], ...] = ()
 
 
-class Machine(msgspec.Struct, frozen=True):
+class Machine(msgspec.Struct, frozen=True, dict=True):
     """Hosts in a fixed order, which breaks every tie between them.
 
     ``single_host``: a job must live inside one host.  On a machine of one host it makes no difference.
@@ -49,32 +50,32 @@ class Machine(msgspec.Struct, frozen=True):
     chunked: bool = False
     per_user: int | None = None
 
-    @property
+    @cached_property
     def procs(self) -> int:
         """Processors of all hosts."""
         return sum(host.cpus for host in self.hosts)
 
-    @property
+    @cached_property
     def widest_job(self) -> int:
         """The most processors that one job can have."""
         return max((host.cpus for host in self.hosts), default=0) if self.single_host else self.procs
 
-    @property
+    @cached_property
     def counts_memory(self) -> bool:
         """Whether memory limits what can run."""
         return any(host.memory > 0 for host in self.hosts)
 
-    @property
+    @cached_property
     def limits_users(self) -> bool:
         """Whether the number of jobs that one user may have running is limited, of all jobs or of a class."""
         return self.per_user is not None or any(each.per_user is not None for each in self.classes)
 
-    @property
+    @cached_property
     def is_one_pool(self) -> bool:
         """Whether the number of free processors alone decides what fits: one host, or jobs that span hosts."""
         return not (self.chunked or self.counts_memory) and (len(self.hosts) == 1 or not self.single_host)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A short hash of everything that can matter to a decision: all but the names of the machine and its hosts."""
         nameless = msgspec.structs.replace(
@@ -82,7 +83,7 @@ class Machine(msgspec.Struct, frozen=True):
         )
         return hashlib.sha256(msgspec.json.encode(nameless)).hexdigest()[:16]
 
-    @property
+    @cached_property
     def class_pairs(self) -> tuple[JobClassPair, ...]:
         """Every class that a job can be in, in the order of the file: number 1 is the first."""
         return class_pairs(self.classes)

@@ -30,6 +30,11 @@ def place(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job
     return tuple(chunks) if wanted == 0 else ()
 
 
+def widest_fit(machine: Machine, free: Sequence[int]) -> int:
+    """Return the most processors that a job may ask for to have room now, by the processors alone."""
+    return max(free, default=0) if machine.single_host else sum(free)
+
+
 class Room:
     """What is free during one pass: a policy takes from it what it starts."""
 
@@ -37,11 +42,15 @@ class Room:
         self.machine = machine
         self.free = list(free)
         self.free_memory = list(free_memory)
+        self._widest = widest_fit(machine, free)
 
     def take(self, job: Job) -> bool:
         """Take the default allocation of a job, if there is room for it; tell whether there was."""
+        if job.procs > self._widest:
+            return False
         allocation = place(self.machine, self.free, self.free_memory, job)
         for chunk in allocation:
             self.free[chunk.host] -= chunk.procs
             self.free_memory[chunk.host] -= chunk.memory
+        self._widest = widest_fit(self.machine, self.free)
         return bool(allocation)

@@ -6,7 +6,7 @@ state of its own; what it must remember it makes with ``new_memory`` and finds a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -14,6 +14,8 @@ import msgspec
 from qbatch.model.actions import Action
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
+from qbatch.model.record import Workload
+from qbatch.planning.kernels.types import Classes
 from qbatch.planning.view import View
 
 
@@ -62,15 +64,43 @@ class PlanLoop(msgspec.Struct, frozen=True):
     compression: str
 
 
-Loop = PassLoop | PlanLoop
+class HostLoop(msgspec.Struct, frozen=True):
+    """The compiled loop of a list scheduler on hosts that a job lives inside.
+
+    ``order``: ``fcfs``, ``sjf``, ``lxf``, or ``priority`` by ``weights`` (their places are those of the kernels).  ``depth``:
+    reservations.  ``is_stopping``: the pass ends at the first job that does not fit.  ``is_sticky``: reservations stay.
+    """
+
+    order: str
+    depth: int
+    is_stopping: bool = False
+    is_sticky: bool = False
+    weights: tuple[float, ...] = (0.0,) * 6
+
+
+class ClassLoop(msgspec.Struct, frozen=True):
+    """The compiled loop of a scheduler of classes on hosts (``lsf``); ``classify`` finds the classes of a workload's jobs."""
+
+    classify: Callable[[Workload], Classes]
+
+
+Loop = PassLoop | PlanLoop | HostLoop | ClassLoop
+
+
+@runtime_checkable
+class Looping(Protocol):
+    """A policy that is nothing but kernels: the replay may run its whole loop compiled."""
+
+    def loop_on(self, machine: Machine) -> Loop | None:
+        """Return the compiled loop that does the same on a machine, or None."""
+        ...
 
 
 def loop_of(policy: Policy, machine: Machine) -> Loop | None:
     """Return the compiled loop that does what the policy does on this machine, or None: then the engine runs it."""
     # A class derived from one of ours may decide otherwise: then its loop is not the one that it inherited.
     is_ours = type(policy).__module__.startswith("qbatch.policies.")
-    loop = getattr(policy, "loop", None)
-    return loop if is_ours and machine.is_one_pool and isinstance(loop, PassLoop | PlanLoop) else None
+    return policy.loop_on(machine) if is_ours and isinstance(policy, Looping) else None
 
 
 def note_of_classes(policies: Iterable[Policy], machine: Machine) -> str | None:

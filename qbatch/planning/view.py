@@ -2,20 +2,23 @@
 
 A view is read-only: its arrays cannot be written, its values are frozen.  The one thing in it that belongs to
 the policy is ``memory``, the record that the policy made with ``new_memory`` and that the engine keeps for it.
+
+A view is a window: what it shows of the state is made when a policy first looks at it, and holds until the pass is over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.placement import Room
+from qbatch.planning.placement import Room, widest_fit
 from qbatch.planning.shapes import Shapes
 
 OVERDUE = 1_000_000
@@ -43,10 +46,6 @@ class Run(NamedTuple):
         return whole[0].procs if len(whole) == 1 else sum(chunk.procs for chunk in whole)
 
 
-_NOBODY = np.empty(0, np.int64)
-_NOBODY.flags.writeable = False
-
-
 class Columns(NamedTuple):
     """What was asked for, as arrays with one entry a row (read-only): ``submit``, ``procs``, ``estimate`` and
     ``memory``; ``started`` is the first start, -1 before it."""
@@ -58,7 +57,30 @@ class Columns(NamedTuple):
     started: Int64Array
 
 
-class View(NamedTuple):
+class Window(Protocol):
+    """The state that views look at, kept by the engine: it has the attributes that :class:`View` shows, under the same names."""
+
+    def jobs_of(self, rows: list[int]) -> Iterator[Job]:
+        """Return the jobs of waiting rows."""
+        ...
+
+
+class _Shown:
+    """A part of the state, asked of the window by the first who looks at it."""
+
+    __slots__ = ("_name",)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, view: View | None, owner: type) -> Any:
+        if view is None:
+            return self
+        value = view.__dict__[self._name] = getattr(view.window, self._name)
+        return value
+
+
+class View(msgspec.Struct, frozen=True, dict=True):
     """The state at one instant, for one pass.
 
     ``now``: microseconds.  ``queue``: waiting rows in order of sequence.  ``free`` and ``free_memory``: by host.
@@ -77,39 +99,98 @@ class View(NamedTuple):
     are what the waiting jobs ask for, as arrays.
     """
 
+    window: Window
     now: int
     machine: Machine
-    columns: Columns
-    jobs: Sequence[Job]
     queue: Int64Array
-    free: tuple[int, ...]
-    free_memory: tuple[int, ...]
-    running: Mapping[int, Run]
-    suspended: Mapping[int, Run]
-    ends: Int64Array
-    amounts: Int64Array
-    finished: tuple[int, ...]
-    withdrawn: tuple[int, ...]
-    arrived: tuple[int, ...]
-    only_arrivals: bool
     memory: Any
+    finished: tuple[int, ...] = ()
+    withdrawn: tuple[int, ...] = ()
+    arrived: tuple[int, ...] = ()
+    only_arrivals: bool = False
     is_machine_changed: bool = False
-    closed: frozenset[int] = frozenset()
-    parked: Int64Array = _NOBODY
-    shapes: Shapes | None = None
-    pieces: Int64Array | None = None
     requeued: tuple[int, ...] = ()
-    ended_on: frozenset[int] = frozenset()
+    ended: Sequence[Run] = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def columns(self) -> Columns: ...
+
+        @property
+        def jobs(self) -> Sequence[Job]: ...
+
+        @property
+        def free(self) -> tuple[int, ...]: ...
+
+        @property
+        def free_memory(self) -> tuple[int, ...]: ...
+
+        @property
+        def running(self) -> Mapping[int, Run]: ...
+
+        @property
+        def suspended(self) -> Mapping[int, Run]: ...
+
+        @property
+        def ends(self) -> Int64Array: ...
+
+        @property
+        def amounts(self) -> Int64Array: ...
+
+        @property
+        def closed(self) -> frozenset[int]: ...
+
+        @property
+        def parked(self) -> Int64Array: ...
+
+        @property
+        def shapes(self) -> Shapes | None: ...
+
+        @property
+        def pieces(self) -> Int64Array | None: ...
+
+    else:
+        columns, jobs, free, free_memory = _Shown(), _Shown(), _Shown(), _Shown()
+        running, suspended, ends, amounts = _Shown(), _Shown(), _Shown(), _Shown()
+        closed, parked, shapes, pieces = _Shown(), _Shown(), _Shown(), _Shown()
+
+    def changed(self, **facts: Any) -> View:
+        """Return a view that differs from this one in what is given, for a policy inside another one."""
+        own = {name: facts.pop(name) for name in View.__struct_fields__ if name in facts}
+        other = msgspec.structs.replace(self, **own)
+        other.__dict__.update(self.__dict__)
+        other.__dict__.update(facts)
+        return other
+
+    @property
+    def ended_on(self) -> frozenset[int]:
+        """The hosts of those that finished in this round."""
+        return frozenset(chunk.host for run in self.ended for chunk in run.allocation)
 
     @property
     def waiting(self) -> Iterator[Job]:
         """The waiting jobs in order of sequence."""
-        return (self.jobs[row] for row in self.queue.tolist())
+        return self.window.jobs_of(self.queue.tolist())
+
+    def that_fit(self, *columns: str) -> Iterator[Job]:
+        """Return the waiting jobs that ask for no more processors than are free, in order of columns, ties by sequence.
+
+        ``columns``: names of :class:`Columns`, the one that matters most first; none: the order of the queue.  Memory and
+        chunks are not looked at: ``room().take(job)`` tells whether there is room.
+        """
+        values = self.columns
+        rows = self.queue[values.procs[self.queue] <= widest_fit(self.machine, self.free)]
+        if columns and len(rows) > 1:
+            keys = [getattr(values, name)[rows] for name in reversed(columns)]
+            rows = rows[np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys)]
+        return self.window.jobs_of(rows.tolist())
 
     @property
     def free_procs(self) -> int:
         """Free processors of all hosts."""
-        return sum(self.free)
+        free = self.free
+        return free[0] if len(free) == 1 else sum(free)
 
     @property
     def open_procs(self) -> int:
@@ -140,13 +221,13 @@ class View(NamedTuple):
 
         A job that has outlived its estimate ends ``OVERDUE`` from now.
         """
-        count = len(self.ends)
-        ends = np.empty(count + space, np.int64)
-        amounts = np.empty(count + space, np.int64)
-        ends[:count] = self.ends
+        found = self.ends
+        count = len(found)
+        ends, amounts = np.empty(count + space, np.int64), np.empty(count + space, np.int64)
+        ends[:count] = found
         amounts[:count] = self.amounts
-        late = int(np.searchsorted(self.ends, self.now, side="right"))
-        if late:
+        if count and found[0] <= self.now:
+            late = int(found.searchsorted(self.now, side="right"))
             runs = [run for run in self.running.values() if run.expected_end <= self.now and self.open_procs_of(run)]
             ends[:late] = [self.expected_end(run) for run in runs]
             amounts[:late] = [self.open_procs_of(run) for run in runs]

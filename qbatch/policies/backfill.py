@@ -18,7 +18,7 @@ import numpy as np
 
 from qbatch.model.actions import Action, Start
 from qbatch.model.job import Job
-from qbatch.model.machine import memory_text
+from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.chunks import requested
 from qbatch.planning.kernels import order as sorting
@@ -27,7 +27,7 @@ from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.orders import FCFS as BY_SUBMISSION
 from qbatch.planning.kernels.orders import ORDERS
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.policy import PassLoop
+from qbatch.planning.policy import HostLoop, Loop, PassLoop
 from qbatch.planning.view import View
 from qbatch.policies.chunked import grid_pass, kernel_pass
 from qbatch.policies.on_hosts import pass_over_hosts
@@ -56,18 +56,38 @@ class Backfill:
         self.order = order
         self.loop = PassLoop(which, depth, order)
 
+    def loop_on(self, machine: Machine) -> Loop | None:
+        """Return the compiled loop that does the same on a machine."""
+        if machine.is_one_pool:
+            return self.loop
+        return None if machine.chunked else HostLoop(self.order, self.depth, is_stopping=self.which == "fcfs")
+
     def decide(self, view: View) -> Iterable[Action]:
         """Make one pass."""
         if len(view.queue) == 0 or max(view.free) == 0:
             return []
-        waiting = self._in_order(view)
         if view.machine.is_one_pool:
-            return [Start(row) for row in self._kernel_pass(view, waiting)]
+            if len(view.queue) == 1:
+                row = int(view.queue[0])
+                return [Start(row)] if view.columns.procs[row] <= view.free_procs else []
+            if self._nothing_new_fits(view):
+                return []
+            return [Start(row) for row in self._kernel_pass(view, self._in_order(view))]
+        waiting = self._in_order(view)
         if view.machine.chunked:
             if self.which == "hybrid":
                 return list(grid_pass(view, waiting, self.depth))
             return kernel_pass(view, waiting, is_easy=self.which == "easy")[0]
         return pass_over_hosts(view, waiting, self.depth, is_stopping=self.which == "fcfs")[0]
+
+    def _nothing_new_fits(self, view: View) -> bool:
+        """Tell at a glance that nobody starts: those that could not before cannot now, nor can those that have just come."""
+        if not view.only_arrivals or self.which == "hybrid" or self.order != "fcfs":
+            return False
+        if len(view.queue) == len(view.arrived) or view.is_late:
+            return False
+        procs, free = view.columns.procs, view.free_procs
+        return self.which == "fcfs" or all(procs[row] > free for row in view.arrived)
 
     def _in_order(self, view: View) -> Int64Array:
         order = ORDERS[self.order]
@@ -78,18 +98,18 @@ class Backfill:
         return found
 
     def _kernel_pass(self, view: View, waiting: Int64Array) -> list[int]:
-        columns, end = view.columns, len(waiting)
-        space = min(end, view.free_procs)
+        columns, end, free = view.columns, len(waiting), view.free_procs
+        space = min(end, free)
         ends, amounts, running = view.expected_ends(space)
         started = np.empty(space, np.int64)
         common = (columns.procs, columns.estimate)
         if self.which == "fcfs":
-            count = _fcfs_pass(view.now, waiting, 0, end, *common, view.free_procs, ends, amounts, running, started)
+            count = _fcfs_pass(view.now, waiting, 0, end, *common, free, ends, amounts, running, started)
         elif self.which == "easy":
             is_static = ORDERS[self.order] == BY_SUBMISSION
             new = end - len(view.arrived) if view.only_arrivals and is_static and not view.is_late else 0
             count = _easy_pass(
-                view.now, waiting, 0, end, new, *common, view.free_procs, ends, amounts, running, started
+                view.now, waiting, 0, end, new, *common, free, ends, amounts, running, started
             )
         else:
             scratch = _new_profile(0, view.now, 4 * (running + space + min(self.depth, end)) + 16)
@@ -101,7 +121,7 @@ class Backfill:
                 self.depth,
                 *common,
                 scratch,
-                view.free_procs,
+                free,
                 ends,
                 amounts,
                 running,

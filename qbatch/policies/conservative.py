@@ -26,7 +26,7 @@ from qbatch.planning.kernels import plan as plan_kernels
 from qbatch.planning.kernels import profile as profile_kernels
 from qbatch.planning.kernels.live import live, live_module
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.policy import PlanLoop
+from qbatch.planning.policy import Loop, PlanLoop
 from qbatch.planning.view import View
 from qbatch.policies.host_plan import ChunkPlan, HostPlan, booked_end, odd_ends
 
@@ -45,6 +45,10 @@ class Conservative:
         self.name = name
         self.compress = compress
         self.loop = PlanLoop(compress)
+
+    def loop_on(self, machine: Machine) -> Loop | None:
+        """Return the compiled loop that does the same on a machine."""
+        return self.loop if machine.is_one_pool else None
 
     def new_memory(self, machine: Machine) -> PoolPlan | HostPlan:
         """Return an empty plan: arrays for one pool of processors, a dictionary where hosts matter."""
@@ -205,10 +209,10 @@ class PoolPlan:
 
     def news(self) -> list[tuple[int, int]]:
         """Return the rows whose planned start is earlier than they were told, and note that they were told."""
-        waiting = self.queue[plan.waiting_places(self.queue, self.state)]
-        news = waiting[waiting[:, plan.START] < self.told[waiting[:, plan.ROW]]]
-        self.told[news[:, plan.ROW]] = news[:, plan.START]
-        return list(zip(news[:, plan.ROW].tolist(), news[:, plan.START].tolist(), strict=True))
+        found = np.empty((int(self.state[plan.QUEUED] - self.state[plan.FIRST]), 2), np.int64)
+        count = plan.earlier_than_told(self.queue, self.state, self.told, found)
+        news: list[tuple[int, int]] = found[:count].tolist()
+        return news
 
     def take_due(self, view: View) -> list[Start]:
         """Take the rows whose time has come out of the plan."""

@@ -132,7 +132,7 @@ class QuantumService:
         memory: Service = view.memory
         seen = self._inner_view(view, memory, set())
         if memory.fresh:
-            seen = seen._replace(queue=np.union1d(seen.queue, np.array(memory.fresh, np.int64)))
+            seen = seen.changed(queue=np.union1d(seen.queue, np.array(memory.fresh, np.int64)))
         if isinstance(self.inner, Explaining):
             return self.inner.explain(seen, row)
         return Reason("policy", name_of(self.inner), f"{name_of(self.inner)} gave no start to it", {})
@@ -167,7 +167,7 @@ class QuantumService:
     def _inner_view(self, view: View, memory: Service, resumed: set[int]) -> View:
         """Return the view as the inner policy may see it: before this round's guests, and without the room of quanta."""
         # Who was guest or victim ends when the engine says; only since when it seems to run is another instant.
-        changed = view._replace(
+        changed = view.changed(
             memory=memory.inner,
             is_machine_changed=view.is_machine_changed or memory.is_stale,
             requeued=(),
@@ -362,7 +362,7 @@ def _with_runs(
             pool.append((end, amount))
     columns = np.array(sorted(pool), np.int64).reshape(-1, 2)
     pieces = None if view.pieces is None else np.ascontiguousarray(np.array(parts, np.int64).reshape(-1, 5).T)
-    return view._replace(
+    return view.changed(
         free=tuple(free),
         free_memory=tuple(free_memory),
         running=running,

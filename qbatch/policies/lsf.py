@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,9 +25,11 @@ from qbatch.model.job import Job
 from qbatch.model.job_class import JobClass, JobClassPair
 from qbatch.model.machine import Host, Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
+from qbatch.model.record import Workload
 from qbatch.planning.kernels import lsf as kernels
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Classes, Int64Array
+from qbatch.planning.policy import ClassLoop, Loop
 from qbatch.planning.view import View
 from qbatch.policies.chunked import grid_pass
 from qbatch.policies.on_hosts import hosts_array, start_on
@@ -74,7 +77,26 @@ class Lsf:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._tables: dict[Machine, Tables] = {}
+        self._tables: dict[int, tuple[Machine, Tables]] = {}
+
+    def loop_on(self, machine: Machine) -> Loop | None:
+        """Return the compiled loop that does the same on a machine."""
+        return None if machine.chunked else ClassLoop(partial(self._classified, machine))
+
+    def _classified(self, machine: Machine, work: Workload) -> Classes:
+        memory, tables = self.new_memory(machine), self._tables_of(machine)
+        jobs = np.zeros((4, len(work)), np.int64)
+        asked = zip(work.procs.tolist(), work.memory.tolist(), work.estimate.tolist(), work.user.tolist(), strict=True)
+        found: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+        for row, (procs, size, estimate, user) in enumerate(asked):
+            key = procs, size, estimate
+            if key not in found:
+                job = Job(number=0, submit=0, procs=procs, memory=size, estimate=estimate)
+                found[key] = self._class_of(machine, job)
+            jobs[: kernels.USER, row] = found[key]
+            if machine.limits_users:
+                jobs[kernels.USER, row] = memory.users.setdefault(user, len(memory.users))
+        return Classes(jobs, *tables[:4], _quota(tables, memory))
 
     def new_memory(self, machine: Machine) -> Standing:
         """Return the record for a machine on which nothing has happened yet."""
@@ -188,9 +210,10 @@ class Lsf:
         return time, size, int(fits)
 
     def _tables_of(self, machine: Machine) -> Tables:
-        if machine not in self._tables:
-            self._tables[machine] = _tables(machine)
-        return self._tables[machine]
+        known = self._tables.get(id(machine))  # a machine's own hash goes over all of its hosts
+        if known is None or known[0] is not machine:
+            known = self._tables[id(machine)] = machine, _tables(machine)
+        return known[1]
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the pass just over."""

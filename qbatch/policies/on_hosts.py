@@ -13,6 +13,8 @@ from qbatch.planning.view import View
 
 _host_pass = live(host_passes.host_pass)
 
+_NONE_HELD = np.empty((3, 0), np.int64)
+
 Reserved = tuple[int, int, int]
 """A reservation: row, host, start."""
 
@@ -27,12 +29,12 @@ def pass_over_hosts(
     pieces, running = _pieces(view)
     hosts = hosts_array(view)
     columns = view.columns
-    kept = np.array(held or [], np.int64).reshape(-1, 3).T
+    kept = np.ascontiguousarray(np.array(held, np.int64).reshape(-1, 3).T) if held else _NONE_HELD
     started = np.empty((2, min(len(order), int(hosts[0].sum()))), np.int64)
     reserved = np.empty((3, min(depth, len(order)) + kept.shape[1]), np.int64)
     count, reservations = _host_pass(
         view.now, order, depth, is_stopping, columns.procs, columns.memory, columns.estimate, hosts, pieces, running,
-        np.ascontiguousarray(kept), started, reserved,
+        kept, started, reserved,
     )  # fmt: skip
     starts = [start_on(view, row, host) for row, host in started[:, :count].T.tolist()]
     return starts, [(row, host, at) for row, host, at in reserved[:, :reservations].T.tolist()]
@@ -60,5 +62,6 @@ def _pieces(view: View) -> tuple[Int64Array, int]:
     if view.pieces is not None:
         return open_parts(view)
     ends, amounts, count = view.expected_ends(0)
-    nothing = np.zeros(count, np.int64)
-    return np.array([ends, nothing, amounts, nothing], np.int64), count
+    pieces = np.zeros((4, count), np.int64)
+    pieces[host_passes.END], pieces[host_passes.PROCS] = ends, amounts
+    return pieces, count

@@ -22,18 +22,13 @@ from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import order as sorting
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Float64Array, Int64Array
+from qbatch.planning.policy import HostLoop, Loop
 from qbatch.planning.view import View
 from qbatch.policies.chunked import grid_pass
 from qbatch.policies.on_hosts import Reserved, pass_over_hosts
 
 _stable_order = live(sorting.stable_order)
-
-HOUR = 3_600_000_000.0
-SHORTEST = sorting.SHORTEST_EXPANDED
-MEBIBYTE = float(2**20)
-
-MEMORY_OF_A_PROCESSOR = 358.4
-"""MB: 336 GB over 960 processors; so much memory weighs like one processor."""
+_priorities = live(sorting.priorities)
 
 
 class Weights(msgspec.Struct, frozen=True):
@@ -72,6 +67,13 @@ class PriorityBackfill:
         self.depth = depth
         self.weights = weights
         self.is_sticky = is_sticky
+        self._weights = np.array(msgspec.structs.astuple(weights), np.float64)
+
+    def loop_on(self, machine: Machine) -> Loop | None:
+        """Return the compiled loop that does the same on a machine."""
+        if machine.chunked:
+            return None
+        return HostLoop(self.order, self.depth, is_sticky=self.is_sticky, weights=msgspec.structs.astuple(self.weights))
 
     def new_memory(self, machine: Machine) -> Standing:
         """Return the record for a machine on which nothing has happened yet."""
@@ -108,20 +110,13 @@ class PriorityBackfill:
 
     def priorities(self, view: View, rows: Int64Array, *, is_afterwards: bool = False) -> Float64Array:
         """Return the priority of each row at this instant (spec/papers.md 3.7, item 4)."""
-        weights, columns = self.weights, view.columns
-        wait = view.now - columns.submit[rows]
-        asked = np.maximum(columns.estimate[rows], SHORTEST)
-        total = weights.wait * (wait / HOUR) + weights.xfactor * ((wait + asked) / asked)
-        # A term of weight 0 adds +0.0 to what is positive: left out, every bit stays as it is.
-        if weights.procs or weights.memory or weights.both:
-            procs = columns.procs[rows].astype(np.float64)
-            memory = columns.memory[rows] / MEBIBYTE / MEMORY_OF_A_PROCESSOR
-            total = total + weights.procs * procs + weights.memory * memory + weights.both * np.maximum(procs, memory)
-        if weights.bypass:
+        columns, passed_by = view.columns, np.zeros(len(rows) if self.weights.bypass else 0)
+        if self.weights.bypass:
             known, late = view.memory.bypasses, view.memory.latest if is_afterwards else {}
-            counts = np.fromiter((known.get(row, 0) - late.get(row, 0) for row in rows.tolist()), np.float64, len(rows))
-            total = total + weights.bypass * counts
-        found: Float64Array = total
+            passed_by[:] = [known.get(row, 0) - late.get(row, 0) for row in rows.tolist()]
+        found: Float64Array = _priorities(
+            view.now, rows, columns.submit, columns.procs, columns.memory, columns.estimate, passed_by, self._weights
+        )
         return found
 
     def _holders_first(self, view: View, order: Int64Array) -> Int64Array:

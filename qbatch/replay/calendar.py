@@ -34,6 +34,9 @@ Progress = Callable[[int, int], None]
 
 _PROGRESS_EVERY = 2000
 _MOST_IDLE = 1_000_000
+_BACKFILLED, _IMMEDIATE, _IN_ORDER = (KINDS.index(kind) for kind in ("backfilled", "immediate", "in_order"))
+_AT_ONCE = 1024
+"""Jobs that are made from the columns together."""
 
 
 class Calendar:
@@ -59,8 +62,12 @@ class Calendar:
         self._idle = 0
         self._policy = policy
         self._arrived = 0
+        self._coming: list[Job] = []
+        self._next_job: Job | None = None
+        self._advance()
         self._ends: list[tuple[int, int, int]] = []
-        self._launch = np.zeros(rows, np.int64)
+        self._launch = [0] * rows
+        self._timer: int | None = None
         self._going: dict[int, tuple[int, int]] = {}
         self._work: dict[int, int] = {}
         self._outgrown: list[int] = []
@@ -101,8 +108,10 @@ class Calendar:
         )
 
     def _check_progress(self, done: Round) -> None:
-        is_idle = not (done.finished or done.stopped or done.requeued or done.arrived or done.refused)
-        is_idle = is_idle and all(isinstance(action, WakeAt) for action in done.actions)
+        if done.finished or done.arrived or done.stopped or done.requeued or done.refused:
+            self._idle = 0
+            return
+        is_idle = all(isinstance(action, WakeAt) for action in done.actions)
         self._idle = self._idle + 1 if is_idle else 0
         if self._idle > _MOST_IDLE:
             raise DecisionError(
@@ -120,46 +129,47 @@ class Calendar:
             )
 
     def _next_instant(self) -> int | None:
-        while self._ends and self._launch[self._ends[0][1]] != self._ends[0][2]:
-            heapq.heappop(self._ends)
-        timer = self.engine.next_timer()
-        waits = self.engine.queue_length > 0 if timer is None else True
-        candidates = [] if timer is None or not (waits or self._going) else [timer]
-        if self._ends:
-            candidates.append(self._ends[0][0])
+        ends = self._ends
+        while ends and self._launch[ends[0][1]] != ends[0][2]:
+            heapq.heappop(ends)
+        self._timer = timer = self.engine.next_timer()
         if self._outgrown:
-            candidates.append(self.engine.now or 0)
-        if self._arrived < len(self.workload):
-            candidates.append(int(self.workload.submit[self._arrived]))
-        return min(candidates) if candidates else None
+            return self.engine.now
+        found = ends[0][0] if ends else None
+        if self._next_job is not None and (found is None or self._next_job.submit < found):
+            found = self._next_job.submit
+        return timer if timer is not None and (found is None or timer < found) else found
 
     def _due(self, instant: int) -> list[Event]:
-        events: list[Event] = [Returned(row) for row in self._outgrown]
-        self._outgrown = []
+        events: list[Event] = []
+        if self._outgrown:
+            events += [Returned(row) for row in self._outgrown]
+            self._outgrown = []
         while self._ends and self._ends[0][0] == instant:
             _, row, launch = heapq.heappop(self._ends)
             if self._launch[row] == launch:
                 events.append(Finished(row))
-        if self.engine.next_timer() == instant:
+        if self._timer == instant:
             events.append(Woken())
-        work = self.workload
-        while self._arrived < len(work) and work.submit[self._arrived] == instant:
-            events.append(Submitted(self._job(self._arrived)))
+        while self._next_job is not None and self._next_job.submit == instant:
+            events.append(Submitted(self._next_job))
             self._arrived += 1
+            self._advance()
         return events
 
-    def _job(self, row: int) -> Job:
-        work = self.workload
-        return Job(
-            number=int(work.number[row]),
-            submit=int(work.submit[row]),
-            procs=int(work.procs[row]),
-            estimate=int(work.estimate[row]),
-            memory=int(work.memory[row]),
-            user=int(work.user[row]),
-            group=int(work.group[row]),
-            queue=int(work.queue[row]),
-        )
+    def _advance(self) -> None:
+        """Note the job that comes next, if there is one."""
+        if not self._coming:
+            work, begin = self.workload, self._arrived
+            columns = (work.number, work.submit, work.procs, work.estimate, work.memory, work.user, work.group, work.queue)
+            jobs = zip(*(column[begin : begin + _AT_ONCE].tolist() for column in columns), strict=True)
+            self._coming = [
+                Job(row=row, number=number, submit=submit, procs=procs, estimate=estimate, memory=memory, user=user,
+                    group=group, queue=queue)
+                for row, (number, submit, procs, estimate, memory, user, group, queue) in enumerate(jobs, begin)
+            ]  # fmt: skip
+            self._coming.reverse()
+        self._next_job = self._coming.pop() if self._coming else None
 
     def _account(self, done: Round) -> None:
         for row in done.finished:
@@ -174,14 +184,19 @@ class Calendar:
             self._leave(row, done.at, is_kept=False)
             self._launch[row] += 1
             del self._work[row]
-        started = []
+        started = 0
         for action in done.actions:
             match action:
-                case Start():
-                    if self.start[action.row] < 0:
-                        self.start[action.row] = done.at
-                        started.append(action.row)
+                case Start(row=row):
+                    if self.start[row] < 0:
+                        self.start[row] = done.at
+                        self.kind[row] = self._kind_of(row, done)
+                        started += 1
                     self._begin(action, done.at)
+                case Promise():
+                    self.promise[action.row] = action.at
+                    if self.first_promise[action.row] == NO_PROMISE:
+                        self.first_promise[action.row] = action.at
                 case Resume():
                     self._go(action.row, self.engine.procs_of(action.row), done.at)
                 case Suspend():
@@ -189,32 +204,29 @@ class Calendar:
                 case Resize() if action.row in self._going:
                     self._pause(action.row, done.at)
                     self._go(action.row, action.procs, done.at)
-                case Promise():
-                    self.promise[action.row] = action.at
-                    if self.first_promise[action.row] == NO_PROMISE:
-                        self.first_promise[action.row] = action.at
                 case _:
                     pass
-        for row in started:
-            is_backfilled = done.first_waiting is not None and done.first_waiting < row
-            kind = (
-                "backfilled" if is_backfilled else "immediate" if done.at == self.workload.submit[row] else "in_order"
-            )
-            self.kind[row] = KINDS.index(kind)
-        waiting = self.engine.queue_length + len(started)
-        self.queue_max = max(self.queue_max, waiting)
+        waiting = self.engine.queue_length + started
+        if waiting > self.queue_max:
+            self.queue_max = waiting
+
+    def _kind_of(self, row: int, done: Round) -> int:
+        if done.first_waiting is not None and done.first_waiting < row:
+            return _BACKFILLED
+        return _IMMEDIATE if done.at == self.workload.submit[row] else _IN_ORDER
 
     def _begin(self, action: Start, now: int) -> None:
-        chunk = action.allocation[0]
-        self._hosts[action.row] = chunk.host
+        row, allocation = action.row, action.allocation
+        chunk = allocation[0]
+        self._hosts[row] = chunk.host
         if self._host is not None:
-            self._host[action.row] = chunk.host
-        if sum(each.procs for each in action.allocation) != self.workload.procs[action.row]:
-            self._in_pieces.add(action.row)
-        has_memory = bool(self.engine.machine.hosts[chunk.host].memory)
-        if action.is_trial and has_memory and self._used_memory(action.row) > chunk.memory:
-            self._outgrown.append(action.row)
-        self._go(action.row, sum(chunk.procs for chunk in action.allocation), now)
+            self._host[row] = chunk.host
+        procs = chunk.procs if len(allocation) == 1 else sum(each.procs for each in allocation)
+        if procs != self.workload.procs[row]:
+            self._in_pieces.add(row)
+        if action.is_trial and self.engine.machine.hosts[chunk.host].memory and self._used_memory(row) > chunk.memory:
+            self._outgrown.append(row)
+        self._go(row, procs, now)
 
     def _used_memory(self, row: int) -> int:
         used = getattr(self.workload, "used_memory", None)
@@ -222,12 +234,13 @@ class Calendar:
         return known if known >= 0 else int(self.workload.memory[row])
 
     def _go(self, row: int, procs: int, now: int) -> None:
-        work = self._work.setdefault(row, int(self.workload.run[row]) * int(self.workload.procs[row]))
+        work = self._work.get(row)
+        if work is None:
+            work = self._work[row] = int(self.workload.run[row]) * int(self.workload.procs[row])
         self._launch[row] += 1
         self._going[row] = (now, procs)
-        if row in self._outgrown:
-            return
-        heapq.heappush(self._ends, (now - (-work // procs), row, int(self._launch[row])))
+        if row not in self._outgrown:
+            heapq.heappush(self._ends, (now - (-work // procs), row, self._launch[row]))
 
     def _pause(self, row: int, now: int) -> None:
         self._in_pieces.add(row)

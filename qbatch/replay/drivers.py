@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from qbatch.engine.audit import breaches
 from qbatch.model.errors import AuditError, UsageError
 from qbatch.model.machine import Machine
-from qbatch.model.record import NO_PROMISE, Schedule, Workload
-from qbatch.planning.policy import PassLoop, PlanLoop, Policy, loop_of, name_of
+from qbatch.model.record import Schedule, Workload
+from qbatch.planning.policy import PlanLoop, Policy, loop_of, name_of
 from qbatch.replay.calendar import Calendar, Observer, Progress
 
 DRIVERS = ("auto", "compiled", "engine")
 """Which driver replays: the compiled loop where there is one, that or nothing, or always the engine."""
-
-_BUDGET = 20_000
-"""Rounds between two looks at progress and interruption."""
 
 
 def run(
@@ -41,9 +36,12 @@ def run(
     if driver == "engine" or loop is None or observe is not None:
         schedule = Calendar(workload, machine, policy, is_audited=is_audited).run(observe, progress)
     else:
-        schedule = _run_compiled(workload, machine.procs, loop, name_of(policy), progress)
+        # The kernels load in a tenth of a second and compile in seconds: only who needs them pays.
+        from qbatch.replay.compiled import run_compiled
+
+        schedule = run_compiled(workload, machine, loop, name_of(policy), progress)
     if is_audited:
-        found = breaches(schedule, is_one_pool=machine.is_one_pool)
+        found = breaches(schedule, is_one_pool=machine.is_one_pool, hosts=machine.hosts, has_trials=loop is None)
         if _breaks_promises(policy) or schedule.pieces is not None:
             # A plan made from scratch owes no promise: it is there to show how promises break (Fig. 4).  Quanta put off
             # what was promised, and the engine records it.
@@ -56,60 +54,3 @@ def run(
 def _breaks_promises(policy: Policy) -> bool:
     loop = getattr(policy, "loop", None)
     return isinstance(loop, PlanLoop) and loop.compression == "scratch"
-
-
-def _run_compiled(
-    workload: Workload, procs: int, loop: PassLoop | PlanLoop, name: str, progress: Progress | None
-) -> Schedule:
-    # The kernels load in a tenth of a second and compile in seconds: only who needs them pays.
-    from qbatch.planning.kernels import plan
-    from qbatch.planning.kernels.orders import ORDERS
-    from qbatch.planning.kernels.profile import new_profile
-    from qbatch.replay.kernels import loops
-
-    rows = len(workload)
-    space = min(rows, procs) + 1
-    start = np.full(rows, -1, np.int64)
-    kind = np.zeros(rows, np.int8)
-    counts = np.zeros(8, np.int64)
-    counts[loops.FREE_NOW] = procs
-    endings = np.empty((space, 2), np.int64)
-    columns = (workload.submit, workload.procs, workload.estimate, workload.run)
-    promise = first_promise = np.broadcast_to(np.int64(NO_PROMISE), rows)
-
-    def tell() -> None:
-        if progress is not None:
-            progress(int(counts[loops.ARRIVED]), int(counts[loops.NOW]))
-
-    if isinstance(loop, PassLoop):
-        ends, amounts, started = (np.empty(space, np.int64) for _ in range(3))
-        waiting = np.empty(rows, np.int64)
-        which = {"fcfs": loops.PASS_FCFS, "easy": loops.PASS_EASY, "hybrid": loops.PASS_HYBRID}[loop.which]
-        state = (counts, endings, ends, amounts, waiting, started)
-        order = ORDERS[loop.order]
-        loop_of_policy = loops.pass_loop(which, loop.order != "fcfs")
-        while not loop_of_policy(loop.depth, order, *columns, *state, start, kind, _BUDGET):
-            tell()
-    else:
-        how = ("none", "arrival", "start", "scratch").index(loop.compression)
-        promise, first_promise = np.full(rows, NO_PROMISE, np.int64), np.full(rows, NO_PROMISE, np.int64)
-        arrays = (
-            np.empty((rows, plan.QUEUE_COLUMNS), np.int64),
-            np.full(rows, plan.NOBODY, np.int64),
-            np.empty((rows, plan.SHAPE_COLUMNS), np.int64),
-            np.full(plan.table_size(rows), -1, np.int64),
-            np.empty((2 * rows + 64, 2), np.int64),
-            np.empty((plan.RELEASES, 2), np.int64),
-            np.zeros(plan.STATE, np.int64),
-        )
-        profile = new_profile(procs, int(workload.submit[0]), 256)
-        is_done = False
-        run_plan = loops.plan_loop(how)
-        while not is_done:
-            is_done, profile = run_plan(
-                *columns, counts, endings, *arrays, profile, start, kind, promise, first_promise, _BUDGET
-            )
-            tell()
-    return Schedule(
-        workload, name, start, kind, promise, first_promise, start + workload.run, int(counts[loops.LONGEST])
-    )

@@ -42,25 +42,38 @@ def every_policy() -> list[str]:
     return names
 
 
+def pairs_of(policies: list[str]) -> list[tuple[str, str]]:
+    """Return policies and names of machines that they take: defaults on every machine, other parameters on one, in turn."""
+    found = []
+    for turn, policy in enumerate(policies):
+        taken = [name for name, machine in MACHINES.items() if takes(policy, machine)]
+        is_default = ":" not in policy or entry_of(policy) is None
+        found += [(policy, name) for name in (taken if is_default else [taken[turn % len(taken)]])]
+    return found
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "policy" in metafunc.fixturenames:
-        metafunc.parametrize("policy", metafunc.config.getoption("--policy") or every_policy())
-    if "machine" in metafunc.fixturenames:
-        metafunc.parametrize("machine", MACHINES.values(), ids=MACHINES.keys())
+    chosen = metafunc.config.getoption("--policy")
+    policies = chosen or every_policy()
+    if {"policy", "machine"} <= set(metafunc.fixturenames):
+        pairs = pairs_of(policies)
+        if chosen:  # a policy that somebody asks for is held to it on every machine that it takes
+            pairs = [(policy, name) for policy in policies for name, machine in MACHINES.items() if takes(policy, machine)]
+        metafunc.parametrize(
+            ("policy", "machine"), [(policy, MACHINES[name]) for policy, name in pairs], ids=map("-".join, pairs)
+        )
+    elif "policy" in metafunc.fixturenames:
+        metafunc.parametrize("policy", policies)
 
 
 def entry_of(policy: str) -> Entry | None:
     return POLICIES.get(policy.partition(":")[0])
 
 
-@pytest.fixture(autouse=True)
-def _is_for_this_machine(request: pytest.FixtureRequest) -> None:
-    """Leave out a machine that the policy refuses; that it says so has a test of its own."""
-    names = request.fixturenames
-    if "policy" in names and "machine" in names:
-        entry = entry_of(request.getfixturevalue("policy"))
-        if entry is not None and not entry.takes(request.getfixturevalue("machine")):
-            pytest.skip("the policy refuses this machine")
+def takes(policy: str, machine: Machine) -> bool:
+    """Tell whether a policy takes a machine; that it says so where it does not has a test of its own."""
+    entry = entry_of(policy)
+    return entry is None or entry.takes(machine)
 
 
 def test_a_machine_that_a_policy_does_not_take_is_refused_at_once(policy: str) -> None:
@@ -92,7 +105,9 @@ def test_every_job_runs_once_and_the_audit_holds(policy: str, machine: Machine) 
         schedule = Calendar(work, machine, load_policy(policy), is_audited=True).run()
         assert schedule.ran.all(), seed
         assert (schedule.start >= work.submit).all(), seed
-        found = breaches(schedule, is_one_pool=machine.is_one_pool)
+        entry = entry_of(policy)
+        has_trials = entry is None or entry.is_interrupting
+        found = breaches(schedule, is_one_pool=machine.is_one_pool, hosts=machine.hosts, has_trials=has_trials)
         # Every promise of a policy that stands alone is kept; "test_promises_are_kept" says which are not held to theirs.
         assert not [text for text in found if "after its promise" not in text], seed
         whole = np.ones(len(work), np.bool_)

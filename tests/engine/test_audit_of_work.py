@@ -98,3 +98,18 @@ def test_pieces_that_take_more_than_there_is_are_found() -> None:
     pieces = np.array(schedule.pieces)
     pieces[1, 3] = 5
     assert any("5 of 4 processors used" in text for text in breaches(replace(schedule, pieces=pieces)))
+
+
+@pytest.mark.parametrize(("start", "said"), [(1, "host a: 8 of 4 processors"), (3, "host b: 30 of 20 bytes")])
+def test_a_host_with_more_on_it_than_it_has_is_found(start: int, said: str) -> None:
+    hosts = (Host("a", 4), Host("b", 8, 20))
+    machine = Machine(hosts, single_host=True)
+    jobs = [Asked(row, 0, procs, 100 * SECOND, 100 * SECOND) for row, procs in enumerate((4, 4, 5, 3))]
+    work = workload_of(jobs, 12, memory=[0, 15, 15, 15])
+    schedule = Calendar(work, machine, load_policy("easy")).run()
+    assert breaches(schedule, is_one_pool=False, hosts=hosts) == []
+    spoiled, where = schedule.start.copy(), schedule.host.copy()
+    spoiled[start] = 0
+    where[start] = 0 if start == 1 else 1
+    found = breaches(replace(schedule, start=spoiled, host=where), is_one_pool=False, hosts=hosts)
+    assert any(said in text for text in found), found

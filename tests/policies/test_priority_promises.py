@@ -47,7 +47,7 @@ def test_each_weight_weighs_its_own_measure(name: str, value: float) -> None:
     # Whatever weighs, job 3 stands behind job 2.
     engine.handle(SECOND, [Submitted(Job(number=3, submit=SECOND, procs=1, estimate=SECOND))])
     assert list(engine.view().running) == [0, 2]
-    view = engine.view()._replace(now=2 * HOUR)
+    view = engine.view().changed(now=2 * HOUR)
     assert policy.priorities(view, view.queue).tolist() == pytest.approx([value], rel=1e-15)
 
 

@@ -77,7 +77,7 @@ class _LiveModule:
         value = getattr(self._module, name)
         if callable(value) and not isinstance(value, type):
             value = live(value)
-            setattr(self, name, value)
+        setattr(self, name, value)
         return value
 
 

@@ -70,6 +70,14 @@ def enter(host: int, row: int, jobs: Int64Array, machine: int, quota: Int64Array
 
 
 @kernel
+def leave(host: int, row: int, jobs: Int64Array, machine: int, quota: Int64Array) -> None:
+    """Count a job no more."""
+    for place in (host, machine, machine + 1 + jobs[USER, row]):
+        for each in (jobs[TIME, row], jobs[SIZE, row], quota.shape[2] - 1):
+            quota[RUNNING, place, each] -= 1
+
+
+@kernel
 def enter_all(running: Int64Array, jobs: Int64Array, machine: int, quota: Int64Array) -> None:
     """Count all jobs that run: ``running[2, n]`` are their rows and their hosts."""
     for each in range(running.shape[1]):

@@ -45,6 +45,49 @@ def stable_order(keys: Int64Array | Float64Array) -> Int64Array:
     return order
 
 
+WAIT, XFACTOR, WIDTH, SPACE, BOTH, BYPASS = range(6)
+"""Places of the weights: wait (hours), expansion factor, processors, memory, the larger of both, bypasses."""
+
+HOUR = 3_600_000_000.0
+MEBIBYTE = float(2**20)
+
+MEMORY_OF_A_PROCESSOR = 358.4
+"""MB: 336 GB over 960 processors; so much memory weighs like one processor."""
+
+
+@allocating_kernel
+def priorities(
+    now: int,
+    rows: Int64Array,
+    submit: Int64Array,
+    procs: Int64Array,
+    memory: Int64Array,
+    estimate: Int64Array,
+    bypasses: Float64Array,
+    weights: Float64Array,
+) -> Float64Array:
+    """Return the priority of each row at this instant (spec/papers.md 3.7, item 4): doubles from integers.
+
+    ``bypasses``: how often each was passed by, one entry a row of ``rows``.
+    """
+    found = np.empty(rows.shape[0], np.float64)
+    has_size = weights[WIDTH] != 0.0 or weights[SPACE] != 0.0 or weights[BOTH] != 0.0
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        wait = now - submit[row]
+        asked = max(estimate[row], SHORTEST_EXPANDED)
+        total = weights[WAIT] * (wait / HOUR) + weights[XFACTOR] * ((wait + asked) / asked)
+        # A term of weight 0 adds +0.0 to what is positive: left out, every bit stays as it is.
+        if has_size:
+            width = float(procs[row])
+            space = memory[row] / MEBIBYTE / MEMORY_OF_A_PROCESSOR
+            total = total + weights[WIDTH] * width + weights[SPACE] * space + weights[BOTH] * max(width, space)
+        if weights[BYPASS] != 0.0:
+            total = total + weights[BYPASS] * bypasses[place]
+        found[place] = total
+    return found
+
+
 @allocating_kernel
 def ordered(
     order: int, now: int, waiting: Int64Array, begin: int, end: int, submit: Int64Array, estimate: Int64Array

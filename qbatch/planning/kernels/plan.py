@@ -124,6 +124,23 @@ def waiting_places(queue: Int64Array, state: Int64Array) -> Int64Array:
 
 
 @kernel
+def earlier_than_told(queue: Int64Array, state: Int64Array, told: Int64Array, found: Int64Array) -> int:
+    """Write the rows whose planned start is earlier than they were told, with it, in order of arrival, and note it as told.
+
+    ``found[n, 2]`` has space for all that wait; returns how many are in use.
+    """
+    count = 0
+    for place in range(state[FIRST], state[QUEUED]):
+        row = queue[place, ROW]
+        if row >= 0 and queue[place, START] < told[row]:
+            told[row] = queue[place, START]
+            found[count, 0] = row
+            found[count, 1] = queue[place, START]
+            count += 1
+    return count
+
+
+@kernel
 def _holds(queue: Int64Array, place: Int64Array, starts: Int64Array, entry: int) -> bool:
     where = place[starts[entry, heap.ROW]]
     return bool(where >= 0 and queue[where, START] == starts[entry, heap.INSTANT])

@@ -1,4 +1,4 @@
-"""The two compiled event loops: memoryless passes, and the persistent plan of conservative backfilling.
+"""The two compiled event loops: list schedulers by their pass, and the persistent plan of conservative backfilling.
 
 Rows are jobs in order of sequence; ``submit`` ascends.  All times are integer microseconds.  A loop fills
 ``start``, ``kind`` and, where a policy promises, ``promise`` and ``first_promise``, and returns when every row
@@ -17,6 +17,7 @@ from typing import cast
 import numpy as np
 
 from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.host_round import OnHosts, host_ended, host_round, lsf_ended, lsf_round
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import ordered
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
@@ -43,8 +44,10 @@ from qbatch.planning.kernels.types import Int8Array, Int64Array
 IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
 """How a job started (design.md, "The meaning of one instant")."""
 
-PASS_FCFS, PASS_EASY, PASS_HYBRID = 0, 1, 2
-"""Which pass a memoryless loop calls."""
+PASS_FCFS, PASS_EASY, PASS_HYBRID, ROUND_HOSTS, ROUND_LSF = 0, 1, 2, 3, 4
+"""Which pass a loop over one pool calls, or which round a loop over hosts."""
+
+_ROUNDS = {ROUND_HOSTS: (host_ended, host_round), ROUND_LSF: (lsf_ended, lsf_round)}
 
 COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
 """What conservative backfilling does when a job ends before its estimate."""
@@ -84,10 +87,13 @@ def _close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) ->
 
 @cache
 def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
-    """Return the loop of one memoryless policy, compiled for its pass and for whether the queue is put in order.
+    """Return the loop of one list scheduler, compiled for its pass or round and for whether the queue of a pool is put in order.
 
     Both are constants to the compiler, which leaves out what the policy never calls: that is what a first run waits for.
     """
+
+    is_on_hosts = which in _ROUNDS
+    ended, make_round = _ROUNDS.get(which, _ROUNDS[ROUND_HOSTS])
 
     @allocating_kernel
     def run_passes(
@@ -105,14 +111,13 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
         started: Int64Array,
         start: Int64Array,
         kind: Int8Array,
+        on_hosts: OnHosts,
         budget: int,
     ) -> bool:
-        """Run up to ``budget`` rounds of a memoryless policy; tell whether all is done."""
+        """Run up to ``budget`` rounds of a list scheduler; tell whether all is done."""
         rows = submit.shape[0]
-        arrived, active, free = counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW]
-        head, tail, longest = counts[HEAD], counts[TAIL], counts[LONGEST]
+        arrived, active, free, head, tail, now, longest = counts[:7]
         profile = new_profile(free, 0, 8 * ends.shape[0] + 4 * depth if which == PASS_HYBRID else 16)
-        now = counts[NOW]
         while budget > 0 and (arrived < rows or active > 0):
             budget -= 1
             now = endings[0, heap.INSTANT] if active > 0 else FOREVER
@@ -122,7 +127,10 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
             while active > 0 and endings[0, heap.INSTANT] == now:
                 row = endings[0, heap.ROW]
                 heap.pop(endings, active)
-                leave(ends, amounts, active, start[row] + estimate[row], procs[row])
+                if is_on_hosts:
+                    ended(row, procs, on_hosts)
+                else:
+                    leave(ends, amounts, active, start[row] + estimate[row], procs[row])
                 active -= 1
                 free += procs[row]
                 finished = True
@@ -132,15 +140,18 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                 tail += 1
                 arrived += 1
             longest = max(longest, tail - head)
-            if free > 0 and head < tail:
+            count = 0
+            if is_on_hosts:
+                count = make_round(
+                    now, order, depth, finished, free, waiting, head, tail, submit, procs, estimate, endings, active, start,
+                    on_hosts, started,
+                )  # fmt: skip
+            elif free > 0 and head < tail:
                 view = waiting
-                begin = head
-                end = tail
+                begin, end = head, tail
                 if is_ordered:
                     view = ordered(order, now, waiting, head, tail, submit, estimate)
-                    begin = 0
-                    end = tail - head
-                    scan_from = 0
+                    begin, end, scan_from = 0, tail - head, 0
                 if which == PASS_FCFS:
                     count = fcfs_pass(now, view, begin, end, procs, estimate, free, ends, amounts, active, started)
                 elif which == PASS_EASY:
@@ -151,20 +162,20 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                     count = hybrid_pass(
                         now, view, begin, end, depth, procs, estimate, profile, free, ends, amounts, active, started
                     )
-                last = NOBODY
+            last = NOBODY
+            for place in range(count):
+                row = started[place]
+                last = max(last, row)
+                start[row] = now
+                free -= procs[row]
+                heap.push(endings, active, now + run[row], row)
+                active += 1
+            if count > 0:
+                head = _close_gaps(waiting, head, start, last)
+                first_left = waiting[head] if head < tail else NOBODY
                 for place in range(count):
                     row = started[place]
-                    last = max(last, row)
-                    start[row] = now
-                    free -= procs[row]
-                    heap.push(endings, active, now + run[row], row)
-                    active += 1
-                if count > 0:
-                    head = _close_gaps(waiting, head, start, last)
-                    first_left = waiting[head] if head < tail else NOBODY
-                    for place in range(count):
-                        row = started[place]
-                        kind[row] = _kind(row, first_left, submit[row], now)
+                    kind[row] = _kind(row, first_left, submit[row], now)
         counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
         counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
         return bool(arrived >= rows and active == 0)

@@ -1,0 +1,89 @@
+"""What of the cluster a policy may look at: each part is made when a view asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from qbatch.engine.cluster import Cluster
+from qbatch.model.job import Job
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.shapes import Shapes
+from qbatch.planning.view import Columns, Run
+
+
+class ClusterWindow:
+    """The read-only side of a cluster (:class:`qbatch.planning.view.Window`)."""
+
+    __slots__ = ("_cluster",)
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def columns(self) -> Columns:
+        """What was asked for, by row."""
+        return self._cluster.rows.columns
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """The jobs by row."""
+        return self._cluster.rows.view
+
+    def jobs_of(self, rows: list[int]) -> Iterator[Job]:
+        """Return the jobs of waiting rows."""
+        return map(self._cluster.rows.jobs.__getitem__, rows)  # type: ignore[arg-type]  # those that wait live
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The free processors by host: none where a job left behind waits for its own."""
+        cluster = self._cluster
+        if not cluster.left_behind:
+            return tuple(cluster.free)
+        kept = {chunk.host for row in cluster.left_behind for chunk in cluster.suspended[row].allocation}
+        return tuple(0 if host in kept else free for host, free in enumerate(cluster.free))
+
+    @property
+    def free_memory(self) -> tuple[int, ...]:
+        """The free memory by host."""
+        return tuple(self._cluster.free_memory)
+
+    @property
+    def running(self) -> Mapping[int, Run]:
+        """The running jobs by row."""
+        return MappingProxyType(self._cluster.running)
+
+    @property
+    def suspended(self) -> Mapping[int, Run]:
+        """The suspended jobs by row."""
+        return MappingProxyType(self._cluster.suspended)
+
+    @property
+    def ends(self) -> Int64Array:
+        """The expected ends of the running jobs, ascending."""
+        return self._cluster.ends
+
+    @property
+    def amounts(self) -> Int64Array:
+        """Their processors."""
+        return self._cluster.amounts
+
+    @property
+    def closed(self) -> frozenset[int]:
+        """The hosts that are closed."""
+        return self._cluster.closed
+
+    @property
+    def parked(self) -> Int64Array:
+        """The waiting rows that only closed hosts could hold."""
+        return self._cluster.parked.rows
+
+    @property
+    def shapes(self) -> Shapes | None:
+        """What the waiting jobs of a chunked machine ask for."""
+        return None if self._cluster.shapes is None else self._cluster.shapes.arrays
+
+    @property
+    def pieces(self) -> Int64Array | None:
+        """The parts of running jobs, where hosts matter."""
+        return None if self._cluster.pieces is None else self._cluster.pieces.array

@@ -1,0 +1,215 @@
+"""What a scheduler of hosts does in one round of the compiled loop: order the queue, make the pass, book what starts.
+
+``host_round`` is :class:`qbatch.policies.priority.PriorityBackfill` by the same kernels: its order, its pass and what it
+remembers.  ``lsf_round`` is :class:`qbatch.policies.lsf.Lsf`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from qbatch.planning.kernels import lsf
+from qbatch.planning.kernels.host_pass import (
+    AT,
+    END,
+    FREE,
+    FREE_MEMORY,
+    HELD,
+    HOST,
+    MEMORY,
+    PROCS,
+    ROW,
+    WHERE,
+    host_pass,
+)
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.order import BYPASS, ordered, priorities, stable_order
+from qbatch.planning.kernels.orders import FCFS, PRIORITY
+from qbatch.planning.kernels.types import Classes, Float64Array, Int64Array
+
+
+class OnHosts(NamedTuple):
+    """What a loop over hosts keeps beside what every loop keeps.
+
+    ``memory``: asked for, by row.  ``hosts``: what is free and what there is (:mod:`host_pass`; for ``lsf`` :mod:`lsf`).
+    ``where``: the host of each row that runs or ran, else -1.  ``bypasses``: by row.  ``held``: ``[3, n]``, row, host and
+    start of each reservation that is held, of which ``holders[0]`` are in use.  ``weights``: of the priority.
+    """
+
+    memory: Int64Array
+    hosts: Int64Array
+    where: Int64Array
+    bypasses: Float64Array
+    held: Int64Array
+    holders: Int64Array
+    weights: Float64Array
+    is_stopping: bool
+    is_sticky: bool
+    classes: Classes
+
+
+@kernel
+def book(hosts: Int64Array, host: int, procs: int, memory: int) -> None:
+    """Give processors and memory back to a host, or take them (both negative)."""
+    hosts[FREE, host] += procs
+    if hosts[MEMORY, host] > 0:
+        hosts[FREE_MEMORY, host] += memory
+
+
+@allocating_kernel
+def pieces_by_end(
+    endings: Int64Array, active: int, start: Int64Array, where: Int64Array, procs: Int64Array, memory: Int64Array,
+    estimate: Int64Array, hosts: Int64Array,
+) -> Int64Array:  # fmt: skip
+    """Return the running jobs in order of expected end, as :func:`host_pass` takes them.
+
+    Args:
+        endings: ``[n, 2]``: instant and row; the first ``active`` are in use.
+    """
+    ends = np.empty(active, np.int64)
+    for place in range(active):
+        row = endings[place, 1]
+        ends[place] = start[row] + estimate[row]
+    order = stable_order(ends)
+    pieces = np.empty((4, active), np.int64)
+    for place in range(active):
+        row = endings[order[place], 1]
+        host = where[row]
+        pieces[END, place], pieces[HOST, place], pieces[PROCS, place] = ends[order[place]], host, procs[row]
+        pieces[HELD, place] = memory[row] if hosts[MEMORY, host] > 0 else 0
+    return pieces
+
+
+@allocating_kernel
+def in_order(
+    order: int, now: int, waiting: Int64Array, head: int, tail: int, submit: Int64Array, procs: Int64Array,
+    memory: Int64Array, estimate: Int64Array, bypasses: Float64Array, weights: Float64Array,
+) -> Int64Array:  # fmt: skip
+    """Return the waiting rows as they are looked through."""
+    rows = waiting[head:tail].copy()
+    if order == FCFS:
+        return rows
+    if order != PRIORITY:
+        return ordered(order, now, waiting, head, tail, submit, estimate)
+    passed_by = np.zeros(rows.shape[0], np.float64)
+    if weights[BYPASS] != 0.0:
+        for place in range(rows.shape[0]):
+            passed_by[place] = bypasses[rows[place]]
+    keys = priorities(now, rows, submit, procs, memory, estimate, passed_by, weights)
+    found = stable_order(-keys)
+    for place in range(found.shape[0]):
+        found[place] = rows[found[place]]
+    return found
+
+
+@allocating_kernel
+def holders_first(rows: Int64Array, held: Int64Array, holders: int) -> Int64Array:
+    """Return the rows with the holders of reservations before all others, the oldest first."""
+    found = np.empty(rows.shape[0], np.int64)
+    found[:holders] = held[ROW, :holders]
+    count = holders
+    for row in rows:
+        is_holder = False
+        for place in range(holders):
+            is_holder = is_holder or held[ROW, place] == row
+        if not is_holder:
+            found[count] = row
+            count += 1
+    return found
+
+
+@kernel
+def count_bypasses(rows: Int64Array, started: Int64Array, count: int, bypasses: Float64Array) -> None:
+    """Add to each job that still waits how many of those behind it in the order have started."""
+    for place in range(count):
+        bypasses[started[place]] = -1.0
+    passed = 0
+    for place in range(rows.shape[0] - 1, -1, -1):
+        row = rows[place]
+        if bypasses[row] < 0.0:
+            passed += 1
+            bypasses[row] = 0.0
+        else:
+            bypasses[row] += passed
+
+
+@kernel
+def host_ended(row: int, procs: Int64Array, on: OnHosts) -> None:
+    """Give back what a job had."""
+    book(on.hosts, on.where[row], procs[row], on.memory[row])
+
+
+@allocating_kernel
+def host_round(
+    now: int, order: int, depth: int, has_ended: bool, free: int, waiting: Int64Array, head: int, tail: int,
+    submit: Int64Array, procs: Int64Array, estimate: Int64Array, endings: Int64Array, active: int, start: Int64Array,
+    on: OnHosts, started: Int64Array,
+) -> int:  # fmt: skip
+    """Make one pass over ``waiting[head:tail]``; write the rows that start, and return how many they are.
+
+    Args:
+        has_ended: whether a job ended in this round.
+        free: processors in all.
+    """
+    # A reservation that stays is made even where nothing can start.
+    if head == tail or (free == 0 and not on.is_sticky):
+        return 0
+    holders = on.holders[0]
+    rows = in_order(order, now, waiting, head, tail, submit, procs, on.memory, estimate, on.bypasses, on.weights)
+    looked = holders_first(rows, on.held, holders) if holders > 0 else rows
+    kept_before = np.empty((3, holders), np.int64)
+    for place in range(holders):
+        for field in range(3):
+            kept_before[field, place] = on.held[field, place]
+    pieces = pieces_by_end(endings, active, start, on.where, procs, on.memory, estimate, on.hosts)
+    begun = np.empty((2, min(looked.shape[0], free)), np.int64)
+    reserved = np.empty((3, min(depth, looked.shape[0]) + holders), np.int64)
+    count, kept = host_pass(
+        now, looked, depth, on.is_stopping, procs, on.memory, estimate, on.hosts.copy(), pieces, active, kept_before, begun,
+        reserved,
+    )  # fmt: skip
+    for place in range(count):
+        row, host = begun[ROW, place], begun[WHERE, place]
+        started[place], on.where[row] = row, host
+        book(on.hosts, host, -procs[row], -on.memory[row])
+    if on.weights[BYPASS] != 0.0:
+        count_bypasses(rows, started, count, on.bypasses)
+    if on.is_sticky:
+        on.holders[0] = kept
+        for place in range(kept):
+            for field in (ROW, WHERE, AT):
+                on.held[field, place] = reserved[field, place]
+    return count
+
+
+@kernel
+def lsf_ended(row: int, procs: Int64Array, on: OnHosts) -> None:
+    """Give back what a job had, and count it no more; a special may be asked for on its host in this round."""
+    host = on.where[row]
+    book(on.hosts, host, procs[row], on.memory[row])
+    lsf.leave(host, row, on.classes.jobs, on.hosts.shape[1], on.classes.quota)
+    on.hosts[lsf.HAS_ENDED, host] = 1
+
+
+@allocating_kernel
+def lsf_round(
+    now: int, order: int, depth: int, has_ended: bool, free: int, waiting: Int64Array, head: int, tail: int,
+    submit: Int64Array, procs: Int64Array, estimate: Int64Array, endings: Int64Array, active: int, start: Int64Array,
+    on: OnHosts, started: Int64Array,
+) -> int:  # fmt: skip
+    """Make one pass of LSF*; the arguments are those of :func:`host_round`."""
+    count = 0
+    if head < tail and (free > 0 or has_ended):
+        begun = np.empty((2, min(tail - head, free)), np.int64)
+        count = lsf.lsf_pass(
+            now, waiting[head:tail], submit, procs, on.memory, on.classes.jobs, on.hosts, on.classes.sweep,
+            on.classes.order, on.classes.ranks, on.classes.rules, on.classes.quota, begun,
+        )  # fmt: skip
+        for place in range(count):
+            started[place] = begun[0, place]
+            on.where[begun[0, place]] = begun[1, place]
+    for host in range(on.hosts.shape[1]):
+        on.hosts[lsf.HAS_ENDED, host] = 0
+    return count
