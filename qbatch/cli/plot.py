@@ -46,7 +46,7 @@ def plot(
     """Draw a picture of a result: Gantt chart, utilisation, queue, waits, slowdowns or estimates."""
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
-    from qbatch.reports.result import read_named
+    from qbatch.reports.reading import read_named
     from qbatch.reports.run_words import recorded_notes, short_name
 
     path = out if out is not None else f"{kind.value}.png"

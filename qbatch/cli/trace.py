@@ -64,8 +64,8 @@ def head(
 @app.command()
 def validate(log: LogArgument, as_json: JsonOption = False, lenient: LenientOption = False) -> None:
     """List everything that is off in a log; exit code 0 when it can be used, 3 when not."""
+    from qbatch.workloads.findings import findings
     from qbatch.workloads.header import readable
-    from qbatch.workloads.log import findings
     from qbatch.workloads.swf import read_log
 
     read = read_log(log, lenient=True)
