@@ -49,7 +49,7 @@ def compare(
     from qbatch.metrics import BREAKDOWNS
     from qbatch.reports.comparison import PARTS, Settings, check_pairs
     from qbatch.reports.comparison import compare as compared
-    from qbatch.reports.result import split_name
+    from qbatch.reports.reading import split_name
 
     for key in by or []:
         if key not in BREAKDOWNS:
@@ -85,8 +85,8 @@ class _Sized:
         """Return what was read."""
         from dataclasses import replace
 
+        from qbatch.reports.reading import read_result
         from qbatch.reports.recorded import is_log
-        from qbatch.reports.result import read_result
 
         if is_log(path):
             self.is_used = True
@@ -146,7 +146,7 @@ def _side(text: str, sized: _Sized) -> Side:
 
 def _read(text: str, sized: _Sized) -> tuple[str, Result, str | None]:
     """Read DIR or DIR:POLICY; return the directory, its result and the policy."""
-    from qbatch.reports.result import split_name
+    from qbatch.reports.reading import split_name
 
     path, policy = split_name(text)
     return path, sized.read(path), policy

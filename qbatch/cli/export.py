@@ -93,7 +93,7 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
 
 def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Exportable, str]:
     from qbatch.reports.exports import Exportable
-    from qbatch.reports.result import read_named
+    from qbatch.reports.reading import read_named
     from qbatch.reports.run_words import recorded_notes
 
     result = read_named(source, procs=procs).only(policies)

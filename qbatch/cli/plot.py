@@ -44,9 +44,10 @@ def plot(
     title: Annotated[str | None, typer.Option("--title", help="Title, in place of our own.")] = None,
 ) -> None:
     """Draw a picture of a result: Gantt chart, utilisation, queue, waits, slowdowns or estimates."""
+    from qbatch.reports.output import make_folder
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
-    from qbatch.reports.result import read_named
+    from qbatch.reports.reading import read_named
     from qbatch.reports.run_words import recorded_notes, short_name
 
     path = out if out is not None else f"{kind.value}.png"
@@ -55,5 +56,6 @@ def plot(
     for note in recorded_notes(read):
         talk(f"note: {note}")
     figure = draw(read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value)
+    make_folder(path)
     write_figure(figure, path)
     talk(f"wrote {path}: {kind.value} of {short_name(read.name)}")

@@ -26,7 +26,7 @@ def report(
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
 ) -> None:
     """Write one HTML page about results: tables, every job on a time axis, differences, and how it was run."""
-    from qbatch.reports.output import whole_file
+    from qbatch.reports.output import make_folder, whole_file
     from qbatch.reports.report.page import Wishes, render
     from qbatch.reports.report.study import gather, with_baseline
 
@@ -36,6 +36,7 @@ def report(
         raise UsageError(f"--confidence {confidence:g}: is not between 0 and 1; 0.95 is usual")
     study = with_baseline(gather(results, policies=policy or [], procs=procs), baseline)
     page = render(study, Wishes(title, confidence, ("qbatch", *sys.argv[1:]))).encode(errors="backslashreplace")
+    make_folder(out)
     with whole_file(out) as file:
         file.write(page)
     for note in study.notes:

@@ -7,16 +7,14 @@ is computed in ``qbatch.workloads.log``.  Numbers go to stdout, nothing else doe
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from qbatch.cli.console import command_group
-from qbatch.model.errors import InputError, OutputError
+from qbatch.model.errors import InputError
 
 if TYPE_CHECKING:
     from qbatch.workloads.log import Log
@@ -64,8 +62,8 @@ def head(
 @app.command()
 def validate(log: LogArgument, as_json: JsonOption = False, lenient: LenientOption = False) -> None:
     """List everything that is off in a log; exit code 0 when it can be used, 3 when not."""
+    from qbatch.workloads.findings import findings
     from qbatch.workloads.header import readable
-    from qbatch.workloads.log import findings
     from qbatch.workloads.swf import read_log
 
     read = read_log(log, lenient=True)
@@ -102,49 +100,13 @@ def generate(
     out: Annotated[str, typer.Option("--out", help="SWF file (.gz compresses); - is stdout.")] = "-",
 ) -> None:
     """Generate a workload log in SWF from a seed."""
+    from qbatch.reports.output import log_file
     from qbatch.workloads.generate import generate_log
-
-    log = generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
-    if out == "-":
-        _write(log, sys.stdout.buffer, is_compressed=False)
-        sys.stdout.buffer.flush()
-    else:
-        _write_file(log, out)
-
-
-def _write(log: Log, file: BinaryIO, *, is_compressed: bool) -> None:
-    import gzip
-
     from qbatch.workloads.swf_writer import write_log
 
-    if is_compressed:
-        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-            write_log(packed, log.header, log.columns)  # type: ignore[arg-type]
-    else:
+    log = generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
+    with log_file(out) as file:
         write_log(file, log.header, log.columns)
-
-
-def _write_file(log: Log, path: str) -> None:
-    """Write the whole file or none of it: beside it first, then in its place."""
-    temporary = None
-    try:
-        if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device is written to as it is
-            with open(path, "wb") as file:
-                _write(log, file, is_compressed=path.endswith(".gz"))
-            return
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".qbatch-")
-        with os.fdopen(handle, "wb") as file:
-            _write(log, file, is_compressed=path.endswith(".gz"))
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(f"file {path!r}: cannot be written ({reason}); name another with --out") from error
-    finally:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
 
 
 def _header_facts(log: Log) -> dict[str, Any]:

@@ -86,6 +86,8 @@ def make_folder(path: str | Path) -> None:
 def log_file(path: str) -> Iterator[BinaryIO]:
     """Open what a workload log is written to: ``-`` is standard output, ``.gz`` is packed, the same bytes for the same log.
 
+    The folders in which it lies are made.
+
     Raises:
         OutputError: as :func:`whole_file`.
     """
@@ -93,6 +95,7 @@ def log_file(path: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    make_folder(path)
     with whole_file(path) as file:
         if path.endswith(".gz"):
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:

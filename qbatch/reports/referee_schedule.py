@@ -112,7 +112,8 @@ def read_finished(path: str, procs: int | None = None) -> list[Finished]:
         InputError: if it cannot be read, holds no schedule, or nobody says how large the machine is.
         UsageError: if a result holds no such policy.
     """
-    from qbatch.reports.result import read_named, result_beside, split_name
+    from qbatch.reports.reading import read_named, split_name
+    from qbatch.reports.result import result_beside
 
     bare, policy = split_name(path)
     if os.path.isdir(bare) or result_beside(bare) is not None:

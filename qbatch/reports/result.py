@@ -306,49 +306,6 @@ def _check_free(named: Path, target: Path) -> None:
 # ------------------------------------------------------------------------------------------------ reading
 
 
-def read_result(path: str | Path, *, procs: int | None = None) -> Result:
-    """Read a result's directory, a file of job rows, or a log with waits; ``procs`` overrides the size of the machine.
-
-    Job rows in a result's directory are read as that part of the result, others are bare.  A log is what really happened, under
-    the policy name ``log`` (:mod:`qbatch.reports.recorded`).
-
-    Raises:
-        InputError: if it is neither, or damaged, or no job ran.
-    """
-    from qbatch.reports.recorded import is_log, recorded_result
-
-    source = Path(path)
-    if not source.is_dir() and is_log(str(path)):
-        return recorded_result(str(path), procs)
-    result = _read_directory(source) if source.is_dir() else result_beside(source) or _read_bare(source)
-    if not any(len(rows) for rows in result.rows):
-        raise InputError(f"{path}: no job ran")
-    if procs is not None:
-        result = replace(result, procs_total=procs, is_size_guessed=False)
-    return replace(result, path=str(path))
-
-
-def read_named(text: str, *, procs: int | None = None) -> Result:
-    """Read a result or job rows as a command line names them: ``PATH``, or ``PATH:POLICY`` for one policy of it.
-
-    Raises:
-        InputError: as ``read_result``.
-        UsageError: if it holds no such policy.
-    """
-    path, policy = split_name(text)
-    return read_result(path, procs=procs).only([] if policy is None else [policy])
-
-
-def split_name(text: str) -> tuple[str, str | None]:
-    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``: policies have colons too (``hybrid:depth=2``), and so may
-    paths."""
-    if not os.path.exists(text):
-        for place, letter in enumerate(text):
-            if letter == ":" and place and os.path.exists(text[:place]):
-                return text[:place], text[place + 1 :]
-    return text, None
-
-
 def result_beside(path: str | Path) -> Result | None:
     """Return what the result says of job rows that lie in its directory; None for a file that is no part of a result."""
     source = Path(path)
@@ -360,15 +317,16 @@ def result_beside(path: str | Path) -> Result | None:
         return None
     if not isinstance(files, dict) or source.name not in files.values():
         return None
-    return _read_directory(source.parent, source.name)
+    return read_directory(source.parent, source.name)
 
 
-def _read_bare(path: Path) -> Result:
+def read_bare(path: Path) -> Result:
+    """Read job rows that are part of no result; the size of the machine is what ran at once at most."""
     rows = tuple(read_job_rows(path))
     return Result(path.name, rows, max(map(most_procs, rows), default=0), is_size_guessed=True)
 
 
-def _read_directory(path: Path, only: str | None = None) -> Result:
+def read_directory(path: Path, only: str | None = None) -> Result:
     """Read a result, or of its files of job rows only the one that is named."""
     document = _read_document(path)
     files = document.get("files")

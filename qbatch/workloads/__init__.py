@@ -11,9 +11,10 @@ The walk: ``source`` (bytes) -> ``swf`` (rows, by the kernel in ``kernels/swf_pa
 ``swf_writer`` goes the way back.
 """
 
+from qbatch.workloads.findings import Finding, findings
 from qbatch.workloads.generate import generate_log
 from qbatch.workloads.header import Header, machine_procs, parse_header
-from qbatch.workloads.log import FIELDS, Finding, Log, facts, findings
+from qbatch.workloads.log import FIELDS, Log, facts
 from qbatch.workloads.source import log_hash, read_bytes_chunks
 from qbatch.workloads.swf import read_log
 from qbatch.workloads.swf_writer import write_log, write_schedule

@@ -130,6 +130,12 @@ def test_the_folders_of_a_result_are_made(capfd: pytest.CaptureFixture[str], tmp
     assert command(capfd, "replay", TINY, "-p", "easy", "--out", deep)[0] == 0
     assert (deep / "result.json").exists()
     assert command(capfd, "export", "result", deep, "-o", tmp_path / "g" / "h")[0] == 0
+    for name, words in (
+        ("i/j/page.html", ("report", deep)), ("k/l/chart.svg", ("plot", deep, "--kind", "gantt")),
+        ("m/n/log.swf.gz", ("trace", "generate", "--jobs", "5", "--procs", "4")),
+    ):  # fmt: skip
+        code, _, err = command(capfd, *words, "--out", tmp_path / name)
+        assert (code, (tmp_path / name).exists()) == (0, True), err
     (tmp_path / "file").touch()
     code, out, err = command(capfd, "replay", TINY, "-p", "easy", "--out", tmp_path / "file" / "b")
     assert (code, out, err.count("\n"), "is no folder" in err) == (4, "", 1, True)

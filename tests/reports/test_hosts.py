@@ -18,8 +18,9 @@ from qbatch.reports.finished import schedule_of
 from qbatch.reports.job_rows import job_rows_of
 from qbatch.reports.pieces import spans_of
 from qbatch.reports.plots import view_of
+from qbatch.reports.reading import read_result
 from qbatch.reports.referee import finished_of, judge
-from qbatch.reports.result import read_result, write_result
+from qbatch.reports.result import write_result
 
 from .samples import workload
 

@@ -19,7 +19,8 @@ from qbatch.replay import Options, prepare, run
 from qbatch.reports.finished import schedule_of, unknown_pieces
 from qbatch.reports.job_rows import job_rows_of, read_job_rows, write_job_rows
 from qbatch.reports.pieces import off_machine, spans_of, waits_of
-from qbatch.reports.result import read_result, write_result
+from qbatch.reports.reading import read_result
+from qbatch.reports.result import write_result
 from qbatch.reports.series import used_procs, waiting_jobs
 from qbatch.workloads import read_log
 from qbatch.workloads.machines import load_machine

@@ -190,7 +190,8 @@ def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("pyarrow")
-    from qbatch.reports.result import read_result, write_result
+    from qbatch.reports.reading import read_result
+    from qbatch.reports.result import write_result
 
     out = tmp_path / "result"
     write_result(out, {}, [tried("immediate:inner=easy"), tried("equispatial")])

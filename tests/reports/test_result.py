@@ -12,7 +12,8 @@ from qbatch.model.errors import InputError, OutputError, UsageError
 from qbatch.model.record import MICROSECONDS
 from qbatch.reports import result as module
 from qbatch.reports.job_rows import ROW_FIELDS, job_rows_of, write_job_rows
-from qbatch.reports.result import most_procs, read_result, write_result
+from qbatch.reports.reading import read_result
+from qbatch.reports.result import most_procs, write_result
 from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, workload
 
 S = MICROSECONDS

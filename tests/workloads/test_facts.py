@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from qbatch.workloads import read_log
-from qbatch.workloads.log import facts, findings, wall_clock
+from qbatch.workloads.findings import findings
+from qbatch.workloads.log import facts, wall_clock
 
 from .samples import HEADER, public_log, row, written
 

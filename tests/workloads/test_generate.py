@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from qbatch.model.errors import UsageError
 from qbatch.workloads import generate_log, machine_procs, read_log, write_log
-from qbatch.workloads.log import facts, findings
+from qbatch.workloads.findings import findings
+from qbatch.workloads.log import facts
 
 from .samples import SHIPPED, same, written
 

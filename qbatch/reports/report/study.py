@@ -11,8 +11,9 @@ from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.policies.registry import name_among
 from qbatch.reports.finished import jobs_of, unknown_pieces
 from qbatch.reports.job_rows import JobRows
+from qbatch.reports.reading import read_named
 from qbatch.reports.replicas import check_alike, check_distinct, log_of
-from qbatch.reports.result import Result, read_named
+from qbatch.reports.result import Result
 from qbatch.reports.run_words import missing_estimates, recorded_notes, short_name
 
 _WAY_OUT = "policies are compared on one machine and under the same options: take what differs by itself"

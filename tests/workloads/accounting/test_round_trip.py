@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from qbatch.workloads import read_log
 from qbatch.workloads.accounting import Imported
+from qbatch.workloads.findings import findings
 from qbatch.workloads.header import Header, machine_procs
-from qbatch.workloads.log import findings
 from qbatch.workloads.swf_writer import write_log
 
 from .samples import BASE, SACCT_HEADER, Sample, column, imported, pbs_pro, slurm, torque
