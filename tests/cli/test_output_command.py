@@ -118,20 +118,19 @@ def test_what_is_not_there_is_said_in_one_line(daemon: Daemon) -> None:
 
 
 def test_one_that_begins_anew_is_followed_from_its_new_beginning(daemon: Daemon) -> None:
-    daemon.run("sh", "-c", "rm -f $HOME/again")
-    job = daemon.submit(script("echo one $$", "test -e again && exit 0", "touch again", "sleep 60"))
+    again = daemon.directory / "again"
+    job = daemon.submit(script("echo one $$", f"test -e {again} && exit 0", f"touch {again}", "sleep 60"))
     follower = subprocess.Popen(
         ["qbatch", "output", "-f", job], env=daemon.environment, stdout=subprocess.PIPE, text=True
     )
     assert follower.stdout is not None
     first = follower.stdout.readline()
-    daemon.run("sh", "-c", "until test -e $HOME/again; do sleep 0.1; done")
+    daemon.run("sh", "-c", f"until test -e {again}; do sleep 0.1; done")
     daemon.run("qrerun", job)
     out, _ = follower.communicate(timeout=60)
     assert first.startswith("one ")
     assert out.startswith("one ")
     assert out != first
-    daemon.run("sh", "-c", "rm -f $HOME/again")
 
 
 def test_emulated_jobs_write_nothing(tmp_path: Path) -> None:
