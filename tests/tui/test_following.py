@@ -126,7 +126,8 @@ def test_jobs_that_nobody_released_but_time_and_dependencies_reach_the_board(tmp
             held = await do("qsub", "-l", "ncpus=4", "--", "sleep", "1")
             before = await do("qsub", "-W", f"depend=beforeok:{held}", "-l", "ncpus=4", "--", "sleep", "1")
             await until(lambda: before in board.waiting)
-            assert [board.waiting[each].state for each in (timed, child, held)] == ["W", "H", "H"]
+            # What this does to the job that it stands before is an event of its own.
+            await until(lambda: [board.waiting[each].state for each in (timed, child, held)] == ["W", "H", "H"])
             await do("qbatch", "time", "until", str(board.now() // 1_000_000 + 200))
             await until(lambda: board.waiting[timed].state == "Q")
             await until(lambda: shown_by(board) == told_by(daemon))
