@@ -14,7 +14,7 @@ import numpy as np
 
 from qbatch.engine.states import State
 from qbatch.engine.work_book import WorkBook
-from qbatch.model.actions import Promise, Start
+from qbatch.model.actions import Break, Promise, Start
 from qbatch.model.errors import AuditError
 from qbatch.model.machine import Host
 from qbatch.model.record import NO_PROMISE, Schedule
@@ -61,9 +61,14 @@ class Watch:
         for row in done.requeued:
             self.starts.pop(row, None)
         yield from self.work.problems(cluster, done)
+        broken: set[int] = set()
         for action in done.actions:
             if isinstance(action, Promise):
                 self.promised[action.row] = min(action.at, self.promised.get(action.row, action.at))
+            elif isinstance(action, Break):
+                broken.add(action.row)
+                if self.promised.pop(action.row, None) is None:
+                    yield f"a promise to job {cluster.jobs[action.row].number} was broken that was never made"
             elif isinstance(action, Start):
                 number = cluster.jobs[action.row].number
                 if action.row in self.starts:
@@ -77,9 +82,11 @@ class Watch:
                     yield f"job {number} was not given the chunks that it asked for"
                 if done.at < cluster.jobs[action.row].submit:
                     yield f"job {number} was started before its submission"
-                is_late = not action.is_trial and done.at > self.promised.get(action.row, done.at)
-                if is_late != (action.row in done.broken):
-                    yield f"the promise to job {number} was broken and not recorded, or the other way round"
+                if not action.is_trial and done.at > self.promised.get(action.row, done.at):
+                    broken.add(action.row)
+        for row in sorted(broken.symmetric_difference(done.broken)):
+            number = cluster.jobs[row].number
+            yield f"the promise to job {number} was broken and not recorded, or the other way round"
 
     def _capacity(self, cluster: Cluster) -> Iterator[str]:
         procs = [0] * len(cluster.machine.hosts)

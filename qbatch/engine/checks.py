@@ -11,7 +11,7 @@ from typing import Any
 
 from qbatch.engine.cluster import Cluster
 from qbatch.engine.states import CODES, NEXT, State
-from qbatch.model.actions import Action, Allocation, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
 from qbatch.planning.chunks import can_share_one_host, divides, requested
@@ -217,6 +217,14 @@ def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
     return ()
 
 
+def _break(cluster: Cluster, action: Break, now: int) -> Allocation:
+    if cluster.rows.states.codes[action.row] != _QUEUED:
+        raise _refused(action, now, "only a promise to a waiting job can be broken")
+    if action.row not in cluster.promises:
+        raise _refused(action, now, "nothing is promised to it")
+    return ()
+
+
 def _wake(cluster: Cluster, action: WakeAt, now: int) -> Allocation:
     if type(action.at) is not int:
         _whole(action, now, at=action.at)
@@ -226,6 +234,7 @@ def _wake(cluster: Cluster, action: WakeAt, now: int) -> Allocation:
 
 
 CHECKS: dict[type, Callable[..., Allocation]] = {
-    Start: _start, Suspend: _suspend, Resume: _resume, Resize: _resize, Reject: _reject, Promise: _promise, WakeAt: _wake,
+    Start: _start, Suspend: _suspend, Resume: _resume, Resize: _resize, Reject: _reject, Promise: _promise, Break: _break,
+    WakeAt: _wake,
 }  # fmt: skip
 """What may be asked for, and what is checked of it."""

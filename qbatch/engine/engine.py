@@ -14,72 +14,42 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from qbatch.engine import audit, checks
+from qbatch.engine import audit, checks, plain
 from qbatch.engine.admission import Admission
 from qbatch.engine.cluster import Cluster
+from qbatch.engine.instant import EventsOfInstant
 from qbatch.engine.round import Round
 from qbatch.engine.states import NEXT, State
 from qbatch.engine.window import ClusterWindow
-from qbatch.model.actions import Action, Allocation, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import (
+    Action,
+    Allocation,
+    Break,
+    Chunk,
+    Promise,
+    Reject,
+    Resize,
+    Resume,
+    Start,
+    Suspend,
+    WakeAt,
+)
 from qbatch.model.errors import DecisionError, QbatchError
-from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Returned, Submitted, Withdrawn, Woken
+from qbatch.model.events import Event, HostClosed, HostOpened
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.policy import Explaining, Policy, Remembering, name_of
+from qbatch.planning.policy import Explaining, Policy, Quoting, Remembering, name_of
 from qbatch.planning.view import Run, View
 
-_BY_SEQUENCE = attrgetter("submit", "number")
-
-
 _NOTHING: tuple[int, ...] = ()
-
-
-class _Happened:
-    """The events of one instant, sorted out by kind and each kind put in order."""
-
-    __slots__ = ("finished", "hosts", "jobs", "returned", "withdrawn")
-
-    def __init__(self, events: Iterable[Event]) -> None:
-        events = events if isinstance(events, list) else list(events)
-        self.finished = self.withdrawn = _NOTHING
-        self.returned: set[int] = set()
-        self.hosts: list[HostClosed | HostOpened] = []
-        self.jobs: list[Job] = []
-        if len(events) > 1:
-            self._sort_out(events)
-            return
-        for event in events:  # most instants have one
-            if type(event) is Submitted:
-                self.jobs = [event.job]
-            elif type(event) is Finished:
-                self.finished = (event.row,)
-            else:
-                self._sort_out(events)
-
-    def _sort_out(self, events: list[Event]) -> None:
-        kinds: dict[type, list[Any]] = {}
-        for event in events:
-            kinds.setdefault(type(event), []).append(event)
-        known = (Finished, Returned, Submitted, Withdrawn, Woken, HostClosed, HostOpened)
-        for kind in kinds:
-            if kind not in known:
-                raise DecisionError(f"{kinds[kind][0]!r} is no event")
-        self.finished = tuple(sorted(event.row for event in kinds.get(Finished, ())))
-        self.returned = {event.row for event in kinds.get(Returned, ())}
-        self.withdrawn = tuple(sorted(event.row for event in kinds.get(Withdrawn, ())))
-        self.hosts = [*kinds.get(HostClosed, ()), *kinds.get(HostOpened, ())]
-        if len(self.hosts) > 1:
-            # Of a host that closes and opens at one instant, the last word holds.
-            self.hosts = [event for event in events if isinstance(event, HostClosed | HostOpened)]
-        self.jobs = sorted((event.job for event in kinds.get(Submitted, ())), key=_BY_SEQUENCE)
 
 
 class Engine:
@@ -102,6 +72,7 @@ class Engine:
         self._memory = self._ask(lambda: policy.new_memory(machine)) if isinstance(policy, Remembering) else None
         self._wake_at: set[int] = set()
         self._over: list[int] = []
+        self._broken: list[int] = []
         self._watch = audit.Watch() if is_audited else None
         self._is_new_policy = False
 
@@ -116,7 +87,7 @@ class Engine:
             raise DecisionError(f"time runs backwards: {at} after {self.now}")
         self.now = at
         self._forget()
-        happened = _Happened(events)
+        happened = EventsOfInstant(events)
         cluster = self._cluster
         ended = [self._finish(row) for row in happened.finished]
         requeued, stopped, held_back = self._end_quanta(at, happened.returned)
@@ -148,6 +119,8 @@ class Engine:
         if cluster.promises:
             started = [action.row for action in actions if isinstance(action, Start) and not action.is_trial]
             broken = tuple(row for row in started if at > cluster.promises.get(row, at))
+        if self._broken:
+            broken, self._broken = tuple(dict.fromkeys((*self._broken, *broken))), []
         if late or held_back:
             arrived = tuple(sorted((*arrived, *late)))
             parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
@@ -239,6 +212,34 @@ class Engine:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", who, text, {"procs": job.procs, "free": view.free_procs})
         return Reason("policy", who, f"{view.free_procs} processors are free, but {who} gave no start to it")
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether the policy may refuse a job that the machine could run (:class:`qbatch.planning.policy.Policy`)."""
+        return getattr(self.policy, "may_refuse", False) is True
+
+    def quote(self, job: Job, at: int | None = None) -> Quote | None:
+        """Return what would become of a job that arrived at ``at`` (now, if none is given), or None: the policy cannot say.
+
+        Nothing is left of the question.  Of a job that only closed hosts could hold nothing is known: the policy does not see
+        it before they open.
+
+        Raises:
+            DecisionError: the policy failed, or changed its memory (seen by an audited engine).
+        """
+        reason = self._admission.refusal(job)
+        if reason is not None:
+            return Quote(reason)
+        if not isinstance(self.policy, Quoting) or (self._cluster.withheld and self._open_hosts.refusal(job) is not None):
+            return None
+        policy, now = self.policy, max(self.now or 0, at or 0)
+        view = View(self._window, now, self.machine, self._cluster.queue, self._memory)
+        own = type(policy).__module__
+        before = plain.encode(self._memory, own) if self._watch is not None else b""
+        quote: Quote = self._ask(lambda: policy.quote(view, job))
+        if self._watch is not None and plain.encode(self._memory, own) != before:
+            raise DecisionError(f"policy {name_of(policy)} changed its memory when it was asked for a quote")
+        return quote
 
     def _parked_reason(self, row: int) -> Reason:
         closed = sorted(self._cluster.closed)
@@ -443,6 +444,9 @@ class Engine:
                 return self._start(action, found)
             case Promise():
                 self._cluster.promises[action.row] = action.at
+            case Break():
+                del self._cluster.promises[action.row]
+                self._broken.append(action.row)
             case WakeAt():
                 self._wake_at.add(action.at)
             case Suspend():

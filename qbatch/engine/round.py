@@ -13,7 +13,8 @@ class Round(msgspec.Struct, frozen=True):
 
     ``arrived``: rows that admission took.  ``refused``: jobs that admission turned away, with the reasons.
     ``stopped``: rows that the engine suspended because their ``until`` had come.  ``actions``: what the policy
-    did, as it was carried out (allocations filled in).  ``broken``: rows that started after their promise.
+    did, as it was carried out (allocations filled in).  ``broken``: rows that started after their promise,
+    and rows whose promise the policy took back (``Break``), each once.
     ``first_waiting``: the first row left waiting, or None.  ``parked``: rows (arrivals too) that left the queue because
     only closed hosts could hold them; ``returned``: parked rows that came back to their places in the queue.
     ``requeued``: rows whose trial ended without their end; they wait again (a parked one among ``parked`` as well).

@@ -63,10 +63,21 @@ class Reject(msgspec.Struct, frozen=True, tag=True):
 
 
 class Promise(msgspec.Struct, frozen=True, tag=True):
-    """Tell a waiting job when it will start at the latest; later promises may only be earlier."""
+    """Tell a waiting job when it will start at the latest; later promises may only be earlier, but after a ``Break``."""
 
     row: int
     at: int
+
+
+class Break(msgspec.Struct, frozen=True, tag=True):
+    """Take back the promise to a waiting job, which cannot be kept any more, with the reason.
+
+    The engine reports the row as broken in this round, when the loss is seen, and not again at the start.  Another promise
+    to it may be for any instant.
+    """
+
+    row: int
+    reason: Reason
 
 
 class WakeAt(msgspec.Struct, frozen=True, tag=True):
@@ -75,4 +86,4 @@ class WakeAt(msgspec.Struct, frozen=True, tag=True):
     at: int
 
 
-Action = Start | Suspend | Resume | Resize | Reject | Promise | WakeAt
+Action = Start | Suspend | Resume | Resize | Reject | Promise | Break | WakeAt

@@ -12,7 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from qbatch.model.actions import Action
+from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels.types import Classes
@@ -24,7 +26,9 @@ class Policy(Protocol):
 
     A policy with ``is_malleable = True`` takes every job as malleable, from one processor to those that it asks for:
     the engine gives jobs that say nothing else these bounds when they arrive.  One with ``follows_classes = True`` keeps to
-    the classes of the machine file.
+    the classes of the machine file.  One with ``may_refuse = True`` may refuse jobs that it could run (``Reject``), and does so in
+    the first pass that shows it a job, in ``view.arrived`` as a rule: a live submission is answered by that pass.  Jobs that
+    arrive together are judged one after another, in order of sequence.
     """
 
     def decide(self, view: View) -> Iterable[Action]:
@@ -47,6 +51,19 @@ class Explaining(Protocol):
 
     def explain(self, view: View, row: int) -> Reason:
         """Return why a waiting job did not start in the pass just over (``view`` is the state after it)."""
+        ...
+
+
+@runtime_checkable
+class Quoting(Protocol):
+    """A policy that can say what would become of a job that is not submitted."""
+
+    def quote(self, view: View, job: Job) -> Quote:
+        """Return what ``decide`` would answer to a job that arrived now (``view`` is the state after the last pass).
+
+        The job has no row.  Nothing may change, least of all ``view.memory``: an audited engine refuses a policy that does
+        so.
+        """
         ...
 
 
