@@ -13,7 +13,7 @@ import msgspec
 from qbatch.daemon.core import passes, reports
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.executors.attempt import Ended, Report, Started
-from qbatch.daemon.handlers import verbs
+from qbatch.daemon.handlers import submit, verbs
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import AnyRequest, Order, Request, Submit
 
@@ -84,7 +84,10 @@ def give(core: Core, entry: Entry) -> None:
     if entry.place is not None:
         core.log_arrived, core.log_id, core.log_offset = entry.place
     try:
-        verbs.MUTATORS[type(entry.request)](core, entry.actor, entry.request)  # type: ignore[index]
+        if entry.place is not None:
+            submit.enter(core, entry.actor, entry.request)  # type: ignore[arg-type]
+        else:
+            verbs.MUTATORS[type(entry.request)](core, entry.actor, entry.request)  # type: ignore[index]
     except Refusal as error:
         # Refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
         # refusal would lose what was acknowledged.

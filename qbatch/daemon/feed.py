@@ -72,7 +72,7 @@ class Feed:
             actor, request = self._submission(row)
             core.log_arrived, core.log_id, core.log_offset = row + 1, self.identity, self.offset
             try:
-                submit.handle(core, actor, request)
+                submit.enter(core, actor, request)
             except Refusal:
                 self.refused += 1
             entries.append(entry.arrival(core.now, actor, _encode(request), (row + 1, self.identity, self.offset)))

@@ -179,10 +179,14 @@ class Rhythm:
         if not self.clock.is_stepped:
             self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
         self.pass_times.add(took)
+        self.stop_at_breakpoint()
+        return service.uncommitted < MOST_UNCOMMITTED
+
+    def stop_at_breakpoint(self) -> None:
+        """Pause the clock if the breakpoint says so after a pass."""
         if self.breakpoint is not None and self.breakpoint():
             self.breakpoint = None
             self.clock.pause()
-        return service.uncommitted < MOST_UNCOMMITTED
 
     def _arrivals(self) -> int:
         """Return how many jobs wait for the pass that takes them in."""

@@ -176,6 +176,8 @@ class Service:
     def change(self, actor: Actor, request: Request, body: bytes) -> object:
         """Apply a request that changes the core, and journal it; the effect counts when it is committed.
 
+        A ``Refusal`` that is returned is an answer too: the policy refused a job, which has its record.
+
         Raises:
             Refusal: nothing has changed.
         """
@@ -198,6 +200,8 @@ class Service:
             raise refusal from error
         self._group.entries.append(entry.command(core.now, actor, body))
         self.collect()
+        if isinstance(request, Submit):  # it may have made a pass
+            self.rhythm.stop_at_breakpoint()
         return result
 
     def _refuse_if_busy(self) -> None:
@@ -349,7 +353,10 @@ class Service:
         for group in filter(None, written):
             for caller, number, result in group.replies:
                 caller.settled()
-                caller.reply(number, result)
+                if isinstance(result, Refusal):
+                    caller.fail(number, result)
+                else:
+                    caller.reply(number, result)
             self.effects.carry_out(self.core, group.effects)
             self.shadows.follow(group.entries)
         if is_recovered:

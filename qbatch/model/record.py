@@ -8,7 +8,7 @@ log's own clock, not re-zeroed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,15 @@ class Workload:
         return replace(self, **columns)
 
 
+class Rejection(NamedTuple):
+    """A job that was refused: its row, the instant in microseconds, the code of the reason and its text."""
+
+    row: int
+    at: int
+    code: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """What one policy made of a workload; every array has one entry a row of the workload.
@@ -95,7 +104,8 @@ class Schedule:
     ``start - submit`` for every other one.  ``pieces``: None where every job ran in one go; else what the
     jobs ran that did not, one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
     thrown away (0), in order of end.  ``host``: on which host each ran (at last), -1 for none, where the machine has
-    several and a job lives inside one; else None.
+    several and a job lives inside one; else None.  ``rejected``: who was refused, in order of instant.  ``broken``: how often
+    a promise to each row was taken back or not kept; None where that never happened, or is not known.
     """
 
     workload: Workload
@@ -108,6 +118,8 @@ class Schedule:
     queue_max: int
     pieces: Int64Array | None = None
     host: Int64Array | None = None
+    rejected: tuple[Rejection, ...] = ()
+    broken: Int64Array | None = None
 
     @property
     def ran(self) -> BoolArray:

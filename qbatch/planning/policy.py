@@ -26,9 +26,9 @@ class Policy(Protocol):
 
     A policy with ``is_malleable = True`` takes every job as malleable, from one processor to those that it asks for:
     the engine gives jobs that say nothing else these bounds when they arrive.  One with ``follows_classes = True`` keeps to
-    the classes of the machine file.  One with ``may_refuse = True`` may refuse jobs that it could run (``Reject``), and does so in
-    the first pass that shows it a job, in ``view.arrived`` as a rule: a live submission is answered by that pass.  Jobs that
-    arrive together are judged one after another, in order of sequence.
+    the classes of the machine file.  One with ``may_refuse = True`` may refuse jobs that it could run (``Reject``).  It does so
+    in the first pass that shows it a job, in ``view.arrived`` as a rule: a live submission is answered by that pass.  Jobs
+    that arrive together are judged one after another, in order of sequence.
     """
 
     def decide(self, view: View) -> Iterable[Action]:

@@ -18,12 +18,13 @@ import numpy as np
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Promise, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
 from qbatch.model.events import Event, Finished, Returned, Submitted, Woken
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.model.record import KINDS, NO_PROMISE, Schedule, Workload
+from qbatch.model.reasons import Reason
+from qbatch.model.record import KINDS, NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.policy import Policy, name_of
 
 Observer = Callable[[Engine, Round], None]
@@ -59,6 +60,8 @@ class Calendar:
         self.promise = np.full(rows, NO_PROMISE, np.int64)
         self.first_promise = np.full(rows, NO_PROMISE, np.int64)
         self.queue_max = 0
+        self._rejected: list[Rejection] = []
+        self._broken = np.zeros(rows, np.int64)
         self._idle = 0
         self._policy = policy
         self._arrived = 0
@@ -105,6 +108,8 @@ class Calendar:
             self.queue_max,
             np.array(self._pieces, np.int64).reshape(-1, 6) if self._in_pieces else None,
             self._host,
+            tuple(self._rejected),
+            self._broken if self._broken.any() else None,
         )
 
     def _check_progress(self, done: Round) -> None:
@@ -184,6 +189,10 @@ class Calendar:
             self._leave(row, done.at, is_kept=False)
             self._launch[row] += 1
             del self._work[row]
+        for row, reason in done.refused:
+            self._reject(row, done.at, reason)
+        for row in done.broken:
+            self._broken[row] += 1
         started = 0
         for action in done.actions:
             match action:
@@ -193,6 +202,10 @@ class Calendar:
                         self.kind[row] = self._kind_of(row, done)
                         started += 1
                     self._begin(action, done.at)
+                case Reject():
+                    self._reject(action.row, done.at, action.reason)
+                case Break():
+                    self.promise[action.row] = NO_PROMISE
                 case Promise():
                     self.promise[action.row] = action.at
                     if self.first_promise[action.row] == NO_PROMISE:
@@ -209,6 +222,9 @@ class Calendar:
         waiting = self.engine.queue_length + started
         if waiting > self.queue_max:
             self.queue_max = waiting
+
+    def _reject(self, row: int, at: int, reason: Reason) -> None:
+        self._rejected.append(Rejection(row, at, reason.code, reason.text))
 
     def _kind_of(self, row: int, done: Round) -> int:
         if done.first_waiting is not None and done.first_waiting < row:

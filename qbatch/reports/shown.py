@@ -41,7 +41,9 @@ def is_cancelled(job: JobRecord) -> bool:
 
 
 def status_of(job: JobRecord) -> str:
-    """Return how a job ended: its exit status, ``cancelled`` if it never ran, ``-`` while it has not ended."""
+    """Return how a job ended: its exit status, ``refused`` or ``cancelled`` if it never ran, ``-`` while it has not ended."""
+    if job.refused is not None:
+        return "refused"
     if is_cancelled(job):
         return "cancelled"
     return "-" if job.exit_status is None else str(job.exit_status)

@@ -51,22 +51,31 @@ code of ``qbatch`` (design.md)."""
 
 
 class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A refusal: ``code`` is stable; ``message`` is one line that names what, why and the way out."""
+    """A refusal: ``code`` is stable; ``message`` is one line that names what, why and the way out.
+
+    ``reason``, ``numbers``: of a job that the policy refuses, the policy's own code and the numbers behind it.
+    """
 
     code: str
     message: str
     pbs: int = 15011
     exit: int = 1
     job: str = ""
+    reason: str = ""
+    numbers: dict[str, int] = {}
 
 
 class Refusal(QbatchError):  # noqa: N818 - it is what the daemon says, not a fault
-    """A command is refused; nothing has changed."""
+    """A command is refused; nothing has changed, but where the policy refuses a job: that has its number and its record."""
 
-    def __init__(self, code: str, message: str, job: str = "") -> None:
+    def __init__(
+        self, code: str, message: str, job: str = "", reason: str = "", numbers: dict[str, int] | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.job = job
+        self.reason = reason
+        self.numbers = numbers or {}
 
     @property
     def pbs(self) -> int:
@@ -83,9 +92,10 @@ class Refusal(QbatchError):  # noqa: N818 - it is what the daemon says, not a fa
         """The refusal as it goes over the socket: one line, and nothing that a terminal would obey."""
         line = " ".join(str(self).split())
         shown = line if line.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in line)
-        return ErrorRecord(self.code, shown, self.pbs, self.exit_code, self.job)
+        return ErrorRecord(self.code, shown, self.pbs, self.exit_code, self.job, self.reason, self.numbers)
 
 
 def refusal_of(record: ErrorRecord) -> Refusal:
     """Return the refusal that a daemon sent; a code that this program does not know counts as a failure."""
-    return Refusal(record.code if record.code in CODES else "failed", record.message, record.job)
+    code = record.code if record.code in CODES else "failed"
+    return Refusal(code, record.message, record.job, record.reason, record.numbers)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from qbatch.model.quote import Quote
+from qbatch.model.reasons import Reason
 from qbatch.wire.errors import ErrorRecord
 
 
@@ -27,6 +29,8 @@ class JobRecord(Record, frozen=True):
     thrown back into the queue; ``started`` is the start of its last attempt, which comes after them.  ``lost``: the latest
     attempts that were lost (a host went down, the job was to run again), a tuple each piece: which attempt, from when until
     when, on how many processors and where.  ``no_estimate``: why a waiting job has no forecast, where that was asked for.
+    ``refused``: why it was refused after it was queued; it never ran.  ``broken``: the promises to it that were taken back: when,
+    the start that was promised, and why.
     """
 
     id: str
@@ -92,6 +96,8 @@ class JobRecord(Record, frozen=True):
     trials: tuple[tuple[int, int, int, str], ...] = ()
     lost: tuple[tuple[int, int, int, int, str], ...] = ()
     exec_slots: str = ""
+    refused: Reason | None = None
+    broken: tuple[tuple[int, int, str], ...] = ()
 
     @property
     def first_started(self) -> int | None:
@@ -118,10 +124,14 @@ class Jobs(Record, frozen=True):
 
 
 class Submitted(Record, frozen=True):
-    """The identifier that a submission got; with ``--dry-run``, empty, and what would happen in ``comment``."""
+    """The identifier that a submission got; with ``--dry-run``, empty, and what would happen in ``comment``.
+
+    ``quote``: with ``--dry-run``, what the policy of the queue would answer, if it may refuse and can say.
+    """
 
     job: str
     comment: str = ""
+    quote: Quote | None = None
 
 
 class Outcome(Record, frozen=True):
@@ -371,7 +381,7 @@ class Text(Record, frozen=True):
 
 class EventRecord(Record, frozen=True):
     """One thing that happened: ``kind`` is submitted, started, suspended, resumed, requeued, held, released, altered,
-    moved, resized, ended, lost, host, queue, clock or shadow.
+    moved, resized, promise-broken, ended, lost, host, queue, clock or shadow.
 
     Numbers go up without gaps; ``clock`` and ``shadow`` bear the number of the event before them.  The job's record is
     brief, with where it runs and what it was promised; what is done to an array as a whole is one event, that of the array.

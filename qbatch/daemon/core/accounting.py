@@ -35,6 +35,11 @@ def queued(core: Core, job: BatchJob) -> str:
     return f"{_who(job)} jobname={_word(job.name)} queue={job.queue}"
 
 
+def refused(job: BatchJob, code: str) -> str:
+    """Return the text of the A record of a job that was refused after it was queued."""
+    return f"{_who(job)} jobname={_word(job.name)} queue={job.queue} refused={_word(code)}"
+
+
 def started(core: Core, job: BatchJob) -> str:
     """Return the text of an S record."""
     hosts, nodes = records.exec_texts(core, job)

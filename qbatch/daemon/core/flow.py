@@ -288,8 +288,9 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
     if was_running:
         core.effects.append(Account(core.now, "E", core.id_of(key), accounting.ended(core, job, status)))
     core.remember_ending(key, status)
-    core.happened("ended", key)
-    _mail(core, job, "e" if has_begun and not job.ending else "a", f"ended, Exit_status={status}")
+    how = f"refused: {job.comment}" if job.ending == "refused" else ""
+    core.happened("ended", key, how)
+    _mail(core, job, "e" if has_begun and not job.ending else "a", how or f"ended, Exit_status={status}")
     if not job.is_subjob:
         del core.jobs[job.sequence]
         core.arrays.pop(job.sequence, None)

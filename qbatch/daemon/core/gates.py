@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 
-from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import Core, Gate, QueueState
 from qbatch.model.events import Withdrawn
 from qbatch.model.job import Job
@@ -28,12 +28,36 @@ def gates_of(core: Core, job: BatchJob) -> list[str]:
         parent = core.jobs[job.sequence]
         if parent.slot_limit is not None:
             names.append(f"array {job.sequence}")
-    queue = core.queues[job.queue]
+    return names + names_of(core.queues[job.queue], job.user)
+
+
+def names_of(queue: QueueState, user: str) -> list[str]:
+    """Return the names of the gates of a queue that a user's job has to pass."""
+    names, name = [], queue.settings.name
     if queue.settings.max_running is not None or not queue.started:
-        names.append(f"queue {job.queue}")
+        names.append(f"queue {name}")
     if queue.settings.max_running_per_user is not None:
-        names.append(f"user {job.queue} {job.user}")
+        names.append(f"user {name} {user}")
     return names
+
+
+def request_of(prepared: Prepared, number: int, submit: int, user: int, group: int, queue: int) -> Job:
+    """Return a job as the engine gets it."""
+    request = prepared.request
+    return Job(
+        number=number,
+        submit=submit,
+        procs=request.procs,
+        estimate=prepared.walltime,
+        memory=request.memory,
+        chunks=request.chunks,
+        placing=request.placing,
+        is_exclusive=request.is_exclusive,
+        is_rerunnable=prepared.spec.is_rerunnable,
+        user=user,
+        group=group,
+        queue=queue,
+    )
 
 
 def limit_of(core: Core, gate: str) -> int:
@@ -76,21 +100,9 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
     job.gate = ""
     job.waits_for = "\n".join(names)
     job.is_pending = True
-    request = job.prepared.request
-    core.pool_of(job).pending[job.key] = Job(
-        number=job.sequence,
-        submit=core.now if submit < 0 else submit,
-        procs=request.procs,
-        estimate=job.prepared.walltime,
-        memory=request.memory,
-        chunks=request.chunks,
-        placing=request.placing,
-        is_exclusive=request.is_exclusive,
-        is_rerunnable=job.spec.is_rerunnable,
-        user=core.number_of(job.user),
-        group=core.number_of(job.group),
-        queue=core.queues[job.queue].place,
-    )
+    user, group = core.number_of(job.user), core.number_of(job.group)
+    at, place = core.now if submit < 0 else submit, core.queues[job.queue].place
+    core.pool_of(job).pending[job.key] = request_of(job.prepared, job.sequence, at, user, group, place)
     core.is_dirty = True
 
 

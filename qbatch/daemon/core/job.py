@@ -8,6 +8,7 @@ import msgspec
 
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
+from qbatch.model.reasons import Reason
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import Demand, listed_resources
@@ -81,7 +82,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     ``letter``: its state as PBS writes it.  ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1
     while the engine does not know it.  ``due``: when an emulated run ends.  ``status``: exit status, None before the
-    end.  ``ending``: why it is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``).
+    end.  ``ending``: why it is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``, ``refused``).
     ``pauses``: from when until when its present attempt was suspended, -1 for an end that has not come.
     ``stopped_by``: who suspended it, ``BY_USER`` or ``BY_POLICY`` or both; it goes on when nobody does any more.
     ``work``: processor-microseconds that an emulated run takes in all; ``done``: those that the present attempt had done by
@@ -89,7 +90,8 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     that is not what it asked for.  ``trials``: from when until when on how many processors and where (as in ``exec_host``) it
     ran on trial, in attempts that were thrown away.  ``lost``: the same of its latest attempts that were lost (its host
     went down, it was to run again), each piece with the number of its attempt before it.
-    ``slots``: its chunks on their hosts.
+    ``slots``: its chunks on their hosts.  ``refused``: why it was refused after it was taken in.  ``broken``: the promises to it
+    that the policy took back: when, the start that was promised, and why.
     """
 
     sequence: int
@@ -135,6 +137,8 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     trials: tuple[tuple[int, int, int, str], ...] = ()
     lost: tuple[tuple[int, int, int, int, str], ...] = ()
     slots: tuple[Slot, ...] = ()
+    refused: Reason | None = None
+    broken: tuple[tuple[int, int, str], ...] = ()
 
     @property
     def key(self) -> JobKey:

@@ -10,16 +10,20 @@ import heapq
 
 import msgspec
 
-from qbatch.daemon.core import emulation, flow, gates
+from qbatch.daemon.core import accounting, emulation, flow, gates
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
 from qbatch.daemon.core.job import BY_POLICY, BatchJob
-from qbatch.daemon.core.state import Core, PoolState
+from qbatch.daemon.core.state import Account, Core, PoolState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.round import Round
-from qbatch.model.actions import Promise, Reject, Resize, Resume, Start, Suspend
+from qbatch.model.actions import Action, Break, Promise, Reject, Resize, Resume, Start, Suspend
 from qbatch.model.events import Returned, Submitted, Woken
+from qbatch.model.reasons import Reason
 from qbatch.wire.identifiers import JobKey
+
+REFUSED = -1
+"""Exit status of a job that was refused: it never ran."""
 
 _WORDS = {flow.OVER_WALLTIME: "walltime exceeded", LOST: "LOST: a fault on demand"}
 
@@ -40,10 +44,24 @@ def advance(core: Core, at: int) -> None:
     _take_due(core)
     core.is_dirty = False
     for pool in core.pools:
-        timer = pool.engine.next_timer()
-        if pool.events or pool.pending or (timer is not None and timer <= core.now):
-            _one_pass(core, pool)
+        _pass_if_due(core, pool)
     _ended_at_once(core)
+
+
+def make_pass(core: Core, pool: PoolState) -> None:
+    """Make the pass of one pool at this instant, if it has anything to take in, with what is due by now and nothing else.
+
+    Another round at the instant, and the other pools, are left to :func:`advance`.
+    """
+    _take_due(core)
+    _pass_if_due(core, pool)
+    core.is_dirty = any(pool.events or pool.pending for pool in core.pools)
+
+
+def _pass_if_due(core: Core, pool: PoolState) -> None:
+    timer = pool.engine.next_timer()
+    if pool.events or pool.pending or (timer is not None and timer <= core.now):
+        _one_pass(core, pool)
 
 
 def _ended_at_once(core: Core) -> None:
@@ -105,7 +123,7 @@ def apply_round(core: Core, pool: PoolState, done: Round) -> None:
     for row, reason in done.refused:
         job = pool.by_row[row]
         if job is not None:
-            _refused(core, pool, job, row, reason.text)
+            _refused(core, pool, job, row, reason)
     for row in done.requeued:
         job = pool.by_row[row]
         if job is not None:
@@ -117,26 +135,31 @@ def apply_round(core: Core, pool: PoolState, done: Round) -> None:
     for action in done.actions:
         row = getattr(action, "row", -1)
         job = pool.by_row[row] if row >= 0 else None
-        if job is None:
-            continue
-        match action:
-            case Start():
-                flow.begin(core, job, action.allocation)
-                if action.is_trial:
-                    _try_memory(core, pool, job, row)
-            case Promise():
-                job.promised = action.at
-                core.has_promised = True
-            case Reject():
-                _refused(core, pool, job, row, action.reason.text)
-            case Suspend():
-                flow.suspend(core, job, BY_POLICY)
-            case Resume():
-                flow.resume(core, job, BY_POLICY)
-            case Resize():
-                flow.resize(core, job, (msgspec.structs.replace(job.allocation[0], procs=action.procs),))
-            case _:
-                pass
+        if job is not None:
+            _carry_out(core, pool, job, action)
+
+
+def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> None:
+    match action:
+        case Start():
+            flow.begin(core, job, action.allocation)
+            if action.is_trial:
+                _try_memory(core, pool, job, action.row)
+        case Promise():
+            job.promised = action.at
+            core.has_promised = True
+        case Break():
+            _break_promise(core, job, action.reason)
+        case Reject():
+            _refused(core, pool, job, action.row, action.reason)
+        case Suspend():
+            flow.suspend(core, job, BY_POLICY)
+        case Resume():
+            flow.resume(core, job, BY_POLICY)
+        case Resize():
+            flow.resize(core, job, (msgspec.structs.replace(job.allocation[0], procs=action.procs),))
+        case _:
+            pass
 
 
 def _try_memory(core: Core, pool: PoolState, job: BatchJob, row: int) -> None:
@@ -148,10 +171,27 @@ def _try_memory(core: Core, pool: PoolState, job: BatchJob, row: int) -> None:
         pool.events.append(Returned(row))
 
 
-def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, text: str) -> None:
+def _break_promise(core: Core, job: BatchJob, reason: Reason) -> None:
+    """The policy takes its promise back: that is told once, and stays in the job's record."""
+    job.broken += ((core.now, job.promised, reason.text),)
+    job.comment = f"the promised start is lost: {reason.text}"
+    job.promised = -1
+    core.happened("promise-broken", job.key, reason.text)
+
+
+def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, reason: Reason) -> None:
+    """A job ends without having run; so does its array, as refused, if that is what became of all its jobs."""
     pool.by_row[row] = None
-    job.row = -1
-    job.comment = text
-    job.ending = "refused"
+    job.row = job.promised = -1
+    _note_refusal(core, job, reason)
+    array = core.arrays.get(job.sequence)
+    if array is not None and array.live == 1 and all(each.refused is not None for each in array.members.values()):
+        _note_refusal(core, core.jobs[job.sequence], reason)
     gates.pass_gates_back(core, job)
-    flow.finish(core, job, -1)
+    flow.finish(core, job, REFUSED)
+
+
+def _note_refusal(core: Core, job: BatchJob, reason: Reason) -> None:
+    job.refused = msgspec.structs.replace(reason, blocked_by=())
+    job.comment, job.ending = reason.text, "refused"
+    core.effects.append(Account(core.now, "A", core.id_of(job.key), accounting.refused(job, reason.code)))

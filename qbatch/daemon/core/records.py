@@ -221,6 +221,8 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         sizes=job.sizes,
         trials=job.trials,
         lost=job.lost,
+        refused=job.refused,
+        broken=job.broken,
         extra=spec.extra,
         **array,
     )

@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import dependencies, submission
+from qbatch.daemon.core import admission, dependencies, submission
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import Submitted
 from qbatch.wire.requests import Submit
 from qbatch.wire.resources import format_duration
 
 
-def handle(core: Core, actor: Actor, request: Submit) -> Submitted:
-    """Queue a job, or say what would become of it."""
+def handle(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:
+    """Queue a job, or say what would become of it.
+
+    A policy that may refuse is asked before the answer; its refusal is the result, since the job has its number and its
+    record.  A submission key is forgotten then: who repeats the submission asks again.
+
+    Raises:
+        Refusal: nothing has changed.
+    """
+    if request.is_dry_run:
+        _raise_fault(core, request)
+        return _foreseen(core, actor, request)
+    before = core.next_sequence
+    key = enter(core, actor, request)
+    job = core.find(key) if core.next_sequence > before else None
+    refusal = admission.judge(core, job) if job is not None else None
+    if refusal is None:
+        return Submitted(job=core.id_of(key))
+    core.keys.pop((actor.uid, request.key), None)
+    return refusal
+
+
+def enter(core: Core, actor: Actor, request: Submit) -> JobKey:
+    """Queue a job; the pass that takes it in follows.  So do jobs arrive that nobody waits for (a log).
+
+    Raises:
+        Refusal: nothing has changed.
+    """
+    _raise_fault(core, request)
+    if len(request.key) > 200:
+        raise Refusal("bad-value", "a submission key has at most 200 letters")
+    return submission.submit(core, actor, request.spec, request.key)
+
+
+def _raise_fault(core: Core, request: Submit) -> None:
     if core.faults:
         fault = take_fault(core.faults, "submit-refused", request.spec.name)
         if fault is not None:
             raise Refusal("refused-by-fault", fault.message or "submissions are refused (a fault on demand)")
-    if request.is_dry_run:
-        queue, prepared = submission.check(core, actor, request.spec)
-        dependencies.refuse_cycle(core, None, dependencies.parse(core, actor, request.spec.depend))
-        count = f"{len(prepared.indices)} jobs" if prepared.indices else "a job"
-        text = (
-            f"would be queued in {queue.settings.name}: {count} of {prepared.demand.procs} processors in "
-            f"{prepared.demand.hosts} chunks for {format_duration(prepared.walltime)}"
-        )
-        return Submitted(job="", comment=text)
-    if len(request.key) > 200:
-        raise Refusal("bad-value", "a submission key has at most 200 letters")
-    return Submitted(job=core.id_of(submission.submit(core, actor, request.spec, request.key)))
+
+
+def _foreseen(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:
+    queue, prepared = submission.check(core, actor, request.spec)
+    dependencies.refuse_cycle(core, None, dependencies.parse(core, actor, request.spec.depend))
+    quote = admission.quote(core, actor, request.spec, queue, prepared)
+    if quote is not None and quote.reason is not None:
+        return admission.refusal_of(quote.reason)
+    count = f"{len(prepared.indices)} jobs" if prepared.indices else "a job"
+    text = (
+        f"would be queued in {queue.settings.name}: {count} of {prepared.demand.procs} processors in "
+        f"{prepared.demand.hosts} chunks for {format_duration(prepared.walltime)}"
+    )
+    if quote is not None:
+        text += f"; {core.pools[queue.pool].name_of_policy} would accept {'the first' if prepared.indices else 'it'}"
+    return Submitted(job="", comment=text, quote=quote)

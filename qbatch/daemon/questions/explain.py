@@ -52,6 +52,10 @@ async def _ended(service: Service, name: str) -> Explanation:
         core.live(name)
         raise Refusal("unknown-job", f"Unknown Job Id {core.id_of(key)}", core.id_of(key))
     why = f" ({record.comment})" if record.comment else ""
+    if record.refused is not None:
+        said = record.refused
+        return Explanation(job=record.id, state=record.state, code=said.code, text=f"was refused: {said.text}",
+                           said_by=said.said_by, numbers=said.numbers, now=core.now)  # fmt: skip
     how = "was cancelled before it ran" if is_cancelled(record) else f"has ended with {record.exit_status}"
     text = f"{how}{why}; see: tracejob {record.id}"
     return Explanation(job=record.id, state=record.state, code="ended", text=text, said_by="server", now=core.now)

@@ -43,6 +43,7 @@ def trail_of(record: JobRecord) -> list[TrailEntry]:
         (record.queued, "A", f"queue={record.queue}"),
     ]
     entries += sorted(_thrown_away(record), key=itemgetter(0))
+    entries += [(at, "S", f"the promised start is lost: {why}") for at, _, why in record.broken]
     if record.started is not None and (record.exec_host or record.is_array):
         entries.append((record.started, "L", "Job run"))
         entries.append(

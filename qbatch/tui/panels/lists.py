@@ -13,6 +13,7 @@ from qbatch.wire.records import EventRecord, QueueRecord, ShadowRecord
 
 _EVENT_TONES = {
     "started": "good", "resumed": "good", "suspended": "warning", "held": "warning", "lost": "bad", "requeued": "warning",
+    "promise-broken": "bad",
     "resized": "good", "host": "accent", "queue": "accent", "monitor": "accent",
 }  # fmt: skip
 

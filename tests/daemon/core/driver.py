@@ -58,6 +58,8 @@ class Bench:
             raise
         self.journal.append(entry.command(self.core.now, actor, _encode(request)))
         self._collect()
+        if isinstance(result, Refusal):  # the policy's: what was done stays done
+            raise result
         return result
 
     def submit(self, script: str = "sleep 10\n", actor: Actor = ALICE, **fields: object) -> str:

@@ -1,0 +1,55 @@
+"""Admission by a policy that may refuse: a submission is answered by the pass that takes it in.
+
+A job that goes to the engine at once is judged at the instant of its submission, by a pass of its pool that is made before the
+answer.  Submission and pass are one command, so they are one entry of the journal and one commit, and a replay of the journal
+makes the same pass at the same place.  A job that is held, that waits for a time, for other jobs or at a run limit is taken in
+and judged by the pass that hands it to the policy later.  So is one that only closed hosts could hold, and one that qmove,
+qalter, qrls or qorder brings there.
+
+Where the policy never refuses all this costs nothing: its passes follow the answers, as law 3 says.
+"""
+
+from __future__ import annotations
+
+from qbatch.daemon.core import gates, passes
+from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.core.state import Actor, Core, QueueState
+from qbatch.model.quote import Quote
+from qbatch.model.reasons import Reason
+from qbatch.wire.errors import Refusal
+from qbatch.wire.requests import Spec
+
+
+def refusal_of(reason: Reason, name: str = "") -> Refusal:
+    """Return what the asker is told of a job that the policy refuses; ``name``: its identifier, if it has one."""
+    return Refusal("refused-by-policy", f"{reason.said_by}: {reason.text}", name, reason.code, reason.numbers)
+
+
+def judge(core: Core, job: BatchJob) -> Refusal | None:
+    """Let the policy judge a job, or the jobs of an array, that has just been taken in; return the refusal, if it is one.
+
+    An array is refused if all of its jobs are; if not, those that are end as refused.  Where the policy refuses nobody, or the
+    job does not go to the engine yet, nothing happens.
+    """
+    pool = core.pool_of(job)
+    if not pool.engine.may_refuse or not any(each.is_pending for each in core.members(job)):
+        return None
+    passes.make_pass(core, pool)
+    return refusal_of(job.refused, core.id_of(job.key)) if job.refused is not None else None
+
+
+def quote(core: Core, actor: Actor, spec: Spec, queue: QueueState, prepared: Prepared) -> Quote | None:
+    """Return what the policy of a queue would answer to a job (the first of an array) that is not submitted.
+
+    None: it cannot say, or the job would not go to it at once.  What is due by now is taken in first, as it would be.
+    """
+    pool = core.pools[queue.pool]
+    waits = spec.hold.strip("n ") or spec.depend or (spec.not_before or 0) > core.now
+    names = gates.names_of(queue, actor.user)
+    used = {name: core.gates[name].used for name in names if name in core.gates}
+    if not pool.engine.may_refuse or waits or any(used.get(name, 0) >= gates.limit_of(core, name) for name in names):
+        return None
+    passes.make_pass(core, pool)
+    user, group = (core.numbers.get(name, len(core.numbers)) for name in (actor.user, actor.group))
+    job = gates.request_of(prepared, core.next_sequence, core.now, user, group, queue.place)
+    return pool.engine.quote(job, core.now)
