@@ -62,9 +62,9 @@ def assert_same(schedule: Schedule, outcomes: Sequence[Outcome], context: str = 
 
 
 def same_schedule(one: Schedule, other: Schedule) -> bool:
-    """Tell whether two schedules are equal to the microsecond, in kinds and promises too."""
+    """Tell whether two schedules are equal to the microsecond, in kinds, promises and refusals too."""
     names = ("start", "end", "kind", "promise", "first_promise")
-    return one.queue_max == other.queue_max and all(
+    return (one.queue_max, one.rejected) == (other.queue_max, other.rejected) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in names
     )
 

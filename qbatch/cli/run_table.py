@@ -21,9 +21,8 @@ def print_run(document: dict[str, Any]) -> None:
     rows = []
     for metric in METRICS:
         values = [result["metrics"].get(metric.name) for result in results]
-        rows.append([metric.name, *(number_text(value, metric.unit) for value in values)])
-    if any(result.get("rejected") for result in results):
-        rows.insert(1, ["rejected", *(str(result["rejected"]) for result in results)])
+        if any(metric.name in result["metrics"] for result in results):
+            rows.append([metric.name, *(number_text(value, metric.unit) for value in values)])
     title = (
         f"{short_name(document['log']['name'])}: {document['log']['jobs']} jobs on {document['machine']['procs']} "
         "processors"

@@ -18,6 +18,8 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     Of jobs that ran in pieces (``Schedule.pieces``) the wait is all the time in which they did not advance, end - submit -
     run (papers.md 0.3, ``wait_total``); the utilisation up to the last submission counts what really ran, thrown away or
     not; loss of capacity is then not defined (None).
+
+    Jobs that were refused are in none of them; where there are any, ``rejected_count`` and ``rejected_share`` tell how many.
     """
     counted = rows_that_count(begun_late(schedule))
     figures: Metrics = {"jobs": len(counted), **per_job.job_metrics(counted)}
@@ -33,4 +35,8 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
         is_whole = schedule.pieces is None
         figures["loss_of_capacity"] = machine.loss_of_capacity(ran, procs_total) if is_whole else None
     figures["queue_max"] = schedule.queue_max
+    if schedule.rejected:
+        count = sum(bool(schedule.workload.counted[each.row]) for each in schedule.rejected)
+        came = count + int(figures["jobs"] or 0)
+        figures |= {"rejected_count": count, "rejected_share": count / came if came else None}
     return figures

@@ -1,6 +1,7 @@
 """The table of all metrics: what each is called, counts in, means, and where it comes from.
 
-``P`` is the number of processors of the machine, ``n`` the number of jobs counted; formulas are plain ASCII.
+``P`` is the number of processors of the machine, ``n`` the number of jobs counted, ``r`` that of jobs refused; formulas are
+plain ASCII.
 """
 
 from __future__ import annotations
@@ -73,5 +74,7 @@ METRICS: tuple[Metric, ...] = (
         "qbatch, tests/oracle/metrics.py", "processor time idle although a waiting job would have fitted",
     ),
     Metric("queue_max", "jobs", "max(waiting before a pass)", "standard", "longest queue that a pass has met"),
+    Metric("rejected_count", "jobs", "r", "standard", "counted jobs that were refused; told where a job was"),
+    Metric("rejected_share", "share", "r / (n + r)", "standard", "counted jobs that were refused, of all that came; as above"),
 )  # fmt: skip
-"""Every metric that ``measure`` returns, in its order."""
+"""Every metric that ``measure`` returns, in its order; the last two only where a job was refused."""

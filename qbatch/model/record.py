@@ -104,7 +104,7 @@ class Schedule:
     ``start - submit`` for every other one.  ``pieces``: None where every job ran in one go; else what the
     jobs ran that did not, one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
     thrown away (0), in order of end.  ``host``: on which host each ran (at last), -1 for none, where the machine has
-    several and a job lives inside one; else None.  ``rejected``: who was refused, in order of instant.  ``broken``: how often
+    several and a job lives inside one; else None.  ``rejected``: which were refused, by row.  ``broken``: how often
     a promise to each row was taken back or not kept; None where that never happened, or is not known.
     """
 

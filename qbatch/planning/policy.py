@@ -96,9 +96,14 @@ class HostLoop(msgspec.Struct, frozen=True):
 
 
 class ClassLoop(msgspec.Struct, frozen=True):
-    """The compiled loop of a scheduler of classes on hosts (``lsf``); ``classify`` finds the classes of a workload's jobs."""
+    """The compiled loop of a scheduler of classes on hosts (``lsf``).
+
+    ``classify`` finds the classes of a workload's jobs; ``refusal``: the code and the text with which those are rejected that
+    no class takes.
+    """
 
     classify: Callable[[Workload], Classes]
+    refusal: tuple[str, str]
 
 
 Loop = PassLoop | PlanLoop | HostLoop | ClassLoop

@@ -44,6 +44,9 @@ _ANY = JobClass("")
 _SHOWN = 3
 """How many hosts at their limit an explanation names."""
 
+_NO_CLASS = ("no-class", "no class takes it, or no host of its class could hold it")
+"""Why jobs are rejected: a code and a text."""
+
 
 class Tables(NamedTuple):
     """What the machine says, as the kernel takes it: see :mod:`qbatch.planning.kernels.lsf`."""
@@ -81,7 +84,7 @@ class Lsf:
 
     def loop_on(self, machine: Machine) -> Loop | None:
         """Return the compiled loop that does the same on a machine."""
-        return None if machine.chunked else ClassLoop(partial(self._classified, machine))
+        return None if machine.chunked else ClassLoop(partial(self._classified, machine), _NO_CLASS)
 
     def _classified(self, machine: Machine, work: Workload) -> Classes:
         memory, tables = self.new_memory(machine), self._tables_of(machine)
@@ -190,8 +193,8 @@ class Lsf:
         for row in fresh:
             job = view.jobs[row]
             if not memory.jobs[kernels.MAY, row]:
-                text = "no class takes it, or no host of its class could hold it"
-                yield Reject(row, Reason("no-class", self.name, text, {"procs": job.procs}))
+                code, text = _NO_CLASS
+                yield Reject(row, Reason(code, self.name, text, {"procs": job.procs}))
 
     def _class_of(self, machine: Machine, job: Job) -> tuple[int, int, int]:
         """Return a job's time class and size class, as the kernel numbers them, and whether it may run on some host."""

@@ -23,7 +23,6 @@ from qbatch.model.errors import DecisionError
 from qbatch.model.events import Event, Finished, Returned, Submitted, Woken
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.model.reasons import Reason
 from qbatch.model.record import KINDS, NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.policy import Policy, name_of
 
@@ -108,7 +107,7 @@ class Calendar:
             self.queue_max,
             np.array(self._pieces, np.int64).reshape(-1, 6) if self._in_pieces else None,
             self._host,
-            tuple(self._rejected),
+            tuple(sorted(self._rejected)),
             self._broken if self._broken.any() else None,
         )
 
@@ -189,10 +188,9 @@ class Calendar:
             self._leave(row, done.at, is_kept=False)
             self._launch[row] += 1
             del self._work[row]
-        for row, reason in done.refused:
-            self._reject(row, done.at, reason)
-        for row in done.broken:
-            self._broken[row] += 1
+        if done.refused or done.broken:
+            self._rejected += [Rejection(row, done.at, reason.code, reason.text) for row, reason in done.refused]
+            self._broken[list(done.broken)] += 1
         started = 0
         for action in done.actions:
             match action:
@@ -203,7 +201,7 @@ class Calendar:
                         started += 1
                     self._begin(action, done.at)
                 case Reject():
-                    self._reject(action.row, done.at, action.reason)
+                    self._rejected.append(Rejection(action.row, done.at, action.reason.code, action.reason.text))
                 case Break():
                     self.promise[action.row] = NO_PROMISE
                 case Promise():
@@ -222,9 +220,6 @@ class Calendar:
         waiting = self.engine.queue_length + started
         if waiting > self.queue_max:
             self.queue_max = waiting
-
-    def _reject(self, row: int, at: int, reason: Reason) -> None:
-        self._rejected.append(Rejection(row, at, reason.code, reason.text))
 
     def _kind_of(self, row: int, done: Round) -> int:
         if done.first_waiting is not None and done.first_waiting < row:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.engine.admission import Admission
+from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.model.record import NO_PROMISE, Int64Array, Schedule, Workload
+from qbatch.model.record import NO_PROMISE, Int64Array, Rejection, Schedule, Workload
 from qbatch.planning.kernels import lsf, plan
 from qbatch.planning.kernels.host_round import OnHosts
 from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
@@ -42,7 +43,9 @@ def run_compiled(
     if classes is not None and rows is not None:
         classes = classes._replace(jobs=np.ascontiguousarray(classes.jobs[:, rows]))
     schedule = _run_list(taken, machine, loop, classes, name, progress)
-    return schedule if rows is None else _with_rejected(schedule, work, rows)
+    if rows is None:
+        return schedule
+    return _with_rejected(schedule, work, rows, machine, loop.refusal if isinstance(loop, ClassLoop) else ("", ""))
 
 
 def _that_fit(work: Workload, machine: Machine, classes: Classes | None) -> Int64Array | None:
@@ -60,8 +63,16 @@ def _taken(work: Workload, rows: Int64Array) -> Workload:
     return work.changed(**{name: np.asarray(getattr(work, name))[rows] for name in columns})
 
 
-def _with_rejected(schedule: Schedule, work: Workload, rows: Int64Array) -> Schedule:
-    """Return a schedule of some rows as one of all, the others rejected."""
+def _with_rejected(
+    schedule: Schedule, work: Workload, rows: Int64Array, machine: Machine, refusal: tuple[str, str]
+) -> Schedule:
+    """Return a schedule of some rows as one of all, the others rejected: by admission, or else with the policy's ``refusal``."""
+    admission, rejected = Admission(machine), []
+    for row in np.setdiff1d(np.arange(len(work)), rows, assume_unique=True).tolist():
+        procs, memory, submit = int(work.procs[row]), int(work.memory[row]), int(work.submit[row])
+        asked = Job(number=0, submit=submit, procs=procs, estimate=int(work.estimate[row]), memory=memory)
+        never = admission.refusal(asked)
+        rejected.append(Rejection(row, submit, *(refusal if never is None else (never.code, never.text))))
 
     def spread(values: NDArray[Any], absent: int) -> NDArray[Any]:
         found = np.full(len(work), absent, values.dtype)
@@ -71,7 +82,7 @@ def _with_rejected(schedule: Schedule, work: Workload, rows: Int64Array) -> Sche
     none = np.broadcast_to(np.int64(NO_PROMISE), len(work))
     start, kind, end = spread(schedule.start, -1), spread(schedule.kind, 0), spread(schedule.end, -1)
     host = None if schedule.host is None else spread(schedule.host, -1)
-    return Schedule(work, schedule.policy, start, kind, none, none, end, schedule.queue_max, None, host)
+    return Schedule(work, schedule.policy, start, kind, none, none, end, schedule.queue_max, None, host, tuple(rejected))
 
 
 def _run_list(

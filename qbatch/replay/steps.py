@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Promise, Reject, Resize, Resume, Start, Suspend
+from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, Suspend
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import Workload
@@ -122,6 +122,8 @@ class _Board:
                     yield f"resized {self._name(row)} to {procs} of {self.workload.procs[row]}"
                 case Reject(row=row):
                     yield f"rejected {self._name(row)}"
+                case Break(row=row, reason=reason):
+                    yield f"the promise to {self._name(row)} is broken: {reason.text}"
                 case Promise(row=row, at=at) if row not in started:
                     yield f"promised {self._name(row)} a start at {at / 1e6:.15g} s"
                 case _:

@@ -10,7 +10,7 @@ import numpy as np
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.engine.states import State
-from qbatch.model.actions import Reject, Resize, Resume, Start, Suspend
+from qbatch.model.actions import Break, Reject, Resize, Resume, Start, Suspend
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import KINDS, Workload
@@ -63,6 +63,10 @@ class _Listener:
             self.last = ("", (), None)
         if self.row in done.stopped:
             self._suspended(done, ": its time is over")
+        for each in done.actions:
+            if isinstance(each, Break) and each.row == self.row:
+                self._flush()
+                self._tell(done, f"its promise is broken [{each.reason.code}] {each.reason.text}")
         started = next(
             (action for action in done.actions if isinstance(action, Start) and action.row == self.row), None
         )

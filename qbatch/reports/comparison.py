@@ -183,12 +183,21 @@ def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
     notes += [f"{short_name(a.result.name)}: {note}" for note in missing if note is not None]
     notes += [f"{side.where}: {note}" for side in (a, b) for note in recorded_notes(side.result)]
     notes += [note for note in map(unknown_pieces, (a.rows, b.rows)) if note is not None]
+    notes += [note for note in (_refused_by("A", a.rows, b.rows), _refused_by("B", b.rows, a.rows)) if note is not None]
     for name, words in (("submit", "are submitted at another time"), ("run", "run for another time"),
                         ("estimate", "have another estimate"), ("procs", "have another number of processors")):  # fmt: skip
         count = int((getattr(one, name) != getattr(other, name)).sum())
         if count:
             notes.append(f"{count:,} of {len(one):,} common jobs {words} in B than in A")
     return tuple(notes)
+
+
+def _refused_by(name: str, rows: JobRows, other: JobRows) -> str | None:
+    """Return how many jobs one side refused, and how many of these ran in the other; None if it refused nobody."""
+    if rows.rejected is None:
+        return None
+    ran = len(np.intersect1d(job_keys(rows.rejected.job_id), job_keys(other.job_id)))
+    return f"{name} refused {len(rows.rejected):,} jobs, of which {ran:,} ran in {'B' if name == 'A' else 'A'}"
 
 
 # ------------------------------------------------------------------------------------------------ the record

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.model.record import Int64Array, Schedule, Workload
-from qbatch.reports.job_rows import JobRows
+from qbatch.model.record import Int64Array, Rejection, Schedule, Workload
+from qbatch.reports.job_rows import ROW_FIELDS, JobRows
 from qbatch.reports.pieces import waits_of
 from qbatch.reports.result import Result
 
@@ -46,9 +46,16 @@ def schedule_of(result: Result, rows: JobRows) -> Schedule:
     """Return the record of the jobs that ran, in order of submission; what job rows do not tell is absent.
 
     A job that ran in pieces that are not known (bare job rows) is given one from its first start to its end: its wait is
-    then right, and what the machine did is not (:func:`unknown_pieces` says so).
+    then right, and what the machine did is not (:func:`unknown_pieces` says so).  Jobs that were refused stand behind those
+    that ran.
     """
     ordered = in_order_of_submission(rows)
+    refused = ordered.rejected
+    told = () if refused is None else zip(refused.submit.tolist(), refused.reasons, strict=True)
+    rejections = tuple(
+        Rejection(row, at, *reason.partition(": ")[::2]) for row, (at, reason) in enumerate(told, len(ordered))
+    )
+    longest, ordered = longest_queue(ordered), with_rejected(ordered)
     count = len(ordered)
     log = result.document.get("log")
     sha256 = log.get("sha256") if isinstance(log, dict) else None
@@ -79,10 +86,22 @@ def schedule_of(result: Result, rows: JobRows) -> Schedule:
         promise=ordered.promise,
         first_promise=ordered.first_promise,
         end=ordered.end,
-        queue_max=longest_queue(ordered),
+        queue_max=longest,
         pieces=ordered.pieces if ordered.pieces is not None else _one_each(ordered),
         host=ordered.host if (ordered.host >= 0).any() else None,
+        rejected=rejections,
     )
+
+
+def with_rejected(rows: JobRows) -> JobRows:
+    """Return the rows with those of the jobs that were refused behind them, their times ``ABSENT``."""
+    refused = rows.rejected
+    if refused is None:
+        return rows
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(rows, name), getattr(refused, name)]) for name in ROW_FIELDS
+    }
+    return replace(rows, rejected=None, **columns)
 
 
 def _one_each(rows: JobRows) -> Int64Array | None:

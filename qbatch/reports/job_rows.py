@@ -1,5 +1,8 @@
 """Job rows: one row per job that ran, in order of start, as CSV or Parquet (design.md, "What the outside sees").
 
+Jobs that were refused come after those that ran, with empty times from ``start`` on, ``kind`` ``rejected``, and why in a last
+column ``reason``, which a file has only if there is such a job in it.
+
 Times are seconds of the log's own clock in the file and integer microseconds in memory.  Parquet keeps fractions of
 seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds are 64-bit integers.
 """
@@ -31,6 +34,12 @@ in which it did not advance, ``end - submit - run``, as in the metrics; of every
 the job ran (at last), counted from 0 in the machine's order, where jobs live inside one of several hosts; else empty.
 """
 
+REASON = "reason"
+"""The column that says why a job was refused: the code, a colon and the text."""
+
+REJECTED = "rejected"
+"""The kind of a job that was refused."""
+
 SUFFIXES = (".csv", ".parquet")
 """The forms in which job rows are written."""
 
@@ -54,7 +63,8 @@ class JobRows:
     ``kind`` holds places in ``KINDS``; ``run`` is how long a job ran, or would have in one go, and ``end - start`` is more
     when it was suspended in between.  ``piece_count`` and ``host`` are as in the file, ``ABSENT`` where nobody says.
     ``pieces``: what the jobs in pieces ran, as in ``Schedule.pieces``, with places in these rows; None where there are none or
-    none are known.
+    none are known.  ``rejected``: the jobs that were refused, as rows whose start, end, run and kind are ``ABSENT``, each with
+    its entry in ``reasons``; None where there are none.
     """
 
     policy: str
@@ -76,6 +86,8 @@ class JobRows:
     piece_count: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
     host: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
     pieces: Int64Array | None = None
+    rejected: JobRows | None = None
+    reasons: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("piece_count", "host"):
@@ -125,7 +137,7 @@ def moved_pieces(pieces: Int64Array | None, places: Int64Array) -> Int64Array | 
     return moved if len(moved) else None
 
 
-ROW_FIELDS = tuple(field.name for field in fields(JobRows) if field.name not in ("policy", "pieces"))
+ROW_FIELDS = tuple(field.name for field in fields(JobRows) if field.name not in ("policy", "pieces", "rejected", "reasons"))
 """The fields of ``JobRows`` that hold one value a job."""
 
 
@@ -135,8 +147,22 @@ def job_rows_of(schedule: Schedule) -> JobRows:
     columns = _columns(schedule, rows, _piece_counts(schedule))
     places = np.full(len(schedule.workload), ABSENT, np.int64)
     places[rows] = np.arange(len(rows))
-    pieces = moved_pieces(schedule.pieces, places)
-    return JobRows(policy=schedule.policy, pieces=pieces, **{name: columns[name] for name in ROW_FIELDS})
+    pieces, rejected = moved_pieces(schedule.pieces, places), _rejected_of(schedule)
+    values: dict[str, Any] = {name: columns[name] for name in ROW_FIELDS}
+    return JobRows(policy=schedule.policy, pieces=pieces, rejected=rejected, **values)
+
+
+def _rejected_of(schedule: Schedule) -> JobRows | None:
+    """Return the rows of the jobs that were refused."""
+    if not schedule.rejected:
+        return None
+    rows = np.array([each.row for each in schedule.rejected], np.int64)
+    columns = _columns(schedule, rows, _piece_counts(schedule))
+    nothing = np.full(len(rows), ABSENT, np.int64)
+    columns |= dict.fromkeys(("start", "end", "run", "promise", "first_promise", "kind"), nothing)
+    reasons = tuple(f"{each.code}: {each.text}" for each in schedule.rejected)
+    values: dict[str, Any] = {name: columns[name] for name in ROW_FIELDS}
+    return JobRows(policy=schedule.policy, reasons=reasons, **values)
 
 
 def _piece_counts(schedule: Schedule) -> Int64Array:
@@ -184,14 +210,25 @@ def _chunks(schedules: Iterable[Schedule | JobRows]) -> Iterator[tuple[str, Chun
                     schedule.policy,
                     _chunk_of(schedule.taken(np.arange(first, min(first + BLOCK_ROWS, len(schedule))))),
                 )
+            yield from _rejected_chunks(schedule.rejected)
             continue
         rows, counts = schedule.in_order_of_start(), _piece_counts(schedule)
         for first in range(0, len(rows), BLOCK_ROWS):
             yield schedule.policy, _columns(schedule, rows[first : first + BLOCK_ROWS], counts)
+        yield from _rejected_chunks(_rejected_of(schedule))
+
+
+def _rejected_chunks(rejected: JobRows | None) -> Iterator[tuple[str, Chunk]]:
+    if rejected is not None:
+        yield rejected.policy, _chunk_of(rejected) | {REASON: np.array(rejected.reasons, object)}
 
 
 def _chunk_of(rows: JobRows) -> Chunk:
     """Return rows that were read as columns to be written."""
+    if rows.reasons:
+        nothing = np.full(len(rows), np.nan)
+        ratios = {"wait": np.full(len(rows), ABSENT, np.int64), "slowdown": nothing, "bounded_slowdown": nothing}
+        return {name: getattr(rows, name) for name in ROW_FIELDS} | ratios
     response = rows.end - rows.submit
     with np.errstate(divide="ignore", invalid="ignore"):
         slowdown = np.where(rows.run > 0, response / rows.run, np.nan)
@@ -217,25 +254,34 @@ def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule | JobRows], suffi
 
 
 def _write_csv(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> None:
-    out.write(",".join(COLUMNS).encode() + b"\n")
+    columns = _columns_for(schedules)
+    out.write(",".join(columns).encode() + b"\n")
     for policy, chunk in _chunks(schedules):
-        texts = [_texts(name, policy, chunk) for name in COLUMNS]
+        texts = [_texts(name, policy, chunk) for name in columns]
         out.write("\n".join(map(",".join, zip(*texts, strict=True))).encode() + b"\n")
+
+
+def _columns_for(schedules: Sequence[Schedule | JobRows]) -> tuple[str, ...]:
+    """Return the columns of a file: with the reasons where a job was refused."""
+    return (*COLUMNS, REASON) if any(schedule.rejected for schedule in schedules) else COLUMNS
 
 
 def _texts(name: str, policy: str, chunk: Chunk) -> Sequence[str]:
     """Return a column as the texts of its cells."""
     if name == "policy":
         return [_quoted(policy)] * len(chunk["job_id"])
+    if name == REASON:
+        return [_quoted(reason) for reason in chunk.get(REASON, [""] * len(chunk["job_id"]))]
     values = chunk[name]
     if name == "kind":
-        return [KINDS[kind] if kind >= 0 else "" for kind in values.tolist()]
+        absent = REJECTED if REASON in chunk else ""
+        return [KINDS[kind] if kind >= 0 else absent for kind in values.tolist()]
     if name in _RATIOS:
         return ["" if ratio != ratio else f"{ratio:.6f}".rstrip("0").rstrip(".") for ratio in values.tolist()]
     if name == "counted":
         values = values.astype(np.int64)
     texts = _second_texts(values) if name in _TIMES else list(map(str, values.tolist()))
-    if name in _MAY_LACK:
+    if name in _MAY_LACK or REASON in chunk:
         for row in np.flatnonzero(values < 0).tolist():
             texts[row] = ""
     return texts
@@ -263,17 +309,19 @@ def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> No
     time = pa.int64() if all(map(_is_whole, schedules)) else pa.float64()
     word = pa.dictionary(pa.int32(), pa.string())
     types = dict.fromkeys(_TIMES, time) | dict.fromkeys(_RATIOS, pa.float64())
-    types |= {"kind": word, "policy": word, "counted": pa.bool_()}
-    schema = pa.schema([(name, types.get(name, pa.int64())) for name in COLUMNS])
+    types |= {"kind": word, "policy": word, "counted": pa.bool_(), REASON: pa.string()}
+    columns = _columns_for(schedules)
+    schema = pa.schema([(name, types.get(name, pa.int64())) for name in columns])
     with pq.ParquetWriter(out, schema, compression="zstd") as writer:
         for policy, chunk in _chunks(schedules):
-            cells = [_cells(pa, name, policy, chunk, schema.field(name).type) for name in COLUMNS]
+            cells = [_cells(pa, name, policy, chunk, schema.field(name).type) for name in columns]
             writer.write_batch(pa.record_batch(cells, schema=schema))
 
 
 def _is_whole(schedule: Schedule | JobRows) -> bool:
     work = schedule if isinstance(schedule, JobRows) else schedule.workload
-    columns = (work.submit, work.estimate, work.run, schedule.start, schedule.end)
+    ran = schedule.start >= 0
+    columns = (work.submit, work.estimate, work.run, schedule.start[ran], schedule.end[ran])
     promises = (schedule.promise, schedule.first_promise)
     return not any((times % MICROSECONDS).any() for times in columns) and not any(
         (times[times >= 0] % MICROSECONDS).any() for times in promises
@@ -283,11 +331,16 @@ def _is_whole(schedule: Schedule | JobRows) -> bool:
 def _cells(pa: Any, name: str, policy: str, chunk: Chunk, kind: Any) -> Any:
     if name == "policy":
         return pa.DictionaryArray.from_arrays(np.zeros(len(chunk["job_id"]), np.int32), [policy])
+    if name == REASON:
+        return pa.array(chunk.get(REASON, [""] * len(chunk["job_id"])), type=kind)
     values = chunk[name]
     if name == "kind":
+        if REASON in chunk:
+            return pa.DictionaryArray.from_arrays(np.zeros(len(values), np.int32), [REJECTED])
         places = pa.array(values.astype(np.int32), type=pa.int32(), mask=values < 0)
         return pa.DictionaryArray.from_arrays(places, list(KINDS))
-    lacks = values < 0 if name in _MAY_LACK else np.isnan(values) if name in _RATIOS else None
+    is_absent = REASON in chunk and name not in _RATIOS and name != "counted"
+    lacks = values < 0 if name in _MAY_LACK or is_absent else np.isnan(values) if name in _RATIOS else None
     if name in _TIMES:
         values = values / MICROSECONDS if pa.types.is_floating(kind) else values // MICROSECONDS
     elif name in _RATIOS:
@@ -309,7 +362,7 @@ def read_job_rows(path: str | Path) -> list[JobRows]:
     """
     chunks: list[Chunk] = []
     codes: dict[str, int] = {}
-    for block in read_blocks(path, COLUMNS):
+    for block in read_blocks(path, (*COLUMNS, REASON)):
         chunk = _read_block(block)
         words, places = block.coded("policy") if "policy" in block.names else ([""], np.zeros(len(block), np.int64))
         known = [codes.setdefault(word or Path(path).stem, len(codes)) for word in words]
@@ -320,11 +373,23 @@ def read_job_rows(path: str | Path) -> list[JobRows]:
     whole = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
     of_policy = whole.pop("policy")
     if len(codes) == 1:
-        return [JobRows(policy=next(iter(codes)), **whole)]
+        return [_rows_of(next(iter(codes)), whole)]
     return [
-        JobRows(policy=policy, **{name: column[of_policy == code] for name, column in whole.items()})
+        _rows_of(policy, {name: column[of_policy == code] for name, column in whole.items()})
         for policy, code in codes.items()
     ]
+
+
+def _rows_of(policy: str, columns: dict[str, Any]) -> JobRows:
+    """Return the rows of one policy, the jobs that were refused apart."""
+    reasons, is_rejected = columns.pop(REASON), columns.pop(REJECTED)
+    if not is_rejected.any():
+        return JobRows(policy=policy, **columns)
+    ran, rejected = (
+        {name: column[mask] for name, column in columns.items()} for mask in (~is_rejected, is_rejected)
+    )
+    refused = JobRows(policy=policy, reasons=tuple(reasons[is_rejected].tolist()), **rejected)
+    return JobRows(policy=policy, rejected=refused, **ran)
 
 
 def _read_block(block: Block) -> Chunk:
@@ -335,30 +400,54 @@ def _read_block(block: Block) -> Chunk:
         missing.append("end or run")
     if missing:
         raise InputError(f"{block.path}: line 1: these are no job rows: no column {', '.join(missing)}")
-    chunk = {name: block.scaled(name, MICROSECONDS, may_lack=False) for name in ("submit", "start")}
+    kinds = {"": ABSENT} | {kind: place for place, kind in enumerate((*KINDS, REJECTED))}
+    kind, is_rejected = meant(block, "kind", kinds, np.int8), rejected_in(block)
+    chunk: Chunk = {"submit": block.scaled("submit", MICROSECONDS, may_lack=False)}
     chunk |= {name: block.scaled(name, 1, may_lack=False) for name in ("job_id", "procs")}
-    start = chunk["start"]
-    for name in ("end", "run", "estimate"):
+    for name in ("start", "end", "run", "estimate"):
         if name in names:
-            chunk[name] = block.scaled(name, MICROSECONDS, may_lack=False)
+            chunk[name] = times_of(block, name, is_rejected)
+    start = chunk["start"]
     if "end" not in chunk:
         block.check("run", chunk["run"] > np.iinfo(np.int64).max - start, "is too large")
-        chunk["end"] = start + chunk["run"]
-    chunk.setdefault("run", chunk["end"] - start)
+        chunk["end"] = np.where(is_rejected, ABSENT, start + chunk["run"])
+    chunk.setdefault("run", np.where(is_rejected, ABSENT, chunk["end"] - start))
     chunk.setdefault("estimate", chunk["run"])
     for name in _MAY_LACK:
         scale = MICROSECONDS if name in _TIMES else 1
         given = name in names
         chunk[name] = block.scaled(name, scale, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
-    chunk["sequence"] = (
-        block.scaled("sequence", 1, may_lack=True) if "sequence" in names else np.full(len(block), ABSENT, np.int64)
-    )
-    chunk["kind"] = meant(block, "kind", {"": ABSENT} | {kind: place for place, kind in enumerate(KINDS)}, np.int8)
+    chunk["kind"] = np.where(is_rejected, np.int8(ABSENT), kind)
     chunk["counted"] = meant(block, "counted", YES_OR_NO, bool)
+    chunk[REJECTED], chunk[REASON] = is_rejected, _reasons(block)
     block.check("procs", chunk["procs"] < 1, "is less than 1")
-    block.check("start", start < chunk["submit"], "lies before submit")
+    block.check("start", ~is_rejected & (start < chunk["submit"]), "lies before submit")
     block.check("end", chunk["end"] < start, "lies before start")
     return chunk
+
+
+def times_of(block: Block, name: str, is_rejected: BoolArray) -> Int64Array:
+    """Return a column of times that every job has but those that were refused."""
+    if not is_rejected.any():
+        return block.scaled(name, MICROSECONDS, may_lack=False)
+    times = block.scaled(name, MICROSECONDS, may_lack=True)
+    block.check(name, (times < 0) & ~is_rejected, "is empty")
+    return times
+
+
+def rejected_in(block: Block) -> BoolArray:
+    """Return which rows of a block are jobs that were refused."""
+    if "kind" not in block.names:
+        return np.zeros(len(block), np.bool_)
+    words, places = block.coded("kind")
+    return np.array([word.lower() == REJECTED for word in words], np.bool_)[places]
+
+
+def _reasons(block: Block) -> NDArray[Any]:
+    if REASON not in block.names:
+        return np.full(len(block), "", object)
+    words, places = block.coded(REASON)
+    return np.array(words, object)[places]
 
 
 YES_OR_NO = {"": 1, "1": 1, "true": 1, "0": 0, "false": 0}

@@ -14,7 +14,7 @@ import numpy as np
 
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule
-from qbatch.reports.job_rows import JobRows, job_rows_of, moved_pieces
+from qbatch.reports.job_rows import JobRows, job_rows_of, moved_pieces, rejected_in, times_of
 from qbatch.reports.recorded import LATEST, read_recorded
 from qbatch.reports.table import Block, read_blocks
 
@@ -26,7 +26,7 @@ NEVER = 1 << 62
 
 _COLUMNS = (
     "job_id", "submit", "start", "end", "procs", "estimate", "run", "promise", "first_promise", "policy", "sequence",
-    "piece_count", "host",
+    "piece_count", "host", "kind",
 )  # fmt: skip
 _TIMES = ("submit", "start", "end", "run", "estimate", "promise", "first_promise")
 
@@ -151,7 +151,10 @@ def _is_one_pool(machine: Any) -> bool:
 
 def _from_rows(rows: JobRows, name: str, procs: int) -> Finished:
     columns = {key: getattr(rows, key) for key in (*_TIMES, "procs", "sequence", "piece_count", "host")}
-    return _ordered(name, procs, {"number": rows.job_id, **columns}, policy=rows.policy, pieces=rows.pieces)
+    notes = _refusals(len(rows.rejected)) if rows.rejected is not None else ()
+    return _ordered(
+        name, procs, {"number": rows.job_id, **columns}, policy=rows.policy, pieces=rows.pieces, notes=notes
+    )
 
 
 # ----------------------------------------------------------------------------------------------- job rows
@@ -161,15 +164,18 @@ def _read_rows(path: str, procs: int | None) -> list[Finished]:
     if procs is None:
         raise InputError(f"{path}: job rows do not say how large the machine is; say it with --procs N")
     parts: dict[str | None, list[dict[str, Int64Array]]] = {}
+    refused: dict[str | None, int] = {}
     notes: tuple[str, ...] = ()
     try:
         for block in read_blocks(path, _COLUMNS):
             if "estimate" not in block.names:
                 notes = ("no column estimate: run times are taken for estimates",)
-            chunk = _block_columns(block)
+            chunk, rejected = _block_columns(block)
             words, places = block.coded("policy") if "policy" in block.names else ([""], np.zeros(len(block), np.int64))
             for place, word in enumerate(words):
                 mask = places == place
+                refused[word or None] = refused.get(word or None, 0) + int(rejected[mask].sum())
+                mask &= ~rejected
                 if mask.any():
                     parts.setdefault(word or None, []).append({key: part[mask] for key, part in chunk.items()})
     except OSError as error:
@@ -179,20 +185,30 @@ def _read_rows(path: str, procs: int | None) -> list[Finished]:
     found = []
     for policy, chunks in parts.items():
         columns = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
-        found.append(_ordered(path, procs, columns, policy=policy, notes=notes))
+        found.append(_ordered(path, procs, columns, policy=policy, notes=(*notes, *_refusals(refused[policy]))))
     return found
 
 
-def _block_columns(block: Block) -> dict[str, Int64Array]:
-    """Return the columns that the referee needs; job_id, submit, start, procs, and end or run have to be there."""
+def _refusals(count: int) -> tuple[str, ...]:
+    """Return a note about jobs that were refused: they owe nothing and are owed nothing."""
+    jobs = "1 job was" if count == 1 else f"{count:,} jobs were"
+    return (f"{jobs} refused by the policy and never ran",) if count else ()
+
+
+def _block_columns(block: Block) -> tuple[dict[str, Int64Array], BoolArray]:
+    """Return the columns that the referee needs, and which rows are jobs that were refused.
+
+    job_id, submit, start, procs, and end or run have to be there.
+    """
     names = block.names
     missing = [name for name in ("job_id", "submit", "start", "procs") if name not in names]
     if "end" not in names and "run" not in names:
         missing.append("end or run")
     if missing:
         raise InputError(f"{block.path}: line 1: these are no job rows: no column {', '.join(missing)}")
+    rejected = rejected_in(block)
     columns = {
-        name: block.scaled(name, MICROSECONDS, may_lack=False)
+        name: times_of(block, name, rejected)
         for name in ("submit", "start", "end", "run", "estimate")
         if name in names
     }
@@ -214,7 +230,7 @@ def _block_columns(block: Block) -> dict[str, Int64Array]:
         given = name in names
         columns[name] = block.scaled(name, 1, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
     block.check("procs", columns["procs"] < 1, "is less than 1")
-    return columns
+    return columns, rejected
 
 
 # ---------------------------------------------------------------------------------------------------- SWF

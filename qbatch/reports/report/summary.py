@@ -19,7 +19,7 @@ SHOWN = (
     "slowdown_mean", "slowdown_median", "slowdown_max",
     "bounded_slowdown_mean", "bounded_slowdown_median", "bounded_slowdown_p95", "bounded_slowdown_max",
     "utilisation_submit", "utilisation_makespan", "loss_of_capacity", "makespan_s", "throughput_per_hour",
-    "backfilled_share", "immediate_share", "queue_max",
+    "backfilled_share", "immediate_share", "queue_max", "rejected_share",
 )  # fmt: skip
 """The metrics of the summary; a second table has all."""
 
@@ -33,6 +33,7 @@ _OTHER_WORDS = {
     "immediate_share": "Started at once", "makespan_s": "Makespan", "throughput_per_hour": "Throughput",
     "utilisation_makespan": "Utilisation to the last end", "utilisation_submit": "Utilisation while jobs come",
     "loss_of_capacity": "Loss of capacity", "queue_max": "Longest queue",
+    "rejected_count": "Refused", "rejected_share": "Share refused",
 }  # fmt: skip
 PART_KEYS = ("class", "size", "runtime", "month")
 PART_METRICS = ("wait_mean_s", "bounded_slowdown_mean")

@@ -102,7 +102,7 @@ def test_a_job_that_may_not_start_yet_is_judged_when_it_may() -> None:
     assert bench.state(held) == "Q"  # the release is answered before the pass, as ever
     bench.make_pass()
     assert bench.ended[held].refused is not None
-    assert [each.text for each in bench.effects if isinstance(each, Mail)][0].endswith("1 s too late")
+    assert next(each.text for each in bench.effects if isinstance(each, Mail)).endswith("1 s too late")
     assert records(bench, held) == ["Q", "A"]
     assert bench.core.find(bench.core.key_of(child)).letter == "Q"  # type: ignore[union-attr]
     bench.wait(6)
@@ -256,6 +256,10 @@ def test_a_loss_that_nobody_decided_is_seen_when_the_plan_cannot_be_kept() -> No
     assert bench.state(second) == "Q"
 
 
+def _wait(bench: Bench, draw: random.Random) -> None:
+    bench.wait(draw.randrange(20))
+
+
 POLICIES = (f"{BOUNDED}:most=60", f"{BOUNDED}:most=200,order=sjf", SILENT, "easy")
 
 
@@ -271,7 +275,7 @@ def test_random_commands_keep_the_invariants_and_a_crash_anywhere_changes_nothin
         cuts = sorted(draw.randrange(100) for _ in range(3))
         snapshots = []
         for step in range(100):
-            do = draw.choice((commands.submit, commands.submit, commands.command, lambda bench, draw: bench.wait(draw.randrange(20))))
+            do = draw.choice((commands.submit, commands.submit, commands.command, _wait))
             try:
                 do(bench, draw)
             except Refusal as error:
