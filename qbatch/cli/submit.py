@@ -10,6 +10,7 @@ import typer
 from qbatch.cli.console import talk
 from qbatch.cli.daemon_answers import ask, print_json, report_outcomes
 from qbatch.model.errors import InputError, UsageError
+from qbatch.model.quote import Quote
 from qbatch.wire.records import Outcomes, Submitted
 from qbatch.wire.requests import Spec, Submit, Wait
 
@@ -76,6 +77,7 @@ def submit(
         print_json("submitted", said)
     else:
         sys.stdout.write(f"{said.job or said.comment}\n")
+        sys.stdout.write(_quoted(said.quote))
         sys.stdout.flush()
     if wait and said.job:
         try:
@@ -84,6 +86,17 @@ def submit(
             talk(f"interrupted; {said.job} runs on: qbatch wait {said.job}, or qbatch delete {said.job}")
             raise
         raise typer.Exit(code)
+
+
+def _quoted(quote: Quote | None) -> str:
+    """Return the instants of a quote as a line, empty if it has none."""
+    from qbatch.reports.shown import moment
+
+    if quote is None:
+        return ""
+    instants = [("start", quote.start), ("end", quote.end), ("earliest deadline", quote.earliest_deadline)]
+    told = ", ".join(f"{name} {moment(at)}" for name, at in instants if at is not None)
+    return f"as things stand: {told}\n" if told else ""
 
 
 def _uploaded(spec: Spec, socket: str | None) -> Spec:

@@ -3,7 +3,7 @@
 ``Engine.handle(at, events)`` is one round of design.md, "The meaning of one instant": completions and stops, by
 sequence; timers; trials that go back to the queue; what was taken back; hosts that close and open; arrivals, by
 (submit, number); one pass.  If the actions of the pass cause an event at the same instant, the driver calls ``handle``
-again with the same ``at``.
+again with the same ``at``.  Where the policy ``may_refuse``, that pass is the answer to the arrivals.
 
 The engine never learns how long a job will run: the driver (an executor, or a replay's calendar) launches what
 ``Start`` and ``Resume`` say and tells of the end with ``Finished``.  It asks ``next_timer`` when to call without an

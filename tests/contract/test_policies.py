@@ -29,8 +29,14 @@ MACHINES = {
 }
 
 
+REFUSING = tuple(
+    f"tests.policies.refusing:{each}" for each in ("Bounded:most=20", "Bounded:most=40,order=sjf", "Silent")
+)
+"""Policies that refuse, promise and break promises, on one pool of processors."""
+
+
 def every_policy() -> list[str]:
-    names = []
+    names = list(REFUSING)
     for name, entry in POLICIES.items():
         names.append(name)
         # Uncompiled, where lines are counted, each policy once is enough: parameters change no line that is run.
@@ -72,6 +78,8 @@ def entry_of(policy: str) -> Entry | None:
 
 def takes(policy: str, machine: Machine) -> bool:
     """Tell whether a policy takes a machine; that it says so where it does not has a test of its own."""
+    if policy in REFUSING:
+        return machine.is_one_pool
     entry = entry_of(policy)
     return entry is None or entry.takes(machine)
 
@@ -103,20 +111,22 @@ def cases(machine: Machine, count: int):
 def test_every_job_runs_once_and_the_audit_holds(policy: str, machine: Machine) -> None:
     for seed, work in cases(machine, 25):
         schedule = Calendar(work, machine, load_policy(policy), is_audited=True).run()
-        assert schedule.ran.all(), seed
-        assert (schedule.start >= work.submit).all(), seed
+        refused = [each.row for each in schedule.rejected]
+        assert np.flatnonzero(~schedule.ran).tolist() == refused, seed
+        assert not refused or getattr(load_policy(policy), "may_refuse", False), seed
+        assert (schedule.start >= work.submit)[schedule.ran].all(), seed
         entry = entry_of(policy)
         has_trials = entry is None or entry.is_interrupting
         found = breaches(schedule, is_one_pool=machine.is_one_pool, hosts=machine.hosts, has_trials=has_trials)
         # Every promise of a policy that stands alone is kept; "test_promises_are_kept" says which are not held to theirs.
         assert not [text for text in found if "after its promise" not in text], seed
-        whole = np.ones(len(work), np.bool_)
+        whole = schedule.ran.copy()
         if schedule.pieces is not None:
             entry = entry_of(policy)
             assert entry is None or entry.is_interrupting, seed
             whole[schedule.pieces[:, 0]] = False
         assert (schedule.end == schedule.start + work.run)[whole].all(), seed
-        assert (schedule.wait_total >= 0).all(), seed
+        assert (schedule.wait_total >= 0)[schedule.ran].all(), seed
 
 
 def test_the_same_input_gives_the_same_schedule(policy: str, machine: Machine) -> None:
@@ -147,7 +157,9 @@ def test_promises_are_kept(policy: str, machine: Machine) -> None:
         schedule = Calendar(work, machine, load_policy(policy)).run()
         promised = schedule.promise >= 0
         assert (schedule.start[promised] <= schedule.promise[promised]).all(), seed
-        assert (schedule.promise[promised] <= schedule.first_promise[promised]).all(), seed
+        kept = promised if schedule.broken is None else promised & (schedule.broken == 0)
+        assert (schedule.promise[kept] <= schedule.first_promise[kept]).all(), seed
+        assert schedule.broken is None or getattr(load_policy(policy), "may_refuse", False), seed
 
 
 def test_a_policy_that_waits_for_ever_leaves_an_idle_machine_to_nobody(policy: str) -> None:

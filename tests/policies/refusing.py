@@ -142,3 +142,14 @@ class Forgetful(Bounded):
     def quote(self, view: View, job: Job) -> Quote:
         view.memory[-1] = view.now
         return Quote()
+
+
+class Faulty(Silent):
+    """Fails when it sees a job of three processors."""
+
+    name = "faulty"
+
+    def decide(self, view: View) -> Iterable[Action]:
+        if any(view.jobs[row].procs == 3 for row in view.arrived):
+            raise ZeroDivisionError("three")
+        return super().decide(view)
