@@ -73,12 +73,7 @@ def submit(
     if not dry_run:
         spec = _uploaded(spec, socket)
     said = ask(Submit(spec=spec, is_dry_run=dry_run), Submitted, socket)
-    if json:
-        print_json("submitted", said)
-    else:
-        sys.stdout.write(f"{said.job or said.comment}\n")
-        sys.stdout.write(_quoted(said.quote))
-        sys.stdout.flush()
+    _show(said, as_json=json)
     if wait and said.job:
         try:
             code = _wait((said.job,), None, socket)
@@ -86,6 +81,14 @@ def submit(
             talk(f"interrupted; {said.job} runs on: qbatch wait {said.job}, or qbatch delete {said.job}")
             raise
         raise typer.Exit(code)
+
+
+def _show(said: Submitted, *, as_json: bool) -> None:
+    if as_json:
+        print_json("submitted", said)
+        return
+    sys.stdout.write(f"{said.job or said.comment}\n{_quoted(said.quote)}")
+    sys.stdout.flush()
 
 
 def _quoted(quote: Quote | None) -> str:

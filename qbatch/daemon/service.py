@@ -3,8 +3,9 @@
 One event loop, one writer.  A command is applied to the core at once and journaled with its instant; while one group is
 being committed the next one gathers.  After the commit the replies go out, then the effects (launches, mail, events),
 then one pass: an answer never waits for a pass, but where the policy may refuse.  There a submission makes the pass of its pool
-itself, before it is answered, and both are one entry of the journal (:mod:`qbatch.daemon.core.admission`).  An unexpected error of a command refuses it, and the state is read from disk, as it was before; one of the
-store ends the process: what was answered is there, what was not answered may be asked again.
+itself, before it is answered, and both are one entry of the journal (:mod:`qbatch.daemon.core.admission`).  An
+unexpected error of a command refuses it, and the state is read from disk, as it was before; one of the store ends the
+process: what was answered is there, what was not answered may be asked again.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.metrics import METRICS, measure
-from qbatch.model.record import KINDS, Schedule
+from qbatch.model.record import KINDS, Rejection, Schedule
 from tests.oracle.metrics import measure as oracle
 from tests.oracle.workloads import random_jobs, workloads
 
@@ -26,6 +26,11 @@ WHOLE_RUN = {
 }
 SUMMED_RATIOS = {"slowdown_mean", "bounded_slowdown_mean", "bounded_slowdown_clipped_mean"}
 NOT_IN_ORACLE = {"jobs", "immediate_share", "queue_max"}
+
+
+NAMES = [metric.name for metric in METRICS]
+ALWAYS = [name for name in NAMES if not name.startswith("rejected_")]
+"""What is told of every run; the others only where a job was refused."""
 
 
 def assert_as_oracle(rows: list[Row], procs_total: int) -> None:
@@ -113,7 +118,7 @@ def test_without_jobs_everything_is_none_but_the_counts(schedule: Schedule) -> N
     measured = measure(schedule)
     counts = {"jobs": 0, "slowdown_skipped": 0, "queue_max": 7}
     assert {name: value for name, value in measured.items() if value is not None} == counts
-    assert list(measured) == [metric.name for metric in METRICS]
+    assert list(measured) == ALWAYS
 
 
 def test_a_run_without_length_has_no_shares_of_time() -> None:
@@ -169,7 +174,9 @@ def test_values_are_plain_numbers() -> None:
 
 
 def test_the_table_lists_every_metric_in_order_and_says_something() -> None:
-    assert [metric.name for metric in METRICS] == list(measure(seconds((0, 0, 4, 10))))
+    run = seconds((0, 0, 4, 10), (1, -1, 8, 99))
+    assert list(measure(run)) == ALWAYS
+    assert list(measure(replace(run, rejected=(Rejection(1, 1, "code", "text"),)))) == NAMES
     assert all(metric.formula.isascii() and metric.source and metric.meaning for metric in METRICS)
     assert all(metric.name.endswith("_s") == (metric.unit == "s") for metric in METRICS)
     assert {metric.unit for metric in METRICS} == {"s", "ratio", "share", "jobs", "jobs/h"}

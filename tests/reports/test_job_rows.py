@@ -162,7 +162,7 @@ REFUSED = {
     HEAD + "1,0,0,1_0,1,,\n": "'1_0' is not a number",
     HEAD + "1,5,4,9,1,,\n": "line 2, column start: lies before submit",
     HEAD + "1,0,4,3,1,,\n": "line 2, column end: lies before start",
-    HEAD + "1,0,4,9,1,,backfiled\n": "'backfiled' is none of in_order, immediate, backfilled; did you mean",
+    HEAD + "1,0,4,9,1,,backfiled\n": "'backfiled' is none of in_order, immediate, backfilled, rejected; did you mean",
     HEAD + '"1\n",0,4,9,1,,\n2,0,4,x,1,,\n': "line 4, column end",
 }
 
