@@ -59,6 +59,8 @@ class Engine:
         machine: hosts and how jobs may use them.
         policy: decides; the engine keeps its record.
         is_audited: check the invariants after every round (and raise ``AuditError``).
+
+    ``may_refuse``: whether the policy may refuse a job that the machine could run (:class:`qbatch.planning.policy.Policy`).
     """
 
     def __init__(self, machine: Machine, policy: Policy, *, is_audited: bool = False) -> None:
@@ -68,6 +70,7 @@ class Engine:
         self._cluster = Cluster(machine)
         self._window = ClusterWindow(self._cluster)
         self._cluster.is_malleable = getattr(policy, "is_malleable", False)
+        self.may_refuse = bool(getattr(policy, "may_refuse", False))
         self._admission = self._open_hosts = Admission(machine)
         self._memory = self._ask(lambda: policy.new_memory(machine)) if isinstance(policy, Remembering) else None
         self._wake_at: set[int] = set()
@@ -162,6 +165,7 @@ class Engine:
         self.policy, self._memory = policy, memory
         self._wake_at.clear()
         self._cluster.is_malleable = getattr(policy, "is_malleable", False)
+        self.may_refuse = bool(getattr(policy, "may_refuse", False))
         self._cluster.until.clear()
         self._cluster.promises.clear()
         self._is_new_policy = True
@@ -212,11 +216,6 @@ class Engine:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", who, text, {"procs": job.procs, "free": view.free_procs})
         return Reason("policy", who, f"{view.free_procs} processors are free, but {who} gave no start to it")
-
-    @property
-    def may_refuse(self) -> bool:
-        """Whether the policy may refuse a job that the machine could run (:class:`qbatch.planning.policy.Policy`)."""
-        return getattr(self.policy, "may_refuse", False) is True
 
     def quote(self, job: Job, at: int | None = None) -> Quote | None:
         """Return what would become of a job that arrived at ``at`` (now, if none is given), or None: the policy cannot say.

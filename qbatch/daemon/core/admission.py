@@ -28,13 +28,12 @@ def refusal_of(reason: Reason, name: str = "") -> Refusal:
 def judge(core: Core, job: BatchJob) -> Refusal | None:
     """Let the policy judge a job, or the jobs of an array, that has just been taken in; return the refusal, if it is one.
 
-    An array is refused if all of its jobs are; if not, those that are end as refused.  Where the policy refuses nobody, or the
-    job does not go to the engine yet, nothing happens.
+    An array is refused if all of its jobs are; if not, those that are end as refused.  A job that does not go to the engine yet
+    is not judged.
     """
-    pool = core.pool_of(job)
-    if not pool.engine.may_refuse or not any(each.is_pending for each in core.members(job)):
+    if not any(each.is_pending for each in core.members(job)):
         return None
-    passes.make_pass(core, pool)
+    passes.make_pass(core, core.pool_of(job))
     return refusal_of(job.refused, core.id_of(job.key)) if job.refused is not None else None
 
 

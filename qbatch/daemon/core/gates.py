@@ -23,21 +23,19 @@ MOST_STALE = 64
 
 def gates_of(core: Core, job: BatchJob) -> list[str]:
     """Return the names of the gates that a job has to pass."""
-    names = []
-    if job.is_subjob:
-        parent = core.jobs[job.sequence]
-        if parent.slot_limit is not None:
-            names.append(f"array {job.sequence}")
-    return names + names_of(core.queues[job.queue], job.user)
+    names = names_of(core.queues[job.queue], job.user)
+    if job.is_subjob and core.jobs[job.sequence].slot_limit is not None:
+        names.insert(0, f"array {job.sequence}")
+    return names
 
 
 def names_of(queue: QueueState, user: str) -> list[str]:
     """Return the names of the gates of a queue that a user's job has to pass."""
-    names, name = [], queue.settings.name
-    if queue.settings.max_running is not None or not queue.started:
-        names.append(f"queue {name}")
-    if queue.settings.max_running_per_user is not None:
-        names.append(f"user {name} {user}")
+    names, settings = [], queue.settings
+    if settings.max_running is not None or not queue.started:
+        names.append(f"queue {settings.name}")
+    if settings.max_running_per_user is not None:
+        names.append(f"user {settings.name} {user}")
     return names
 
 

@@ -26,12 +26,13 @@ def handle(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:
         return _foreseen(core, actor, request)
     before = core.next_sequence
     key = enter(core, actor, request)
-    job = core.find(key) if core.next_sequence > before else None
-    refusal = admission.judge(core, job) if job is not None else None
-    if refusal is None:
-        return Submitted(job=core.id_of(key))
-    core.keys.pop((actor.uid, request.key), None)
-    return refusal
+    job = core.jobs.get(before) if core.next_sequence > before else None
+    if job is not None and core.pool_of(job).engine.may_refuse:
+        refusal = admission.judge(core, job)
+        if refusal is not None:
+            core.keys.pop((actor.uid, request.key), None)
+            return refusal
+    return Submitted(job=core.id_of(key))
 
 
 def enter(core: Core, actor: Actor, request: Submit) -> JobKey:
@@ -40,17 +41,17 @@ def enter(core: Core, actor: Actor, request: Submit) -> JobKey:
     Raises:
         Refusal: nothing has changed.
     """
-    _raise_fault(core, request)
+    if core.faults:
+        _raise_fault(core, request)
     if len(request.key) > 200:
         raise Refusal("bad-value", "a submission key has at most 200 letters")
     return submission.submit(core, actor, request.spec, request.key)
 
 
 def _raise_fault(core: Core, request: Submit) -> None:
-    if core.faults:
-        fault = take_fault(core.faults, "submit-refused", request.spec.name)
-        if fault is not None:
-            raise Refusal("refused-by-fault", fault.message or "submissions are refused (a fault on demand)")
+    fault = take_fault(core.faults, "submit-refused", request.spec.name)
+    if fault is not None:
+        raise Refusal("refused-by-fault", fault.message or "submissions are refused (a fault on demand)")
 
 
 def _foreseen(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:

@@ -331,6 +331,39 @@ def test_a_log_that_arrives_by_itself_is_admitted_as_in_the_replay(policy: str) 
     assert (broken > 0) == ("sjf" in policy)
 
 
+@pytest.mark.parametrize("policy", [f"{BOUNDED}:most=60", f"{BOUNDED}:most=90,order=sjf", SILENT])
+def test_answers_before_the_pass_of_others_are_the_decisions_of_the_replay(policy: str) -> None:
+    """Jobs that come one by one, many at instants at which others end or timers are due."""
+    answers = 0
+    for seed in range(60):
+        draw = random.Random(seed)
+        jobs, at = [], 0
+        for number in range(40):
+            at += draw.choice((1, 2, 5, 20)) * SECOND
+            estimate = draw.randrange(1, 40) * SECOND
+            run_time = draw.choice((estimate, draw.randrange(estimate + 1), draw.randrange(estimate // SECOND + 1) * SECOND))
+            jobs.append(Job(number, at, draw.randrange(1, 5), estimate, run_time))
+        schedule = run(workload_of(jobs, 4), one_host(4), load_policy(policy), is_audited=True)
+        bench, names = bench_with(policy), []
+        for job in jobs:
+            bench.wait((job.submit - 1 - bench.now) / SECOND)
+            bench.now = job.submit
+            try:
+                names.append(bench.submit(**asks(job.procs, job.estimate // SECOND) | {"runtime": job.run}))
+            except Refusal as error:
+                names.append(error.job)
+                answers += 1
+        bench.wait(10_000)
+        ended = [bench.ended[name] for name in names]
+        for row, record in enumerate(ended):
+            if record.refused is None:
+                assert (record.started, record.ended) == (schedule.start[row], schedule.end[row]), (seed, row)
+        assert [each.row for each in schedule.rejected] == [row for row, each in enumerate(ended) if each.refused is not None]
+        counts = np.zeros(len(jobs), np.int64) if schedule.broken is None else schedule.broken
+        assert counts.tolist() == [len(record.broken) for record in ended], seed
+    assert answers > 50
+
+
 def _lived(work: object, policy: str) -> dict[int, JobRecord]:
     pool = Pool(name="main", hosts=(Host("machine", 4),), policy=policy, spans=True)
     core = Core(Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy)
