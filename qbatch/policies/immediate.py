@@ -36,7 +36,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from qbatch.model.actions import Action, Chunk, Promise, Reject, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import Action, Break, Chunk, Promise, Reject, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
@@ -99,6 +99,7 @@ class QuantumService:
         self.memory = memory
         self.protect = protect
         self.follows_classes = bool(getattr(inner, "follows_classes", False))
+        self.may_refuse = bool(getattr(inner, "may_refuse", False))
 
     def new_memory(self, machine: Machine) -> Service:
         """Return the record for a machine on which nothing has happened yet.
@@ -276,7 +277,7 @@ class _Desk:
                 return msgspec.structs.replace(action, allocation=found)
             case Reject():
                 self.gone.add(action.row)
-            case Promise() | WakeAt():
+            case Promise() | Break() | WakeAt():
                 pass
             case _:
                 raise DecisionError(f"the inner policy {name} asks for {action}: only starts can be wrapped")
