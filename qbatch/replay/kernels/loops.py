@@ -47,8 +47,6 @@ IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
 PASS_FCFS, PASS_EASY, PASS_HYBRID, ROUND_HOSTS, ROUND_LSF = 0, 1, 2, 3, 4
 """Which pass a loop over one pool calls, or which round a loop over hosts."""
 
-_ROUNDS = {ROUND_HOSTS: (host_ended, host_round), ROUND_LSF: (lsf_ended, lsf_round)}
-
 COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
 """What conservative backfilling does when a job ends before its estimate."""
 
@@ -90,10 +88,8 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
     """Return the loop of one list scheduler, compiled for its pass or round and for whether the queue of a pool is put in order.
 
     Both are constants to the compiler, which leaves out what the policy never calls: that is what a first run waits for.
+    Constants must be numbers: of a kernel that closes over another kernel, the cache on disk never finds the code again.
     """
-
-    is_on_hosts = which in _ROUNDS
-    ended, make_round = _ROUNDS.get(which, _ROUNDS[ROUND_HOSTS])
 
     @allocating_kernel
     def run_passes(
@@ -127,8 +123,10 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
             while active > 0 and endings[0, heap.INSTANT] == now:
                 row = endings[0, heap.ROW]
                 heap.pop(endings, active)
-                if is_on_hosts:
-                    ended(row, procs, on_hosts)
+                if which == ROUND_HOSTS:
+                    host_ended(row, procs, on_hosts)
+                elif which == ROUND_LSF:
+                    lsf_ended(row, procs, on_hosts)
                 else:
                     leave(ends, amounts, active, start[row] + estimate[row], procs[row])
                 active -= 1
@@ -141,8 +139,13 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                 arrived += 1
             longest = max(longest, tail - head)
             count = 0
-            if is_on_hosts:
-                count = make_round(
+            if which == ROUND_HOSTS:
+                count = host_round(
+                    now, order, depth, finished, free, waiting, head, tail, submit, procs, estimate, endings, active, start,
+                    on_hosts, started,
+                )  # fmt: skip
+            elif which == ROUND_LSF:
+                count = lsf_round(
                     now, order, depth, finished, free, waiting, head, tail, submit, procs, estimate, endings, active, start,
                     on_hosts, started,
                 )  # fmt: skip
