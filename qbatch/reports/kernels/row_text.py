@@ -53,7 +53,7 @@ def put_rows(
 ) -> int:  # fmt: skip
     """Write rows as text into ``out``; return how many bytes they took.
 
-    ``whole`` and ``millionths``, ``[columns, rows]``: the parts of each number, rounded down.  ``is_absent``, ``[columns, rows]``:
+    ``whole`` and ``millionths``, ``[columns, rows]``: parts of each number, rounded down.  ``is_absent``, ``[columns, rows]``:
     1 for an empty cell.  ``first_word``, ``[columns]``: -1 for numbers; else ``whole`` holds places in the words of the
     column, which begin there.  ``words``: the bytes of all words; ``word_ends``: where each ends, the first entry 0.
     """
