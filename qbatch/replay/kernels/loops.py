@@ -130,7 +130,7 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                     host_ended(row, procs, on_hosts)
                 elif which == ROUND_LSF:
                     lsf_ended(row, procs, on_hosts)
-                else:
+                elif which != PASS_FCFS:
                     leave(ends, amounts, active, start[row] + estimate[row], procs[row])
                 active -= 1
                 free += procs[row]
@@ -159,7 +159,7 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                     view = ordered(order, now, waiting, head, tail, submit, estimate)
                     begin, end, scan_from = 0, tail - head, 0
                 if which == PASS_FCFS:
-                    count = fcfs_pass(now, view, begin, end, procs, estimate, free, ends, amounts, active, started)
+                    count = fcfs_pass(view, begin, end, procs, free, started)
                 elif which == PASS_EASY:
                     count = easy_pass(
                         now, view, begin, end, scan_from, procs, estimate, free, ends, amounts, active, started
