@@ -104,7 +104,7 @@ class Backfill:
         started = np.empty(space, np.int64)
         common = (columns.procs, columns.estimate)
         if self.which == "fcfs":
-            count = _fcfs_pass(view.now, waiting, 0, end, *common, free, ends, amounts, running, started)
+            count = _fcfs_pass(waiting, 0, end, columns.procs, free, started)
         elif self.which == "easy":
             is_static = ORDERS[self.order] == BY_SUBMISSION
             new = end - len(view.arrived) if view.only_arrivals and is_static and not view.is_late else 0

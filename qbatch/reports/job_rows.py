@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64Array, Schedule
+from qbatch.reports.row_text import Cells, ratios, row_text, times
 from qbatch.reports.table import BLOCK_ROWS, Block, arrow, read_blocks
 
 COLUMNS = (
@@ -51,6 +52,7 @@ ABSENT = -1
 
 _TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise")
 _RATIOS = ("slowdown", "bounded_slowdown")
+_REASONS_AT_ONCE = 5_000  # texts are long, and each may be another
 _MAY_LACK = ("promise", "first_promise", "user", "group", "queue", "sequence", "piece_count", "host")
 
 Chunk = dict[str, NDArray[Any]]
@@ -219,8 +221,11 @@ def _chunks(schedules: Iterable[Schedule | JobRows]) -> Iterator[tuple[str, Chun
 
 
 def _rejected_chunks(rejected: JobRows | None) -> Iterator[tuple[str, Chunk]]:
-    if rejected is not None:
-        yield rejected.policy, _chunk_of(rejected) | {REASON: np.array(rejected.reasons, object)}
+    if rejected is None:
+        return
+    whole = _chunk_of(rejected) | {REASON: np.array(rejected.reasons, object)}
+    for first in range(0, len(rejected), _REASONS_AT_ONCE):
+        yield rejected.policy, {name: column[first : first + _REASONS_AT_ONCE] for name, column in whole.items()}
 
 
 def _chunk_of(rows: JobRows) -> Chunk:
@@ -257,8 +262,7 @@ def _write_csv(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> None:
     columns = _columns_for(schedules)
     out.write(",".join(columns).encode() + b"\n")
     for policy, chunk in _chunks(schedules):
-        texts = [_texts(name, policy, chunk) for name in columns]
-        out.write("\n".join(map(",".join, zip(*texts, strict=True))).encode() + b"\n")
+        out.write(row_text([_cells_of(name, policy, chunk) for name in columns]))
 
 
 def _columns_for(schedules: Sequence[Schedule | JobRows]) -> tuple[str, ...]:
@@ -266,40 +270,24 @@ def _columns_for(schedules: Sequence[Schedule | JobRows]) -> tuple[str, ...]:
     return (*COLUMNS, REASON) if any(schedule.rejected for schedule in schedules) else COLUMNS
 
 
-def _texts(name: str, policy: str, chunk: Chunk) -> Sequence[str]:
-    """Return a column as the texts of its cells."""
+def _cells_of(name: str, policy: str, chunk: Chunk) -> Cells:
+    """Return a column as the cells of its text; of jobs that were refused, which have reasons, any number may be absent."""
+    rows, is_refused = len(chunk["job_id"]), REASON in chunk
     if name == "policy":
-        return [_quoted(policy)] * len(chunk["job_id"])
+        return Cells(np.zeros(rows, np.int64), words=[policy])
     if name == REASON:
-        return [_quoted(reason) for reason in chunk.get(REASON, [""] * len(chunk["job_id"]))]
+        words = list(dict.fromkeys(chunk[REASON])) if is_refused else [""]
+        places = {word: place for place, word in enumerate(words)}
+        codes = [places[word] for word in chunk[REASON]] if is_refused else [0] * rows
+        return Cells(np.array(codes, np.int64), words=words)
     values = chunk[name]
-    if name == "kind":
-        absent = REJECTED if REASON in chunk else ""
-        return [KINDS[kind] if kind >= 0 else absent for kind in values.tolist()]
     if name in _RATIOS:
-        return ["" if ratio != ratio else f"{ratio:.6f}".rstrip("0").rstrip(".") for ratio in values.tolist()]
-    if name == "counted":
-        values = values.astype(np.int64)
-    texts = _second_texts(values) if name in _TIMES else list(map(str, values.tolist()))
-    if name in _MAY_LACK or REASON in chunk:
-        for row in np.flatnonzero(values < 0).tolist():
-            texts[row] = ""
-    return texts
-
-
-def _second_texts(times: Int64Array) -> list[str]:
-    seconds, rest = np.divmod(times, MICROSECONDS)
-    if not rest.any():
-        return list(map(str, seconds.tolist()))
-    pairs = zip(seconds.tolist(), rest.tolist(), strict=True)
-    return [f"{second}.{part:06d}".rstrip("0") if part else str(second) for second, part in pairs]
-
-
-def _quoted(word: str) -> str:
-    """Return a word as a CSV cell: in quotes where it would be read as more than one, or as nothing."""
-    if any(mark in word for mark in ',"\r\n'):
-        return '"' + word.replace('"', '""') + '"'
-    return word
+        return ratios(values)
+    if name == "kind":
+        known = Cells(values, is_absent=values < 0, words=KINDS)
+        return Cells(np.zeros(rows, np.int64), words=[REJECTED]) if is_refused else known
+    is_absent = values < 0 if name in _MAY_LACK or is_refused else None
+    return times(values, is_absent) if name in _TIMES else Cells(values, is_absent=is_absent)
 
 
 def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> None:
