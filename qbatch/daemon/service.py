@@ -202,7 +202,7 @@ class Service:
             raise refusal from error
         self._group.entries.append(entry.command(core.now, actor, body))
         self.collect()
-        if isinstance(request, Submit):  # it may have made a pass
+        if isinstance(request, Submit) and not core.is_dirty:  # it may have made the pass
             self.rhythm.stop_at_breakpoint()
         return result
 

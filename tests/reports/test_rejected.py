@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from qbatch.reports.finished import schedule_of
 from qbatch.reports.job_rows import COLUMNS, job_rows_of, read_job_rows, write_job_rows
 from qbatch.reports.reading import read_result
 from qbatch.reports.referee import judge, read_finished
+from qbatch.reports.report.promises import promises
 from qbatch.reports.result import read_directory, write_result
 from tests.harness import workload_of
 from tests.oracle.naive import Job
@@ -68,6 +70,21 @@ def test_a_schedule_counts_the_promises_that_were_broken() -> None:
     late = done.ran & (done.first_promise >= 0) & (done.start > done.first_promise)
     assert (done.broken[late] > 0).all()
     assert schedule().broken is None
+
+
+def test_a_report_counts_promises_that_were_taken_back_as_broken() -> None:
+    done = schedule(f"{BOUNDED}:most=90,order=sjf")
+    counted = promises(job_rows_of(done))
+    late = done.ran & (done.first_promise >= 0) & (done.start > done.first_promise)
+    assert counted.broken >= late.sum() > 0
+    assert counted.promised == int((done.first_promise >= 0).sum())
+    assert promises(job_rows_of(schedule())).broken == 0
+
+
+def test_a_promise_that_is_taken_back_and_not_renewed_is_broken() -> None:
+    done = schedule()
+    rows = replace(job_rows_of(done), promise=np.full(int(done.ran.sum()), NO_PROMISE))
+    assert promises(rows).broken == len(rows)
 
 
 def test_rows_of_refused_jobs_come_last_with_the_reason() -> None:
