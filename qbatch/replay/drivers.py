@@ -44,9 +44,10 @@ def run(
         schedule = run_compiled(workload, machine, loop, name_of(policy), progress)
     if is_audited:
         found = breaches(schedule, is_one_pool=machine.is_one_pool, hosts=machine.hosts, has_trials=loop is None)
-        if _breaks_promises(policy) or schedule.pieces is not None:
-            # A plan made from scratch owes no promise: it is there to show how promises break (Fig. 4).  Quanta put off
-            # what was promised, and the engine records it.
+        work = schedule.workload
+        if _breaks_promises(policy) or schedule.pieces is not None or (work.run > work.estimate).any():
+            # A plan made from scratch owes no promise: it is there to show how promises break (Fig. 4).  Quanta, and jobs
+            # that outlive their estimates, put off what was promised, and the engine records it.
             found = [text for text in found if "after its promise" not in text]
         if found:
             raise AuditError(f"audit of {schedule.policy}: {found[0]}")
