@@ -38,8 +38,11 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
         return self.done + (max(at - self.since, 0) * self.procs if self.since >= 0 else 0)
 
     def end_of(self, work: int, at: int) -> int:
-        """Return the instant, not before ``at``, at which it will have done ``work`` if it runs on from then."""
-        return at + time_left(work - self.worked(at), self.procs)
+        """Return the instant at which it will have done ``work`` if it runs on from ``at``.
+
+        Of what it has done more than that by then: when it would have had it done, had it run through until ``at``.
+        """
+        return at - (self.worked(at) - work) // self.procs
 
     def go_on(self, at: int) -> None:
         """It runs on from an instant."""

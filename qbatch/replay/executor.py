@@ -66,4 +66,4 @@ class EmulatedExecutor(Generic[Key]):
 
     def give_up(self, progress: Progress) -> None:
         """The end of a run does not come: its trial has failed."""
-        progress.work = progress.due = NEVER
+        progress.due = NEVER

@@ -10,7 +10,7 @@ import heapq
 
 import msgspec
 
-from qbatch.daemon.core import emulation, flow, gates
+from qbatch.daemon.core import flow, gates
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
 from qbatch.daemon.core.job import BY_POLICY, BatchJob
@@ -69,7 +69,7 @@ def _take_due(core: Core) -> None:
 
 
 def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
-    if what == "end" and job.letter == "R" and job.attempt == attempt and job.due == due:
+    if what == "end" and job.attempt == attempt and job.progress is not None and job.progress.due == due:
         status = fate_of(core, job)
         if status >= 0:
             status = status_of(core.faults, job.name, status)
@@ -121,9 +121,7 @@ def apply_round(core: Core, pool: PoolState, done: Round) -> None:
             continue
         match action:
             case Start():
-                flow.begin(core, job, action.allocation)
-                if action.is_trial:
-                    _try_memory(core, pool, job, row)
+                flow.begin(core, job, action.allocation, is_trial=action.is_trial)
             case Promise():
                 job.promised = action.at
                 core.has_promised = True
@@ -137,15 +135,6 @@ def apply_round(core: Core, pool: PoolState, done: Round) -> None:
                 flow.resize(core, job, (msgspec.structs.replace(job.allocation[0], procs=action.procs),))
             case _:
                 pass
-
-
-def _try_memory(core: Core, pool: PoolState, job: BatchJob, row: int) -> None:
-    """The trial of an emulated job that uses more memory than it has is over as soon as it begins."""
-    chunk = job.allocation[0]
-    is_less = pool.machine.hosts[chunk.host].memory and chunk.memory < emulation.memory_of(job)
-    if is_less and core.settings.executor == "emulated":
-        job.due = -1
-        pool.events.append(Returned(row))
 
 
 def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, text: str) -> None:
