@@ -82,7 +82,9 @@ class TraceSource:
                 submit.handle(core, actor, request)
             except Refusal:
                 self.refused += 1
-            entries.append(entry.arrival(core.now, actor, _encode(request), (core.log_arrived, self.identity, self.offset)))
+            entries.append(
+                entry.arrival(core.now, actor, _encode(request), (core.log_arrived, self.identity, self.offset))
+            )
         return entries
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from qbatch.daemon.core import image
+from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.executors.attempt import Ended
 from qbatch.policies.registry import load_policy
 from qbatch.wire import requests
@@ -95,10 +96,14 @@ def test_it_is_written_again_in_the_present_version(name: str) -> None:
     assert image.dump(image.load(data, bench.settings, load_policy)) == data
 
 
+def facts(job: BatchJob) -> tuple[object, ...]:
+    return job.letter, job.progress, job.sizes, job.pauses, job.started
+
+
 @pytest.mark.parametrize("name", ["emulated", "resized"])
 def test_it_is_what_the_same_commands_give_today(name: str) -> None:
     expected, found = scenario(name), loaded(name)
     assert len(expected.core.jobs) == len(found.core.jobs) == 4
     for sequence, job in expected.core.jobs.items():
         for one, other in zip(expected.core.members(job), found.core.members(found.core.jobs[sequence]), strict=True):
-            assert (one.letter, one.progress, one.sizes, one.pauses) == (other.letter, other.progress, other.sizes, other.pauses)
+            assert facts(one) == facts(other)
