@@ -15,7 +15,7 @@ from collections.abc import Callable
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.model.actions import Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
-from qbatch.model.errors import DecisionError
+from qbatch.model.errors import DecisionError, InputError
 from qbatch.model.events import Event, Finished, Returned, Submitted, Woken
 from qbatch.model.machine import Machine
 from qbatch.model.progress import NEVER, Progress
@@ -65,6 +65,7 @@ class Calendar:
 
         Raises:
             DecisionError: if the policy asks for something that may not happen, or leaves a job for ever.
+            InputError: if the source gives jobs out of their order, or not at their instants.
             AuditError: if an invariant does not hold (audited runs).
         """
         count = 0
@@ -130,11 +131,18 @@ class Calendar:
         if self._timer == instant:
             events.append(Woken())
         if self.source.next_instant() == instant:
+            last = -1
             for arrival in self.source.take(instant):
-                events.append(Submitted(arrival.job))
-                self._living[self._arrived] = arrival
-                self._record.add(self._arrived)
-                self._arrived += 1
+                job, row = arrival.job, self._arrived
+                if job.row != row or job.submit != instant or job.number < last:
+                    raise InputError(
+                        f"the source gave job {job.number} of {job.submit / 1e6:.15g} s as row {job.row} at "
+                        f"{instant / 1e6:.15g} s; due were rows from {row} on, by number, submitted at that instant"
+                    )
+                events.append(Submitted(job))
+                self._living[row] = arrival
+                self._record.add(row)
+                self._arrived, last = row + 1, job.number
         return events
 
     def _account(self, done: Round) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from qbatch.engine.round import Round
-from qbatch.model.errors import DecisionError, UsageError
+from qbatch.model.errors import DecisionError, InputError, UsageError
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule, Workload
@@ -237,6 +238,22 @@ def test_a_source_that_comes_too_late_is_told() -> None:
 
     with pytest.raises(DecisionError, match="time runs backwards"):
         run(Late([[Wish(SECOND, 1, 9, 9)] * 3], 4), one_host(4), load_policy("fcfs"))
+
+
+@pytest.mark.parametrize("fault", ["row", "submit", "order"])
+def test_a_source_that_gives_jobs_out_of_order_is_told(fault: str) -> None:
+    class Disordered(ClosedLoop):
+        def take(self, at: int) -> list[Arrival]:
+            found = super().take(at)
+            if fault == "order":
+                rows = [arrival.job.row for arrival in found]
+                return [each._replace(job=replace(each.job, row=row)) for each, row in zip(found[::-1], rows, strict=True)]
+            changed = {"row": {"row": found[0].job.row + 1}, "submit": {"submit": at - 1}}[fault]
+            return [found[0]._replace(job=replace(found[0].job, **changed)), *found[1:]]
+
+    wishes = [[Wish(SECOND, 1, 9, 9)], [Wish(SECOND, 1, 9, 9)]]
+    with pytest.raises(InputError, match=r"the source gave job \d of .* at 1 s"):
+        run(Disordered(wishes, 4), one_host(4), load_policy("fcfs"))
 
 
 def test_a_source_has_no_compiled_loop() -> None:
