@@ -1,13 +1,16 @@
 """How the core has its jobs run: as timers of its own, or by effects that processes outside carry out.
 
-Each kind of executor keeps a job's progress; what else it must do is all that differs.  Nothing here holds state: progress
-is the job's, the ends that are due are the core's calendar's, so a snapshot has both.
+Each kind of executor keeps a job's progress, at the core's instant; what else it must do is all that differs.  Nothing here
+holds state: progress is the job's, the ends that are due are in the core's calendar, so a snapshot has both.
+
+``launch`` tells whether the attempt is a trial that cannot go on; ``stop`` (``grace``: microseconds from TERM to KILL) and
+``send`` whether the job is over by that: else its end is reported.  ``cpu_time``: in microseconds, as far as it is known.
 """
 
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import emulation
 from qbatch.daemon.core.state import Allow, Fit, Launch, Send, Stop
@@ -18,42 +21,6 @@ if TYPE_CHECKING:
     from qbatch.daemon.core.state import Core
 
 _DEADLY = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT)
-
-
-class Execution(Protocol):
-    """What an executor does for the core, at the core's instant."""
-
-    def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
-        """Start the present attempt of a job; tell whether it is a trial that cannot go on."""
-        ...
-
-    def pause(self, core: Core, job: BatchJob) -> None:
-        """Let a job stand still."""
-        ...
-
-    def resume(self, core: Core, job: BatchJob) -> None:
-        """Let a job that stood still run on."""
-        ...
-
-    def resize(self, core: Core, job: BatchJob, procs: int) -> None:
-        """Give a job another number of processors."""
-        ...
-
-    def set_walltime(self, core: Core, job: BatchJob) -> None:
-        """The walltime of a job is another one now."""
-        ...
-
-    def stop(self, core: Core, job: BatchJob, grace: int) -> bool:
-        """End a job, after ``grace`` microseconds by force; tell whether that was all: else its end is reported."""
-        ...
-
-    def send(self, core: Core, job: BatchJob, number: int) -> bool:
-        """Send a job a signal; tell whether it has ended by that."""
-        ...
-
-    def cpu_time(self, core: Core, job: BatchJob) -> int:
-        """Return the processor time that a running job has used as far as it is known, in microseconds."""
-        ...
 
 
 class Emulated:
@@ -140,9 +107,9 @@ class Processes:
         return 0
 
 
-_KINDS: dict[str, Execution] = {"emulated": Emulated(), "process": Processes()}
+_KINDS: dict[str, Emulated | Processes] = {"emulated": Emulated(), "process": Processes()}
 
 
-def executor_of(core: Core) -> Execution:
+def executor_of(core: Core) -> Emulated | Processes:
     """Return the executor that the core's settings name."""
     return _KINDS[core.settings.executor]
