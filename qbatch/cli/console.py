@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from qbatch.replay.calendar import Progress
+    from qbatch.replay.calendar import ProgressCallback
 
 
 def command_group(text: str | None = None) -> typer.Typer:
@@ -67,7 +67,7 @@ def number_text(value: float | int | str | None, unit: str = "") -> str:
 
 
 @contextmanager
-def progress_bars(label: str, jobs: int, first: int, last: int, *, is_quiet: bool) -> Iterator[Progress | None]:
+def progress_bars(label: str, jobs: int, first: int, last: int, *, is_quiet: bool) -> Iterator[ProgressCallback | None]:
     """Show two bars on stderr, jobs and simulated time, if stderr is a terminal; give the function that moves them."""
     if is_quiet or not sys.stderr.isatty():
         yield None

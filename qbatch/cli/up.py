@@ -81,7 +81,7 @@ def up(
         speed=speed,
         origin=begins,
         is_paused=paused,
-        feed=_feed(workload, mode, begins),
+        trace=_trace(workload, mode, begins),
     )
     paths.make_socket_directory(options.socket_path)
     _log()
@@ -97,13 +97,13 @@ def _origin(text: str | None) -> int | None:
         raise UsageError(f"--origin {text}: write a number of seconds") from None
 
 
-def _feed(workload: Any, mode: str, origin: int | None) -> Any:
+def _trace(workload: Any, mode: str, origin: int | None) -> Any:
     if workload is None:
         return None
-    from qbatch.daemon.process import feed_of
+    from qbatch.daemon.process import trace_of
 
     begins = origin if origin is not None else None if mode != "real" else time.time_ns() // 1000
-    return feed_of(workload, begins)
+    return trace_of(workload, begins)
 
 
 def _machine(config: Path | None, procs: int | None, name: str | None) -> Machine | None:

@@ -74,17 +74,16 @@ def _prepare(core: Core, now: int) -> None:
     core.now = max(core.now, now)
     for pool in core.pools:
         for job in pool.running.values():
-            asked = job.prepared.request.procs
-            job.work, job.done = job.prepared.walltime * asked, job.worked(core.now)
-            rest = -(-max(job.work - job.done, 0) // job.size)
+            progress, work = job.under_way, job.prepared.walltime * job.prepared.request.procs
+            core.timers.pause(progress, core.now)
+            progress.work = work
             if job.letter == "S":
-                job.left = rest
                 continue
-            job.since = core.now
             if job.letter == "E":  # it was told to end, and will
                 flow.set_letter(core, job, "R")
-            job.due = core.now + (rest or OVERDUE)
-            core.at(job.due, "end", job.key, job.attempt)
+            if progress.done >= work:
+                progress.work = progress.done + OVERDUE * progress.procs
+            core.timers.resume(job, progress, core.now)
     core.take_effects()
 
 
@@ -98,7 +97,7 @@ def _note(core: Core, found: dict[JobKey, tuple[int, int]], left: set[JobKey]) -
             continue
         job = core.find(effect.key)
         if job is None or not _is_on_trial(core.pool_of(job), job):
-            end = effect.at if job is None or job.due < 0 else job.due
+            end = effect.at if job is None or job.progress is None or job.progress.due < 0 else job.progress.due
             found[effect.key] = (effect.at, end)
             left.discard(effect.key)
 

@@ -28,12 +28,12 @@ from qbatch.daemon.core import image
 from qbatch.daemon.core.resettle import resettle
 from qbatch.daemon.core.state import Account, Core
 from qbatch.daemon.executors.attempt import LOST, SHORTAGES, Ended, Executor
-from qbatch.daemon.feed import Feed
 from qbatch.daemon.restoring import RESTORED
 from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import Occupied, StorageError, Store
+from qbatch.daemon.trace_source import TraceSource
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
@@ -50,7 +50,7 @@ SILENCE = 60.0
 class Options(msgspec.Struct, kw_only=True):
     """How a daemon is started.
 
-    ``read_settings`` gives the configuration; it is called again on reload.  ``feed``: a log whose jobs arrive by
+    ``read_settings`` gives the configuration; it is called again on reload.  ``trace``: a log whose jobs arrive by
     themselves.  ``surroundings``: variables that every job gets.  ``is_private``: leave nothing behind.
     """
 
@@ -62,7 +62,7 @@ class Options(msgspec.Struct, kw_only=True):
     speed: float = 1.0
     origin: int | None = None
     is_paused: bool = False
-    feed: Any = None
+    trace: Any = None
     surroundings: dict[str, str] = {}
 
 
@@ -220,8 +220,8 @@ async def _serve(options: Options, store: Store) -> int:
         _check_log(options, core)
         clock.start_at(core.now)
     clock.is_paused = options.is_paused
-    if options.feed is not None:
-        options.feed.attach(core)
+    if options.trace is not None:
+        options.trace.attach(core)
     daemon = _Daemon(options, core, store, clock, warming)
     return await daemon.run(recovered.records, must_write=is_other)
 
@@ -232,9 +232,9 @@ def _check_log(options: Options, core: Core) -> None:
     Raises:
         InputError: it is one.
     """
-    if options.feed is None or options.mode == "real" or core.log_arrived:
+    if options.trace is None or options.mode == "real" or core.log_arrived:
         return
-    first = options.feed.next_arrival()
+    first = options.trace.next_instant()
     if first is not None and first < core.now:
         raise InputError(
             f"the clock of {options.state} stands at {moment(core.now)}, after the log's first job ({moment(first)}): "
@@ -245,8 +245,8 @@ def _check_log(options: Options, core: Core) -> None:
 def _origin(options: Options, core: Core) -> int | None:
     if options.origin is not None:
         return options.origin
-    if options.feed is not None and options.mode != "real":
-        first = options.feed.next_arrival()
+    if options.trace is not None and options.mode != "real":
+        first = options.trace.next_instant()
         return first if first is not None else None
     return None
 
@@ -266,7 +266,7 @@ class _Daemon:
             reload=self.reload,
             most_connections=min(MOST_CONNECTIONS, most_descriptors() // 2),
         )
-        self.service = Service(core.settings, core, store, clock, self._rebuild, instance, options.feed)
+        self.service = Service(core.settings, core, store, clock, self._rebuild, instance, options.trace)
         self.snapshots = Snapshots(self.service)
         self.notify = notify.Notifier()
         self.server: asyncio.Server | None = None
@@ -326,8 +326,8 @@ class _Daemon:
         settings = self.service.settings
         recovered = await recover(self.store, settings)
         recovered.core.settings = settings
-        if self.options.feed is not None:
-            self.options.feed.attach(recovered.core)
+        if self.options.trace is not None:
+            self.options.trace.attach(recovered.core)
         return recovered
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
@@ -468,15 +468,15 @@ def run(options: Options) -> int:
     return asyncio.run(serve(options))
 
 
-def feed_of(workload: Any, origin: int | None) -> Feed:
-    """Return the feed of a prepared workload; its first job arrives at the origin, None: on its own day, if the log says when.
+def trace_of(workload: Any, origin: int | None) -> TraceSource:
+    """Return the source of a prepared workload; its first job arrives at the origin, None: on its own day, if the log says when.
 
     The log's second 0 is then its ``UnixStartTime``, so that everybody shows the log's own calendar.
     """
     if origin is None:
         begin = workload.clock.unix_start or 0
-        return Feed(workload, begin * 1_000_000 if 0 <= begin < _LATEST_START else 0)
-    return Feed(workload, origin - (int(workload.submit[0]) if len(workload) else 0))
+        return TraceSource(workload, begin * 1_000_000 if 0 <= begin < _LATEST_START else 0)
+    return TraceSource(workload, origin - (int(workload.submit[0]) if len(workload) else 0))
 
 
 _LATEST_START = 1 << 36

@@ -13,8 +13,8 @@ from qbatch.daemon.clock import FOREVER, Clock
 from qbatch.daemon.containment import Containment
 from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core
-from qbatch.daemon.feed import Feed
 from qbatch.daemon.pass_times import PassTimes
+from qbatch.daemon.trace_source import TraceSource
 from qbatch.wire.records import ClockRecord
 
 SLICE = 0.008
@@ -73,14 +73,14 @@ class Rhythm:
     Args:
         service: whose state it moves on.
         clock: how far time has gone.
-        feed: the workload log that arrives by itself, if there is one.
+        trace: the workload log that arrives by itself, if there is one.
 
     ``breakpoint``: asked after each pass; the clock is paused when it says so, and it is forgotten.
     """
 
-    def __init__(self, service: Moved, clock: Clock, feed: Feed | None) -> None:
+    def __init__(self, service: Moved, clock: Clock, trace: TraceSource | None) -> None:
         self.clock = clock
-        self.feed = feed
+        self.trace = trace
         self.pass_times = PassTimes()
         self.breakpoint: Callable[[], bool] | None = None
         self._service = service
@@ -93,8 +93,8 @@ class Rhythm:
     def next_due(self) -> int | None:
         """Return the next instant at which something happens by itself."""
         due = passes.next_due(self._service.core)
-        if self.feed is not None:
-            arrival = self.feed.next_arrival()
+        if self.trace is not None:
+            arrival = self.trace.next_instant()
             if arrival is not None and (due is None or arrival < due):
                 due = arrival
         return due
@@ -163,7 +163,7 @@ class Rhythm:
             at = max(core.now, due)
         began = self._loop.time()
         try:
-            arrivals = self.feed.arrive(core, at) if self.feed is not None else []
+            arrivals = self.trace.take(core, at) if self.trace is not None else []
             passes.advance(core, at)
         except Exception as error:
             service.pass_failed(error, is_again=self._has_failed)

@@ -28,7 +28,6 @@ from qbatch.daemon.core import reports, submission
 from qbatch.daemon.core.state import Account, Actor, Core, Effect, Ending
 from qbatch.daemon.effects import Effects
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
-from qbatch.daemon.feed import Feed
 from qbatch.daemon.forecasts import Forecasts
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.rhythm import Rhythm
@@ -36,6 +35,7 @@ from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import Shadows
 from qbatch.daemon.store import StorageError, StorageFull, Store
+from qbatch.daemon.trace_source import TraceSource
 from qbatch.daemon.waiters import Waiters
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.wire.errors import Refusal
@@ -120,22 +120,23 @@ class Service:
         clock: set to the instant from which to go on.
         rebuild: reads the state from the store again, after a commit that failed for want of space or a command that raised.
         instance: the process around it.
-        feed: the workload log that arrives by itself, if there is one.
+        trace: the workload log that arrives by itself, if there is one.
     """
 
     def __init__(self, settings: Settings, core: Core, store: Store, clock: Clock,
-                 rebuild: Callable[[], Awaitable[Recovered]], instance: Instance, feed: Feed | None = None) -> None:  # fmt: skip
+                 rebuild: Callable[[], Awaitable[Recovered]], instance: Instance,
+                 trace: TraceSource | None = None) -> None:  # fmt: skip
         self.settings = settings
         self.core = core
         self.store = store
         self.clock = clock
-        self.feed = feed
+        self.trace = trace
         self.instance = instance
         self.callers: set[Caller] = set()
         self.containment = Containment()
         self.waiters = Waiters()
         self.scripts = Scripts(store.directory / "scripts", lambda: submission.digests(self.core))
-        self.rhythm = Rhythm(self, clock, feed)
+        self.rhythm = Rhythm(self, clock, trace)
         self.forecasts = Forecasts(lambda: self.core, clock, self.rhythm.pass_times)
         self.announcer = Announcer(self.subscribers)
         self.announcer.last = core.events_made
@@ -252,8 +253,8 @@ class Service:
     def clock_record(self) -> ClockRecord:
         """Return the clock with the progress of the log."""
         record = self.clock.record()
-        if self.feed is not None:
-            record = structs.replace(record, log_arrived=self.core.log_arrived, log_jobs=self.feed.size)
+        if self.trace is not None:
+            record = structs.replace(record, log_arrived=self.core.log_arrived, log_jobs=self.trace.size)
         return record
 
     @property
@@ -321,8 +322,8 @@ class Service:
         async with self.quiet(is_past_snapshot=True):
             before, self.core = self.settings.shadows, change(self.core)
             self.settings = self.core.settings
-            if self.feed is not None:
-                self.feed.attach(self.core)
+            if self.trace is not None:
+                self.trace.attach(self.core)
             try:
                 await keep()
             except (OSError, StorageError) as error:

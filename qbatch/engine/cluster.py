@@ -19,6 +19,7 @@ from qbatch.engine.waiting import Waiting
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.model.progress import time_left
 from qbatch.planning.kernels import running
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
@@ -150,7 +151,7 @@ class Cluster:
         """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
         job = self.rows.job(row)
         width = self._width(job, allocation)
-        end = now - (-max(job.estimate * job.procs - done, 0) // width)
+        end = now + time_left(job.estimate * job.procs - done, width)
         if is_trial and until is not None:
             self.trials.add(row)
             end = min(end, until)

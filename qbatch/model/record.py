@@ -40,8 +40,9 @@ class Workload:
     """The jobs of one run, in order of sequence; every array has one entry a job.
 
     ``number``: the log's job number.  ``submit``, ``estimate``, ``run``: microseconds, with
-    ``0 <= run <= estimate``; ``run`` is what will happen (a job that reaches its estimate is killed there),
-    ``logged_run`` what the log says.  ``procs``: processors.  ``memory``: bytes of the whole job, 0 for none asked;
+    ``0 <= run <= estimate`` in what is prepared from a log; ``run`` is what will happen (a job that reaches its estimate is
+    killed there), ``logged_run`` what the log says.  Another source may let jobs outlive their estimates.  ``procs``:
+    processors.  ``memory``: bytes of the whole job, 0 for none asked;
     ``used_memory``: what it will really use, -1 where that is not known (everywhere, if it is not given).
     ``estimates_missing``: for how many of the jobs the log has no estimate, whatever stands for it here.
     ``user``, ``group``, ``queue``: the log's numbers, -1 for absent; ``queue_names``: what the log calls its queues.

@@ -1,12 +1,10 @@
-"""The event calendar around the engine: arrivals, completions, timers; the executor of virtual time.
+"""The event calendar around the engine: arrivals, completions, timers.
 
-The calendar knows how long each job really runs, the engine does not.  It launches what the engine's actions say,
-keeps account of work through suspensions and resizes (linear speedup: work is processors times time), and tells
-the engine of each end on the instant at which it is due, rounded up to the microsecond.
+A source makes the jobs and knows how long each really runs; the engine does not.  The emulated executor runs what the
+engine's actions launch, and the calendar tells the engine of each end on the instant at which it is due.
 
 A trial begins a job's work anew.  Of a job that uses more memory than its trial was given, the end is never reached: it
-is returned at the instant of its start, in another round.  What a job uses is ``Workload.used_memory`` where that is
-known (-1: it is not), else what it asks for.  A job that ends in its trial ran in one go.
+is returned at the instant of its start, in another round.  A job that ends in its trial ran in one go.
 """
 
 from __future__ import annotations
@@ -14,81 +12,67 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-import numpy as np
-
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
-from qbatch.model.errors import DecisionError
+from qbatch.model.errors import DecisionError, InputError
 from qbatch.model.events import Event, Finished, Returned, Submitted, Woken
-from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.model.record import KINDS, NO_PROMISE, Rejection, Schedule, Workload
+from qbatch.model.progress import NEVER, Progress
+from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import Policy, name_of
+from qbatch.replay.executor import EmulatedExecutor
+from qbatch.replay.recorder import Recorder
+from qbatch.replay.sources import Arrival, LogSource, Source
 
 Observer = Callable[[Engine, Round], None]
 """Called after every round."""
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 """Called now and then with the rows that have arrived and the instant reached."""
 
 _PROGRESS_EVERY = 2000
 _MOST_IDLE = 1_000_000
-_BACKFILLED, _IMMEDIATE, _IN_ORDER = (KINDS.index(kind) for kind in ("backfilled", "immediate", "in_order"))
-_AT_ONCE = 1024
-"""Jobs that are made from the columns together."""
 
 
 class Calendar:
-    """Replays one workload through one engine.
+    """Replays the jobs of one source through one engine.
 
     Args:
-        workload: jobs in order of sequence.
+        jobs: a workload, in order of sequence, or another source.
         machine: where they run.
         policy: decides.
         is_audited: check the engine's invariants after every round.
     """
 
-    def __init__(self, workload: Workload, machine: Machine, policy: Policy, *, is_audited: bool = False) -> None:
-        rows = len(workload)
-        self.workload = workload
+    def __init__(self, jobs: Workload | Source, machine: Machine, policy: Policy, *, is_audited: bool = False) -> None:
+        self.source: Source = LogSource(jobs) if isinstance(jobs, Workload) else jobs
         self.engine = Engine(machine, policy, is_audited=is_audited)
-        self.start = np.full(rows, -1, np.int64)
-        self.end = np.full(rows, -1, np.int64)
-        self.kind = np.zeros(rows, np.int8)
-        self.promise = np.full(rows, NO_PROMISE, np.int64)
-        self.first_promise = np.full(rows, NO_PROMISE, np.int64)
-        self.queue_max = 0
-        self._rejected: list[Rejection] = []
-        self._broken = np.zeros(rows, np.int64)
-        self._idle = 0
         self._policy = policy
+        self._record = Recorder(self.source.size, has_hosts=machine.single_host and len(machine.hosts) > 1)
+        self._executor: EmulatedExecutor[int] = EmulatedExecutor(self._note_end)
+        self._idle = 0
         self._arrived = 0
-        self._coming: list[Job] = []
-        self._next_job: Job | None = None
-        self._advance()
-        self._ends: list[tuple[int, int, int]] = []
-        self._launch = [0] * rows
-        self._timer: int | None = None
-        self._going: dict[int, tuple[int, int]] = {}
-        self._work: dict[int, int] = {}
-        self._outgrown: list[int] = []
+        self._living: dict[int, Arrival] = {}
+        self._runs: dict[int, Progress] = {}
         self._hosts: dict[int, int] = {}
-        self._pieces: list[tuple[int, int, int, int, int, int]] = []
-        self._in_pieces: set[int] = set()
-        self._host = np.full(rows, -1, np.int64) if machine.single_host and len(machine.hosts) > 1 else None
+        self._ends: list[tuple[int, int]] = []
+        self._outgrown: list[int] = []
+        self._timer: int | None = None
 
-    def run(self, observe: Observer | None = None, progress: Progress | None = None) -> Schedule:
+    def run(self, observe: Observer | None = None, progress: ProgressCallback | None = None) -> Schedule:
         """Run to the end and return the schedule.
 
         Raises:
             DecisionError: if the policy asks for something that may not happen, or leaves a job for ever.
+            InputError: if the source gives jobs out of their order, or not at their instants.
             AuditError: if an invariant does not hold (audited runs).
         """
         count = 0
         while (instant := self._next_instant()) is not None:
             done = self.engine.handle(instant, self._due(instant))
             self._account(done)
+            self.source.told(done)
             self._check_progress(done)
             if observe is not None:
                 observe(self.engine, done)
@@ -96,20 +80,7 @@ class Calendar:
             if progress is not None and count % _PROGRESS_EVERY == 0:
                 progress(self._arrived, instant)
         self._check_nobody_waits()
-        return Schedule(
-            self.workload,
-            name_of(self._policy),
-            self.start,
-            self.kind,
-            self.promise,
-            self.first_promise,
-            self.end,
-            self.queue_max,
-            np.array(self._pieces, np.int64).reshape(-1, 6) if self._in_pieces else None,
-            self._host,
-            tuple(sorted(self._rejected)),
-            self._broken if self._broken.any() else None,
-        )
+        return self._record.schedule(self.source.workload(), name_of(self._policy))
 
     def _check_progress(self, done: Round) -> None:
         if done.finished or done.arrived or done.stopped or done.requeued or done.refused:
@@ -129,19 +100,20 @@ class Calendar:
         if left:
             raise DecisionError(
                 f"policy {name_of(self._policy)} left {len(left)} jobs waiting for ever, the first of them job "
-                f"{self.workload.number[left[0]]}, with {view.free_procs} processors free and nothing left to happen"
+                f"{self._living[left[0]].job.number}, with {view.free_procs} processors free and nothing left to happen"
             )
 
     def _next_instant(self) -> int | None:
-        ends = self._ends
-        while ends and self._launch[ends[0][1]] != ends[0][2]:
+        ends, runs = self._ends, self._runs
+        while ends and ((run := runs.get(ends[0][1])) is None or run.due != ends[0][0]):
             heapq.heappop(ends)
         self._timer = timer = self.engine.next_timer()
         if self._outgrown:
             return self.engine.now
         found = ends[0][0] if ends else None
-        if self._next_job is not None and (found is None or self._next_job.submit < found):
-            found = self._next_job.submit
+        arrival = self.source.next_instant()
+        if arrival is not None and (found is None or arrival < found):
+            found = arrival
         return timer if timer is not None and (found is None or timer < found) else found
 
     def _due(self, instant: int) -> list[Event]:
@@ -149,120 +121,92 @@ class Calendar:
         if self._outgrown:
             events += [Returned(row) for row in self._outgrown]
             self._outgrown = []
-        while self._ends and self._ends[0][0] == instant:
-            _, row, launch = heapq.heappop(self._ends)
-            if self._launch[row] == launch:
+        ends = self._ends
+        while ends and ends[0][0] == instant:
+            _, row = heapq.heappop(ends)
+            run = self._runs.get(row)
+            if run is not None and run.due == instant:
+                run.due = NEVER
                 events.append(Finished(row))
         if self._timer == instant:
             events.append(Woken())
-        while self._next_job is not None and self._next_job.submit == instant:
-            events.append(Submitted(self._next_job))
-            self._arrived += 1
-            self._advance()
+        if self.source.next_instant() == instant:
+            last = -1
+            for arrival in self.source.take(instant):
+                job, row = arrival.job, self._arrived
+                if job.row != row or job.submit != instant or job.number < last:
+                    raise InputError(
+                        f"the source gave job {job.number} of {job.submit / 1e6:.15g} s as row {job.row} at "
+                        f"{instant / 1e6:.15g} s; due were rows from {row} on, by number, submitted at that instant"
+                    )
+                events.append(Submitted(job))
+                self._living[row] = arrival
+                self._record.add(row)
+                self._arrived, last = row + 1, job.number
         return events
 
-    def _advance(self) -> None:
-        """Note the job that comes next, if there is one."""
-        if not self._coming:
-            work, begin = self.workload, self._arrived
-            columns = (work.number, work.submit, work.procs, work.estimate, work.memory, work.user, work.group, work.queue)
-            jobs = zip(*(column[begin : begin + _AT_ONCE].tolist() for column in columns), strict=True)
-            self._coming = [
-                Job(row=row, number=number, submit=submit, procs=procs, estimate=estimate, memory=memory, user=user,
-                    group=group, queue=queue)
-                for row, (number, submit, procs, estimate, memory, user, group, queue) in enumerate(jobs, begin)
-            ]  # fmt: skip
-            self._coming.reverse()
-        self._next_job = self._coming.pop() if self._coming else None
-
     def _account(self, done: Round) -> None:
+        at, record = done.at, self._record
         for row in done.finished:
-            self.end[row] = done.at
-            self._leave(row, done.at)
-            self._work.pop(row, None)
-            self._hosts.pop(row, None)
+            record.end(row, self._runs.pop(row), self._hosts.pop(row), at)
+            del self._living[row]
+        for row, reason in done.refused:
+            record.reject(row, at, reason)
+            del self._living[row]
+        for row in done.broken:
+            record.break_promise(row)
         for row in done.stopped:
-            self._pause(row, done.at)
+            self._pause(row, at)
         for row in done.requeued:
-            self._in_pieces.add(row)
-            self._leave(row, done.at, is_kept=False)
-            self._launch[row] += 1
-            del self._work[row]
-        if done.refused or done.broken:
-            self._rejected += [Rejection(row, done.at, reason.code, reason.text) for row, reason in done.refused]
-            self._broken[list(done.broken)] += 1
+            record.cut(row, self._runs.pop(row), self._hosts.pop(row), at, is_kept=False)
         started = 0
         for action in done.actions:
             match action:
-                case Start(row=row):
-                    if self.start[row] < 0:
-                        self.start[row] = done.at
-                        self.kind[row] = self._kind_of(row, done)
-                        started += 1
-                    self._begin(action, done.at)
-                case Reject():
-                    self._rejected.append(Rejection(action.row, done.at, action.reason.code, action.reason.text))
+                case Start():
+                    started += self._start(action, done)
                 case Break():
-                    self.promise[action.row] = NO_PROMISE
+                    record.forget_promise(action.row)
                 case Promise():
-                    self.promise[action.row] = action.at
-                    if self.first_promise[action.row] == NO_PROMISE:
-                        self.first_promise[action.row] = action.at
-                case Resume():
-                    self._go(action.row, self.engine.procs_of(action.row), done.at)
+                    record.promise(action.row, action.at)
                 case Suspend():
-                    self._pause(action.row, done.at)
-                case Resize() if action.row in self._going:
-                    self._pause(action.row, done.at)
-                    self._go(action.row, action.procs, done.at)
+                    self._pause(action.row, at)
+                case Resume():
+                    self._executor.resume(action.row, self._runs[action.row], at)
+                case Resize():
+                    self._resize(action, at)
+                case Reject():
+                    record.reject(action.row, at, action.reason)
+                    del self._living[action.row]
                 case _:
                     pass
-        waiting = self.engine.queue_length + started
-        if waiting > self.queue_max:
-            self.queue_max = waiting
+        record.queue(self.engine.queue_length + started)
 
-    def _kind_of(self, row: int, done: Round) -> int:
-        if done.first_waiting is not None and done.first_waiting < row:
-            return _BACKFILLED
-        return _IMMEDIATE if done.at == self.workload.submit[row] else _IN_ORDER
-
-    def _begin(self, action: Start, now: int) -> None:
+    def _start(self, action: Start, done: Round) -> bool:
+        """Launch a job; tell whether for the first time."""
         row, allocation = action.row, action.allocation
+        job, run, used_memory = self._living[row]
         chunk = allocation[0]
-        self._hosts[row] = chunk.host
-        if self._host is not None:
-            self._host[row] = chunk.host
         procs = chunk.procs if len(allocation) == 1 else sum(each.procs for each in allocation)
-        if procs != self.workload.procs[row]:
-            self._in_pieces.add(row)
-        if action.is_trial and self.engine.machine.hosts[chunk.host].memory and self._used_memory(row) > chunk.memory:
-            self._outgrown.append(row)
-        self._go(row, procs, now)
+        self._hosts[row] = chunk.host
+        self._record.place(row, chunk.host, is_in_pieces=procs != job.procs)
+        self._runs[row] = progress = self._executor.launch(row, procs, run * job.procs, done.at)
+        if action.is_trial:
+            used_memory = used_memory if used_memory >= 0 else job.memory
+            if self._executor.fails_trial(self.engine.machine, allocation, used_memory):
+                self._executor.give_up(progress)
+                self._outgrown.append(row)
+        return self._record.start(job, row, done)
 
-    def _used_memory(self, row: int) -> int:
-        used = getattr(self.workload, "used_memory", None)
-        known = -1 if used is None else int(used[row])
-        return known if known >= 0 else int(self.workload.memory[row])
+    def _note_end(self, due: int, row: int) -> None:
+        heapq.heappush(self._ends, (due, row))
 
-    def _go(self, row: int, procs: int, now: int) -> None:
-        work = self._work.get(row)
-        if work is None:
-            work = self._work[row] = int(self.workload.run[row]) * int(self.workload.procs[row])
-        self._launch[row] += 1
-        self._going[row] = (now, procs)
-        if row not in self._outgrown:
-            heapq.heappush(self._ends, (now - (-work // procs), row, self._launch[row]))
+    def _pause(self, row: int, at: int) -> None:
+        progress = self._runs[row]
+        self._record.cut(row, progress, self._hosts[row], at)
+        self._executor.pause(progress, at)
 
-    def _pause(self, row: int, now: int) -> None:
-        self._in_pieces.add(row)
-        done = self._leave(row, now)
-        self._work[row] = max(self._work[row] - done, 0)
-        self._launch[row] += 1
-
-    def _leave(self, row: int, now: int, *, is_kept: bool = True) -> int:
-        """Note a piece of a run that does not go through in one; return its work."""
-        since, procs = self._going.pop(row)
-        host = self._hosts[row]
-        if row in self._in_pieces:
-            self._pieces.append((row, since, now, procs, host, int(is_kept)))
-        return (now - since) * procs
+    def _resize(self, action: Resize, at: int) -> None:
+        progress = self._runs[action.row]
+        if progress.since >= 0:
+            self._record.cut(action.row, progress, self._hosts[action.row], at)
+        self._executor.resize(action.row, progress, action.procs, at)

@@ -20,7 +20,7 @@ from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import new_profile
 from qbatch.planning.kernels.types import Classes
 from qbatch.planning.policy import ClassLoop, HostLoop, Loop, PassLoop, PlanLoop
-from qbatch.replay.calendar import Progress
+from qbatch.replay.calendar import ProgressCallback
 from qbatch.replay.kernels import loops
 
 BUDGET = 20_000
@@ -32,7 +32,7 @@ _NO_CLASSES = Classes(_NO_ROWS, _NONE, _NO_ROWS, _NO_PLACES, _NO_ROWS, _NO_PLACE
 
 
 def run_compiled(
-    work: Workload, machine: Machine, loop: Loop, name: str, progress: Progress | None = None
+    work: Workload, machine: Machine, loop: Loop, name: str, progress: ProgressCallback | None = None
 ) -> Schedule:
     """Return the schedule of a workload by a compiled loop."""
     if isinstance(loop, PlanLoop):
@@ -87,7 +87,7 @@ def _with_rejected(
 
 def _run_list(
     work: Workload, machine: Machine, loop: PassLoop | HostLoop | ClassLoop, classes: Classes | None, name: str,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> Schedule:  # fmt: skip
     """Run a list scheduler."""
     rows, space = len(work), min(len(work), machine.procs) + 1
@@ -111,9 +111,7 @@ def _run_list(
     return Schedule(work, name, start, kind, none, none, start + work.run, int(counts[loops.LONGEST]), None, host)
 
 
-def _on_hosts(
-    work: Workload, machine: Machine, loop: PassLoop | HostLoop | ClassLoop, classes: Classes
-) -> OnHosts:
+def _on_hosts(work: Workload, machine: Machine, loop: PassLoop | HostLoop | ClassLoop, classes: Classes) -> OnHosts:
     """Return what a loop over hosts starts with; a machine of one pool is one host (:mod:`qbatch.policies.on_hosts`)."""
     cpus, sizes = [machine.procs], [0]
     if not machine.is_one_pool:
@@ -123,7 +121,9 @@ def _on_hosts(
     special, ended = [-1] * len(cpus), [0] * len(cpus)
     return OnHosts(
         memory=np.ascontiguousarray(work.memory[:rows], np.int64),
-        hosts=np.array([cpus, sizes, cpus, sizes, *([special, ended] if isinstance(loop, ClassLoop) else ())], np.int64),
+        hosts=np.array(
+            [cpus, sizes, cpus, sizes, *([special, ended] if isinstance(loop, ClassLoop) else ())], np.int64
+        ),
         where=np.full(rows, -1, np.int64),
         bypasses=np.zeros(rows),
         held=np.empty((3, rows if rules.is_sticky else 0), np.int64),
@@ -136,7 +136,7 @@ def _on_hosts(
 
 
 def _run_plan(
-    work: Workload, machine: Machine, loop: PlanLoop, name: str, progress: Progress | None
+    work: Workload, machine: Machine, loop: PlanLoop, name: str, progress: ProgressCallback | None
 ) -> Schedule:
     """Run conservative backfilling."""
     rows, space = len(work), min(len(work), machine.procs) + 1
@@ -165,6 +165,6 @@ def _run_plan(
     return Schedule(work, name, start, kind, promise, first_promise, start + work.run, int(counts[loops.LONGEST]))
 
 
-def _tell(progress: Progress | None, counts: Int64Array) -> None:
+def _tell(progress: ProgressCallback | None, counts: Int64Array) -> None:
     if progress is not None:
         progress(int(counts[loops.ARRIVED]), int(counts[loops.NOW]))

@@ -1,4 +1,4 @@
-"""Run one workload under one policy, compiled where the policy allows it."""
+"""Run one workload, or what another source makes, under one policy, compiled where the policy allows it."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from qbatch.model.errors import AuditError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import PlanLoop, Policy, loop_of, name_of
-from qbatch.replay.calendar import Calendar, Observer, Progress
+from qbatch.replay.calendar import Calendar, Observer, ProgressCallback
+from qbatch.replay.sources import Source
 
 DRIVERS = ("auto", "compiled", "engine")
 """Which driver replays: the compiled loop where there is one, that or nothing, or always the engine."""
 
 
 def run(
-    workload: Workload,
+    jobs: Workload | Source,
     machine: Machine,
     policy: Policy,
     *,
     driver: str = "auto",
     is_audited: bool = False,
     observe: Observer | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Schedule:
-    """Return the schedule that the policy makes of the workload on the machine.
+    """Return the schedule that the policy makes of a workload, or of what another source makes, on the machine.
 
     Raises:
-        UsageError: ``driver="compiled"`` for a policy or a machine that has no compiled loop.
+        UsageError: ``driver="compiled"`` for a policy, a machine or a source that has no compiled loop.
         DecisionError: the policy asked for something that may not happen.
         AuditError: an invariant does not hold (audited runs).
     """
-    loop = loop_of(policy, machine)
+    workload = jobs if isinstance(jobs, Workload) else None
+    loop = loop_of(policy, machine) if workload is not None else None
     if driver == "compiled" and loop is None:
         raise UsageError(f"policy {name_of(policy)} has no compiled loop on this machine; leave out --driver compiled")
-    if driver == "engine" or loop is None or observe is not None:
-        schedule = Calendar(workload, machine, policy, is_audited=is_audited).run(observe, progress)
+    if driver == "engine" or loop is None or workload is None or observe is not None:
+        schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
     else:
         # The kernels load in a tenth of a second and compile in seconds: only who needs them pays.
         from qbatch.replay.compiled import run_compiled
@@ -42,9 +44,10 @@ def run(
         schedule = run_compiled(workload, machine, loop, name_of(policy), progress)
     if is_audited:
         found = breaches(schedule, is_one_pool=machine.is_one_pool, hosts=machine.hosts, has_trials=loop is None)
-        if _breaks_promises(policy) or schedule.pieces is not None:
-            # A plan made from scratch owes no promise: it is there to show how promises break (Fig. 4).  Quanta put off
-            # what was promised, and the engine records it.
+        work = schedule.workload
+        if _breaks_promises(policy) or schedule.pieces is not None or (work.run > work.estimate).any():
+            # A plan made from scratch owes no promise: it is there to show how promises break (Fig. 4).  Quanta, and jobs
+            # that outlive their estimates, put off what was promised, and the engine records it.
             found = [text for text in found if "after its promise" not in text]
         if found:
             raise AuditError(f"audit of {schedule.policy}: {found[0]}")

@@ -147,7 +147,7 @@ def test_shares_that_stand_still_keep_their_host_and_memory() -> None:
     for seed in range(200):
         jobs, hosts, interval, is_over50 = equispatial_checks.standing_workload(random.Random(seed))
         calendar = calendar_of(jobs, hosts, interval, is_over50)
-        book = Book(calendar.workload, calendar.engine.machine)
+        book = Book(calendar.source.workload(), calendar.engine.machine)
         calendar.run(book.follow)
         assert len(book.over) == len(jobs), seed
         resumed += book.resumed

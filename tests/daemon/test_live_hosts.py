@@ -17,8 +17,8 @@ import pytest
 from qbatch.daemon.core import image, passes
 from qbatch.daemon.core.state import Core, Ending
 from qbatch.daemon.export import exportable_of
-from qbatch.daemon.feed import Feed
 from qbatch.daemon.settings import Queue, Settings, pool_on
+from qbatch.daemon.trace_source import TraceSource
 from qbatch.model.job_class import JobClass
 from qbatch.model.machine import Host, Machine
 from qbatch.model.machine_file import parse_machine
@@ -319,13 +319,13 @@ def test_the_core_takes_the_decisions_of_the_replay_on_the_origin(policy: str) -
         Settings(executor="emulated", pools=(pool_on(machine, "main", policy),), queues=(Queue(name="batch"),)),
         load_policy,
     )
-    feed = Feed(work, 0)
-    feed.attach(core)
+    trace = TraceSource(work, 0)
+    trace.attach(core)
     records: dict[int, JobRecord] = {}
     steps = 0
-    while instants := [each for each in (passes.next_due(core), feed.next_arrival()) if each is not None]:
+    while instants := [each for each in (passes.next_due(core), trace.next_instant()) if each is not None]:
         at = max(min(instants), core.now)
-        feed.arrive(core, at)
+        trace.take(core, at)
         passes.advance(core, at)
         endings = [effect.record for effect in core.take_effects() if isinstance(effect, Ending)]
         records |= {int(record.extra["log_number"]): record for record in endings}

@@ -11,8 +11,8 @@ import pytest
 
 from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core, Ending
-from qbatch.daemon.feed import Feed
 from qbatch.daemon.settings import Pool, Queue, Settings
+from qbatch.daemon.trace_source import TraceSource
 from qbatch.model.machine import Host, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies.registry import load_policy
@@ -100,12 +100,12 @@ def lived(policy: str) -> list[JobRecord]:
     work = workload()
     pool = Pool(name="main", hosts=(Host("machine", 128),), policy=policy, spans=True)
     core = Core(Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy)
-    feed = Feed(work, 0)
-    feed.attach(core)
+    trace = TraceSource(work, 0)
+    trace.attach(core)
     ended = []
-    while instants := [each for each in (passes.next_due(core), feed.next_arrival()) if each is not None]:
+    while instants := [each for each in (passes.next_due(core), trace.next_instant()) if each is not None]:
         at = max(min(instants), core.now)
-        feed.arrive(core, at)
+        trace.take(core, at)
         passes.advance(core, at)
         ended += [effect.record for effect in core.take_effects() if isinstance(effect, Ending)]
     return ended

@@ -11,6 +11,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING
 
+from qbatch.model.progress import NEVER
 from qbatch.wire.resources import MICROSECONDS
 
 if TYPE_CHECKING:
@@ -90,11 +91,10 @@ def _slept(script: str) -> int | None:
     return min(total, _LONGEST * MICROSECONDS)
 
 
-def run_of(core: Core, job: BatchJob) -> int:
-    """Return how long this attempt runs: what it wants, at most its walltime."""
-    if core.runs is not None:
-        return core.runs.run_of(job)
-    return min(wanted_run(core, job), job.prepared.walltime)
+def work_of(core: Core, job: BatchJob) -> int:
+    """Return how much work this attempt takes: what it wants, at most its walltime; ``NEVER`` if nobody can say."""
+    run = min(wanted_run(core, job), job.prepared.walltime) if core.runs is None else core.runs.run_of(job)
+    return run * job.prepared.request.procs if run >= 0 else NEVER
 
 
 def memory_of(job: BatchJob) -> int:

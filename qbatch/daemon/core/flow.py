@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-
 from qbatch.daemon.core import accounting, dependencies, gates, slots
 from qbatch.daemon.core.dependencies import Doomed
-from qbatch.daemon.core.emulation import run_of
+from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_USER, BatchJob, Prepared
 from qbatch.daemon.core.records import exec_texts, full_record
-from qbatch.daemon.core.state import MOST_RECENT, Account, Allow, Core, Ending, Fit, Launch, Mail, Send, Stop
+from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Mail
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.states import State
 from qbatch.model.actions import Allocation
@@ -120,15 +118,14 @@ def _met(core: Core, key: JobKey) -> None:
         core.happened("released", job.key, "its dependencies are met")
 
 
-def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
-    """A job starts: the engine has given it hosts."""
+def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) -> None:
+    """A job starts: the engine has given it hosts, for a trial or until it ends."""
     set_letter(core, job, "R")
     job.attempt += 1
     job.started = job.modified = core.now
     job.allocation = allocation
     core.pool_of(job).running[job.key] = job
     slots.enter(core.pool_of(job), job)
-    job.left = -1
     job.comment = ""
     job.used = None
     job.pauses = ()
@@ -136,7 +133,6 @@ def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
     asked = job.prepared.request.procs
     has = allocation[0].procs if len(allocation) == 1 and not job.prepared.request.is_exclusive else asked
     job.sizes = () if has == asked else ((core.now, has),)
-    job.done, job.since = 0, core.now
     if job.is_subjob:
         parent = core.jobs[job.sequence]
         if parent.started < 0:
@@ -145,60 +141,27 @@ def begin(core: Core, job: BatchJob, allocation: Allocation) -> None:
             core.happened("started", parent.key)
             _mail(core, parent, "b", "began")
             _tell_of_start(core, parent.key)
-    if core.settings.executor == "emulated":
-        job.work = run_of(core, job) * asked
-        _set_due(core, job)
-    else:
-        core.effects.append(Launch(job.key, job.attempt))
+    if executor_of(core).launch(core, job, has, is_trial=is_trial):
+        core.pool_of(job).events.append(Returned(job.row))
     core.happened("started", job.key)
     core.effects.append(Account(core.now, "S", core.id_of(job.key), accounting.started(core, job)))
     _mail(core, job, "b", "began")
     _tell_of_start(core, job.key)
 
 
-def _set_due(core: Core, job: BatchJob) -> None:
-    """An emulated job runs on from now: its end, rounded up to the microsecond, follows from the work that is left."""
-    job.due = core.now - (-max(job.work - job.done, 0) // job.size)
-    core.at(job.due, "end", job.key, job.attempt)
-
-
 def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
     """A running job may run for another walltime; the policy goes on with the estimate that it was started with."""
     job.prepared, job.modified = prepared, core.now
-    if core.settings.executor != "emulated":
-        core.effects.append(Allow(job.file_key, prepared.walltime))
-        return
-    was_still = job.since < 0
-    _stand_still(core, job)
-    job.work = run_of(core, job) * prepared.request.procs
-    if was_still:
-        job.left = -(-max(job.work - job.done, 0) // job.size)
-    else:
-        job.since = core.now
-        _set_due(core, job)
-
-
-def _stand_still(core: Core, job: BatchJob) -> None:
-    """A piece of a run is over: what it did is added up."""
-    job.done, job.since = job.worked(core.now), -1
+    executor_of(core).set_walltime(core, job)
 
 
 def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
     """The policy has given a job another number of processors on its host."""
-    _stand_still(core, job)
     slots.leave(core.pool_of(job), job)
     job.allocation = allocation
     slots.enter(core.pool_of(job), job)
     job.sizes = (*job.sizes, (core.now, allocation[0].procs))
-    is_emulated = core.settings.executor == "emulated"
-    if job.letter == "S":
-        job.left = -(-max(job.work - job.done, 0) // job.size)
-    else:
-        job.since = core.now
-        if is_emulated:
-            _set_due(core, job)
-    if not is_emulated:
-        core.effects.append(Fit(job.file_key, job.size, job.prepared.request.procs))
+    executor_of(core).resize(core, job, job.size)
     core.happened("resized", job.key, f"{job.size} processors")
 
 
@@ -231,7 +194,7 @@ def leave_hosts(core: Core, job: BatchJob) -> None:
 def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
     """A running job ended, by itself or by force; it is queued again if that is why it was stopped."""
     close_pause(core, job)
-    _stand_still(core, job)
+    job.under_way.stand_still(core.now)
     job.used = used if used is not None else {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
     if why:
         job.comment = why
@@ -247,8 +210,8 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
         core.happened("requeued", job.key, job.comment)
         if status == LOST and job.started == core.now:
             job.not_before = core.now + PAUSE
-        job.started = job.promised = job.due = -1
-        job.pauses = job.sizes = ()
+        job.started = job.promised = -1
+        job.pauses, job.sizes, job.progress = (), (), None
         settle(core, job)
         return
     if job.ending == "deleted" and status >= 0:
@@ -324,12 +287,9 @@ def delete(
         core.effects.append(told)
         finish(core, job, DELETED, doomed)
         return
-    is_emulated = core.settings.executor == "emulated"
     job.ending = "deleted"
     core.effects.append(told)
-    if not is_emulated:
-        core.effects.append(Stop(job.file_key, 0 if is_forced else grace))
-    if is_emulated or is_forced:
+    if executor_of(core).stop(core, job, 0 if is_forced else grace) or is_forced:
         ended(core, job, DELETED)
     elif job.letter != "E":
         set_letter(core, job, "E")
@@ -348,8 +308,7 @@ def returned(core: Core, job: BatchJob) -> None:
         return
     close_pause(core, job)
     job.used = {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
-    if core.settings.executor != "emulated":
-        core.effects.append(Stop(job.file_key, 0))
+    executor_of(core).stop(core, job, 0)
     job.trials += ((job.started, core.now, job.size, exec_texts(core, job)[0]),)
     job.comment = ""
     core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.returned(core, job)))
@@ -358,8 +317,8 @@ def returned(core: Core, job: BatchJob) -> None:
     slots.leave(pool, job)
     job.session = job.stopped_by = 0
     job.allocation, job.slots = (), ()
-    job.started = job.due = job.left = job.since = -1
-    job.pauses = job.sizes = ()
+    job.started = -1
+    job.pauses, job.sizes, job.progress = (), (), None
     job.modified = core.now
     set_letter(core, job, "Q")
     if _is_held(core, job) or gates.is_past_limit(core, job):
@@ -389,12 +348,7 @@ def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
     job.stopped_by |= by
     if job.letter == "S" or job.ending:
         return
-    _stand_still(core, job)
-    if core.settings.executor == "emulated":
-        job.left = max(job.due - core.now, 0)
-        job.due = -1
-    else:
-        core.effects.append(Send(job.file_key, signal.SIGSTOP))
+    executor_of(core).pause(core, job)
     job.pauses += ((core.now, -1),)
     set_letter(core, job, "S")
     core.happened("suspended", job.key)
@@ -412,13 +366,8 @@ def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
     if job.stopped_by or job.letter != "S":
         return
     close_pause(core, job)
-    job.since = core.now
     set_letter(core, job, "R")
-    if core.settings.executor == "emulated":
-        job.due = core.now + job.left
-        core.at(job.due, "end", job.key, job.attempt)
-    else:
-        core.effects.append(Send(job.file_key, signal.SIGCONT))
+    executor_of(core).resume(core, job)
     core.happened("resumed", job.key)
 
 
@@ -428,14 +377,12 @@ def stop_running(core: Core, job: BatchJob, why: str, comment: str) -> None:
     A job that is being deleted is stopped as well, but it stays deleted.
     """
     if job.ending == "deleted":
-        core.effects.append(Stop(job.file_key, 0))
+        executor_of(core).stop(core, job, 0)
         return
     job.ending = why
     job.comment = comment
-    if core.settings.executor == "emulated":
+    if executor_of(core).stop(core, job, 0):
         ended(core, job, LOST if why == "host" else DELETED)
-    else:
-        core.effects.append(Stop(job.file_key, 0))
 
 
 def delete_array(

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon.core import slots
+from qbatch.daemon.core import old_images, slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import ArrayState, Core, Gate, PoolState
@@ -25,7 +25,7 @@ from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import Demand
 
-VERSION = 1
+VERSION = 2
 
 
 class PreparedImage(msgspec.Struct, array_like=True):
@@ -145,8 +145,8 @@ def load(
         image = _decode(data)
     except msgspec.MsgspecError as error:
         raise InputError(f"the snapshot cannot be read: {error}") from error
-    if image.version != VERSION:
-        raise InputError(f"the snapshot has version {image.version}; this program reads {VERSION}")
+    if image.version not in (1, VERSION):
+        raise InputError(f"the snapshot has version {image.version}; this program reads {VERSION} and 1")
     core = Core(settings, policy_of)
     _load_tables(core, image)
     for pool in core.pools:
@@ -196,13 +196,14 @@ def _load_jobs(core: Core, image: Image) -> None:
         for each in image.prepared
     ]
     decoder = msgspec.msgpack.Decoder(list[BatchJob], dec_hook=lambda _, place: prepared[place])
-    rows = iter(decoder.decode(image.jobs))
+    is_old = image.version == 1
+    rows = iter(old_images.jobs_of(image.jobs, decoder.decode, core.now) if is_old else decoder.decode(image.jobs))
     pools = {name: core.pools[queue.pool] for name, queue in core.queues.items()}
     for sequence, count, failed in image.live:
         job = next(rows)
         core.jobs[sequence] = job
         if count == 1 and job.member != ARRAY:
-            _settle(pools, job, core.now)
+            _settle(pools, job)
             continue
         members = {}
         counts: dict[str, int] = {}
@@ -210,13 +211,13 @@ def _load_jobs(core: Core, image: Image) -> None:
             one = next(rows)
             members[one.member] = one
             counts[one.letter] = counts.get(one.letter, 0) + 1
-            _settle(pools, one, core.now)
+            _settle(pools, one)
         left = sum(counts.values()) - counts.get("F", 0) - counts.get("X", 0)
         core.arrays[sequence] = ArrayState(members, counts, left, failed)
     core.order = list(core.jobs)
 
 
-def _settle(pools: dict[str, PoolState], job: BatchJob, now: int) -> None:
+def _settle(pools: dict[str, PoolState], job: BatchJob) -> None:
     pool = pools[job.queue]
     if job.row >= 0:
         pool.by_row[job.row] = job
@@ -224,16 +225,3 @@ def _settle(pools: dict[str, PoolState], job: BatchJob, now: int) -> None:
     if job.letter in "RSE":
         pool.running[job.key] = job
         slots.restore(pool, job)
-        if job.since < 0 and job.work < 0 and not job.done:
-            _count_work(job, now)
-
-
-def _count_work(job: BatchJob, now: int) -> None:
-    """Find what a job has done that runs since before snapshots kept it: nobody was resized then."""
-    procs = job.size
-    job.done = job.ran(now) * procs
-    if job.letter == "R":
-        job.since = now
-    left = job.due - now if job.due >= 0 else job.left
-    if left >= 0:
-        job.work = job.done + left * procs

@@ -8,6 +8,7 @@ import msgspec
 
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
+from qbatch.model.progress import Progress
 from qbatch.model.reasons import Reason
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 from qbatch.wire.requests import Spec
@@ -57,7 +58,7 @@ class Runs(Protocol):
     """Says how long jobs run and how they end where their specification does not: in the shadow of jobs that really run."""
 
     def run_of(self, job: BatchJob) -> int:
-        """Return how long the present attempt of a job runs, in microseconds."""
+        """Return how long the present attempt of a job runs, in microseconds; ``NEVER`` while that is not known."""
         ...
 
     def status_of(self, job: BatchJob) -> int:
@@ -81,16 +82,15 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     """One job, array or subjob.  Instants in microseconds, -1 for not yet.
 
     ``letter``: its state as PBS writes it.  ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1
-    while the engine does not know it.  ``due``: when an emulated run ends.  ``status``: exit status, None before the
-    end.  ``ending``: why it is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``, ``refused``).
+    while the engine does not know it.  ``status``: exit status, None before the end.  ``ending``: why it is being
+    ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``, ``refused``).
     ``pauses``: from when until when its present attempt was suspended, -1 for an end that has not come.
     ``stopped_by``: who suspended it, ``BY_USER`` or ``BY_POLICY`` or both; it goes on when nobody does any more.
-    ``work``: processor-microseconds that an emulated run takes in all; ``done``: those that the present attempt had done by
-    ``since``, when it last began to run on (-1: it stands still).  ``sizes``: from when on it had how many processors, where
-    that is not what it asked for.  ``trials``: from when until when on how many processors and where (as in ``exec_host``) it
-    ran on trial, in attempts that were thrown away.  ``lost``: the same of its latest attempts that were lost (its host
-    went down, it was to run again), each piece with the number of its attempt before it.
-    ``slots``: its chunks on their hosts.  ``refused``: why it was refused after it was taken in.  ``broken``: the promises to it
+    ``progress``: how far its present attempt has got, or had at its end; None before it.  ``sizes``: from when on it had how
+    many processors, where that is not what it asked for.  ``trials``: from when until when on how many processors and where
+    (as in ``exec_host``) it ran on trial, in attempts that were thrown away.  ``lost``: the same of its latest attempts that
+    were lost (its host went down, it was to run again), each piece with the number of its attempt before it.  ``slots``: its
+    chunks on their hosts.  ``refused``: why it was refused after it was taken in.  ``broken``: the promises to it
     that the policy took back: when, the start that was promised, and why.
     """
 
@@ -120,8 +120,6 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     allocation: Allocation = ()
     status: int | None = None
     session: int = 0
-    due: int = -1
-    left: int = -1
     ending: str = ""
     comment: str = ""
     used: dict[str, float] | None = None
@@ -130,15 +128,13 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     waits_for: str = ""
     pauses: tuple[tuple[int, int], ...] = ()
     stopped_by: int = 0
-    work: int = -1
-    done: int = 0
-    since: int = -1
     sizes: tuple[tuple[int, int], ...] = ()
     trials: tuple[tuple[int, int, int, str], ...] = ()
     lost: tuple[tuple[int, int, int, int, str], ...] = ()
     slots: tuple[Slot, ...] = ()
     refused: Reason | None = None
     broken: tuple[tuple[int, int, str], ...] = ()
+    progress: Progress | None = None
 
     @property
     def key(self) -> JobKey:
@@ -180,9 +176,15 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
         """On how many processors it works: what it asked for, unless the policy has resized it."""
         return self.sizes[-1][1] if self.sizes else self.prepared.request.procs
 
+    @property
+    def under_way(self) -> Progress:
+        """The progress of its present attempt; it must have one."""
+        assert self.progress is not None, f"{self.file_key} does not run"
+        return self.progress
+
     def worked(self, now: int) -> int:
         """Return the processor-microseconds that its present attempt has done."""
-        return self.done + (max(now - self.since, 0) * self.size if self.since >= 0 else 0)
+        return self.progress.worked(now) if self.progress is not None else 0
 
     def walltime_used(self, now: int) -> int:
         """Return how much of its walltime its present attempt has used: as if on the processors that it asked for."""

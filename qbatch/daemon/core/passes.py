@@ -10,7 +10,7 @@ import heapq
 
 import msgspec
 
-from qbatch.daemon.core import accounting, emulation, flow, gates
+from qbatch.daemon.core import accounting, flow, gates
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
 from qbatch.daemon.core.job import BY_POLICY, BatchJob
@@ -87,7 +87,7 @@ def _take_due(core: Core) -> None:
 
 
 def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
-    if what == "end" and job.letter == "R" and job.attempt == attempt and job.due == due:
+    if what == "end" and job.attempt == attempt and job.progress is not None and job.progress.due == due:
         status = fate_of(core, job)
         if status >= 0:
             status = status_of(core.faults, job.name, status)
@@ -142,9 +142,7 @@ def apply_round(core: Core, pool: PoolState, done: Round) -> None:
 def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> None:
     match action:
         case Start():
-            flow.begin(core, job, action.allocation)
-            if action.is_trial:
-                _try_memory(core, pool, job, action.row)
+            flow.begin(core, job, action.allocation, is_trial=action.is_trial)
         case Promise():
             job.promised = action.at
             core.has_promised = True
@@ -160,15 +158,6 @@ def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> No
             flow.resize(core, job, (msgspec.structs.replace(job.allocation[0], procs=action.procs),))
         case _:
             pass
-
-
-def _try_memory(core: Core, pool: PoolState, job: BatchJob, row: int) -> None:
-    """The trial of an emulated job that uses more memory than it has is over as soon as it begins."""
-    chunk = job.allocation[0]
-    is_less = pool.machine.hosts[chunk.host].memory and chunk.memory < emulation.memory_of(job)
-    if is_less and core.settings.executor == "emulated":
-        job.due = -1
-        pool.events.append(Returned(row))
 
 
 def _break_promise(core: Core, job: BatchJob, reason: Reason) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from qbatch.daemon.core.dependencies import depend_text
+from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_POLICY, SUBSTATES, hold_text
 from qbatch.daemon.core.slots import divide
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
@@ -153,8 +154,7 @@ def _pauses(job: BatchJob) -> tuple[tuple[int, int | None], ...]:
 
 def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
     if job.used is None and job.holds_hosts:
-        # An emulated job uses its processors fully; a real one is measured when it ends.
-        cput = job.worked(core.now) if core.settings.executor == "emulated" else 0
+        cput = executor_of(core).cpu_time(core, job)
         walltime = format_duration(job.walltime_used(core.now))
         return {"cput": format_duration(cput), "walltime": walltime, "mem": "0kb",
                 "cpupercent": "0", "ncpus": str(job.size), "vmem": "0kb"}  # fmt: skip

@@ -21,6 +21,7 @@ from qbatch.model.events import Event
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.policy import Policy, name_of
+from qbatch.replay.executor import EmulatedExecutor
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, format_id, parse_id
 from qbatch.wire.records import JobRecord
@@ -242,6 +243,9 @@ class Core:
         self.faults: list[FaultState] = []
         self.effects: list[Effect] = []
         self.runs: Runs | None = None
+        self.timers: EmulatedExecutor[BatchJob] = EmulatedExecutor(
+            lambda due, job: self.at(due, "end", job.key, job.attempt)
+        )
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
         for place, queue in enumerate(settings.queues):
             pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)

@@ -9,13 +9,12 @@ import re
 import signal
 
 from qbatch.daemon.core import flow
-from qbatch.daemon.core.state import Actor, Core, Send
+from qbatch.daemon.core.execution import executor_of
+from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import each, owned
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import Signal
-
-_ENDING = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT)
 
 
 def number_of(name: str) -> int:
@@ -52,9 +51,7 @@ def handle(core: Core, actor: Actor, request: Signal) -> Outcomes:
                 flow.suspend(core, one)
             elif word == "resume" or (number == signal.SIGCONT and one.letter == "S"):
                 flow.resume(core, one)
-            elif number and core.settings.executor != "emulated":
-                core.effects.append(Send(one.file_key, number))
-            elif number in _ENDING:
+            elif number and executor_of(core).send(core, one, number):
                 one.ending = "signal"
                 flow.ended(core, one, 256 + number)
 

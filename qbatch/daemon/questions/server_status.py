@@ -22,8 +22,8 @@ def handle(service: Service, caller: Caller, request: ServerStatus) -> ServerRec
             if count:
                 counts[letter] = counts.get(letter, 0) + count
     clock = service.clock.record()
-    if service.feed is not None:
-        clock = msgspec.structs.replace(clock, log_arrived=core.log_arrived, log_jobs=service.feed.size)
+    if service.trace is not None:
+        clock = msgspec.structs.replace(clock, log_arrived=core.log_arrived, log_jobs=service.trace.size)
     problems = []
     if service.is_full:
         problems.append(f"the disk of {service.store.directory} is full: submissions are refused")

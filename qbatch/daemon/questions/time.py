@@ -55,8 +55,8 @@ def _until(service: Service, request: Time) -> None:
     service.rhythm.breakpoint = None
     if request.action == "until":
         at = request.at
-        if at is not None and service.feed is not None and at < service.feed.offset:
-            at += service.feed.offset  # before the log's calendar begins: seconds of the log are meant
+        if at is not None and service.trace is not None and at < service.trace.offset:
+            at += service.trace.offset  # before the log's calendar begins: seconds of the log are meant
         if at is None or at < clock.now():
             raise Refusal("bad-value", "say an instant that is not over yet")
         clock.play(request.speed, at, moment(at))

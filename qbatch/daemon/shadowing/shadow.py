@@ -18,12 +18,11 @@ for their walltime; it uses the shadow up, so it is called on a copy.
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 
 import msgspec
 
-from qbatch.daemon.core import flow, image, passes
+from qbatch.daemon.core import emulation, flow, image, passes
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Effect, Ending, Happening
 from qbatch.daemon.handlers import verbs
@@ -32,23 +31,21 @@ from qbatch.daemon.shadowing.mirror import Item
 from qbatch.daemon.shadowing.tally import Tally
 from qbatch.daemon.shadowing.truth import Truth
 from qbatch.model.events import Woken
+from qbatch.model.progress import NEVER
 from qbatch.planning.policy import name_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.records import ShadowRecord
 from qbatch.wire.requests import Submit
 
-UNKNOWN = 1 << 61
-"""Microseconds: the run of a job of which no end is known; it is never due."""
+_FOREVER = 1 << 61
+"""An instant that does not come."""
 
 MOST_ITEMS = 200_000
 """Commands that may wait for run times; beyond it walltimes stand for them."""
 
 MOST_BYTES = 1 << 26
 """Bytes of such commands."""
-
-MOST_STALE = 10_000
-"""Entries of the calendar for ends that are not known, beyond which they are dropped: they are never due."""
 
 _WITHOUT_LIMITS = 1 << 60
 
@@ -69,9 +66,8 @@ class Shadow:
         self._truth = truth
         self._items: deque[Item] = deque()
         self._bytes = 0
-        self._stale = 0
         self._frontier = core.now
-        self._until = UNKNOWN
+        self._until = _FOREVER
         self._waits_for_pass = False
         self._is_assuming = False
         self._unknown: dict[JobKey, BatchJob] = {}
@@ -89,25 +85,21 @@ class Shadow:
                 if job.letter == "E" or job.ending:
                     flow.set_letter(core, job, "R")
                     flow.ended(core, job, flow.DELETED)
-                elif job.letter == "S":
-                    job.left = UNKNOWN - (core.now - job.started)
-                    self._unknown[job.key] = job
                 else:
-                    job.due = job.started + UNKNOWN
                     self._unknown[job.key] = job
         self._note()
 
     # How long jobs run (qbatch.daemon.core.job.Runs)
 
     def run_of(self, job: BatchJob) -> int:
-        """Return the run time of a job that starts, ``UNKNOWN`` while reality has not shown it."""
+        """Return the run time of a job that starts, ``NEVER`` while reality has not shown it."""
         truth = self._truth
         assert truth is not None
         known = truth.known.get(job.key)
         if known is not None and not known.is_assumed:
             return known.run
         if known is None and not self._is_assuming:
-            return UNKNOWN
+            return NEVER
         lived = truth.lived(job.key, self._frontier) if known is None else known.run
         self._supposed[job.key] = self.core.now + lived
         return max(job.prepared.walltime, lived)
@@ -125,16 +117,11 @@ class Shadow:
 
     def _set_run(self, job: BatchJob) -> None:
         """Give a job that runs with no end in sight the end that it has."""
-        core, key = self.core, job.key
-        if job.letter == "S":
-            begun = core.now + job.left - UNKNOWN
-            job.left = max(job.left - UNKNOWN + self.run_of(job), 0)
-        else:
-            begun = job.due - UNKNOWN
-            job.due = max(begun + self.run_of(job), core.now)
-            core.at(job.due, "end", key, job.attempt)
-        if key in self._supposed:
-            self._supposed[key] += begun - core.now
+        core, progress = self.core, job.under_way
+        begun = progress.end_of(0, core.now)
+        core.timers.set_work(job, progress, emulation.work_of(core, job), core.now)
+        if job.key in self._supposed:
+            self._supposed[job.key] += begun - core.now
 
     # Following
 
@@ -187,17 +174,14 @@ class Shadow:
     def _known_until(self, job: BatchJob) -> int:
         """Return the instant before which a running job is known not to end."""
         assert self._truth is not None
-        return job.due - UNKNOWN + self._truth.lived(job.key, self._frontier)
+        lived = self._truth.lived(job.key, self._frontier) * job.prepared.request.procs
+        return job.under_way.end_of(lived, self.core.now)
 
     def _go(self) -> None:
         running = (job for job in self._unknown.values() if job.letter == "R")
-        self._until = min((self._known_until(job) for job in running), default=UNKNOWN)
+        self._until = min((self._known_until(job) for job in running), default=_FOREVER)
         while self._step():
             pass
-        if self._stale > MOST_STALE:
-            self._stale = 0
-            self.core.calendar = [each for each in self.core.calendar if each[0] < UNKNOWN]
-            heapq.heapify(self.core.calendar)
 
     def _step(self) -> bool:
         """Handle one instant, if it is known all that falls before it; tell whether."""
@@ -205,7 +189,7 @@ class Shadow:
         item = self._items[0] if self._items else None
         limit = self._frontier if item is None else item.at
         due = passes.next_due(core)
-        is_due = due is not None and due < min(limit, UNKNOWN)
+        is_due = due is not None and due < min(limit, _FOREVER)
         # Commands of one instant have one pass, which follows them; so has what they change at other instants.
         if core.is_dirty and (is_due or not self._waits_for_pass) and core.now < limit:
             at, item = core.now, None
@@ -272,9 +256,8 @@ class Shadow:
             if effect.kind == "requeued":
                 self._unknown.pop(effect.key, None)
                 self._supposed.pop(effect.key, None)
-            elif job is not None and job.letter == "R" and effect.kind in ("started", "resumed") and job.due >= UNKNOWN:
+            elif job is not None and job.letter == "R" and effect.kind in ("started", "resumed") and job.under_way.work < 0:
                 self._unknown[effect.key] = job
-                self._stale += 1
                 self._until = min(self._until, self._known_until(job))
 
 

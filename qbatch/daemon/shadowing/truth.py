@@ -25,42 +25,6 @@ class Outcome(NamedTuple):
     is_assumed: bool
 
 
-class _Run:
-    """A job that really runs: since when, how long it was stopped meanwhile, and how much time it lost by having fewer
-    processors than it asked for."""
-
-    def __init__(self, job: BatchJob, at: int) -> None:
-        self.job = job
-        self.started = at
-        self.stopped = 0
-        self.stopped_at = at if job.letter == "S" else -1
-        self.size, self.since = job.size, at
-
-    def lived(self, at: int) -> int:
-        """Return how long it would have run by an instant on the processors that it asked for."""
-        now = at if self.stopped_at < 0 else self.stopped_at
-        return now - self.started - self.stopped - self._lost(now)
-
-    def fit(self, at: int) -> None:
-        """It has another number of processors from now on."""
-        self.stopped += self._lost(at)
-        self.size, self.since = self.job.size, at
-
-    def stand_still(self, at: int) -> None:
-        """It is stopped."""
-        self.stopped += self._lost(at)
-        self.stopped_at = self.since = at
-
-    def go_on(self, at: int) -> None:
-        """It runs on."""
-        self.stopped += at - self.stopped_at
-        self.stopped_at, self.since = -1, at
-
-    def _lost(self, at: int) -> int:
-        asked = self.job.prepared.request.procs
-        return 0 if self.stopped_at >= 0 else (at - self.since) * (asked - self.size) // asked
-
-
 class Truth:
     """The run times known by now.
 
@@ -70,18 +34,13 @@ class Truth:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._running: dict[JobKey, _Run] = {}
+        self._running: dict[JobKey, BatchJob] = {key: job for pool in core.pools for key, job in pool.running.items()}
         self.known: dict[JobKey, Outcome] = {}
-        for pool in core.pools:
-            for key, job in pool.running.items():
-                self._running[key] = run = _Run(job, job.started)
-                if run.stopped_at >= 0:  # since when is not known: what it has run is not counted
-                    run.stopped_at = core.now
 
     def lived(self, key: JobKey, at: int) -> int:
         """Return how long a job has really run by an instant, 0 if it has not started."""
-        run = self._running.get(key)
-        return 0 if run is None else max(run.lived(at), 0)
+        job = self._running.get(key)
+        return 0 if job is None else job.walltime_used(at)
 
     def take(self, effects: list[Effect]) -> list[JobKey]:
         """Note what has happened in reality; return whose run time is known since."""
@@ -92,32 +51,21 @@ class Truth:
                     self.known[effect.key] = self._outcome(effect)
                     news.append(effect.key)
             elif isinstance(effect, Happening) and effect.key is not None and effect.key.member != ARRAY:
-                self._note(effect.kind, effect.key, effect.at)
+                self._note(effect.kind, effect.key)
         return news
 
     def _outcome(self, effect: Ending) -> Outcome:
-        run = self._running.pop(effect.key, None)
-        if run is None:
+        job = self._running.pop(effect.key, None)
+        if job is None:
             return Outcome(0, 0, True)
-        lived = max(run.lived(effect.record.ended or 0), 0)
         status = effect.record.exit_status or 0
-        is_cut = run.job.ending in ("deleted", "host", "rerun") or status == LOST
-        return Outcome(lived, 0 if is_cut else status, is_cut)
+        is_cut = job.ending in ("deleted", "host", "rerun") or status == LOST
+        return Outcome(job.walltime_used(self._core.now), 0 if is_cut else status, is_cut)
 
-    def _note(self, kind: str, key: JobKey, at: int) -> None:
+    def _note(self, kind: str, key: JobKey) -> None:
         if kind == "started":
             job = self._core.find(key)
             if job is not None:
-                self._running[key] = _Run(job, at)
-            return
-        run = self._running.get(key)
-        if run is None:
-            return
-        if kind == "requeued":
-            del self._running[key]
-        elif kind == "resized":
-            run.fit(at)
-        elif kind == "suspended":
-            run.stand_still(at)
-        elif kind == "resumed" and run.stopped_at >= 0:
-            run.go_on(at)
+                self._running[key] = job
+        elif kind == "requeued":
+            self._running.pop(key, None)

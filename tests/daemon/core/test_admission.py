@@ -10,8 +10,8 @@ import pytest
 
 from qbatch.daemon.core import image, passes
 from qbatch.daemon.core.state import Account, Core, Ending, Happening, Mail
-from qbatch.daemon.feed import Feed
 from qbatch.daemon.settings import Pool, Queue, Settings
+from qbatch.daemon.trace_source import TraceSource
 from qbatch.model.machine import Host, one_host
 from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
@@ -367,12 +367,12 @@ def test_answers_before_the_pass_of_others_are_the_decisions_of_the_replay(polic
 def _lived(work: object, policy: str) -> dict[int, JobRecord]:
     pool = Pool(name="main", hosts=(Host("machine", 4),), policy=policy, spans=True)
     core = Core(Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy)
-    feed = Feed(work, 0)  # type: ignore[arg-type]
+    feed = TraceSource(work, 0)
     feed.attach(core)
     ended = {}
-    while instants := [each for each in (passes.next_due(core), feed.next_arrival()) if each is not None]:
+    while instants := [each for each in (passes.next_due(core), feed.next_instant()) if each is not None]:
         at = max(min(instants), core.now)
-        feed.arrive(core, at)
+        feed.take(core, at)
         passes.advance(core, at)
         for effect in core.take_effects():
             if isinstance(effect, Ending):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import image
 from qbatch.daemon.core.records import exec_texts, full_record
 from qbatch.daemon.export import exportable_of
 from qbatch.wire import requests
@@ -63,19 +62,6 @@ def test_who_keeps_fewer_processors_is_counted_without_the_guests() -> None:
     assert [bench.state(guest) for guest in guests] == ["R", "R"]
     said = bench.do(ROOT, requests.PolicySet(policy="easy", is_dry_run=True)).text  # type: ignore[attr-defined]
     assert "2 quanta end and their jobs wait again, 2 jobs keep the fewer processors that they have now" in said
-
-
-def test_a_job_that_began_before_snapshots_kept_its_work_is_resized_like_others() -> None:
-    bench = malleable()
-    bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"})
-    bench.wait(30)
-    job = bench.core.jobs[1]
-    job.work, job.done, job.since = -1, 0, -1  # as an older version left it
-    bench.core.now = bench.now
-    bench.core = bench.replayed([], image.dump(bench.core))
-    bench.submit("sleep 300\n", resources={"ncpus": "4", "walltime": "500"})
-    bench.wait(400)
-    assert bench.ended["1.qbatch"].ended == (30 + 2 * 70) * 1_000_000
 
 
 def test_a_lost_attempt_is_exported_on_the_processors_that_it_had() -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from qbatch.daemon import entry
 from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core
-from qbatch.daemon.feed import Feed
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.daemon.shadowing.team import Team
+from qbatch.daemon.trace_source import TraceSource
 from qbatch.model.errors import QbatchError
 from qbatch.model.machine import Host, one_host
 from qbatch.policies.registry import load_policy
@@ -96,11 +96,11 @@ def test_a_log_of_300_jobs_runs_in_shadow_as_it_is_replayed(real: str) -> None:
     pool = Pool(name="main", hosts=(Host("machine", 128),), policy=real, spans=True)
     config = Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),))
     core, journal = Core(config, load_policy), []
-    feed = Feed(work, 0)
-    feed.attach(core)
-    while instants := [each for each in (passes.next_due(core), feed.next_arrival()) if each is not None]:
+    trace = TraceSource(work, 0)
+    trace.attach(core)
+    while instants := [each for each in (passes.next_due(core), trace.next_instant()) if each is not None]:
         at = max(min(instants), core.now)
-        journal += feed.arrive(core, at)
+        journal += trace.take(core, at)
         passes.advance(core, at)
         journal.append(entry.one_pass(core.now))
     team = Team(Core(config, load_policy), POLICIES, 0)

@@ -16,7 +16,8 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from tests.daemon.core.driver import ALICE, BOB, ROOT, SECOND, Bench
 from tests.daemon.core.test_core_properties import one_step
-from tests.daemon.shadowing.driver import alone, bench_of, ended, endings, fates, present, team_of
+from tests.daemon.core.test_quantum import config
+from tests.daemon.shadowing.driver import RealBench, alone, bench_of, ended, endings, fates, present, team_of
 
 POLICIES = ("fcfs", "easy", "conservative")
 
@@ -209,3 +210,23 @@ def test_a_shadow_too_far_ahead_goes_on_with_walltimes_and_says_so(monkeypatch: 
     team.follow(bench.journal[place:], bench.now)
     assert not team.is_provisional
     assert team.report().policies[1].ended == 62
+
+
+def test_a_policy_that_resizes_is_followed_by_the_work_that_real_jobs_have_done() -> None:
+    """Reality runs two jobs of four processors one after the other, for 100 s each; in shadow they share, for 200 s."""
+    text = config(policy="fcfs").replace("cpus = 4", "cpus = 4\nsingle_host = true").replace('"emulated"', '"process"')
+    bench = RealBench(text)
+    team = team_of(bench, ["equispatial"])
+    shadow = team.shadows["equispatial"]
+    for _ in range(2):
+        bench.submit(resources={"ncpus": "4", "walltime": "150"}, runtime=100 * SECOND)
+    bench.wait(150)
+    team.follow(bench.journal, bench.now)
+    assert team.report().policies[1].ended == 0
+    assert not shadow.is_settled  # how long the second runs nobody knows yet
+    place = len(bench.journal)
+    bench.wait(51)
+    team.follow(bench.journal[place:], bench.now)
+    assert not team.is_provisional
+    assert ended(bench.core) == {JobKey(1): ("F", 0, 0, 100 * SECOND), JobKey(2): ("F", 0, 100 * SECOND, 200 * SECOND)}
+    assert ended(shadow.core) == {JobKey(1): ("F", 0, 0, 200 * SECOND), JobKey(2): ("F", 0, 0, 200 * SECOND)}

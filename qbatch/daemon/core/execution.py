@@ -1,0 +1,115 @@
+"""How the core has its jobs run: as timers of its own, or by effects that processes outside carry out.
+
+Each kind of executor keeps a job's progress, at the core's instant; what else it must do is all that differs.  Nothing here
+holds state: progress is the job's, the ends that are due are in the core's calendar, so a snapshot has both.
+
+``launch`` tells whether the attempt is a trial that cannot go on; ``stop`` (``grace``: microseconds from TERM to KILL) and
+``send`` whether the job is over by that: else its end is reported.  ``cpu_time``: in microseconds, as far as it is known.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from qbatch.daemon.core import emulation
+from qbatch.daemon.core.state import Allow, Fit, Launch, Send, Stop
+from qbatch.model.progress import Progress
+
+if TYPE_CHECKING:
+    from qbatch.daemon.core.job import BatchJob
+    from qbatch.daemon.core.state import Core
+
+_DEADLY = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT)
+
+
+class Emulated:
+    """Jobs are timers: the core's emulated executor says when each ends."""
+
+    def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
+        """Start a timer; a trial that uses more memory than it has is over as soon as it begins."""
+        job.progress = core.timers.launch(job, procs, emulation.work_of(core, job), core.now)
+        machine = core.pool_of(job).machine
+        if not is_trial or not core.timers.fails_trial(machine, job.allocation, emulation.memory_of(job)):
+            return False
+        core.timers.give_up(job.progress)
+        return True
+
+    def pause(self, core: Core, job: BatchJob) -> None:
+        """Stop the timer."""
+        core.timers.pause(job.under_way, core.now)
+
+    def resume(self, core: Core, job: BatchJob) -> None:
+        """Let the timer go on."""
+        core.timers.resume(job, job.under_way, core.now)
+
+    def resize(self, core: Core, job: BatchJob, procs: int) -> None:
+        """Let the timer run faster or slower."""
+        core.timers.resize(job, job.under_way, procs, core.now)
+
+    def set_walltime(self, core: Core, job: BatchJob) -> None:
+        """The timer may go further, or not so far."""
+        core.timers.set_work(job, job.under_way, emulation.work_of(core, job), core.now)
+
+    def stop(self, core: Core, job: BatchJob, grace: int) -> bool:
+        """A timer ends at once."""
+        return True
+
+    def send(self, core: Core, job: BatchJob, number: int) -> bool:
+        """A timer knows only signals that end it."""
+        return number in _DEADLY
+
+    def cpu_time(self, core: Core, job: BatchJob) -> int:
+        """A timer uses its processors fully."""
+        return job.worked(core.now)
+
+
+class Processes:
+    """Jobs are processes: each change is an effect, and ends are reported."""
+
+    def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
+        """Have an attempt launched; whether a trial can go on is seen while it runs."""
+        job.progress = Progress(procs, core.now)
+        core.effects.append(Launch(job.key, job.attempt))
+        return False
+
+    def pause(self, core: Core, job: BatchJob) -> None:
+        """Have all processes stopped."""
+        job.under_way.stand_still(core.now)
+        core.effects.append(Send(job.file_key, signal.SIGSTOP))
+
+    def resume(self, core: Core, job: BatchJob) -> None:
+        """Have all processes continued."""
+        job.under_way.go_on(core.now)
+        core.effects.append(Send(job.file_key, signal.SIGCONT))
+
+    def resize(self, core: Core, job: BatchJob, procs: int) -> None:
+        """Have an attempt told how many processors it has."""
+        core.timers.resize(job, job.under_way, procs, core.now)
+        core.effects.append(Fit(job.file_key, procs, job.prepared.request.procs))
+
+    def set_walltime(self, core: Core, job: BatchJob) -> None:
+        """Have an attempt told its walltime."""
+        core.effects.append(Allow(job.file_key, job.prepared.walltime))
+
+    def stop(self, core: Core, job: BatchJob, grace: int) -> bool:
+        """Have an attempt ended; its end is reported."""
+        core.effects.append(Stop(job.file_key, grace))
+        return False
+
+    def send(self, core: Core, job: BatchJob, number: int) -> bool:
+        """Have a signal sent; an end that follows is reported."""
+        core.effects.append(Send(job.file_key, number))
+        return False
+
+    def cpu_time(self, core: Core, job: BatchJob) -> int:
+        """A process is measured when it ends."""
+        return 0
+
+
+_KINDS: dict[str, Emulated | Processes] = {"emulated": Emulated(), "process": Processes()}
+
+
+def executor_of(core: Core) -> Emulated | Processes:
+    """Return the executor that the core's settings name."""
+    return _KINDS[core.settings.executor]

@@ -1,0 +1,110 @@
+"""The trace source: a workload log whose jobs arrive in the live queue by themselves, at their instants on the server's clock.
+
+It reads the log as a replay does (:class:`~qbatch.replay.sources.LogSource`), but submits each job as a client would.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from qbatch.daemon import entry
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.handlers import submit
+from qbatch.model.errors import InputError
+from qbatch.replay.sources import Arrival, LogSource
+from qbatch.wire.errors import Refusal
+from qbatch.wire.requests import Spec, Submit
+
+if TYPE_CHECKING:
+    from qbatch.model.record import Workload
+
+_encode = msgspec.json.Encoder().encode
+
+
+class TraceSource:
+    """The jobs of a log.
+
+    Args:
+        workload: prepared as for a replay: jobs in order of sequence.
+        offset: microseconds from the log's clock to the server's.
+    """
+
+    def __init__(self, workload: Workload, offset: int) -> None:
+        self.size = len(workload)
+        self.refused = 0
+        self.identity = f"{workload.sha256 or workload.name} {len(workload)}"
+        """Which log it is, in a word."""
+        self._workload = workload
+        self._log = LogSource(workload, offset)
+        self._core: Core | None = None
+
+    @property
+    def offset(self) -> int:
+        """Microseconds from the log's clock to the server's."""
+        return self._log.offset
+
+    def attach(self, core: Core) -> None:
+        """Go on after the arrivals that a core has seen, where they were to come.
+
+        Raises:
+            InputError: it has seen another log.
+        """
+        if core.log_arrived and core.log_id != self.identity:
+            raise InputError(
+                f"another log has arrived in this store ({core.log_arrived} jobs of it); give this one a store of its own with "
+                "--state DIR"
+            )
+        if core.log_arrived and core.log_offset != self.offset:
+            self._log = LogSource(self._workload, core.log_offset)
+        self._core = core
+
+    def next_instant(self) -> int | None:
+        """Return the instant of the next arrival, None after the last."""
+        arrived = self._core.log_arrived if self._core is not None else 0
+        if self._log.row != arrived:
+            self._log.go_to(arrived)
+        return self._log.next_instant()
+
+    def take(self, core: Core, at: int) -> list[bytes]:
+        """Submit the jobs that arrive at or before an instant; return their journal entries."""
+        self._core = core
+        due = self.next_instant()
+        if due is None or due > at:
+            return []
+        entries = []
+        for arrival in self._log.take(at):
+            core.now = max(core.now, arrival.job.submit)
+            actor, request = _submission(arrival)
+            core.log_arrived, core.log_id, core.log_offset = arrival.job.row + 1, self.identity, self.offset
+            try:
+                submit.enter(core, actor, request)
+            except Refusal:
+                self.refused += 1
+            entries.append(
+                entry.arrival(core.now, actor, _encode(request), (core.log_arrived, self.identity, self.offset))
+            )
+        return entries
+
+
+def _submission(arrival: Arrival) -> tuple[Actor, Submit]:
+    job, run, used = arrival
+    user = f"user{job.user}" if job.user >= 0 else "trace"
+    group = f"group{job.group}" if job.group >= 0 else "trace"
+    select = f"1:ncpus={job.procs}:mem={job.memory}b" if job.memory > 0 else f"{job.procs}:ncpus=1"
+    spec = Spec(
+        name=f"job{job.number}",
+        argv=("true",),
+        resources={"select": select, "walltime": _seconds(job.estimate)},
+        runtime=run,
+        used_memory=used if used >= 0 else None,
+        host="trace",
+        extra={"log_number": str(job.number)},
+    )
+    return Actor(-2 - max(job.user, 0), user, group, "user"), Submit(spec=spec)
+
+
+def _seconds(microseconds: int) -> str:
+    whole, rest = divmod(microseconds, 1_000_000)
+    return f"{whole}.{rest:06d}" if rest else str(whole)

@@ -1,0 +1,151 @@
+"""Where the jobs of a replay come from.
+
+A source is asked for its next instant, for the jobs that are due then, and is told of every round, so that what arrives may
+depend on what has happened.  A workload log is the usual one; the daemon's trace source reads the same log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from qbatch.engine.round import Round
+from qbatch.model.job import Job
+from qbatch.model.record import Workload
+
+_AT_ONCE = 1024
+"""Jobs that are made from the columns together."""
+
+
+class Arrival(NamedTuple):
+    """A job with what only the executor may know: its run time in microseconds on the processors that it asks for, and the
+    bytes of memory that it uses (-1: not known, as many as it asks for)."""
+
+    job: Job
+    run: int
+    used_memory: int = -1
+
+
+class Source(Protocol):
+    """Makes the jobs of a replay.
+
+    ``size``: how many jobs it makes as far as that is known beforehand, 0 if it is not.
+    """
+
+    @property
+    def size(self) -> int:
+        """Jobs in all, 0 if that is not known."""
+        ...
+
+    def next_instant(self) -> int | None:
+        """Return the instant of the next arrival in microseconds, None if none comes unless something else happens first."""
+        ...
+
+    def take(self, at: int) -> Sequence[Arrival]:
+        """Return the jobs that arrive by ``at``, in order of (submit, number).
+
+        Each carries its row: how many jobs were taken before it.  Its ``submit`` is the instant of its arrival.  Its run time
+        may be longer than its estimate.
+        """
+        ...
+
+    def told(self, done: Round) -> None:
+        """Hear what happened in a round; arrivals may follow from it, at its instant at the earliest."""
+        ...
+
+    def workload(self) -> Workload:
+        """Return all jobs taken so far, by row."""
+        ...
+
+
+class LogSource:
+    """The jobs of a workload, at their instants, whatever happens.
+
+    Args:
+        workload: jobs in order of sequence.
+        offset: microseconds to add to the log's clock.
+    """
+
+    def __init__(self, workload: Workload, offset: int = 0) -> None:
+        self.offset = offset
+        self.size = len(workload)
+        self._workload = workload
+        self._coming: list[Arrival] = []
+        self._made = 0
+        self._next: int | None = None
+        self.go_to(0)
+
+    def go_to(self, row: int) -> None:
+        """Go on with the job of a row."""
+        self._coming, self._made = [], row
+        self._fetch()
+
+    @property
+    def row(self) -> int:
+        """The row of the next job."""
+        return self._made - len(self._coming)
+
+    def next_instant(self) -> int | None:
+        """Return the submission of the next job."""
+        return self._next
+
+    def take(self, at: int) -> list[Arrival]:
+        """Return the jobs submitted by ``at``."""
+        found = []
+        while self._next is not None and self._next <= at:
+            found.append(self._coming.pop())
+            self._fetch()
+        return found
+
+    def told(self, done: Round) -> None:
+        """A log does not listen."""
+
+    def workload(self) -> Workload:
+        """Return the workload."""
+        return self._workload
+
+    def _fetch(self) -> None:
+        """See to the next job; many are made at once."""
+        if not self._coming:
+            work, begin = self._workload, self._made
+            columns = (work.number, work.submit, work.procs, work.estimate, work.memory, work.user, work.group, work.queue,
+                       work.run, work.used_memory)  # fmt: skip
+            rows = zip(*(column[begin : begin + _AT_ONCE].tolist() for column in columns), strict=True)
+            offset = self.offset
+            self._coming = [
+                Arrival(Job(row=row, number=number, submit=submit + offset, procs=procs, estimate=estimate, memory=memory,
+                            user=user, group=group, queue=queue), run, used)
+                for row, (number, submit, procs, estimate, memory, user, group, queue, run, used) in enumerate(rows, begin)
+            ]  # fmt: skip
+            self._coming.reverse()
+            self._made += len(self._coming)
+        self._next = self._coming[-1].job.submit if self._coming else None
+
+
+def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Workload:
+    """Return the workload of the jobs that a source has made, by row."""
+
+    def column(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.array(values, np.int64)
+
+    jobs = [arrival.job for arrival in arrivals]
+    run = column(*(arrival.run for arrival in arrivals))
+    return Workload(
+        name=name,
+        procs_total=procs_total,
+        number=column(*(job.number for job in jobs)),
+        submit=column(*(job.submit for job in jobs)),
+        procs=column(*(job.procs for job in jobs)),
+        estimate=column(*(job.estimate for job in jobs)),
+        run=run,
+        logged_run=run,
+        memory=column(*(job.memory for job in jobs)),
+        user=column(*(job.user for job in jobs)),
+        group=column(*(job.group for job in jobs)),
+        queue=column(*(job.queue for job in jobs)),
+        counted=np.ones(len(jobs), np.bool_),
+        log_row=np.arange(len(jobs)),
+        used_memory=column(*(arrival.used_memory for arrival in arrivals)),
+    )

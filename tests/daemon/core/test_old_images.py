@@ -1,0 +1,109 @@
+"""Snapshots of version 1, written before a job's progress was one record: they go on as they would have gone on then.
+
+Each file in ``images`` is one, made by the scenario of its name; the JSON beside it says what the version that wrote it did
+afterwards (:func:`what_follows`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from qbatch.daemon.core import image
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.executors.attempt import Ended
+from qbatch.policies.registry import load_policy
+from qbatch.wire import requests
+from tests.daemon.core.driver import EMULATED, ROOT, Bench
+from tests.daemon.core.test_resized import malleable
+
+IMAGES = Path(__file__).parent / "images"
+NAMES = ("emulated", "resized", "process", "older")
+
+
+def bench_of(name: str) -> Bench:
+    """Return an empty bench with the settings of a scenario."""
+    if name in ("resized", "older"):
+        return malleable()
+    return Bench(EMULATED if name == "emulated" else EMULATED.replace('"emulated"', '"process"'))
+
+
+def scenario(name: str) -> Bench:
+    """Return what a file is a snapshot of."""
+    bench = bench_of(name)
+    if name == "older":
+        bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"})
+        bench.wait(30)
+        return bench
+    first = bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"})
+    bench.submit("sleep 60\n", resources={"ncpus": "3", "walltime": "70"})
+    bench.submit("sleep 45\n", resources={"ncpus": "1", "walltime": "50"}, array="0-3")
+    bench.wait(10)
+    bench.do(ROOT, requests.Signal(jobs=(first,), signal="suspend"))
+    bench.wait(7)
+    bench.submit("sleep 45\n", resources={"ncpus": "4", "walltime": "50"})
+    bench.wait(3)
+    return bench
+
+
+def what_follows(name: str, bench: Bench) -> list[list[object]]:
+    """Drive a bench on and return what became of each job."""
+    if name == "older":
+        bench.submit("sleep 300\n", resources={"ncpus": "4", "walltime": "500"})
+        bench.wait(400)
+    else:
+        bench.wait(5)
+        bench.do(ROOT, requests.Signal(jobs=("1",), signal="resume"))
+        for _ in range(60):
+            bench.wait(20)
+            running = [job for pool in bench.core.pools for job in pool.running.values()]
+            if name == "process" and running:
+                bench.core.now = bench.now
+                bench.report(Ended(min(job.file_key for job in running), 0, bench.now, used={"cput": 1.0}))
+    rows = [
+        [key, record.started, record.ended, record.exit_status, record.used, record.pauses, record.sizes]
+        for key, record in sorted(bench.ended.items())
+    ]
+    found: list[list[object]] = json.loads(json.dumps(rows))
+    return found
+
+
+def loaded(name: str) -> Bench:
+    """Return a bench with the state that a file holds."""
+    bench = bench_of(name)
+    data = (IMAGES / f"{name}.image").read_bytes()
+    bench.core = image.load(data, bench.settings, load_policy)
+    bench.now = bench.core.now
+    return bench
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_snapshot_of_version_1_goes_on_as_it_would_have_gone_on(name: str) -> None:
+    expected = json.loads((IMAGES / f"{name}.json").read_text())
+    assert len(expected) >= 2
+    bench = loaded(name)
+    bench.check()
+    assert what_follows(name, bench) == expected
+    bench.check()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_written_again_in_the_present_version(name: str) -> None:
+    bench = loaded(name)
+    data = image.dump(bench.core)
+    assert image.dump(image.load(data, bench.settings, load_policy)) == data
+
+
+def facts(job: BatchJob) -> tuple[object, ...]:
+    return job.letter, job.progress, job.sizes, job.pauses, job.started
+
+
+@pytest.mark.parametrize("name", ["emulated", "resized"])
+def test_it_is_what_the_same_commands_give_today(name: str) -> None:
+    expected, found = scenario(name), loaded(name)
+    assert len(expected.core.jobs) == len(found.core.jobs) == 4
+    for sequence, job in expected.core.jobs.items():
+        for one, other in zip(expected.core.members(job), found.core.members(found.core.jobs[sequence]), strict=True):
+            assert facts(one) == facts(other)
