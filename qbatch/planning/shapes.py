@@ -45,6 +45,7 @@ class ShapeBook:
         self._clear()
 
     def _clear(self) -> None:
+        self._shown: Shapes | None = None
         self._numbers: dict[tuple[object, ...], int] = {}
         self._heads = np.zeros((64, _COLUMNS), np.int64)
         self._types = np.zeros((64, 4), np.int64)
@@ -55,16 +56,20 @@ class ShapeBook:
     @property
     def arrays(self) -> Shapes:
         """The arrays as they are now."""
+        if self._shown is not None:
+            return self._shown
         count = len(self._numbers)
         views = self._of[: self._rows], self._heads[:count], self._types[: self._used]
         for view in views:
             view.flags.writeable = False
-        return Shapes(*views, self._has_tight)
+        self._shown = Shapes(*views, self._has_tight)
+        return self._shown
 
     def add(self, jobs: Sequence[Job]) -> None:
         """Note the shapes of jobs that arrived (they carry their rows)."""
         if not jobs:
             return
+        self._shown = None
         self._rows = max(self._rows, jobs[-1].row + 1)
         if self._rows > len(self._of):
             more = max(2 * len(self._of), self._rows) - len(self._of)

@@ -20,7 +20,7 @@ import numpy as np
 from qbatch.model.actions import Allocation, Chunk, Start
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, memory_text, one_host
-from qbatch.planning.chunks import place_chunks, requested
+from qbatch.planning.chunks import fill, place_chunks, requested
 from qbatch.planning.kernels import chunks, plan
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
@@ -31,7 +31,7 @@ from qbatch.planning.spaces.parts import open_parts
 from qbatch.planning.spaces.placed_plan import PlacedPlan
 from qbatch.planning.spaces.pool import pass_over_hosts, pool_pass, pool_pieces
 from qbatch.planning.spaces.pool_plan import PoolPlan
-from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait, fill
+from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait
 from qbatch.planning.view import View
 
 _start_in_order = live(chunks.start_in_order)
@@ -254,7 +254,7 @@ class ChunkPlan:
         if isinstance(self.inner, PoolPlan) and not is_loose:
             placed = PlacedPlan()
             placed.ends = self.inner.ends
-            placed.take_over(view, self.inner.planned())
+            placed.take_over(view, self.inner.planned(), self.inner.told_to(view))
             self.inner = placed
         elif isinstance(self.inner, PlacedPlan) and is_loose and not self.inner.plan:
             pool = PoolPlan(self.procs)

@@ -62,15 +62,15 @@ class PlacedPlan:
         self.ends = odd_ends(view)
         self.compress("scratch", view)
 
-    def take_over(self, view: View, planned: list[tuple[int, int, int]]) -> None:
-        """Take over a plan that knows no hosts: (row, planned start, start last told) in order of arrival.
+    def take_over(self, view: View, planned: Mapping[int, int], told: Mapping[int, int]) -> None:
+        """Take over a plan that knows no hosts: planned starts in order of arrival, and starts last told, by row.
 
         Placed in order of their starts, all keep them: where jobs are chunks of one processor, whatever ends later than
         an instant only leaves more free after it.
         """
         profile = self._profile(view)
-        self.plan = {row: (start, ()) for row, start, _ in planned}
-        self.told.update((row, told) for row, _, told in planned if told < FOREVER)
+        self.plan = {row: (start, ()) for row, start in planned.items()}
+        self.told.update(told)
         for row in sorted(self.plan, key=lambda row: (self.plan[row][0], row)):
             self.plan[row] = profile.earliest(row, self._length(view, row), self.plan[row][0])
             self._reserve(profile, view, row)

@@ -12,6 +12,7 @@ import numpy as np
 from qbatch.model.actions import Allocation, Chunk, Start
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
+from qbatch.planning.chunks import fill
 from qbatch.planning.kernels import host_pass as host_passes
 from qbatch.planning.kernels import passes
 from qbatch.planning.kernels import profile as profiles
@@ -19,7 +20,7 @@ from qbatch.planning.kernels.live import live, live_module
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.spaces.pool_plan import PoolPlan
-from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait, fill
+from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait
 from qbatch.planning.view import Run, View
 
 _fcfs_pass = live(passes.fcfs_pass)

@@ -160,12 +160,16 @@ class PoolPlan:
         """Return the planned start of a waiting row."""
         return int(self.queue[self.place[row], plan.START])
 
-    def planned(self) -> list[tuple[int, int, int]]:
-        """Return (row, planned start, start last told) of each waiting row, in order of arrival."""
+    def planned(self) -> dict[int, int]:
+        """Return the planned start of each waiting row, in order of arrival."""
         queue = self.queue[self.state[plan.FIRST] : self.state[plan.QUEUED]]
         waiting = queue[queue[:, plan.ROW] >= 0]
-        rows = waiting[:, plan.ROW]
-        return list(zip(rows.tolist(), waiting[:, plan.START].tolist(), self.told[rows].tolist(), strict=True))
+        return dict(zip(waiting[:, plan.ROW].tolist(), waiting[:, plan.START].tolist(), strict=True))
+
+    def told_to(self, view: View) -> dict[int, int]:
+        """Return the start last told of each row that waits or is parked, and was told one."""
+        rows = [row for row in (*view.queue.tolist(), *view.parked.tolist()) if row < len(self.told)]
+        return {row: int(self.told[row]) for row in rows if self.told[row] < FOREVER}
 
     def begin(self, view: View, told: Mapping[int, int]) -> None:
         """Begin, with nobody waiting, beside jobs that run already; ``told``: starts that parked rows were promised."""

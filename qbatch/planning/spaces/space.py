@@ -195,15 +195,3 @@ class Space(ABC):
     def start_in(self, row: int, place: int) -> Start:
         """Return the start of a row in one of ``places``."""
         raise NotImplementedError
-
-
-def fill(free: Sequence[int], procs: int) -> list[tuple[int, int]]:
-    """Return (host, processors) that make up ``procs``, hosts in their order; empty if that many are not free."""
-    found, wanted = [], procs
-    for host, there in enumerate(free):
-        if wanted <= 0:
-            break
-        if there > 0:
-            found.append((host, min(there, wanted)))
-            wanted -= found[-1][1]
-    return found if wanted == 0 else []
