@@ -40,6 +40,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import UsageError
@@ -398,7 +399,7 @@ class _Desk:
         roomy = [host for host in hosts if divisions[host].idle >= job.procs]
         if roomy:
             return min(roomy, key=lambda host: (divisions[host].idle, host))
-        return self._best_ratio(job.procs, hosts)
+        return _best_ratio(job.procs, self._offers(hosts))
 
     def virtual_shares(self, waiting: Iterable[int]) -> dict[int, int]:
         """Return the share that each waiting job would have on the host that the placement ratio picks.
@@ -406,23 +407,27 @@ class _Desk:
         It depends on the processors that it asks for and on its place among those who share the host: many are alike.
         """
         picked: dict[int, int | None] = {}
+        sharing: dict[int, list[int]] = {}
         shares: dict[tuple[int, int, int], int] = {}
         found = {}
+        jobs, placed = self.view.jobs, self.memory.placed
+        offers = self._offers(range(len(self.hosts)))
         for row in waiting:
-            procs = self.view.jobs[row].procs
+            procs = jobs[row].procs
             if procs not in picked:
-                fitting = [host for host, spec in enumerate(self.hosts) if spec.cpus >= procs]
-                picked[procs] = self._best_ratio(procs, fitting)
+                picked[procs] = _best_ratio(procs, [offer for offer in offers if self.hosts[offer[0]].cpus >= procs])
             host = picked[procs]
             if host is None:
                 found[row] = 0
                 continue
-            sharing = [each for each in self.memory.hosts[host].rows if not self.memory.placed[each].is_guest]
-            kind = host, procs, bisect_left(sharing, row)
+            here = sharing.get(host)
+            if here is None:
+                here = sharing[host] = [each for each in self.memory.hosts[host].rows if not placed[each].is_guest]
+            kind = host, procs, bisect_left(here, row)
             if kind not in shares:
-                asked = [self.memory.placed[each].asked for each in sharing]
-                at = kind[2]
-                shares[kind] = water_fill(self._room(host), [*asked[:at], procs, *asked[at:]])[at]
+                asked = [placed[each].asked for each in here]
+                asked.insert(kind[2], procs)
+                shares[kind] = _known_fill(self._room(host), tuple(asked))[kind[2]]
             found[row] = shares[kind]
         return found
 
@@ -431,17 +436,14 @@ class _Desk:
         division = self.memory.hosts[host]
         return len(self._sharing(host)) + division.guests
 
-    def _best_ratio(self, procs: int, hosts: Sequence[int]) -> int | None:
-        """Return the open host with the most processors for each one requested on it, those of a new job included."""
-        best, most, least = None, 0, 1
-        for host in hosts:
-            if host in self.view.closed:
-                continue
-            size = self.hosts[host].cpus - self._extra(host)
-            asked = self.memory.hosts[host].asked + procs
-            if best is None or size * least > most * asked:
-                best, most, least = host, size, asked
-        return best
+    def _offers(self, hosts: Iterable[int]) -> list[tuple[int, int, int]]:
+        """Return of each open host the processors that can be shared and those that its jobs ask for."""
+        closed, divisions = self.view.closed, self.memory.hosts
+        return [
+            (host, self.hosts[host].cpus - self._extra(host), divisions[host].asked)
+            for host in hosts
+            if host not in closed
+        ]
 
     def _extra(self, host: int) -> int:
         """Return how many processors above their share those have to whom something is owed."""
@@ -464,6 +466,15 @@ class _Desk:
         return self.hosts[host].cpus - self.memory.hosts[host].guests
 
 
+def _best_ratio(procs: int, offers: Iterable[tuple[int, int, int]]) -> int | None:
+    """Return the host with the most processors for each one requested on it, those of a new job included."""
+    best, most, least = None, 0, 1
+    for host, size, asked in offers:
+        if best is None or size * least > most * (asked + procs):
+            best, most, least = host, size, asked + procs
+    return best
+
+
 def water_fill(room: int, asked: Sequence[int]) -> list[int]:
     """Divide processors equally: the greatest common level, nobody above his request, the remainder one each in order."""
     level, left, most = 0, room, sorted(asked)
@@ -473,10 +484,19 @@ def water_fill(room: int, asked: Sequence[int]) -> list[int]:
             break
         left -= request
         level = request
-    shares = [min(request, level) for request in asked]
+    shares = [request if request < level else level for request in asked]
     spare = room - sum(shares)
-    for place, request in enumerate(asked):
-        if spare > 0 and shares[place] < request:
-            shares[place] += 1
-            spare -= 1
+    if spare > 0:
+        for place, request in enumerate(asked):
+            if shares[place] < request:
+                shares[place] += 1
+                spare -= 1
+                if not spare:
+                    break
     return shares
+
+
+@lru_cache(maxsize=4096)
+def _known_fill(room: int, asked: tuple[int, ...]) -> list[int]:
+    """Return :func:`water_fill`, remembered: from one pass to the next most hosts stay as they are."""
+    return water_fill(room, asked)

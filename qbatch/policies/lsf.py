@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,16 +85,9 @@ class Lsf:
     def _classified(self, machine: Machine, work: Workload) -> Classes:
         memory, tables = self.new_memory(machine), self._tables_of(machine)
         jobs = np.zeros((4, len(work)), np.int64)
-        asked = zip(work.procs.tolist(), work.memory.tolist(), work.estimate.tolist(), work.user.tolist(), strict=True)
-        found: dict[tuple[int, int, int], tuple[int, int, int]] = {}
-        for row, (procs, size, estimate, user) in enumerate(asked):
-            key = procs, size, estimate
-            if key not in found:
-                job = Job(number=0, submit=0, procs=procs, memory=size, estimate=estimate)
-                found[key] = self._class_of(machine, job)
-            jobs[: kernels.USER, row] = found[key]
-            if machine.limits_users:
-                jobs[kernels.USER, row] = memory.users.setdefault(user, len(memory.users))
+        jobs[: kernels.USER] = _classes_of(machine, tables, work.procs, work.memory, work.estimate)
+        if machine.limits_users:
+            jobs[kernels.USER] = [memory.users.setdefault(user, len(memory.users)) for user in work.user.tolist()]
         return Classes(jobs, *tables[:4], _quota(tables, memory))
 
     def new_memory(self, machine: Machine) -> Standing:
@@ -183,34 +176,22 @@ class Lsf:
             is_new = known[np.minimum(view.queue, len(known) - 1)] == 0
             fresh = sorted({*view.arrived, *view.queue[is_new | (view.queue >= len(known))].tolist()})
             others = [row for row in (*view.running, *view.suspended) if row not in memory.places]
-        for row in (*fresh, *others):
-            job = view.jobs[row]
-            while row >= memory.jobs.shape[1]:
-                memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
-            memory.jobs[: kernels.USER, row] = self._class_of(view.machine, job)
-            if view.machine.limits_users:
-                memory.jobs[kernels.USER, row] = memory.users.setdefault(job.user, len(memory.users))
+        rows = [*fresh, *others]
+        if not rows:
+            return
+        while max(rows) >= memory.jobs.shape[1]:
+            memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
+        columns, tables = view.columns, self._tables_of(view.machine)
+        asked = (column[rows] for column in (columns.procs, columns.memory, columns.estimate))
+        memory.jobs[: kernels.USER, rows] = _classes_of(view.machine, tables, *asked)
+        if view.machine.limits_users:
+            for row in rows:
+                memory.jobs[kernels.USER, row] = memory.users.setdefault(view.jobs[row].user, len(memory.users))
         for row in fresh:
             job = view.jobs[row]
             if not memory.jobs[kernels.MAY, row]:
                 text = "no class takes it, or no host of its class could hold it"
                 yield Reject(row, Reason("no-class", self.name, text, {"procs": job.procs}))
-
-    def _class_of(self, machine: Machine, job: Job) -> tuple[int, int, int]:
-        """Return a job's time class and size class, as the kernel numbers them, and whether it may run on some host."""
-        times, sizes = _kinds(machine)
-        if not machine.classes:
-            return 0, 1, 1
-        pair = machine.class_of(job.procs, job.memory, job.estimate)
-        if pair is None:
-            return 0, len(times), 0
-        time, size = times.index(pair.time), len(times) + sizes.index(pair.size)
-        ranks = self._tables_of(machine).ranks
-        fits = any(
-            ranks[place, time, size] >= 0 and host.cpus >= job.procs and (not host.memory or host.memory >= job.memory)
-            for place, host in enumerate(_places(machine))
-        )
-        return time, size, int(fits)
 
     def _tables_of(self, machine: Machine) -> Tables:
         known = self._tables.get(id(machine))  # a machine's own hash goes over all of its hosts
@@ -347,6 +328,33 @@ def _pair_name(machine: Machine, job: Int64Array) -> str:
     """Return the name of a job's class."""
     classes = _classes(machine)
     return JobClassPair(classes[job[kernels.TIME]], classes[job[kernels.SIZE]]).name
+
+
+def _classes_of(machine: Machine, tables: Tables, procs: Any, memory: Any, estimate: Any) -> Int64Array:
+    """Return ``[3, jobs]``: time class and size class of each job, as the kernel numbers them, and whether it may run on some
+    host.  A job's class is the first, in the order of the file, whose bounds it keeps (:func:`qbatch.model.job_class.class_of`).
+    """
+    times, sizes = _kinds(machine)
+    found = np.zeros((3, len(procs)), np.int64)
+    found[1] = len(times)
+    if not machine.classes:
+        found[2] = 1
+        return found
+    asked = {"procs": procs, "memory": memory, "time": estimate, "cpu_time": estimate}
+    is_known = np.zeros(len(procs), np.bool_)
+    for pair in reversed(machine.class_pairs):
+        keeps = np.ones(len(procs), np.bool_)
+        for each in {id(pair.time): pair.time, id(pair.size): pair.size}.values():
+            for bound, values in asked.items():
+                most = getattr(each, bound)
+                if most is not None:
+                    keeps &= values <= most
+        found[0, keeps], found[1, keeps] = times.index(pair.time), len(times) + sizes.index(pair.size)
+        is_known |= keeps
+    for place, host in enumerate(_places(machine)):
+        serves = tables.ranks[place, found[0], found[1]] >= 0
+        found[2] |= is_known & serves & (host.cpus >= procs) & ((host.memory == 0) | (host.memory >= memory))
+    return found
 
 
 def _kinds(machine: Machine) -> tuple[list[JobClass], list[JobClass]]:

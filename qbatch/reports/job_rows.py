@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64Array, Schedule
+from qbatch.reports.row_text import Cells, ratios, row_text, times
 from qbatch.reports.table import BLOCK_ROWS, Block, arrow, read_blocks
 
 COLUMNS = (
@@ -219,41 +220,20 @@ def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule | JobRows], suffi
 def _write_csv(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> None:
     out.write(",".join(COLUMNS).encode() + b"\n")
     for policy, chunk in _chunks(schedules):
-        texts = [_texts(name, policy, chunk) for name in COLUMNS]
-        out.write("\n".join(map(",".join, zip(*texts, strict=True))).encode() + b"\n")
+        out.write(row_text([_cells_of(name, policy, chunk) for name in COLUMNS]))
 
 
-def _texts(name: str, policy: str, chunk: Chunk) -> Sequence[str]:
-    """Return a column as the texts of its cells."""
+def _cells_of(name: str, policy: str, chunk: Chunk) -> Cells:
+    """Return a column as the cells of its text."""
     if name == "policy":
-        return [_quoted(policy)] * len(chunk["job_id"])
+        return Cells(np.zeros(len(chunk["job_id"]), np.int64), words=[policy])
     values = chunk[name]
-    if name == "kind":
-        return [KINDS[kind] if kind >= 0 else "" for kind in values.tolist()]
     if name in _RATIOS:
-        return ["" if ratio != ratio else f"{ratio:.6f}".rstrip("0").rstrip(".") for ratio in values.tolist()]
-    if name == "counted":
-        values = values.astype(np.int64)
-    texts = _second_texts(values) if name in _TIMES else list(map(str, values.tolist()))
-    if name in _MAY_LACK:
-        for row in np.flatnonzero(values < 0).tolist():
-            texts[row] = ""
-    return texts
-
-
-def _second_texts(times: Int64Array) -> list[str]:
-    seconds, rest = np.divmod(times, MICROSECONDS)
-    if not rest.any():
-        return list(map(str, seconds.tolist()))
-    pairs = zip(seconds.tolist(), rest.tolist(), strict=True)
-    return [f"{second}.{part:06d}".rstrip("0") if part else str(second) for second, part in pairs]
-
-
-def _quoted(word: str) -> str:
-    """Return a word as a CSV cell: in quotes where it would be read as more than one, or as nothing."""
-    if any(mark in word for mark in ',"\r\n'):
-        return '"' + word.replace('"', '""') + '"'
-    return word
+        return ratios(values)
+    if name == "kind":
+        return Cells(values, is_absent=values < 0, words=KINDS)
+    is_absent = values < 0 if name in _MAY_LACK else None
+    return times(values, is_absent) if name in _TIMES else Cells(values, is_absent=is_absent)
 
 
 def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> None:

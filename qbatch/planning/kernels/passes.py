@@ -1,7 +1,7 @@
 """One scheduling pass of each memoryless policy, over arrays: called by the live engine and by the replay loop.
 
-A pass reads the waiting rows in the order of the policy, ``waiting[begin:end]``, the free processors and
-the running jobs sorted by expected end (``ends``, ``amounts``, of which ``running`` are in use and which have
+A pass reads the waiting rows in the order of the policy, ``waiting[begin:end]``, the free processors and, where it
+plans ahead, the running jobs sorted by expected end (``ends``, ``amounts``, of which ``running`` are in use and which have
 space for all that may start).  It writes the rows that start now into ``started``, in the order in which it
 starts them, enters them among the running jobs, and returns their number.
 """
@@ -16,28 +16,14 @@ from qbatch.planning.kernels.types import Int64Array
 
 
 @kernel
-def fcfs_pass(
-    now: int,
-    waiting: Int64Array,
-    begin: int,
-    end: int,
-    procs: Int64Array,
-    estimate: Int64Array,
-    free: int,
-    ends: Int64Array,
-    amounts: Int64Array,
-    running: int,
-    started: Int64Array,
-) -> int:
-    """Start jobs in order while they fit; stop at the first that does not."""
+def fcfs_pass(waiting: Int64Array, begin: int, end: int, procs: Int64Array, free: int, started: Int64Array) -> int:
+    """Start jobs in order while they fit; stop at the first that does not.  It needs to know of no end."""
     count = 0
     for place in range(begin, end):
         row = waiting[place]
-        amount = procs[row]
-        if amount > free:
+        if procs[row] > free:
             break
-        free -= amount
-        enter(ends, amounts, running + count, now + estimate[row], amount)
+        free -= procs[row]
         started[count] = row
         count += 1
     return count
@@ -69,9 +55,11 @@ def easy_pass(
     arrivals happened since the last pass and the order is of arrival, the first new arrival: whoever could
     not start then cannot start now (free and extra are no larger, the shadow time is no later).
     """
-    count = fcfs_pass(now, waiting, begin, end, procs, estimate, free, ends, amounts, running, started)
+    count = fcfs_pass(waiting, begin, end, procs, free, started)
     for place in range(count):
-        free -= procs[started[place]]
+        row = started[place]
+        free -= procs[row]
+        enter(ends, amounts, running + place, now + estimate[row], procs[row])
     head = begin + count
     first = max(scan_from, head + 1)
     if free == 0 or first >= end:

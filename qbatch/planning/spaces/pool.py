@@ -139,19 +139,18 @@ def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -
         if all(procs[row] > free for row in view.arrived):
             return []
     space = min(end, free)
-    ends, amounts, running = view.expected_ends(space)
     started = np.empty(space, np.int64)
-    common = (columns.procs, columns.estimate)
     if is_stopping:
-        count = _fcfs_pass(view.now, order, 0, end, *common, free, ends, amounts, running, started)
-    elif depth == 1:
-        new = end - len(view.arrived) if is_as_before else 0
-        count = _easy_pass(view.now, order, 0, end, new, *common, free, ends, amounts, running, started)
+        count = _fcfs_pass(order, 0, end, columns.procs, free, started)
     else:
-        scratch = _profiles.new_profile(0, view.now, 4 * (running + space + min(depth, end)) + 16)
-        count = _hybrid_pass(
-            view.now, order, 0, end, depth, *common, scratch, free, ends, amounts, running, started
-        )  # fmt: skip
+        ends, amounts, running = view.expected_ends(space)
+        state = (free, ends, amounts, running, started)
+        if depth == 1:
+            new = end - len(view.arrived) if is_as_before else 0
+            count = _easy_pass(view.now, order, 0, end, new, columns.procs, columns.estimate, *state)
+        else:
+            scratch = _profiles.new_profile(0, view.now, 4 * (running + space + min(depth, end)) + 16)
+            count = _hybrid_pass(view.now, order, 0, end, depth, columns.procs, columns.estimate, scratch, *state)
     rows: list[int] = started[:count].tolist()
     return rows
 

@@ -47,8 +47,6 @@ IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
 PASS_FCFS, PASS_EASY, PASS_HYBRID, ROUND_HOSTS, ROUND_LSF = 0, 1, 2, 3, 4
 """Which pass a loop over one pool calls, or which round a loop over hosts."""
 
-_ROUNDS = {ROUND_HOSTS: (host_ended, host_round), ROUND_LSF: (lsf_ended, lsf_round)}
-
 COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
 """What conservative backfilling does when a job ends before its estimate."""
 
@@ -58,12 +56,15 @@ of the waiting rows, the last instant, the longest queue so far)."""
 
 
 @kernel
-def _kind(row: int, first_left: int, submit: int, now: int) -> int:
-    if first_left != NOBODY and first_left < row:
-        return BACKFILLED
-    if submit == now:
-        return IMMEDIATE
-    return IN_ORDER
+def _note_kinds(started: Int64Array, first_left: int, submit: Int64Array, now: int, kind: Int8Array) -> None:
+    """Note how the jobs of one pass started; ``first_left`` is the first row that it left waiting."""
+    for row in started:
+        if first_left != NOBODY and first_left < row:
+            kind[row] = BACKFILLED
+        elif submit[row] == now:
+            kind[row] = IMMEDIATE
+        else:
+            kind[row] = IN_ORDER
 
 
 @kernel
@@ -90,10 +91,8 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
     """Return the loop of one list scheduler, compiled for its pass or round and for whether the queue of a pool is put in order.
 
     Both are constants to the compiler, which leaves out what the policy never calls: that is what a first run waits for.
+    Constants must be numbers: of a kernel that closes over another kernel, the cache on disk never finds the code again.
     """
-
-    is_on_hosts = which in _ROUNDS
-    ended, make_round = _ROUNDS.get(which, _ROUNDS[ROUND_HOSTS])
 
     @allocating_kernel
     def run_passes(
@@ -127,9 +126,11 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
             while active > 0 and endings[0, heap.INSTANT] == now:
                 row = endings[0, heap.ROW]
                 heap.pop(endings, active)
-                if is_on_hosts:
-                    ended(row, procs, on_hosts)
-                else:
+                if which == ROUND_HOSTS:
+                    host_ended(row, procs, on_hosts)
+                elif which == ROUND_LSF:
+                    lsf_ended(row, procs, on_hosts)
+                elif which != PASS_FCFS:
                     leave(ends, amounts, active, start[row] + estimate[row], procs[row])
                 active -= 1
                 free += procs[row]
@@ -141,8 +142,13 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                 arrived += 1
             longest = max(longest, tail - head)
             count = 0
-            if is_on_hosts:
-                count = make_round(
+            if which == ROUND_HOSTS:
+                count = host_round(
+                    now, order, depth, finished, free, waiting, head, tail, submit, procs, estimate, endings, active, start,
+                    on_hosts, started,
+                )  # fmt: skip
+            elif which == ROUND_LSF:
+                count = lsf_round(
                     now, order, depth, finished, free, waiting, head, tail, submit, procs, estimate, endings, active, start,
                     on_hosts, started,
                 )  # fmt: skip
@@ -153,7 +159,7 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                     view = ordered(order, now, waiting, head, tail, submit, estimate)
                     begin, end, scan_from = 0, tail - head, 0
                 if which == PASS_FCFS:
-                    count = fcfs_pass(now, view, begin, end, procs, estimate, free, ends, amounts, active, started)
+                    count = fcfs_pass(view, begin, end, procs, free, started)
                 elif which == PASS_EASY:
                     count = easy_pass(
                         now, view, begin, end, scan_from, procs, estimate, free, ends, amounts, active, started
@@ -173,9 +179,7 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
             if count > 0:
                 head = _close_gaps(waiting, head, start, last)
                 first_left = waiting[head] if head < tail else NOBODY
-                for place in range(count):
-                    row = started[place]
-                    kind[row] = _kind(row, first_left, submit[row], now)
+                _note_kinds(started[:count], first_left, submit, now, kind)
         counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
         counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
         return bool(arrived >= rows and active == 0)
@@ -260,10 +264,7 @@ def plan_loop(compression: int) -> Callable[..., tuple[bool, Int64Array]]:
                 started[count] = row
                 count += 1
             if count > 0:
-                first_left = first_waiting(queue, state)
-                for entry in range(count):
-                    row = started[entry]
-                    kind[row] = _kind(row, first_left, submit[row], now)
+                _note_kinds(started[:count], first_waiting(queue, state), submit, now, kind)
         counts[ARRIVED], counts[ACTIVE], counts[NOW] = arrived, active, now
         return bool(arrived >= rows and active == 0 and queued(state) == 0), profile
 
