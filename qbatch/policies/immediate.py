@@ -36,7 +36,6 @@ from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
-from qbatch.planning.chunks import can_share_one_host
 from qbatch.planning.policy import Explaining, Policy, Remembering, name_of
 from qbatch.planning.projection import Inner, Projection, as_if_in_one_go, in_one_go
 from qbatch.planning.view import View
@@ -199,7 +198,7 @@ class QuantumService:
     def _serve(self, view: View, memory: Service, desk: _Desk, row: int) -> Iterator[Action]:
         """Give one waiting job a quantum, if there is a host for it."""
         job = view.jobs[row]
-        if not job.is_rerunnable or (view.machine.chunked and not can_share_one_host(job)):
+        if not job.is_rerunnable or view.space.is_apart(job):
             return
         best: tuple[int, int, int] | None = None
         chosen: list[int] = []

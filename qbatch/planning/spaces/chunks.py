@@ -20,7 +20,7 @@ import numpy as np
 from qbatch.model.actions import Allocation, Chunk, Start
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, memory_text, one_host
-from qbatch.planning.chunks import fill, place_chunks, requested
+from qbatch.planning.chunks import can_share_one_host, fill, place_chunks, requested
 from qbatch.planning.kernels import chunks, plan
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
@@ -108,6 +108,10 @@ class ChunkSpace(Space):
             started, reserved = pass_over_hosts(view, hosts, pool_pieces(view), order, depth, held=held)
             rows = [row for row, _ in started]
         return place_in_order(view, rows), reserved
+
+    def is_apart(self, job: Job) -> bool:
+        """Tell whether a job takes whole hosts, or a host for each of its chunks."""
+        return not can_share_one_host(job)
 
     def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
         """Say that the chunks do not fit, or whom a start would delay."""

@@ -180,6 +180,10 @@ class Space(ABC):
     def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
         """Say why a pass over ``order`` did not start a job; ``ahead``: the rows before it."""
 
+    def is_apart(self, job: Job) -> bool:
+        """Tell whether a job may not be, as a whole, on one host beside others."""
+        return False
+
     def shortage(self, job: Job) -> str | None:
         """Say how many processors are free, where their number alone decides."""
         return None
