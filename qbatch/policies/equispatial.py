@@ -409,7 +409,7 @@ class _Desk:
         picked: dict[int, int | None] = {}
         sharing: dict[int, list[int]] = {}
         shares: dict[tuple[int, int, int], int] = {}
-        found = {}
+        found: dict[int, int] = {}
         jobs, placed = self.view.jobs, self.memory.placed
         offers = self._offers(range(len(self.hosts)))
         for row in waiting:
@@ -420,9 +420,9 @@ class _Desk:
             if host is None:
                 found[row] = 0
                 continue
-            here = sharing.get(host)
-            if here is None:
-                here = sharing[host] = [each for each in self.memory.hosts[host].rows if not placed[each].is_guest]
+            if host not in sharing:
+                sharing[host] = [each for each in self.memory.hosts[host].rows if not placed[each].is_guest]
+            here = sharing[host]
             kind = host, procs, bisect_left(here, row)
             if kind not in shares:
                 asked = [placed[each].asked for each in here]
@@ -439,11 +439,8 @@ class _Desk:
     def _offers(self, hosts: Iterable[int]) -> list[tuple[int, int, int]]:
         """Return of each open host the processors that can be shared and those that its jobs ask for."""
         closed, divisions = self.view.closed, self.memory.hosts
-        return [
-            (host, self.hosts[host].cpus - self._extra(host), divisions[host].asked)
-            for host in hosts
-            if host not in closed
-        ]
+        cpus = {host: self.hosts[host].cpus for host in hosts if host not in closed}
+        return [(host, procs - self._extra(host), divisions[host].asked) for host, procs in cpus.items()]
 
     def _extra(self, host: int) -> int:
         """Return how many processors above their share those have to whom something is owed."""
