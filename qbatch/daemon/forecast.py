@@ -19,7 +19,7 @@ from qbatch.model.actions import Start, Suspend
 from qbatch.model.events import Event, Finished, Woken
 from qbatch.model.machine import one_host
 from qbatch.model.record import Workload
-from qbatch.planning.policy import PassLoop, Policy, loop_of
+from qbatch.planning.policy import ListLoop, Policy, loop_of
 from qbatch.planning.view import OVERDUE
 from qbatch.replay.drivers import run
 
@@ -37,7 +37,9 @@ class Expected(NamedTuple):
 def is_quick(engine: Engine, policy: Policy, stopped: frozenset[int]) -> bool:
     """Whether the compiled replay can tell the forecast; it leaves the engine as it is."""
     loop = loop_of(policy, engine.machine)
-    return isinstance(loop, PassLoop) and loop.order == "fcfs" and not engine.view().suspended and not stopped
+    is_plain = isinstance(loop, ListLoop) and loop.order == "fcfs" and not loop.is_sticky
+    view = engine.view()
+    return is_plain and view.space.counts_only and not view.suspended and not stopped
 
 
 def forecast(

@@ -11,7 +11,7 @@ import numpy as np
 from qbatch.model.job import PACK, PLACINGS, SCATTER, ChunkRequest, Job
 from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import Reason
-from qbatch.planning.chunks import packed, place_chunks, requested
+from qbatch.planning.chunks import is_plain, packed, place_chunks, requested
 from qbatch.planning.kernels import chunks
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import BoolArray, Int64Array
@@ -54,6 +54,8 @@ def _whole_refusal(machine: Machine, job: Job) -> Reason | None:
 
 def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     """Return which chunk can never be placed, or that they cannot be placed together."""
+    if is_plain(job) and job.procs <= machine.procs:
+        return None
     if job.placing not in PLACINGS:
         return Reason("bad-chunks", "admission", f"placing {job.placing!r} is none of {', '.join(PLACINGS)}")
     request = requested(job)

@@ -23,8 +23,8 @@ from qbatch.model.progress import time_left
 from qbatch.planning.kernels import running
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.placement import place
 from qbatch.planning.shapes import ShapeBook
+from qbatch.planning.spaces import space_of
 from qbatch.planning.view import Columns, Run
 
 _enter = live(running.enter)
@@ -36,6 +36,7 @@ class Cluster:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+        self.kind = space_of(machine)
         self.free = [host.cpus for host in machine.hosts]
         self.free_memory = [host.memory for host in machine.hosts]
         self.withheld: dict[int, tuple[int, int]] = {}
@@ -53,8 +54,8 @@ class Cluster:
         self._amounts = np.empty(64, np.int64)
         self._shown_ends, self._shown_amounts = read_only(self._ends), read_only(self._amounts)
         self._counted = 0
-        self.shapes = ShapeBook() if machine.chunked else None
-        self.pieces = None if machine.is_one_pool else Pieces()
+        self.shapes = ShapeBook(machine) if self.kind.uses_shapes else None
+        self.pieces: Pieces | None = None
 
     @property
     def jobs(self) -> Sequence[Job]:
@@ -115,7 +116,15 @@ class Cluster:
 
     def place(self, job: Job) -> Allocation:
         """Return the default allocation of a job, empty if there is no room for it."""
-        return place(self.machine, self.free, self.free_memory, job)
+        return self.kind.allocation(self.machine, self.free, self.free_memory, job)
+
+    def parts(self) -> Int64Array | None:
+        """Return the parts of running jobs, where hosts matter: kept from the first time on that somebody asks."""
+        if self.pieces is None and self.kind.uses_pieces:
+            self.pieces = Pieces()
+            for run in self.running.values():
+                self.pieces.enter(run)
+        return None if self.pieces is None else self.pieces.array
 
     def take(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
         """Take an allocation's processors and memory."""
@@ -218,9 +227,6 @@ class Cluster:
         self._counted = len(ends)
         space = np.empty(max(self._counted, 64) - self._counted, np.int64)
         self._ends, self._amounts = np.concatenate([ends, space]), np.concatenate([amounts, space])
-        if self.pieces is not None:
-            for run in self.running.values():
-                self.pieces.enter(run)
         self.renew_shapes()
 
     def renew_shapes(self) -> None:

@@ -396,7 +396,7 @@ class Engine:
         """Give rows to arrivals; return those that joined the queue, that were refused, that were parked."""
         cluster = self._cluster
         first = len(cluster.rows)
-        if len(jobs) == 1 and cluster.shapes is None and not cluster.withheld:
+        if len(jobs) == 1 and not cluster.withheld:
             return self._arrive_alone(jobs[0], first)
         replace = msgspec.structs.replace
         jobs = [job if job.row == row else replace(job, row=row) for row, job in enumerate(jobs, first)]
@@ -428,12 +428,16 @@ class Engine:
         if job.row != row:
             job = msgspec.structs.replace(job, row=row)
         cluster.rows.add_one(job)
+        if cluster.shapes is not None:
+            cluster.shapes.add((job,))
         reason = self._admission.refusal(job)
         if reason is not None:
             self._change(row, "reject")
             self._over.append(row)
             return _NOTHING, ((row, reason),), _NOTHING
         cluster.waiting.append_one(row)
+        if cluster.shapes is not None and cluster.shapes.is_full():
+            cluster.renew_shapes()
         return (row,), (), _NOTHING
 
     def _carry_out(self, action: Action) -> Action:

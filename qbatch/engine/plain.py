@@ -20,6 +20,12 @@ from qbatch.model.errors import InputError
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _ABSENT = object()
+_PLANS = "qbatch.planning.spaces"
+_MOVED = {
+    ("qbatch.policies.conservative", "PoolPlan"): (f"{_PLANS}.pool_plan", "PoolPlan"),
+    ("qbatch.policies.host_plan", "ChunkPlan"): (f"{_PLANS}.placed_plan", "PlacedPlan"),
+}
+# Classes that older snapshots know by other names.
 
 
 def encode(value: Any, own_module: str) -> bytes:
@@ -221,7 +227,7 @@ class _Reader:
         return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))
 
     def _class(self, rest: list[Any], family: type) -> Any:
-        module, name = rest[0], rest[1]
+        module, name = _MOVED.get((rest[0], rest[1]), (rest[0], rest[1]))
         if not (module.startswith("qbatch.") or module == self.own_module):
             raise InputError(f"a snapshot names the class {module}.{name}, which is neither qbatch's nor the policy's")
         found: Any = importlib.import_module(module)

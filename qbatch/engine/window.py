@@ -15,10 +15,11 @@ from qbatch.planning.view import Columns, Run
 class ClusterWindow:
     """The read-only side of a cluster (:class:`qbatch.planning.view.Window`)."""
 
-    __slots__ = ("_cluster",)
+    __slots__ = ("_cluster", "kind")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.kind = cluster.kind
 
     @property
     def columns(self) -> Columns:
@@ -86,4 +87,4 @@ class ClusterWindow:
     @property
     def pieces(self) -> Int64Array | None:
         """The parts of running jobs, where hosts matter."""
-        return None if self._cluster.pieces is None else self._cluster.pieces.array
+        return self._cluster.parts()

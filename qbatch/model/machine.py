@@ -76,6 +76,11 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         return not (self.chunked or self.counts_memory) and (len(self.hosts) == 1 or not self.single_host)
 
     @cached_property
+    def spans_hosts(self) -> bool:
+        """Whether a job may be on several hosts without saying how it is divided."""
+        return not (self.chunked or self.single_host or len(self.hosts) == 1)
+
+    @cached_property
     def digest(self) -> str:
         """A short hash of everything that can matter to a decision: all but the names of the machine and its hosts."""
         nameless = msgspec.structs.replace(

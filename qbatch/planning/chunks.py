@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qbatch.model.actions import Allocation, Chunk
-from qbatch.model.job import PACK, SCATTER, Job
+from qbatch.model.job import FREE, PACK, SCATTER, Job
 from qbatch.model.machine import Host, Machine
 
 Request = tuple[tuple[int, int, int, int], ...]
@@ -24,6 +24,11 @@ def requested(job: Job) -> Request:
     if job.chunks:
         return tuple((chunk.count, chunk.procs, chunk.memory, chunk.host) for chunk in job.chunks)
     return ((job.procs, 1, -(-job.memory // max(job.procs, 1)), -1),)
+
+
+def is_plain(job: Job) -> bool:
+    """Tell whether a job asks for nothing but processors: it fits wherever as many are free in all."""
+    return not (job.chunks or job.memory or job.is_exclusive) and job.placing == FREE
 
 
 def packed(request: Request) -> Request:
@@ -44,6 +49,8 @@ def can_share_one_host(job: Job) -> bool:
 
 def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
     """Return the default allocation of a job, empty if its chunks do not fit now; one ``Chunk`` a host."""
+    if is_plain(job):
+        return tuple(Chunk(place, procs) for place, procs in fill(free, job.procs))
     hosts = machine.hosts
     usable = [
         not job.is_exclusive or (free[place] == host.cpus and free_memory[place] == host.memory)
@@ -76,6 +83,20 @@ def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[in
     return tuple(Chunk(place, own, memory[place]) for place, own in enumerate(procs) if own)
 
 
+def fill(free: Sequence[int], procs: int) -> list[tuple[int, int]]:
+    """Return (host, processors) that make up ``procs``, hosts in their order; empty if that many are not free."""
+    found, wanted = [], procs
+    for host, there in enumerate(free):
+        if wanted <= there:
+            if wanted > 0:
+                found.append((host, wanted))
+            return found
+        if there > 0:
+            found.append((host, there))
+            wanted -= there
+    return []
+
+
 def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
     """Tell whether an allocation (of different hosts) is what a job asks for, divided into its chunks somehow."""
     hosts = [machine.hosts[chunk.host] for chunk in allocation]
@@ -88,6 +109,8 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
             return False
     elif sum(chunk.procs for chunk in allocation) != job.procs:
         return False
+    if is_plain(job):
+        return True
     free, memory = [0] * len(machine.hosts), [0] * len(machine.hosts)
     for chunk in allocation:
         free[chunk.host], memory[chunk.host] = chunk.procs, chunk.memory

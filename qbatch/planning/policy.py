@@ -67,30 +67,24 @@ class Quoting(Protocol):
         ...
 
 
-class PassLoop(msgspec.Struct, frozen=True):
-    """The compiled loop of a memoryless policy: which pass (``fcfs``, ``easy``, ``hybrid``), depth, order."""
-
-    which: str
-    depth: int
-    order: str
-
-
 class PlanLoop(msgspec.Struct, frozen=True):
     """The compiled loop of a kept plan: what is done when a job ends early (``none``, ``arrival``, ``start``, ``scratch``)."""
 
     compression: str
 
 
-class HostLoop(msgspec.Struct, frozen=True):
-    """The compiled loop of a list scheduler on hosts that a job lives inside.
+class ListLoop(msgspec.Struct, frozen=True):
+    """The compiled loop of a list scheduler.
 
     ``order``: ``fcfs``, ``sjf``, ``lxf``, or ``priority`` by ``weights`` (their places are those of the kernels).  ``depth``:
-    reservations.  ``is_stopping``: the pass ends at the first job that does not fit.  ``is_sticky``: reservations stay.
+    reservations.  ``is_stopping``: the pass ends at the first job that does not fit.  ``is_by_shadow``: the one reservation
+    is an instant only.  ``is_sticky``: reservations stay.
     """
 
     order: str
     depth: int
     is_stopping: bool = False
+    is_by_shadow: bool = False
     is_sticky: bool = False
     weights: tuple[float, ...] = (0.0,) * 6
 
@@ -106,7 +100,7 @@ class ClassLoop(msgspec.Struct, frozen=True):
     refusal: tuple[str, str]
 
 
-Loop = PassLoop | PlanLoop | HostLoop | ClassLoop
+Loop = ListLoop | PlanLoop | ClassLoop
 
 
 @runtime_checkable
@@ -122,7 +116,14 @@ def loop_of(policy: Policy, machine: Machine) -> Loop | None:
     """Return the compiled loop that does what the policy does on this machine, or None: then the engine runs it."""
     # A class derived from one of ours may decide otherwise: then its loop is not the one that it inherited.
     is_ours = type(policy).__module__.startswith("qbatch.policies.")
-    return policy.loop_on(machine) if is_ours and isinstance(policy, Looping) else None
+    if not (is_ours and isinstance(policy, Looping)):
+        return None
+    # The spaces bring the compiler, which only who runs a policy has to load.
+    from qbatch.planning.spaces import space_of
+
+    loop = policy.loop_on(machine)
+    replayed = None if loop is None else space_of(machine).replayed_as(machine, is_planned=isinstance(loop, PlanLoop))
+    return None if replayed is None else loop
 
 
 def note_of_classes(policies: Iterable[Policy], machine: Machine) -> str | None:

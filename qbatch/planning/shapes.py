@@ -10,55 +10,66 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qbatch.model.job import PACK, PLACINGS, Job
+from qbatch.model.job import FREE, PACK, PLACINGS, Job
+from qbatch.model.machine import Machine
 from qbatch.planning.chunks import Request, packed, requested
 from qbatch.planning.kernels.types import Int64Array
 
-FIRST, TYPES, TOTAL, LARGEST, PLACING, EXCLUSIVE, MEMORY, VALID = range(8)
+FIRST, TYPES, TOTAL, LARGEST, PLACING, EXCLUSIVE, MEMORY, VALID, TIGHT = range(9)
 """Columns of ``heads``: the first row of ``types`` and how many; processors in all and of the largest part that goes to
-one host; place in ``PLACINGS``; 1 for exclusive; bytes of memory in all; 1 unless the request contradicts itself."""
+one host; place in ``PLACINGS``; 1 for exclusive; bytes of memory in all; 1 unless the request contradicts itself; 1 unless
+:func:`is_loose`."""
 
-_COLUMNS = 8
+_COLUMNS = 9
 _FEWEST = 4096
 
 
 class Shapes(NamedTuple):
     """The arrays, read-only: ``of[row]`` is a place in ``heads`` (for this pass only: they are renumbered now and
-    then), ``types`` the (count, processors, memory, host or -1) of chunks."""
+    then), ``types`` the (count, processors, memory, host or -1) of chunks.  ``has_tight``:
+    whether hosts matter to any of the shapes."""
 
     of: Int64Array
     heads: Int64Array
     types: Int64Array
+    has_tight: bool
 
 
 class ShapeBook:
     """Keeps the shapes as jobs arrive, and forgets those that nobody waits with."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
         self._of = np.full(64, -1, np.int64)
         self._rows = 0
         self._clear()
 
     def _clear(self) -> None:
+        self._shown: Shapes | None = None
         self._numbers: dict[tuple[object, ...], int] = {}
         self._heads = np.zeros((64, _COLUMNS), np.int64)
         self._types = np.zeros((64, 4), np.int64)
         self._used = 0
         self._limit = _FEWEST
+        self._has_tight = False
 
     @property
     def arrays(self) -> Shapes:
         """The arrays as they are now."""
+        if self._shown is not None:
+            return self._shown
         count = len(self._numbers)
         views = self._of[: self._rows], self._heads[:count], self._types[: self._used]
         for view in views:
             view.flags.writeable = False
-        return Shapes(*views)
+        self._shown = Shapes(*views, self._has_tight)
+        return self._shown
 
     def add(self, jobs: Sequence[Job]) -> None:
         """Note the shapes of jobs that arrived (they carry their rows)."""
         if not jobs:
             return
+        self._shown = None
         self._rows = max(self._rows, jobs[-1].row + 1)
         if self._rows > len(self._of):
             more = max(2 * len(self._of), self._rows) - len(self._of)
@@ -74,7 +85,9 @@ class ShapeBook:
                 known[key] = number = len(known)
                 asked = requested(job)
                 request = packed(asked) if job.placing == PACK else asked
-                head = _head(job, asked, len(request), self._used + len(types))
+                is_tight = not is_loose(self._machine, job, asked)
+                head = _head(job, asked, len(request), self._used + len(types), is_tight)
+                self._has_tight |= is_tight
                 heads.append(head)
                 types.extend(request if head[VALID] else ())
             found.append(number)
@@ -95,15 +108,30 @@ class ShapeBook:
         self._limit = max(_FEWEST, 2 * len(self._numbers))
 
 
-def _head(job: Job, request: Request, count: int, first: int) -> tuple[int, ...]:
+def is_loose(machine: Machine, job: Job, request: Request) -> bool:
+    """Tell whether hosts do not matter to a job: it fits wherever as many processors are free in all.
+
+    Its chunks are of one processor, need no memory that counts and name no host; they may share hosts with others and with
+    each other, or every host has one processor, so that they cannot.
+    """
+    if job.placing != FREE or job.is_exclusive:
+        are_single = not machine.counts_memory and all(host.cpus == 1 for host in machine.hosts)
+        if job.placing == PACK or not are_single:
+            return False
+    return all(
+        procs == 1 and host < 0 and not (memory and machine.counts_memory) for _, procs, memory, host in request
+    )
+
+
+def _head(job: Job, request: Request, count: int, first: int, is_tight: bool) -> tuple[int, ...]:
     total = sum(count * procs for count, procs, _, _ in request)
     memory = sum(count * size for count, _, size, _ in request)
     is_whole = not job.chunks or (total, memory) == (job.procs, job.memory)
     is_sane = all(n > 0 and procs > 0 <= size for n, procs, size, _ in request) and max(total, memory) < 2**62
     if job.placing not in PLACINGS or not is_whole or not is_sane or not count:
-        return (0,) * _COLUMNS
+        return (0,) * TIGHT + (1,)
     largest = total if job.placing == PACK else max(procs for _, procs, _, _ in request)
-    return first, count, total, largest, PLACINGS.index(job.placing), int(job.is_exclusive), memory, 1
+    return first, count, total, largest, PLACINGS.index(job.placing), int(job.is_exclusive), memory, 1, int(is_tight)
 
 
 def _with(array: Int64Array, used: int, more: Int64Array) -> Int64Array:

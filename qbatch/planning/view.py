@@ -18,8 +18,11 @@ from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.placement import Room, widest_fit
 from qbatch.planning.shapes import Shapes
+
+if TYPE_CHECKING:
+    from qbatch.planning.spaces.room import Room
+    from qbatch.planning.spaces.space import Space
 
 OVERDUE = 1_000_000
 """A job that outlives its estimate is taken to end this many microseconds from now, again and again."""
@@ -58,7 +61,12 @@ class Columns(NamedTuple):
 
 
 class Window(Protocol):
-    """The state that views look at, kept by the engine: it has the attributes that :class:`View` shows, under the same names."""
+    """The state that views look at, kept by the engine: it has the attributes that :class:`View` shows, under the same names.
+
+    ``kind``: the kind of space that the machine is (:func:`qbatch.planning.spaces.space_of`).
+    """
+
+    kind: type[Space]
 
     def jobs_of(self, rows: list[int]) -> Iterator[Job]:
         """Return the jobs of waiting rows."""
@@ -180,7 +188,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         chunks are not looked at: ``room().take(job)`` tells whether there is room.
         """
         values = self.columns
-        rows = self.queue[values.procs[self.queue] <= widest_fit(self.machine, self.free)]
+        rows = self.queue[values.procs[self.queue] <= self.window.kind.widest(self.machine, self.free)]
         if columns and len(rows) > 1:
             keys = [getattr(values, name)[rows] for name in reversed(columns)]
             rows = rows[np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys)]
@@ -199,7 +207,12 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     def room(self) -> Room:
         """Return what is free now, for a pass to take from: ``if room.take(job): yield Start(job.row)``."""
-        return Room(self.machine, self.free, self.free_memory)
+        return self.window.kind.room(self)
+
+    @property
+    def space(self) -> Space:
+        """The room of the machine, to ask and to plan with (:mod:`qbatch.planning.spaces`)."""
+        return self.window.kind(self)
 
     @property
     def is_late(self) -> bool:

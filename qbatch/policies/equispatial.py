@@ -126,7 +126,7 @@ class EquiSpatial:
         Raises:
             UsageError: if a job may span hosts of the machine, or comes in chunks.
         """
-        if machine.chunked or not (machine.single_host or len(machine.hosts) == 1):
+        if machine.chunked or machine.spans_hosts:
             raise UsageError(
                 f"policy {self.name}: a job has a share of one host, and jobs may span the hosts of this machine; "
                 "write single_host = true in the machine file, or choose another policy"

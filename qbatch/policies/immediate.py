@@ -26,26 +26,19 @@ whole hosts, is neither guest nor victim; of a host that closes during a quantum
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
-import msgspec
-import numpy as np
-
-from qbatch.model.actions import Action, Break, Chunk, Promise, Reject, Resume, Start, Suspend, WakeAt
-from qbatch.model.errors import DecisionError, UsageError
+from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend
+from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
-from qbatch.planning.chunks import can_share_one_host
-from qbatch.planning.placement import place
 from qbatch.planning.policy import Explaining, Policy, Remembering, name_of
-from qbatch.planning.view import Run, View
-
-_SECOND = 1_000_000
+from qbatch.planning.projection import Inner, Projection, as_if_in_one_go, in_one_go
+from qbatch.planning.view import View
 
 
 @dataclass
@@ -107,7 +100,7 @@ class QuantumService:
         Raises:
             UsageError: if a job may span the hosts of the machine without saying how (no chunks).
         """
-        if not (machine.chunked or machine.single_host or len(machine.hosts) == 1):
+        if machine.spans_hosts:
             raise UsageError(
                 f"policy {self.name}: a quantum lives inside one host, and jobs may span the hosts of this machine; "
                 "write single_host = true in the machine file, or choose another policy"
@@ -121,9 +114,9 @@ class QuantumService:
         actions: list[Action] = list(self._resumes(view, memory))
         seen = self._inner_view(view, memory, {action.row for action in actions if isinstance(action, Resume)})
         memory.is_stale = False
-        desk = _Desk(view, seen)
-        for action in list(self.inner.decide(seen)):
-            actions.append(desk.inner_action(action, name_of(self.inner)))
+        inner = Inner(seen, name_of(self.inner))
+        actions += [inner.action(action) for action in list(self.inner.decide(seen))]
+        desk = _Desk(view, inner)
         for row in self._candidates(view, memory, desk):
             actions += self._serve(view, memory, desk, row)
         return actions
@@ -131,9 +124,7 @@ class QuantumService:
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the inner policy's pass just over."""
         memory: Service = view.memory
-        seen = self._inner_view(view, memory, set())
-        if memory.fresh:
-            seen = seen.changed(queue=np.union1d(seen.queue, np.array(memory.fresh, np.int64)))
+        seen = self._inner_view(view, memory, set(), memory.fresh)
         if isinstance(self.inner, Explaining):
             return self.inner.explain(seen, row)
         return Reason("policy", name_of(self.inner), f"{name_of(self.inner)} gave no start to it", {})
@@ -165,44 +156,38 @@ class QuantumService:
         for row in (*view.finished, *view.withdrawn):
             memory.had.pop(row, None)
 
-    def _inner_view(self, view: View, memory: Service, resumed: set[int]) -> View:
-        """Return the view as the inner policy may see it: before this round's guests, and without the room of quanta."""
+    def _inner_view(self, view: View, memory: Service, resumed: set[int], waiting: Iterable[int] = ()) -> View:
+        """Return the view as the inner policy may see it: before this round's guests, who still wait to it (``waiting``), and
+        without the room of quanta."""
         # Who was guest or victim ends when the engine says; only since when it seems to run is another instant.
-        changed = view.changed(
-            memory=memory.inner,
-            is_machine_changed=view.is_machine_changed or memory.is_stale,
-            requeued=(),
-            running=_InOneGo(view, view.running, memory.touched) if memory.touched else view.running,
-        )
+        is_changed = view.is_machine_changed or memory.is_stale
+        facts = {"memory": memory.inner, "is_machine_changed": is_changed, "requeued": ()}
         if not (memory.quanta or resumed):
-            return changed
-        free, free_memory = list(view.free), list(view.free_memory)
-        running, suspended = dict(view.running), dict(view.suspended)
+            return view.changed(running=in_one_go(view, view.running, memory.touched), **facts)
+        shown = Projection(view, memory.touched)
         for row in sorted(resumed):
-            run = suspended.pop(row)
-            running[row] = _as_if_in_one_go(view, run, view.now + _left(view, run))
-            for chunk in run.allocation:
-                # None are shown as free where somebody waits whom an earlier policy has suspended.
-                free[chunk.host] = max(free[chunk.host] - chunk.procs, 0)
+            # None are shown as free where somebody waits whom an earlier policy has suspended.
+            shown.take(shown.show_going_on(row, view.now).allocation)
         for quantum in memory.quanta:
             is_fresh = quantum.guest in memory.fresh
-            held = sum(suspended[row].procs for row in quantum.victims)
+            held = sum(shown.suspended[row].procs for row in quantum.victims)
             if quantum.host not in view.closed:
-                free[quantum.host] -= quantum.idle + held - quantum.procs
+                shown.free[quantum.host] -= quantum.idle + held - quantum.procs
                 if is_fresh:
-                    free[quantum.host] += quantum.idle
-                    free_memory[quantum.host] += quantum.memory
+                    shown.free[quantum.host] += quantum.idle
+                    shown.free_memory[quantum.host] += quantum.memory
             end = view.now if is_fresh else max(quantum.end, view.now)
             for row in quantum.victims:
-                run = suspended.pop(row)
-                running[row] = _as_if_in_one_go(view, run, end + _left(view, run))
+                shown.show_going_on(row, end)
             if not quantum.is_over:
-                guest = running.pop(quantum.guest)
+                guest = shown.hide_running(quantum.guest)
                 guest = guest._replace(allocation=(Chunk(quantum.host, quantum.idle, quantum.memory),))
                 if not is_fresh:
                     is_new = quantum.begin == view.now
-                    running[quantum.guest] = guest if is_new else _as_if_in_one_go(view, guest, quantum.end)
-        return _with_runs(changed, free, free_memory, _InOneGo(view, running, memory.touched), suspended)
+                    shown.show_running(guest if is_new else as_if_in_one_go(view, guest, quantum.end))
+        if waiting:
+            shown.show_waiting(waiting)
+        return shown.view(**facts)
 
     def _candidates(self, view: View, memory: Service, desk: _Desk) -> list[int]:
         rows: Iterable[int] = view.arrived
@@ -214,7 +199,7 @@ class QuantumService:
     def _serve(self, view: View, memory: Service, desk: _Desk, row: int) -> Iterator[Action]:
         """Give one waiting job a quantum, if there is a host for it."""
         job = view.jobs[row]
-        if not job.is_rerunnable or (view.machine.chunked and not can_share_one_host(job)):
+        if not job.is_rerunnable or view.space.is_apart(job):
             return
         best: tuple[int, int, int] | None = None
         chosen: list[int] = []
@@ -253,35 +238,12 @@ class QuantumService:
 class _Desk:
     """What is free while a pass goes on, who has left the queue in it, and who may be suspended."""
 
-    def __init__(self, view: View, seen: View) -> None:
+    def __init__(self, view: View, inner: Inner) -> None:
         self.view = view
-        self.free = list(seen.free)
-        self.free_memory = list(seen.free_memory)
-        self.gone: set[int] = set()
+        self.free = inner.room.free
+        self.free_memory = inner.room.free_memory
+        self.gone = inner.gone
         self._by_host: dict[int, list[int]] | None = None
-
-    def inner_action(self, action: Action, name: str) -> Action:
-        """Note an action of the inner policy; return it with its place filled in.
-
-        Raises:
-            DecisionError: if the inner policy suspends or resizes: two hands at one job.
-        """
-        match action:
-            case Start(is_trial=False):
-                job = self.view.jobs[action.row]
-                found = action.allocation or place(self.view.machine, self.free, self.free_memory, job)
-                for chunk in found:
-                    self.free[chunk.host] -= chunk.procs
-                    self.free_memory[chunk.host] -= chunk.memory
-                self.gone.add(action.row)
-                return msgspec.structs.replace(action, allocation=found)
-            case Reject():
-                self.gone.add(action.row)
-            case Promise() | Break() | WakeAt():
-                pass
-            case _:
-                raise DecisionError(f"the inner policy {name} asks for {action}: only starts can be wrapped")
-        return action
 
     def victims_on(self, host: int, protect: int) -> list[int]:
         """Return the rows on a host that may be suspended, smallest slowdown first."""
@@ -312,63 +274,3 @@ class _Desk:
         for _, row, _, _, host in found:
             by_host.setdefault(host, []).append(row)
         return by_host
-
-
-def _left(view: View, run: Run) -> int:
-    """Return how long a suspended job still runs by its estimate."""
-    job = view.jobs[run.row]
-    width = job.procs if job.is_exclusive else run.procs
-    return max(-(-(job.estimate * job.procs - run.done) // width), 0)
-
-
-def _as_if_in_one_go(view: View, run: Run, end: int) -> Run:
-    """Return a run that ends at ``end`` by its estimate as if it had never paused: plans take its whole length from it."""
-    since = min(end - max(view.jobs[run.row].estimate, _SECOND), view.now - 1)
-    return Run(run.row, run.allocation, since, end, run.done, run.holds_memory)
-
-
-class _InOneGo(Mapping[int, Run]):
-    """Running jobs, those of ``touched`` as if they had never paused; made when asked for, as few inner policies do."""
-
-    def __init__(self, view: View, runs: Mapping[int, Run], touched: set[int]) -> None:
-        self.runs = runs
-        self._view, self._touched = view, touched
-
-    def __getitem__(self, row: int) -> Run:
-        run = self.runs[row]
-        has_paused = row in self._touched and run.since < self._view.now
-        return _as_if_in_one_go(self._view, run, run.expected_end) if has_paused else run
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.runs)
-
-    def __len__(self) -> int:
-        return len(self.runs)
-
-
-def _with_runs(
-    view: View, free: list[int], free_memory: list[int], running: _InOneGo, suspended: dict[int, Run]
-) -> View:
-    """Return the view with other running jobs, in all the forms in which they are told.
-
-    In ``pieces`` a run begins when it last resumed: there it only matters whether that is now.
-    """
-    pool, parts = [], []
-    for _, allocation, since, end, _, _ in running.runs.values():
-        amount = 0
-        for chunk in allocation:
-            parts.append((end, chunk.host, chunk.procs, chunk.memory, since))
-            amount += 0 if chunk.host in view.closed else chunk.procs
-        if amount:
-            pool.append((end, amount))
-    columns = np.array(sorted(pool), np.int64).reshape(-1, 2)
-    pieces = None if view.pieces is None else np.ascontiguousarray(np.array(parts, np.int64).reshape(-1, 5).T)
-    return view.changed(
-        free=tuple(free),
-        free_memory=tuple(free_memory),
-        running=running,
-        suspended=MappingProxyType(suspended),
-        ends=np.ascontiguousarray(columns[:, 0]),
-        amounts=np.ascontiguousarray(columns[:, 1]),
-        pieces=pieces,
-    )

@@ -8,7 +8,7 @@ user, by size class on the whole machine and by time class on a host hold as sys
 blocks).
 
 A job at the system limit of its class asks for no special.  Jobs that no class takes, or that no host of their class
-could hold, are rejected.  On a chunked machine, where there are no classes, jobs start in order as they fit.
+could hold, are rejected.  Where jobs are chunks over hosts there are no classes, and jobs start in order as they fit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qbatch.model.actions import Action, Reject
+from qbatch.model.actions import Action, Reject, Start
 from qbatch.model.job import Job
 from qbatch.model.job_class import JobClass, JobClassPair
 from qbatch.model.machine import Host, Machine, memory_text
@@ -30,9 +30,8 @@ from qbatch.planning.kernels import lsf as kernels
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Classes, Int64Array
 from qbatch.planning.policy import ClassLoop, Loop
+from qbatch.planning.spaces import space_of
 from qbatch.planning.view import View
-from qbatch.policies.chunked import grid_pass
-from qbatch.policies.on_hosts import hosts_array, start_on
 
 _lsf_pass = live(kernels.lsf_pass)
 _enter_all = live(kernels.enter_all)
@@ -84,7 +83,7 @@ class Lsf:
 
     def loop_on(self, machine: Machine) -> Loop | None:
         """Return the compiled loop that does the same on a machine."""
-        return None if machine.chunked else ClassLoop(partial(self._classified, machine), _NO_CLASS)
+        return ClassLoop(partial(self._classified, machine), _NO_CLASS) if _places(machine) else None
 
     def _classified(self, machine: Machine, work: Workload) -> Classes:
         memory, tables = self.new_memory(machine), self._tables_of(machine)
@@ -96,18 +95,19 @@ class Lsf:
 
     def new_memory(self, machine: Machine) -> Standing:
         """Return the record for a machine on which nothing has happened yet."""
-        return Standing(specials=[-1] * (1 if machine.is_one_pool else len(machine.hosts)))
+        return Standing(specials=[-1] * len(_places(machine)))
 
     def decide(self, view: View) -> Iterable[Action]:
         """Make one pass."""
-        if view.machine.chunked:
-            return list(grid_pass(view, view.queue, 0)) if len(view.queue) and max(view.free) else []
         memory: Standing = view.memory
+        if not memory.specials:
+            return self._first_fit(view)
         self._count_idle(view, memory)
         rejected = list(self._classify(view, memory))
         ended = {memory.places.pop(row) for row in (*view.finished, *view.withdrawn) if row in memory.places}
         # Who ended his job in a quantum may have come and gone between two passes.
-        ended |= {0} if view.machine.is_one_pool and view.ended_on else view.ended_on
+        space = view.space
+        ended |= {space.place_of(run) for run in view.ended}
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
             self._find_places(view, memory)
         gone = {each.row for each in rejected}.union(view.withdrawn, view.finished)
@@ -119,21 +119,24 @@ class Lsf:
         starts = self._pass(view, memory, ended)
         for row, host in starts:
             memory.places[row] = host
-        return [*rejected, *(start_on(view, row, host) for row, host in starts)]
+        return [*rejected, *(space.start_in(row, host) for row, host in starts)]
+
+    def _first_fit(self, view: View) -> list[Start]:
+        return view.space.list_pass(view.queue, 0)[0] if len(view.queue) and max(view.free) else []
 
     def _find_places(self, view: View, memory: Standing) -> None:
         """Note where those run of whom nobody has told, and forget those who run no more."""
-        here = {*view.running, *view.suspended}
+        here, space = {*view.running, *view.suspended}, view.space
         for row in memory.places.keys() - here:
             del memory.places[row]
         for row in sorted(here - memory.places.keys()):
             run = view.running[row] if row in view.running else view.suspended[row]
-            memory.places[row] = 0 if view.machine.is_one_pool else run.allocation[0].host
+            memory.places[row] = space.place_of(run)
 
     def _pass(self, view: View, memory: Standing, ended: set[int]) -> list[tuple[int, int]]:
         tables = self._tables_of(view.machine)
         hosts = np.zeros((6, len(memory.specials)), np.int64)
-        hosts[:4] = hosts_array(view)
+        hosts[:4] = view.space.hosts()
         hosts[4] = memory.specials
         hosts[5, list(ended)] = 1
         quota = _quota(tables, memory)
@@ -152,7 +155,7 @@ class Lsf:
         """Processors that stand idle on a host that is kept for a special (the paper: below 4 % of all)."""
         if memory.counted >= 0 and any(row >= 0 for row in memory.specials):
             passed = view.now - memory.counted
-            free = [view.free_procs] if view.machine.is_one_pool else view.free
+            free = view.space.hosts()[kernels.FREE].tolist()
             # What has just ended was busy until now.
             memory.idle += sum(float(passed) * procs for procs, row in zip(self._idle(view, free), memory.specials, strict=True)
                                if row >= 0)  # fmt: skip
@@ -203,11 +206,11 @@ class Lsf:
         """Say why a waiting job did not start in the pass just over."""
         job = view.jobs[row]
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
-        if view.machine.chunked:
-            could = any(start.row == row for start in grid_pass(view, view.queue, 0))
+        memory: Standing = view.memory
+        if not memory.specials:
+            could = any(start.row == row for start in self._first_fit(view))
             text = "could start now" if could else f"its chunks do not fit what is free ({view.free_procs} processors)"
             return Reason(COULD_START if could else "hosts", self.name, text, numbers)
-        memory: Standing = view.memory
         tables = self._tables_of(view.machine)
         quota = _quota(tables, memory)
         limit = _limit_reached(view.machine, memory.jobs[:, row], quota)
@@ -227,7 +230,7 @@ class Lsf:
         """Say what stands in the way on the hosts: their limits, their room, or a larger class that waits there."""
         jobs, ranks, job = view.memory.jobs, self._tables_of(view.machine).ranks, view.jobs[row]
         time, size = jobs[kernels.TIME, row], jobs[kernels.SIZE, row]
-        hosts = hosts_array(view)
+        hosts = view.space.hosts()
         full = quota[kernels.RUNNING] >= quota[kernels.MOST]
         serving = np.flatnonzero((ranks[:, time, size] >= 0) & (hosts[kernels.CPUS] >= job.procs)).tolist()
         open_ones = [host for host in serving if not (full[host, time] or full[host, size])]
@@ -240,8 +243,8 @@ class Lsf:
                 waits = f"job {view.jobs[other].number} of class {_pair_name(view.machine, jobs[:, other])} waits there first"
                 text = f"host {view.machine.hosts[host].name} has room, but {waits}"
                 return Reason("order", self.name, text, numbers, (other,))
-        text = f"needs {job.procs} processors, {view.free_procs} are free"
-        if not view.machine.is_one_pool:
+        text = view.space.shortage(job) or ""
+        if not text:
             memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
             name = _pair_name(view.machine, jobs[:, row])
             where = f"no host that may run another job of class {name}" if name else "no host"
@@ -252,7 +255,7 @@ class Lsf:
         """Return the first job of a class that comes before a job's own on a host, and that waits for room there; else -1."""
         jobs, ranks, queue = view.memory.jobs, self._tables_of(view.machine).ranks[host], view.queue
         time, size, may, user = jobs[:, queue]
-        hosts, whole = hosts_array(view)[:, host], len(view.memory.specials)
+        hosts, whole = view.space.hosts()[:, host], len(view.memory.specials)
         rank, own = ranks[time, size], ranks[jobs[kernels.TIME, row], jobs[kernels.SIZE, row]]
         waits = (may == 1) & (rank >= 0) & (rank < own)
         full = quota[kernels.RUNNING] >= quota[kernels.MOST]
@@ -365,8 +368,7 @@ def _kinds(machine: Machine) -> tuple[list[JobClass], list[JobClass]]:
 
 def _places(machine: Machine) -> tuple[Host, ...]:
     """Return the hosts as the kernel sees them: hosts that a job may span are one."""
-    is_spanned = machine.is_one_pool and len(machine.hosts) > 1
-    return (Host("", machine.procs),) if is_spanned else machine.hosts
+    return space_of(machine).places(machine)
 
 
 def _tables(machine: Machine) -> Tables:

@@ -4,8 +4,7 @@ Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory
 exact readings in spec/papers.md 3.3 and 3.7.  Priorities are doubles by one expression over integers, computed once when
 the pass begins; ties by sequence.  A priority that rises between two events makes no event.
 
-On a chunked machine the same order goes through the passes of :mod:`qbatch.policies.chunked`; a sticky reservation is
-then found anew in each pass, and only its holder's place in front is kept.
+Where jobs are chunks over hosts, a sticky reservation is found anew in each pass, and only its holder's place in front is kept.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from qbatch.model.actions import Action, Start
+from qbatch.model.actions import Action
 from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import order as sorting
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Float64Array, Int64Array
-from qbatch.planning.policy import HostLoop, Loop
+from qbatch.planning.policy import ListLoop, Loop
+from qbatch.planning.spaces.space import Reserved
 from qbatch.planning.view import View
-from qbatch.policies.chunked import grid_pass
-from qbatch.policies.on_hosts import Reserved, pass_over_hosts
 
 _stable_order = live(sorting.stable_order)
 _priorities = live(sorting.priorities)
@@ -71,9 +69,7 @@ class PriorityBackfill:
 
     def loop_on(self, machine: Machine) -> Loop | None:
         """Return the compiled loop that does the same on a machine."""
-        if machine.chunked:
-            return None
-        return HostLoop(self.order, self.depth, is_sticky=self.is_sticky, weights=msgspec.structs.astuple(self.weights))
+        return ListLoop(self.order, self.depth, is_sticky=self.is_sticky, weights=msgspec.structs.astuple(self.weights))
 
     def new_memory(self, machine: Machine) -> Standing:
         """Return the record for a machine on which nothing has happened yet."""
@@ -89,7 +85,9 @@ class PriorityBackfill:
         if len(view.queue) == 0 or (max(view.free) == 0 and not self.is_sticky):
             return []
         order = self.in_order(view)
-        starts, reserved = self._pass(view, self._holders_first(view, order))
+        looked = self._holders_first(view, order)
+        held = memory.held if self.is_sticky else None
+        starts, reserved = view.space.list_pass(looked, self.depth, held=held)
         if self.is_sticky:
             memory.held = reserved
         if self.weights.bypass:
@@ -129,17 +127,6 @@ class PriorityBackfill:
         holders = np.array([row for row, _, _ in memory.held], np.int64)
         return np.concatenate([holders, order[~np.isin(order, holders)]])
 
-    def _pass(self, view: View, order: Int64Array) -> tuple[list[Start], list[Reserved]]:
-        if view.machine.chunked:
-            return self._chunked(view, order)
-        return pass_over_hosts(view, order, self.depth, held=view.memory.held)
-
-    def _chunked(self, view: View, order: Int64Array) -> tuple[list[Start], list[Reserved]]:
-        starts = list(grid_pass(view, order, self.depth)) if max(view.free) else []
-        begun = {start.row for start in starts}
-        waiting = [row for row in order.tolist() if row not in begun]
-        return starts, [(row, 0, 0) for row in waiting[: self.depth]]
-
     def _count_bypasses(self, memory: Standing, order: Int64Array, begun: set[int]) -> None:
         """Each start gains one for every job that stands before it in the pass's order and still waits."""
         passed = 0
@@ -156,13 +143,12 @@ class PriorityBackfill:
         job = view.jobs[row]
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         order = self._holders_first(view, self.in_order(view, is_afterwards=True))
-        starts, reserved = self._pass(view, order)
+        starts, reserved = view.space.list_pass(order, self.depth, held=view.memory.held)
         if any(start.row == row for start in starts):
             return Reason(COULD_START, self.name, "could start now", numbers)
-        if not view.room().take(job):
+        if not view.space.fits(job):
             text = f"needs {job.procs} processors{_with_memory(job.memory)}, no host has that free"
-            if view.machine.is_one_pool:
-                text = f"needs {job.procs} processors, {view.free_procs} are free"
+            text = view.space.shortage(job) or text
             return Reason("processors", self.name, text, numbers)
         own = next((each for each in reserved if each[0] == row), None)
         if own is not None and own[2]:

@@ -48,11 +48,8 @@ class Entry(msgspec.Struct, frozen=True):
 
     def takes(self, machine: Machine) -> bool:
         """Tell whether the policy works on a machine."""
-        if not self.is_for_single_hosts:
-            return True
-        if machine.chunked:
-            return self.takes_chunks
-        return machine.single_host or len(machine.hosts) == 1
+        is_divided = machine.spans_hosts or (machine.chunked and not self.takes_chunks)
+        return not (self.is_for_single_hosts and is_divided)
 
 
 _FW98 = "Feitelson and Weil 1998"

@@ -19,14 +19,14 @@ from qbatch.planning.kernels.host_round import OnHosts
 from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import new_profile
 from qbatch.planning.kernels.types import Classes
-from qbatch.planning.policy import ClassLoop, HostLoop, Loop, PassLoop, PlanLoop
+from qbatch.planning.policy import ClassLoop, ListLoop, Loop, PlanLoop
+from qbatch.planning.spaces import PoolSpace, space_of
 from qbatch.replay.calendar import ProgressCallback
 from qbatch.replay.kernels import loops
 
 BUDGET = 20_000
 """Rounds between two looks at progress and interruption."""
 
-_PASSES = {"fcfs": loops.PASS_FCFS, "easy": loops.PASS_EASY, "hybrid": loops.PASS_HYBRID}
 _NONE, _NO_ROWS, _NO_PLACES = (np.empty(shape, np.int64) for shape in (0, (0, 0), (0, 0, 0)))
 _NO_CLASSES = Classes(_NO_ROWS, _NONE, _NO_ROWS, _NO_PLACES, _NO_ROWS, _NO_PLACES)
 
@@ -34,7 +34,8 @@ _NO_CLASSES = Classes(_NO_ROWS, _NONE, _NO_ROWS, _NO_PLACES, _NO_ROWS, _NO_PLACE
 def run_compiled(
     work: Workload, machine: Machine, loop: Loop, name: str, progress: ProgressCallback | None = None
 ) -> Schedule:
-    """Return the schedule of a workload by a compiled loop."""
+    """Return the schedule of a workload by a compiled loop that :func:`qbatch.planning.policy.loop_of` gave for the machine."""
+    machine = space_of(machine).replayed_as(machine, is_planned=isinstance(loop, PlanLoop)) or machine
     if isinstance(loop, PlanLoop):
         return _run_plan(work, machine, loop, name, progress)
     classes = loop.classify(work) if isinstance(loop, ClassLoop) else None
@@ -51,7 +52,7 @@ def run_compiled(
 def _that_fit(work: Workload, machine: Machine, classes: Classes | None) -> Int64Array | None:
     """Return the rows that some host could hold and some class takes: all others are rejected; None if there are no others."""
     fits = np.ones(len(work), np.bool_)
-    if not machine.is_one_pool:
+    if space_of(machine) is not PoolSpace:
         fits &= Admission(machine).holds(work.procs, np.asarray(work.memory))
     if classes is not None:
         fits &= classes.jobs[lsf.MAY] != 0
@@ -86,7 +87,7 @@ def _with_rejected(
 
 
 def _run_list(
-    work: Workload, machine: Machine, loop: PassLoop | HostLoop | ClassLoop, classes: Classes | None, name: str,
+    work: Workload, machine: Machine, loop: ListLoop | ClassLoop, classes: Classes | None, name: str,
     progress: ProgressCallback | None,
 ) -> Schedule:  # fmt: skip
     """Run a list scheduler."""
@@ -96,12 +97,11 @@ def _run_list(
     counts[loops.FREE_NOW] = machine.procs
     ends, amounts, started = (np.empty(space, np.int64) for _ in range(3))
     state = (counts, np.empty((space, 2), np.int64), ends, amounts, np.empty(rows, np.int64), started)
-    on_hosts = _on_hosts(work, machine, loop, classes or _NO_CLASSES)
+    which = _which(machine, loop)
+    on_hosts = _on_hosts(work, machine, loop, classes or _NO_CLASSES, is_kept=which in (loops.ROUND_HOSTS, loops.ROUND_LSF))
     depth, order = (0, FCFS) if isinstance(loop, ClassLoop) else (loop.depth, ORDERS.get(loop.order, PRIORITY))
-    if isinstance(loop, PassLoop):
-        run_passes = loops.pass_loop(_PASSES[loop.which], order != FCFS)
-    else:
-        run_passes = loops.pass_loop(loops.ROUND_LSF if isinstance(loop, ClassLoop) else loops.ROUND_HOSTS, False)
+    is_ordered = which in (loops.PASS_FCFS, loops.PASS_EASY, loops.PASS_HYBRID) and order != FCFS
+    run_passes = loops.pass_loop(which, is_ordered)
     columns = (work.submit, work.procs, work.estimate, work.run)
     while not run_passes(depth, order, *columns, *state, start, kind, on_hosts, BUDGET):
         _tell(progress, counts)
@@ -111,13 +111,25 @@ def _run_list(
     return Schedule(work, name, start, kind, none, none, start + work.run, int(counts[loops.LONGEST]), None, host)
 
 
-def _on_hosts(work: Workload, machine: Machine, loop: PassLoop | HostLoop | ClassLoop, classes: Classes) -> OnHosts:
-    """Return what a loop over hosts starts with; a machine of one pool is one host (:mod:`qbatch.policies.on_hosts`)."""
-    cpus, sizes = [machine.procs], [0]
-    if not machine.is_one_pool:
-        cpus, sizes = [host.cpus for host in machine.hosts], [host.memory for host in machine.hosts]
-    rows = 0 if isinstance(loop, PassLoop) else len(work)
-    rules = loop if isinstance(loop, HostLoop) else HostLoop("fcfs", 0)
+def _which(machine: Machine, loop: ListLoop | ClassLoop) -> int:
+    """Return which pass, or which round over hosts, does in this space what a policy's loop says."""
+    if isinstance(loop, ClassLoop):
+        return loops.ROUND_LSF
+    if space_of(machine) is not PoolSpace or loop.is_sticky or loop.order == "priority":
+        return loops.ROUND_HOSTS
+    if loop.is_stopping:
+        return loops.PASS_FCFS
+    return loops.PASS_EASY if loop.depth == 1 else loops.PASS_HYBRID
+
+
+def _on_hosts(
+    work: Workload, machine: Machine, loop: ListLoop | ClassLoop, classes: Classes, *, is_kept: bool
+) -> OnHosts:
+    """Return what a loop over hosts starts with; a pool is one host.  ``is_kept``: whether the loop is one over hosts."""
+    places = space_of(machine).places(machine)
+    cpus, sizes = [host.cpus for host in places], [host.memory for host in places]
+    rows = len(work) if is_kept else 0
+    rules = loop if isinstance(loop, ListLoop) else ListLoop("fcfs", 0)
     special, ended = [-1] * len(cpus), [0] * len(cpus)
     return OnHosts(
         memory=np.ascontiguousarray(work.memory[:rows], np.int64),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from qbatch.planning.policy import PassLoop, PlanLoop, Policy, name_of
+from qbatch.planning.policy import ListLoop, PlanLoop, Policy, name_of
 from qbatch.policies import POLICIES, load_policy
 from qbatch.reports.referee_breach import CODES, Breach, seconds
 from qbatch.reports.referee_common import check_capacity, check_pieces, check_promises, check_times
@@ -146,15 +146,15 @@ def _judge_promises(done: Finished, chosen: Policy | None, found: _Findings, *, 
 
 def _judge_policy(done: Finished, chosen: Policy, found: _Findings) -> None:
     loop = getattr(chosen, "loop", None)
-    if isinstance(loop, PassLoop | PlanLoop) and not done.is_one_pool:
+    if isinstance(loop, ListLoop | PlanLoop) and not done.is_one_pool:
         found.unchecked.append(
             f"order and backfilling of {name_of(chosen)}: the checks are for one pool of processors, and the machine has hosts"
         )
-    elif isinstance(loop, PassLoop | PlanLoop) and done.is_in_pieces.any():
+    elif isinstance(loop, ListLoop | PlanLoop) and done.is_in_pieces.any():
         found.breaches += _running_in_pieces(done, name_of(chosen))
         found.unchecked.append(f"order and backfilling of {name_of(chosen)}, which runs every job in one go")
-    elif isinstance(loop, PassLoop) and loop.which in ("fcfs", "easy") and loop.order == "fcfs":
-        is_backfilling = loop.which == "easy"
+    elif isinstance(loop, ListLoop) and (loop.is_stopping or loop.is_by_shadow) and loop.order == "fcfs":
+        is_backfilling = loop.is_by_shadow
         found.breaches += check_queue(done, is_backfilling=is_backfilling)
         if is_backfilling:
             found.checked.append("EASY: the guarantee to the head, every backfilled start, needless waits")

@@ -12,8 +12,11 @@ import pytest
 
 from qbatch.engine import plain, snapshot
 from qbatch.engine.engine import Engine
+from qbatch.model.actions import Start
 from qbatch.model.errors import InputError
-from qbatch.model.machine import Machine, one_host
+from qbatch.model.events import Finished, Submitted
+from qbatch.model.job import Job
+from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.policy import Policy
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life, Slices, every_policy, takes
@@ -162,3 +165,20 @@ def test_what_is_not_plain_is_refused_by_name() -> None:
 def test_bytes_that_name_what_may_not_be_made_are_refused(tree: list[object]) -> None:
     with pytest.raises(InputError):
         plain.decode(msgspec.msgpack.encode(tree), MODULE)
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_plan_that_was_written_under_an_older_name_is_read(is_chunked: bool) -> None:
+    machine = Machine((Host("a", 4, 10), Host("b", 4)), chunked=True) if is_chunked else one_host(4)
+    engine = Engine(machine, load_policy("conservative"))
+    jobs = [Job(number=n, submit=0, procs=3, memory=2 * is_chunked, estimate=10_000_000) for n in range(4)]
+    engine.handle(0, [Submitted(job) for job in jobs])
+    memory = engine._memory.inner if is_chunked else engine._memory
+    tree = msgspec.msgpack.decode(plain.encode(memory, "qbatch.policies.conservative"))
+    assert tree[:3] == ["o", type(memory).__module__, type(memory).__qualname__]
+    tree[1:3] = ["qbatch.policies.host_plan", "ChunkPlan"] if is_chunked else ["qbatch.policies.conservative", "PoolPlan"]
+    engine._memory = plain.decode(msgspec.msgpack.encode(tree), "qbatch.policies.conservative")
+    rows = engine.view().queue.tolist()
+    assert [memory.planned_start(row) for row in rows] == [engine._memory.planned_start(row) for row in rows]
+    actions = engine.handle(10_000_000, [Finished(row) for row in engine.view().running]).actions
+    assert any(isinstance(action, Start) for action in actions)

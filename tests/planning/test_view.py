@@ -10,7 +10,7 @@ from qbatch.engine.engine import Engine
 from qbatch.model.events import Finished, Submitted
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
-from qbatch.planning.placement import widest_fit
+from qbatch.planning.spaces import space_of
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
 
@@ -35,7 +35,7 @@ def busy_engine(machine: Machine, seed: int) -> Engine:
 def test_those_that_fit_are_those_that_a_scan_finds(machine: Machine) -> None:
     for seed in range(30):
         view = busy_engine(machine, seed).view()
-        widest = widest_fit(machine, view.free)
+        widest = space_of(machine).widest(machine, view.free)
         fitting = [job for job in view.waiting if job.procs <= widest]
         assert list(view.that_fit()) == fitting
         assert list(view.that_fit("procs")) == sorted(fitting, key=lambda job: (job.procs, job.row))

@@ -140,7 +140,7 @@ def test_the_kernel_places_as_the_plain_code_does() -> None:
         free = [rng.choice((host.cpus, host.cpus, rng.randint(0, host.cpus))) for host in hosts]
         memory = [rng.choice((host.memory, rng.randint(0, host.memory))) for host in hosts]
         job = Job(row=0, number=0, submit=0, estimate=1, **random_chunks(rng, machine))
-        book = ShapeBook()
+        book = ShapeBook(machine)
         book.add([job])
         arrays = np.array([[host.cpus for host in hosts], [host.memory for host in hosts], free, memory], np.int64)
         taken = np.zeros((2, len(hosts)), np.int64)
@@ -270,7 +270,7 @@ def test_any_division_into_the_chunks_is_taken() -> None:
 
 
 def test_shapes_that_nobody_waits_with_are_forgotten() -> None:
-    book = ShapeBook()
+    book = ShapeBook(TWO)
     jobs = [Job(row=row, number=row, submit=0, procs=1 + row % 7, estimate=1, memory=row) for row in range(5000)]
     book.add(jobs)
     assert book.is_full()

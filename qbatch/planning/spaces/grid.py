@@ -1,4 +1,4 @@
-"""Availability on a chunked machine: what the running jobs leave on each host over time, less what is reserved."""
+"""Availability where jobs are chunks over hosts: what the running jobs leave on each host over time, less what is reserved."""
 
 from __future__ import annotations
 
@@ -33,14 +33,21 @@ class HostGrid:
         self._times[0] = view.now
         self._free[0] = self.now_free
         for run in view.running.values():
-            self.book(run.allocation, view.expected_end(run), FOREVER, 1, view.closed)
+            # What ends on a closed host gives nothing back.
+            allocation = tuple(chunk for chunk in run.allocation if chunk.host not in view.closed)
+            self.release(allocation, view.expected_end(run), FOREVER)
 
-    def book(
-        self, allocation: Allocation, start: int, end: int, sign: int, closed: frozenset[int] = frozenset()
-    ) -> None:
-        """Give an allocation back over ``[start, end)`` (``sign`` 1) or take it (-1), on hosts that are not closed."""
+    def reserve(self, allocation: Allocation, start: int, end: int) -> None:
+        """Take an allocation over ``[start, end)``."""
+        self._add(allocation, start, end, -1)
+
+    def release(self, allocation: Allocation, start: int, end: int) -> None:
+        """Give an allocation back over ``[start, end)``."""
+        self._add(allocation, start, end, 1)
+
+    def _add(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
         for chunk in allocation:
-            if chunk.host in closed or start >= FOREVER:
+            if start >= FOREVER:
                 continue
             if self._state[0] + 2 > len(self._times):
                 self._times = np.concatenate([self._times, np.zeros_like(self._times)])
@@ -49,7 +56,7 @@ class HostGrid:
                 self._times, self._free, self._state, start, end, chunk.host, sign * chunk.procs, sign * chunk.memory
             )
 
-    def earliest(self, row: int, duration: int) -> tuple[int, Allocation]:
+    def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
         """Return the first instant from which the chunks of a row fit for ``duration``, and where (``FOREVER``: never)."""
         start = int(
             _earliest_chunks(
@@ -60,7 +67,7 @@ class HostGrid:
                 self.shapes.types,
                 int(self.shapes.of[row]),
                 duration,
-                self.now,
+                not_before,
                 self.hosts,
                 self._taken,
             )
@@ -92,7 +99,7 @@ class HostGrid:
         """Take an allocation from what is free now, until ``end``."""
         for chunk in allocation:
             self.now_free[:, chunk.host] -= (chunk.procs, chunk.memory)
-        self.book(allocation, self.now, end, -1)
+        self.reserve(allocation, self.now, end)
 
     def _placed(self) -> Allocation:
         procs, memory = self._taken.tolist()

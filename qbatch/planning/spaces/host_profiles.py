@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from qbatch.model.actions import Allocation, Chunk
+from qbatch.model.job import Job
 from qbatch.planning.kernels import profile as profiles
 from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.profile import FOREVER
@@ -14,10 +16,11 @@ _kernels = live_module(profiles)
 class HostProfiles:
     """Profiles of every host: what the running jobs leave, less what is reserved.
 
-    Memory is asked for only on hosts that count it.  Ties between hosts are broken as the callers say.
+    Memory is asked for only on hosts that count it.
     """
 
     def __init__(self, view: View) -> None:
+        self._view = view
         now = view.now
         hosts = view.machine.hosts
         self.procs: list[Int64Array] = [_kernels.new_profile(free, now, 64) for free in view.free]
@@ -43,21 +46,33 @@ class HostProfiles:
                 self.memory[host] = profile = _kernels.grown(profile)
             _kernels.add(profile, start, end, memory)
 
-    def reserve(self, host: int, start: int, end: int, procs: int, memory: int) -> None:
-        """Take processors and memory of a host over ``[start, end)``."""
-        self._add(host, start, end, -procs, -memory)
+    def reserve(self, allocation: Allocation, start: int, end: int) -> None:
+        """Take processors and memory over ``[start, end)``."""
+        for chunk in allocation:
+            self._add(chunk.host, start, end, -chunk.procs, -chunk.memory)
 
-    def fits(self, host: int, start: int, end: int, procs: int, memory: int) -> bool:
-        """Tell whether processors and memory are free on a host over the whole of ``[start, end)``."""
-        profile = self.memory[host]
-        return bool(
-            _kernels.fits(self.procs[host], procs, start, end)
-            and (profile is None or _kernels.fits(profile, memory, start, end))
-        )
+    def release(self, allocation: Allocation, start: int, end: int) -> None:
+        """Give processors and memory back over ``[start, end)``."""
+        for chunk in allocation:
+            self._add(chunk.host, start, end, chunk.procs, chunk.memory)
 
-    def earliest(self, host: int, procs: int, memory: int, duration: int, not_before: int) -> int:
-        """Return the first instant from which both stay free on a host, ``FOREVER`` if there is none."""
+    def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
+        """Return the first instant from which a row fits on a host for ``duration``, and where (``FOREVER``: never).
+
+        Ties: the fewest processors free now, then host order.
+        """
+        job, free = self._view.jobs[row], self._view.free
+        best = (FOREVER, FOREVER, -1)
+        for host, spec in enumerate(self._view.machine.hosts):
+            if job.procs <= spec.cpus and (not spec.memory or job.memory <= spec.memory):
+                start = self._earliest_on(host, job, duration, not_before)
+                best = min(best, (start, free[host], host))
+        start, _, host = best
+        memory = job.memory if self.memory[host] is not None else 0
+        return start, (Chunk(host, job.procs, memory),) if start < FOREVER else ()
+
+    def _earliest_on(self, host: int, job: Job, duration: int, not_before: int) -> int:
         profile = self.memory[host]
         if profile is None:
-            return int(_kernels.earliest(self.procs[host], procs, duration, not_before))
-        return int(_kernels.earliest_pair(self.procs[host], procs, profile, memory, duration, not_before))
+            return int(_kernels.earliest(self.procs[host], job.procs, duration, not_before))
+        return int(_kernels.earliest_pair(self.procs[host], job.procs, profile, job.memory, duration, not_before))

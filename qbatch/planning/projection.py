@@ -1,0 +1,166 @@
+"""What a policy inside another one sees and asks: a view changed by its wrapper, and its actions brought back.
+
+A wrapper (quanta, slices of time) takes processors that the inner policy must not count on, and jobs run, wait and pause in
+ways that the inner policy knows nothing of.  It says so in a :class:`Projection`; :meth:`Projection.view` tells it to the
+inner policy in every form in which a view tells it (runs by row, sorted ends, parts on hosts, free processors).  What the
+inner policy then asks for comes back through :class:`Inner`, with places filled in by the room of that view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Start, WakeAt
+from qbatch.model.errors import DecisionError
+from qbatch.planning.view import Run, View
+
+_SECOND = 1_000_000
+
+
+class Projection:
+    """A view in the making.
+
+    ``free`` and ``free_memory``: by host, to be changed by the wrapper; hosts of ``closed`` show nothing free whatever stands
+    there.  ``suspended``: what is left of them, by row.  ``in_one_go``: rows whose runs are shown as if they had never paused.
+    """
+
+    def __init__(self, view: View, in_one_go: Set[int] = frozenset()) -> None:
+        self._seen = view
+        self._in_one_go = in_one_go
+        self._running = dict(view.running)
+        self._queue = view.queue
+        self.suspended = dict(view.suspended)
+        self.free = list(view.free)
+        self.free_memory = list(view.free_memory)
+        self.closed = view.closed
+
+    def take(self, allocation: Allocation) -> None:
+        """Show the processors of an allocation as not free (never fewer than none)."""
+        for chunk in allocation:
+            self.free[chunk.host] = max(self.free[chunk.host] - chunk.procs, 0)
+
+    def hide_waiting(self, rows: Iterable[int]) -> None:
+        """Show rows as if they did not wait."""
+        self._queue = np.setdiff1d(self._queue, np.array(list(rows), np.int64), assume_unique=True)
+
+    def show_waiting(self, rows: Iterable[int]) -> None:
+        """Show rows as if they waited."""
+        self._queue = np.union1d(self._queue, np.array(list(rows), np.int64))
+
+    def close(self, hosts: Iterable[int]) -> None:
+        """Show hosts as closed: nothing is free there, and what runs there gives nothing back."""
+        self.closed |= set(hosts)
+
+    def hide_running(self, row: int) -> Run:
+        """Show a running job as if it did not run; return its run."""
+        return self._running.pop(row)
+
+    def show_running(self, run: Run) -> None:
+        """Show a run."""
+        self._running[run.row] = run
+
+    def show_going_on(self, row: int, at: int) -> Run:
+        """Show a suspended job as running, to its end if it resumes at ``at``, in one go; return the run."""
+        run = self.suspended.pop(row)
+        job = self._seen.jobs[row]
+        width = job.procs if job.is_exclusive else run.procs
+        left = max(-(-(job.estimate * job.procs - run.done) // width), 0)
+        self._running[row] = run = as_if_in_one_go(self._seen, run, at + left)
+        return run
+
+    def view(self, **facts: Any) -> View:
+        """Return the view, with other facts changed too (:meth:`View.changed`).
+
+        In ``pieces`` a run begins when it last resumed: there it only matters whether that is now.
+        """
+        pool, parts = [], []
+        for _, allocation, since, end, _, _ in self._running.values():
+            amount = 0
+            for chunk in allocation:
+                parts.append((end, chunk.host, chunk.procs, chunk.memory, since))
+                amount += 0 if chunk.host in self.closed else chunk.procs
+            if amount:
+                pool.append((end, amount))
+        columns = np.array(sorted(pool), np.int64).reshape(-1, 2)
+        has_pieces = self._seen.pieces is not None
+        return self._seen.changed(
+            queue=self._queue,
+            free=tuple(0 if host in self.closed else procs for host, procs in enumerate(self.free)),
+            free_memory=tuple(0 if host in self.closed else size for host, size in enumerate(self.free_memory)),
+            closed=self.closed,
+            running=in_one_go(self._seen, self._running, self._in_one_go),
+            suspended=MappingProxyType(self.suspended),
+            ends=np.ascontiguousarray(columns[:, 0]),
+            amounts=np.ascontiguousarray(columns[:, 1]),
+            pieces=np.ascontiguousarray(np.array(parts, np.int64).reshape(-1, 5).T) if has_pieces else None,
+            **facts,
+        )
+
+
+class Inner:
+    """What the inner policy asks for in one pass, brought back to the wrapper's.
+
+    ``room``: what its view shows free, less what its starts have taken.  ``gone``: rows that do not wait any more.
+    """
+
+    def __init__(self, view: View, name: str) -> None:
+        self.room = view.room()
+        self.gone: set[int] = set()
+        self._view = view
+        self._name = name
+
+    def action(self, action: Action) -> Action:
+        """Note an action; return it with its place filled in.
+
+        Raises:
+            DecisionError: if the inner policy suspends or resizes: two hands at one job.
+        """
+        match action:
+            case Start(is_trial=False):
+                self.gone.add(action.row)
+                if action.allocation:
+                    self.room.give(action.allocation)
+                    return action
+                return msgspec.structs.replace(action, allocation=self.room.place(self._view.jobs[action.row]))
+            case Reject():
+                self.gone.add(action.row)
+            case Promise() | Break() | WakeAt():
+                pass
+            case _:
+                raise DecisionError(f"the inner policy {self._name} asks for {action}: only starts can be wrapped")
+        return action
+
+
+def as_if_in_one_go(view: View, run: Run, end: int) -> Run:
+    """Return a run that ends at ``end`` by its estimate as if it had never paused: plans take its whole length from it."""
+    since = min(end - max(view.jobs[run.row].estimate, _SECOND), view.now - 1)
+    return Run(run.row, run.allocation, since, end, run.done, run.holds_memory)
+
+
+def in_one_go(view: View, runs: Mapping[int, Run], rows: Set[int]) -> Mapping[int, Run]:
+    """Return running jobs, those of ``rows`` as if they had never paused."""
+    return _InOneGo(view, runs, rows) if rows else runs
+
+
+class _InOneGo(Mapping[int, Run]):
+    """Running jobs, some as if they had never paused; made when asked for, as few inner policies do."""
+
+    def __init__(self, view: View, runs: Mapping[int, Run], rows: Set[int]) -> None:
+        self._runs = runs
+        self._view, self._rows = view, rows
+
+    def __getitem__(self, row: int) -> Run:
+        run = self._runs[row]
+        has_paused = row in self._rows and run.since < self._view.now
+        return as_if_in_one_go(self._view, run, run.expected_end) if has_paused else run
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)

@@ -1,0 +1,299 @@
+"""Chunks over hosts: a job is chunks, each inside one host, and reservations are made on hosts.
+
+First fit is not monotone: once somebody has started, a job that was passed over may fit elsewhere.  So a backfill scan
+that started somebody is made again, as if those had been running, until one starts nobody.  (With one host
+the second scan never finds anybody.)
+
+**Where hosts do not matter.**  A chunk of one processor that needs no memory and names no host goes wherever one is free.
+While every waiting job is made of such chunks (and neither shares hosts nor keeps them to itself in a way of its own:
+:func:`qbatch.planning.shapes.is_loose`), a job fits exactly if as many processors are free, at any instant, however the jobs
+before it were placed.  Then the passes and the plan are those of one pool, and hosts are only found at the start: the schedule
+is that of the pool, which reservations on hosts (no job moves) can only come near.  This is decided anew in every pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from qbatch.model.actions import Allocation, Chunk, Start
+from qbatch.model.job import Job
+from qbatch.model.machine import Host, Machine, memory_text, one_host
+from qbatch.planning.chunks import can_share_one_host, fill, place_chunks, requested
+from qbatch.planning.kernels import chunks, plan
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.shapes import TIGHT
+from qbatch.planning.spaces.grid import HostGrid, hosts_now
+from qbatch.planning.spaces.parts import open_parts
+from qbatch.planning.spaces.placed_plan import PlacedPlan
+from qbatch.planning.spaces.pool import pass_over_hosts, pool_pass, pool_pieces
+from qbatch.planning.spaces.pool_plan import PoolPlan
+from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait
+from qbatch.planning.view import View
+
+_start_in_order = live(chunks.start_in_order)
+_backfill = live(chunks.backfill)
+_booked = live(plan.booked)
+
+
+class ChunkSpace(Space):
+    """Hosts, of which a job takes chunks."""
+
+    __slots__ = ()
+
+    uses_shapes = True
+
+    @staticmethod
+    def allocation(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
+        """Return where the chunks of a job go, first fit."""
+        return place_chunks(machine, free, free_memory, job)
+
+    @staticmethod
+    def widest(machine: Machine, free: Sequence[int]) -> int:
+        """Return how many processors are free."""
+        return sum(free)
+
+    @staticmethod
+    def places(machine: Machine) -> tuple[Host, ...]:
+        """Return none: a job lives inside no one place."""
+        return ()
+
+    @staticmethod
+    def new_plan(machine: Machine) -> Plan:
+        """Return an empty plan, for one pool until somebody asks for hosts."""
+        return ChunkPlan(machine.procs)
+
+    @staticmethod
+    def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
+        """Return one pool of the processors, if no memory counts: then hosts do not matter to the jobs of a log."""
+        return None if machine.counts_memory else one_host(machine.procs)
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether the number of free processors alone decides about all that wait."""
+        return are_loose(self.view)
+
+    def profile(self) -> Profile:
+        """Return hosts times time."""
+        return HostGrid(self.view)
+
+    def list_pass(
+        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False,
+        held: list[Reserved] | None = None,
+    ) -> tuple[list[Start], list[Reserved]]:  # fmt: skip
+        """Make one pass (see :meth:`Space.list_pass`); where hosts matter, reservations hold until the next pass only."""
+        view = self.view
+        if are_loose(view):
+            return self._pool_pass(order, depth, is_stopping, held)
+        if is_stopping or is_by_shadow:
+            return scan_by_shadow(view, order, is_easy=is_by_shadow)[0], []
+        starts = list(_scan_by_grid(view, order, depth)) if max(view.free) else []
+        if held is None:
+            return starts, []
+        begun = {start.row for start in starts}
+        waiting = [row for row in order.tolist() if row not in begun]
+        return starts, [(row, 0, 0) for row in waiting[:depth]]
+
+    def _pool_pass(
+        self, order: Int64Array, depth: int, is_stopping: bool, held: list[Reserved] | None
+    ) -> tuple[list[Start], list[Reserved]]:
+        view, reserved = self.view, list[Reserved]()
+        if held is None:
+            rows = pool_pass(view, order, depth, is_stopping=is_stopping)
+        else:
+            hosts = np.array([[view.free_procs], [0], [view.open_procs], [0]], np.int64)
+            started, reserved = pass_over_hosts(view, hosts, pool_pieces(view), order, depth, held=held)
+            rows = [row for row, _ in started]
+        return place_in_order(view, rows), reserved
+
+    def is_apart(self, job: Job) -> bool:
+        """Tell whether a job takes whole hosts, or a host for each of its chunks."""
+        return not can_share_one_host(job)
+
+    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
+        """Say that the chunks do not fit, or whom a start would delay."""
+        view = self.view
+        numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
+        if not ahead or not self.fits(job):
+            parts = " + ".join(_part(view, *part) for part in requested(job))
+            whole = " on whole hosts" if job.is_exclusive else ""
+            text = f"its chunks ({parts}, {job.placing}{whole}) do not fit what the open hosts have free"
+            return Wait("hosts", text, {**numbers, "most_free": max(view.free)})
+        head = view.jobs[ahead[0]]
+        if not is_by_shadow:
+            text = f"would delay one of the first {depth} jobs in the queue, which have reservations"
+            return Wait("reservation", text, numbers, (ahead[0],))
+        shadow = scan_by_shadow(view, order, is_easy=True)[1]
+        text = (
+            f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would run until "
+            f"{(view.now + job.estimate) / 1e6:.15g} s on hosts that this job needs then"
+        )
+        numbers |= {"shadow": shadow, "expected_end": view.now + job.estimate}
+        return Wait("reservation", text, numbers, (ahead[0],))
+
+
+def are_loose(view: View) -> bool:
+    """Tell whether hosts matter to none of the waiting jobs."""
+    shapes = view.shapes
+    assert shapes is not None
+    return not (shapes.has_tight and shapes.heads[shapes.of[view.queue], TIGHT].any())
+
+
+def place_in_order(view: View, rows: Sequence[int]) -> list[Start]:
+    """Return the starts of loose jobs, each on the first free processors, hosts in their order."""
+    if not rows:
+        return []
+    free, procs = list(view.free), view.columns.procs
+    starts = []
+    for row in rows:
+        found = fill(free, int(procs[row]))
+        for host, width in found:
+            free[host] -= width
+        starts.append(Start(row, tuple(Chunk(host, width) for host, width in found)))
+    return starts
+
+
+def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[list[Start], int]:
+    """Make one pass of FCFS or EASY; return the starts, and the shadow time (``FOREVER`` if nobody is held up)."""
+    shapes = view.shapes
+    assert shapes is not None
+    hosts, space = hosts_now(view), view.free_procs
+    going, running = open_parts(view)
+    begun = np.empty((4, space), np.int64)
+    taken, facts = np.empty((2, hosts.shape[1]), np.int64), np.array([0, FOREVER], np.int64)
+    estimate = view.columns.estimate
+    starts: dict[int, list[Chunk]] = {}
+    while True:
+        # Always arrays of the same kinds, so that each kernel compiles once.
+        pieces = np.ascontiguousarray(np.concatenate([going, begun], axis=1))
+        waiting = waiting.view()
+        waiting.flags.writeable = False
+        common = (view.now, waiting, estimate, shapes.of, shapes.heads, shapes.types, hosts)
+        if not is_easy:
+            count = _start_in_order(*common, taken, pieces, running, begun, facts)
+        else:
+            learned = np.full((2, len(shapes.heads)), -1, np.int64)
+            scratch = (hosts.copy(), taken, taken.copy())
+            count = _backfill(*common, *scratch, pieces, running, begun, learned, facts)
+        for row, host, procs, memory in begun[:, :count].T.tolist():
+            starts.setdefault(row, []).append(Chunk(host, procs, memory))
+        if count == 0 or not is_easy:
+            return [Start(row, tuple(parts)) for row, parts in starts.items()], int(facts[1])
+        # Again, as if what began had been running: a start can push a later placement to hosts where it hurts nobody.
+        fresh = begun[:, :count].copy()
+        waiting = waiting[~np.isin(waiting, fresh[chunks.ROW])]
+        fresh[chunks.END] = view.now + estimate[fresh[chunks.ROW]]
+        going = np.concatenate([going, fresh], axis=1)
+        going = going[:, np.argsort(going[chunks.END], kind="stable")]
+        running += count
+
+
+def _scan_by_grid(view: View, waiting: Int64Array, depth: int) -> Iterator[Start]:
+    """Make one pass that gives the first ``depth`` jobs that cannot start a reservation each, on hosts."""
+    begun: list[Start] = []
+    while True:
+        fresh = list(_grid_scan(view, waiting, depth, begun))
+        if not fresh:
+            return iter(begun)
+        begun += fresh
+        waiting = waiting[~np.isin(waiting, [start.row for start in fresh])]
+
+
+def _grid_scan(view: View, waiting: Int64Array, depth: int, begun: list[Start]) -> Iterator[Start]:
+    assert view.shapes is not None
+    grid, heads = HostGrid(view), view.shapes.heads
+    estimate = view.columns.estimate
+    for start in begun:
+        grid.begin(start.allocation, view.now + int(estimate[start.row]))
+    reserved = 0
+    rows = waiting
+    place = 0
+    while place < len(rows):
+        row = int(rows[place])
+        place += 1
+        allocation = grid.start_now(row, view.now + int(estimate[row]))
+        if allocation:
+            yield Start(row, allocation)
+        elif reserved < depth:
+            duration = _booked(int(estimate[row]))
+            at, allocation = grid.earliest(row, duration, view.now)
+            grid.reserve(allocation, at, at + duration)
+            reserved += 1
+        else:
+            continue
+        if reserved >= depth:
+            # Who cannot start any more by numbers alone needs no look.
+            rest = rows[place:]
+            asked = heads[view.shapes.of[rest]]
+            free = grid.now_free[0]
+            rows = rest[(asked[:, chunks.TOTAL] <= free.sum()) & (asked[:, chunks.LARGEST] <= free.max())]
+            place = 0
+
+
+def _part(view: View, count: int, procs: int, memory: int, host: int) -> str:
+    where = f" on {view.machine.hosts[host].name}" if host >= 0 else ""
+    return f"{count}x{procs} processors" + (f" and {memory_text(memory)}" if memory else "") + where
+
+
+class ChunkPlan:
+    """A plan of one pool while hosts matter to nobody; from the first who asks for hosts until nobody waits, one with hosts."""
+
+    def __init__(self, procs: int) -> None:
+        self.procs = procs
+        self.inner: PoolPlan | PlacedPlan = PoolPlan(procs)
+        self.was_late = False
+
+    @property
+    def ends(self) -> Mapping[int, int]:
+        """Until when odd rows are booked (:func:`qbatch.planning.spaces.placed_plan.odd_ends`)."""
+        return self.inner.ends
+
+    def follow(self, view: View) -> None:
+        """Bring the plan up to date, and choose which plan it is."""
+        self.inner.follow(view)
+        is_loose = are_loose(view)
+        if isinstance(self.inner, PoolPlan) and not is_loose:
+            placed = PlacedPlan()
+            placed.ends = self.inner.ends
+            placed.take_over(view, self.inner.planned(), self.inner.told_to(view))
+            self.inner = placed
+        elif isinstance(self.inner, PlacedPlan) and is_loose and not self.inner.plan:
+            pool = PoolPlan(self.procs)
+            pool.begin(view, self.inner.told)
+            self.inner = pool
+
+    def start_over(self, view: View) -> None:
+        """Make the plan anew from what really runs: promises may break."""
+        self.inner.start_over(view)
+
+    def rebuild(self, view: View) -> None:
+        """Make the plan anew for another machine, from what runs on its open hosts and from the queue."""
+        self.inner.rebuild(view)
+
+    def compress(self, how: str, view: View) -> None:
+        """Move reservations earlier, in the given way."""
+        self.inner.compress(how, view)
+
+    def arrive(self, view: View) -> None:
+        """Give each arrival the earliest reservation."""
+        self.inner.arrive(view)
+
+    def news(self) -> list[tuple[int, int]]:
+        """Return the rows whose planned start is earlier than they were told, and note that they were told."""
+        return self.inner.news()
+
+    def take_due(self, view: View) -> list[Start]:
+        """Take the rows whose time has come out of the plan, and place them."""
+        due = self.inner.take_due(view)
+        return place_in_order(view, [start.row for start in due]) if isinstance(self.inner, PoolPlan) else due
+
+    def next_start(self) -> int | None:
+        """Return the earliest planned start, or None."""
+        return self.inner.next_start()
+
+    def planned_start(self, row: int) -> int:
+        """Return the planned start of a waiting row."""
+        return self.inner.planned_start(row)

@@ -1,0 +1,95 @@
+"""Hosts that a job lives inside, with memory: the pass over hosts, and a profile a host.
+
+A job starts on the host with the fewest free processors, then in host order (spec/papers.md 3.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qbatch.model.actions import Allocation, Chunk, Start
+from qbatch.model.job import Job
+from qbatch.model.machine import Host, Machine, memory_text
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.spaces.host_profiles import HostProfiles
+from qbatch.planning.spaces.parts import open_parts
+from qbatch.planning.spaces.placed_plan import PlacedPlan
+from qbatch.planning.spaces.pool import pass_over_hosts
+from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait
+
+
+class HostSpace(Space):
+    """Hosts with or without memory; every job is inside one of them."""
+
+    __slots__ = ()
+
+    spans = False
+
+    @staticmethod
+    def allocation(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
+        """Return the first host that has room for a job."""
+        for host, spec in enumerate(machine.hosts):
+            if free[host] >= job.procs and (not spec.memory or free_memory[host] >= job.memory):
+                return (Chunk(host, job.procs, job.memory if spec.memory else 0),)
+        return ()
+
+    @staticmethod
+    def widest(machine: Machine, free: Sequence[int]) -> int:
+        """Return the most processors that are free on one host."""
+        return max(free, default=0)
+
+    @staticmethod
+    def places(machine: Machine) -> tuple[Host, ...]:
+        """Return the hosts."""
+        return machine.hosts
+
+    @staticmethod
+    def new_plan(machine: Machine) -> Plan:
+        """Return an empty plan, with allocations."""
+        return PlacedPlan()
+
+    @staticmethod
+    def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
+        """Return the machine; for plans there is no loop over hosts."""
+        return None if is_planned else machine
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether the number of free processors alone decides about all that wait."""
+        return False
+
+    def profile(self) -> Profile:
+        """Return the profiles of the hosts."""
+        return HostProfiles(self.view)
+
+    def list_pass(
+        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False,
+        held: list[Reserved] | None = None,
+    ) -> tuple[list[Start], list[Reserved]]:  # fmt: skip
+        """Make one pass (see :meth:`Space.list_pass`)."""
+        view = self.view
+        started, reserved = pass_over_hosts(
+            view, self.hosts(), open_parts(view), order, depth, is_stopping=is_stopping, held=held
+        )
+        return [self.start_in(row, host) for row, host in started], reserved
+
+    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
+        """Say that no host has room for as long as the job asks."""
+        memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
+        text = f"no host has {job.procs} processors{memory} free for its {job.estimate / 1e6:.15g} s"
+        return Wait("host", text, {"procs": job.procs, "memory": job.memory, "estimate": job.estimate})
+
+    def hosts(self) -> Int64Array:
+        """Return what the hosts have free, and what the open ones have."""
+        view = self.view
+        hosts = view.machine.hosts
+        cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
+        return np.array([view.free, view.free_memory, cpus, [host.memory for host in hosts]], np.int64)
+
+    def start_in(self, row: int, place: int) -> Start:
+        """Return the start of a row on a host, with the memory that it asks for where memory counts."""
+        job = self.view.jobs[row]
+        memory = job.memory if self.view.machine.hosts[place].memory else 0
+        return Start(row, (Chunk(place, job.procs, memory),))

@@ -1,0 +1,145 @@
+"""The kept plan of conservative backfilling where hosts matter: an allocation with each planned start.
+
+It is kept in dictionaries, on a profile of the space that is made anew for each use: exact rather than fast, for hundreds
+of waiting jobs.  Every planned start stays where it was found until a sweep finds an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from qbatch.model.actions import Allocation, Start
+from qbatch.planning.kernels import plan
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.spaces.space import Profile
+from qbatch.planning.view import Run, View
+
+_booked = live(plan.booked)
+
+
+def booked_end(view: View, run: Run) -> int:
+    """Return until when a plan books a running job: its expected end, and a second at least."""
+    return max(view.expected_end(run), run.since + _booked(0))
+
+
+def odd_ends(view: View) -> dict[int, int]:
+    """Return until when running jobs are booked, of those that have not run through since their first start: they were
+    suspended or resized under another policy, or ran on trial before."""
+    ends = {row: booked_end(view, run) for row, run in view.running.items()}
+    started, jobs = view.columns.started, view.jobs
+    return {row: end for row, end in ends.items() if end != int(started[row]) + _booked(jobs[row].estimate)}
+
+
+class PlacedPlan:
+    """Planned (start, allocation) of each waiting row, in order of arrival."""
+
+    ends: Mapping[int, int] = MappingProxyType({})
+    """See :func:`odd_ends`."""
+
+    def __init__(self) -> None:
+        self.was_late = False
+        self.told: dict[int, int] = {}
+        self.plan: dict[int, tuple[int, Allocation]] = {}
+
+    def follow(self, view: View) -> None:
+        """Forget what was taken back; the profiles are made anew for each use."""
+        parked = set(view.parked.tolist()) if view.withdrawn else set()
+        for row in view.withdrawn:
+            self.plan.pop(row, None)
+            if row not in parked:
+                self.told.pop(row, None)
+
+    def start_over(self, view: View) -> None:
+        """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
+        self.compress("scratch", view)
+
+    def rebuild(self, view: View) -> None:
+        """Make the plan anew for another machine, in order of the queue."""
+        arrived = set(view.arrived)
+        self.plan = {row: (FOREVER, ()) for row in view.queue.tolist() if row not in arrived}
+        self.ends = odd_ends(view)
+        self.compress("scratch", view)
+
+    def take_over(self, view: View, planned: Mapping[int, int], told: Mapping[int, int]) -> None:
+        """Take over a plan that knows no hosts: planned starts in order of arrival, and starts last told, by row.
+
+        Placed in order of their starts, all keep them: where jobs are chunks of one processor, whatever ends later than
+        an instant only leaves more free after it.
+        """
+        profile = self._profile(view)
+        self.plan = {row: (start, ()) for row, start in planned.items()}
+        self.told.update(told)
+        for row in sorted(self.plan, key=lambda row: (self.plan[row][0], row)):
+            self.plan[row] = profile.earliest(row, self._length(view, row), self.plan[row][0])
+            self._reserve(profile, view, row)
+
+    def _profile(self, view: View) -> Profile:
+        profile: Profile = view.space.profile()
+        for run in view.running.values():
+            # A booking is at least a second, and a zero estimate is still there.
+            allocation = tuple(chunk for chunk in run.allocation if chunk.host not in view.closed)
+            profile.reserve(allocation, view.expected_end(run), booked_end(view, run))
+        return profile
+
+    def _length(self, view: View, row: int) -> int:
+        return int(_booked(view.jobs[row].estimate))
+
+    def _reserve(self, profile: Profile, view: View, row: int) -> None:
+        start, allocation = self.plan[row]
+        profile.reserve(allocation, start, start + self._length(view, row))
+
+    def compress(self, how: str, view: View) -> None:
+        """Move reservations earlier, in the given way."""
+        if how == "none":
+            return
+        profile = self._profile(view)
+        order = list(self.plan) if how != "start" else sorted(self.plan, key=lambda row: (self.plan[row][0], row))
+        if how != "scratch":
+            for row in order:
+                self._reserve(profile, view, row)
+        for row in order:
+            start, allocation = self.plan[row]
+            length = self._length(view, row)
+            if how != "scratch":
+                profile.release(allocation, start, start + length)
+            found = profile.earliest(row, length, view.now)
+            if how == "scratch" or found[0] < start:
+                self.plan[row] = found
+            self._reserve(profile, view, row)
+
+    def arrive(self, view: View) -> None:
+        """Give each arrival the earliest reservation."""
+        if not view.arrived:
+            return
+        profile = self._profile(view)
+        for row in self.plan:
+            self._reserve(profile, view, row)
+        for row in view.arrived:
+            self.plan[row] = profile.earliest(row, self._length(view, row), view.now)
+            self._reserve(profile, view, row)
+
+    def news(self) -> list[tuple[int, int]]:
+        """Return the rows whose planned start is earlier than they were told, and note that they were told."""
+        news = [(row, start) for row, (start, _) in self.plan.items() if start < self.told.get(row, FOREVER)]
+        self.told.update(news)
+        return news
+
+    def take_due(self, view: View) -> list[Start]:
+        """Take the rows whose time has come out of the plan."""
+        due = []
+        for row in [row for row, (start, _) in self.plan.items() if start <= view.now]:
+            self.told.pop(row, None)
+            if view.columns.started[row] >= 0:
+                self.ends = {**self.ends, row: view.now + _booked(view.jobs[row].estimate)}
+            due.append(Start(row, self.plan.pop(row)[1]))
+        return due
+
+    def next_start(self) -> int | None:
+        """Return the earliest planned start, or None."""
+        return min((start for start, _ in self.plan.values() if start < FOREVER), default=None)
+
+    def planned_start(self, row: int) -> int:
+        """Return the planned start of a waiting row."""
+        return self.plan[row][0]

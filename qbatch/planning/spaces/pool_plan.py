@@ -1,0 +1,180 @@
+"""The kept plan of conservative backfilling on one pool: the arrays of :mod:`qbatch.planning.kernels.plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from qbatch.model.actions import Start
+from qbatch.planning.kernels import plan as plan_kernels
+from qbatch.planning.kernels import profile as profile_kernels
+from qbatch.planning.kernels.live import live, live_module
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.spaces.placed_plan import booked_end, odd_ends
+from qbatch.planning.view import View
+
+plan = live_module(plan_kernels)
+add = live(profile_kernels.add)
+forget_before = live(profile_kernels.forget_before)
+grown = live(profile_kernels.grown)
+has_room = live(profile_kernels.has_room)
+new_profile = live(profile_kernels.new_profile)
+
+
+class PoolPlan:
+    """A start for every waiting row, and the profile that all of them and the running jobs leave.
+
+    ``partly``: the processors that running jobs give back, where those are not all that they asked for: closed hosts keep
+    theirs, and another policy may have resized them.
+    """
+
+    ends: Mapping[int, int] = MappingProxyType({})
+    """See :func:`qbatch.planning.spaces.placed_plan.odd_ends`."""
+
+    def __init__(self, procs: int) -> None:
+        self.procs = procs
+        self.was_late = False
+        self.told = np.full(64, FOREVER, np.int64)
+        self.queue = np.zeros((64, plan.QUEUE_COLUMNS), np.int64)
+        self.shapes = np.zeros((64, plan.SHAPE_COLUMNS), np.int64)
+        self.table = np.full(plan.table_size(64), -1, np.int64)
+        self.place = np.full(64, plan.NOBODY, np.int64)
+        self.starts = np.zeros((256, 2), np.int64)
+        self.released = np.zeros((plan.RELEASES, 2), np.int64)
+        self.state = np.zeros(plan.STATE, np.int64)
+        self.profile = new_profile(procs, 0, 64)
+        self.is_begun = False
+        self.partly: dict[int, int] = {}
+
+    def _room(self) -> None:
+        if not has_room(self.profile, 4):
+            self.profile = grown(self.profile)
+
+    def follow(self, view: View) -> None:
+        """Bring the profile up to date with what ended and what was taken back."""
+        if not self.is_begun:
+            self.profile = new_profile(view.free_procs, view.now, 64)
+            self.is_begun = True
+        forget_before(self.profile, view.now)
+        for row in view.finished:
+            self._room()
+            job = view.jobs[row]
+            end = self.ends.get(row, int(view.columns.started[row]) + plan.booked(job.estimate))
+            amount = self.partly.pop(row, job.procs)
+            plan.release(self.released, self.state, self.profile, view.now, end, amount)
+        for row in view.withdrawn:
+            if 0 <= row < len(self.place) and self.place[row] >= 0:
+                self._room()
+                where = self.place[row]
+                start, duration = int(self.queue[where, plan.START]), int(self.queue[where, plan.BOOKED])
+                plan.leave_queue(self.queue, self.place, self.state, row)
+                plan.release(self.released, self.state, self.profile, start, start + duration, view.jobs[row].procs)
+
+    def start_over(self, view: View) -> None:
+        """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
+        self._empty_profile(view)
+        self.profile = plan.place_anew(self.queue, self.place, self.starts, self.state, self.profile, view.now)
+
+    def rebuild(self, view: View) -> None:
+        """Make the plan anew for another machine, from what runs on its open hosts and from the queue."""
+        self._empty_profile(view)
+        self.state[:] = 0
+        self.place[:] = plan.NOBODY
+        self.table[:] = -1
+        arrived = set(view.arrived)
+        self._enqueue(view, [row for row in view.queue.tolist() if row not in arrived])
+
+    def _empty_profile(self, view: View) -> None:
+        """Make the profile that of the running jobs, which stay for what they booked or longer."""
+        self.profile = new_profile(view.free_procs, view.now, 64)
+        self.partly.clear()
+        self.ends = odd_ends(view)
+        for row, run in view.running.items():
+            amount = view.open_procs_of(run)
+            if amount != view.jobs[row].procs:
+                self.partly[row] = amount
+            self._room()
+            add(self.profile, booked_end(view, run), FOREVER, amount)
+        self.state[plan.RELEASED] = 0
+
+    def compress(self, how: str, view: View) -> None:
+        """Move reservations earlier, in the given way."""
+        common = (self.starts, self.released, self.state, self.profile, view.now)
+        if how == "arrival":
+            self.profile = plan.compress(self.queue, self.place, self.shapes, *common)
+        elif how == "start":
+            self.profile = plan.compress_by_start(self.queue, self.place, self.shapes, *common)
+        elif how == "scratch":
+            self.profile = plan.replan(self.queue, self.place, self.starts, self.state, self.profile, view.now)
+
+    def arrive(self, view: View) -> None:
+        """Give each arrival the earliest reservation."""
+        self._enqueue(view, view.arrived)
+
+    def _enqueue(self, view: View, rows: Iterable[int]) -> None:
+        for row in rows:
+            self._room()
+            self._grow(row)
+            job = view.jobs[row]
+            arrays = (self.queue, self.place, self.shapes, self.table, self.starts, self.state, self.profile)
+            plan.enqueue(*arrays, row, job.procs, job.estimate, view.now)
+
+    def _grow(self, row: int) -> None:
+        if row >= len(self.place):
+            more = max(2 * len(self.place), row + 1) - len(self.place)
+            self.place = np.concatenate([self.place, np.full(more, plan.NOBODY, np.int64)])
+            self.told = np.concatenate([self.told, np.full(more, FOREVER, np.int64)])
+        if self.state[plan.QUEUED] == len(self.queue):
+            self.queue = np.concatenate([self.queue, np.zeros_like(self.queue)])
+            self.starts = np.concatenate([self.starts, np.zeros_like(self.starts)])
+        if self.state[plan.SHAPES] == len(self.shapes):
+            self.shapes = np.concatenate([self.shapes, np.zeros_like(self.shapes)])
+            self.table = plan.rehashed(self.shapes, int(self.state[plan.SHAPES]))
+
+    def news(self) -> list[tuple[int, int]]:
+        """Return the rows whose planned start is earlier than they were told, and note that they were told."""
+        found = np.empty((int(self.state[plan.QUEUED] - self.state[plan.FIRST]), 2), np.int64)
+        count = plan.earlier_than_told(self.queue, self.state, self.told, found)
+        news: list[tuple[int, int]] = found[:count].tolist()
+        return news
+
+    def take_due(self, view: View) -> list[Start]:
+        """Take the rows whose time has come out of the plan."""
+        due: list[Start] = []
+        while True:
+            row = int(plan.take_due(self.queue, self.place, self.starts, self.state, view.now))
+            if row == plan.NOBODY:
+                return due
+            if view.columns.started[row] >= 0:
+                self.ends = {**self.ends, row: view.now + plan.booked(view.jobs[row].estimate)}
+            due.append(Start(row))
+
+    def next_start(self) -> int | None:
+        """Return the earliest planned start, or None."""
+        start = int(plan.next_start(self.queue, self.place, self.starts, self.state))
+        return None if start == FOREVER else start
+
+    def planned_start(self, row: int) -> int:
+        """Return the planned start of a waiting row."""
+        return int(self.queue[self.place[row], plan.START])
+
+    def planned(self) -> dict[int, int]:
+        """Return the planned start of each waiting row, in order of arrival."""
+        queue = self.queue[self.state[plan.FIRST] : self.state[plan.QUEUED]]
+        waiting = queue[queue[:, plan.ROW] >= 0]
+        return dict(zip(waiting[:, plan.ROW].tolist(), waiting[:, plan.START].tolist(), strict=True))
+
+    def told_to(self, view: View) -> dict[int, int]:
+        """Return the start last told of each row that waits or is parked, and was told one."""
+        rows = [row for row in (*view.queue.tolist(), *view.parked.tolist()) if row < len(self.told)]
+        return {row: int(self.told[row]) for row in rows if self.told[row] < FOREVER}
+
+    def begin(self, view: View, told: Mapping[int, int]) -> None:
+        """Begin, with nobody waiting, beside jobs that run already; ``told``: starts that parked rows were promised."""
+        self._empty_profile(view)
+        self.is_begun = True
+        for row, at in told.items():
+            self._grow(row)
+            self.told[row] = at

@@ -1,0 +1,48 @@
+"""What is free during one pass: a policy takes from it what it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from qbatch.model.actions import Allocation
+from qbatch.model.job import Job
+from qbatch.model.machine import Machine
+
+
+class _Kind(Protocol):
+    """What a room asks of its kind of space (:class:`qbatch.planning.spaces.space.Space`)."""
+
+    def allocation(self, machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation: ...
+
+    def widest(self, machine: Machine, free: Sequence[int]) -> int: ...
+
+
+class Room:
+    """Free processors (``free``) and bytes of memory (``free_memory``) of each host."""
+
+    def __init__(self, kind: _Kind, machine: Machine, free: Sequence[int], free_memory: Sequence[int]) -> None:
+        self.machine = machine
+        self.free = list(free)
+        self.free_memory = list(free_memory)
+        self._kind = kind
+        self._widest = kind.widest(machine, free)
+
+    def take(self, job: Job) -> bool:
+        """Take the default allocation of a job, if there is room for it; tell whether there was."""
+        return job.procs <= self._widest and bool(self.place(job))
+
+    def place(self, job: Job) -> Allocation:
+        """Take the default allocation of a job and return it, empty if there is no room for it."""
+        if job.procs > self._widest:
+            return ()
+        found = self._kind.allocation(self.machine, self.free, self.free_memory, job)
+        self.give(found)
+        return found
+
+    def give(self, allocation: Allocation) -> None:
+        """Take an allocation out of what is free: it was given to a job."""
+        for chunk in allocation:
+            self.free[chunk.host] -= chunk.procs
+            self.free_memory[chunk.host] -= chunk.memory
+        self._widest = self._kind.widest(self.machine, self.free)

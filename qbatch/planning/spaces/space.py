@@ -1,0 +1,201 @@
+"""What every space can be asked: the verbs of this room, and the two things that it hands out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from qbatch.model.actions import Allocation, Start
+from qbatch.model.job import Job
+from qbatch.model.machine import Host, Machine
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.spaces.room import Room
+from qbatch.planning.view import Run, View
+
+Reserved = tuple[int, int, int]
+"""A reservation of a pass: row, place in :meth:`Space.hosts`, start (0: it is found anew in each pass)."""
+
+
+class Wait(NamedTuple):
+    """Why the space holds a job back: code, text, the numbers behind it, the rows in the way."""
+
+    code: str
+    text: str
+    numbers: dict[str, int]
+    blocked_by: tuple[int, ...] = ()
+
+
+class Profile(Protocol):
+    """What is free over time: what the running jobs leave, less what is reserved.  Instants in microseconds."""
+
+    def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
+        """Return the first instant from which a row fits for ``duration``, and where (``FOREVER``: never, and nowhere)."""
+        ...
+
+    def reserve(self, allocation: Allocation, start: int, end: int) -> None:
+        """Take an allocation over ``[start, end)``."""
+        ...
+
+    def release(self, allocation: Allocation, start: int, end: int) -> None:
+        """Give an allocation back over ``[start, end)``."""
+        ...
+
+
+class Plan(Protocol):
+    """The kept plan of conservative backfilling: a start for every waiting row.
+
+    ``was_late``: whether a running job had outlived its estimate at the last pass.  ``ends``: until when rows are booked
+    that have not run through since their first start.
+    """
+
+    was_late: bool
+
+    @property
+    def ends(self) -> Mapping[int, int]:
+        """Until when odd rows are booked (:func:`qbatch.planning.spaces.placed_plan.odd_ends`)."""
+        ...
+
+    def follow(self, view: View) -> None:
+        """Bring the plan up to date with what ended and what was taken back."""
+        ...
+
+    def start_over(self, view: View) -> None:
+        """Make the plan anew from what really runs: promises may break."""
+        ...
+
+    def rebuild(self, view: View) -> None:
+        """Make the plan anew for another machine, from what runs on its open hosts and from the queue."""
+        ...
+
+    def compress(self, how: str, view: View) -> None:
+        """Move reservations earlier: ``arrival``, ``start``, ``none``, or ``scratch`` (which may break promises)."""
+        ...
+
+    def arrive(self, view: View) -> None:
+        """Give each arrival the earliest reservation."""
+        ...
+
+    def news(self) -> list[tuple[int, int]]:
+        """Return the rows whose planned start is earlier than they were told, with it, and note that they were told."""
+        ...
+
+    def take_due(self, view: View) -> list[Start]:
+        """Take the rows whose time has come out of the plan."""
+        ...
+
+    def next_start(self) -> int | None:
+        """Return the earliest planned start, or None."""
+        ...
+
+    def planned_start(self, row: int) -> int:
+        """Return the planned start of a waiting row."""
+        ...
+
+
+class Space(ABC):
+    """The space of a machine, as a view shows it.
+
+    ``spans``: a job may have processors of several hosts.  ``uses_shapes``, ``uses_pieces``: whether what waiting jobs ask for
+    and the parts of running jobs are looked at (``View.shapes``, ``View.pieces``).
+    """
+
+    __slots__ = ("view",)
+
+    spans = True
+    uses_shapes = False
+    uses_pieces = True
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    @staticmethod
+    @abstractmethod
+    def allocation(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
+        """Return where a job goes when nobody says where, by what is free on each host; empty if there is no room."""
+
+    @staticmethod
+    @abstractmethod
+    def widest(machine: Machine, free: Sequence[int]) -> int:
+        """Return the most processors that a job may ask for to have room, by the free processors alone."""
+
+    @staticmethod
+    @abstractmethod
+    def places(machine: Machine) -> tuple[Host, ...]:
+        """Return the places that a job lives inside, whole: hosts, or one that stands for the pool; none if jobs are chunks."""
+
+    @staticmethod
+    @abstractmethod
+    def new_plan(machine: Machine) -> Plan:
+        """Return an empty plan for conservative backfilling."""
+
+    @staticmethod
+    @abstractmethod
+    def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
+        """Return the machine (one pool, or hosts) on which a compiled loop replays a log as this space would; None: no loop does.
+
+        Jobs of a log are not chunks.  ``is_planned``: the loop is that of a kept plan.
+        """
+
+    @property
+    @abstractmethod
+    def counts_only(self) -> bool:
+        """Whether the number of free processors alone decides about all that wait."""
+
+    @classmethod
+    def room(cls, view: View) -> Room:
+        """Return what is free now, for a pass to take from."""
+        return Room(cls, view.machine, view.free, view.free_memory)
+
+    def place(self, job: Job) -> Allocation:
+        """Return where a job goes now when nobody says where, empty if there is no room."""
+        view = self.view
+        return self.allocation(view.machine, view.free, view.free_memory, job)
+
+    def fits(self, job: Job) -> bool:
+        """Tell whether there is room for a job now."""
+        return self.room(self.view).take(job)
+
+    @abstractmethod
+    def profile(self) -> Profile:
+        """Return what the running jobs leave from now on."""
+
+    @abstractmethod
+    def list_pass(
+        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False,
+        held: list[Reserved] | None = None,
+    ) -> tuple[list[Start], list[Reserved]]:  # fmt: skip
+        """Make one pass of a list scheduler; return the starts, in order, and the reservations.
+
+        Args:
+            order: the waiting rows as they are looked through; ``view.queue`` itself where that is by submission.
+            depth: how many that cannot start get a reservation.
+            is_stopping: the pass ends at the first that does not fit.
+            is_by_shadow: the one reservation is an instant only (EASY): where the job goes then is left open.
+            held: reservations of the first rows of ``order`` from earlier passes, which only move earlier; None: the
+                reservations are not asked for.
+        """
+
+    @abstractmethod
+    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
+        """Say why a pass over ``order`` did not start a job; ``ahead``: the rows before it."""
+
+    def is_apart(self, job: Job) -> bool:
+        """Tell whether a job may not be, as a whole, on one host beside others."""
+        return False
+
+    def shortage(self, job: Job) -> str | None:
+        """Say how many processors are free, where their number alone decides."""
+        return None
+
+    def hosts(self) -> Int64Array:
+        """Return of each of ``places`` what is free and what there is: ``[4, n]``, processors and memory, 0 if closed."""
+        raise NotImplementedError
+
+    def place_of(self, run: Run) -> int:
+        """Return in which of ``places`` a job runs."""
+        return run.allocation[0].host
+
+    def start_in(self, row: int, place: int) -> Start:
+        """Return the start of a row in one of ``places``."""
+        raise NotImplementedError
