@@ -184,9 +184,7 @@ class Lsf:
             return
         while max(rows) >= memory.jobs.shape[1]:
             memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
-        columns, tables = view.columns, self._tables_of(view.machine)
-        asked = (column[rows] for column in (columns.procs, columns.memory, columns.estimate))
-        memory.jobs[: kernels.USER, rows] = _classes_of(view.machine, tables, *asked)
+        memory.jobs[: kernels.USER, rows] = self._classes_of_rows(view, rows)
         if view.machine.limits_users:
             for row in rows:
                 memory.jobs[kernels.USER, row] = memory.users.setdefault(view.jobs[row].user, len(memory.users))
@@ -195,6 +193,11 @@ class Lsf:
             if not memory.jobs[kernels.MAY, row]:
                 code, text = _NO_CLASS
                 yield Reject(row, Reason(code, self.name, text, {"procs": job.procs}))
+
+    def _classes_of_rows(self, view: View, rows: list[int]) -> Int64Array:
+        columns, tables = view.columns, self._tables_of(view.machine)
+        asked = (column[rows] for column in (columns.procs, columns.memory, columns.estimate))
+        return _classes_of(view.machine, tables, *asked)
 
     def _tables_of(self, machine: Machine) -> Tables:
         known = self._tables.get(id(machine))  # a machine's own hash goes over all of its hosts

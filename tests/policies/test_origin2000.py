@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qbatch.model.job import Job
 from qbatch.model.job_class import JobClass
 from qbatch.model.machine import Host, Machine
 from qbatch.model.record import Workload
+from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.policies.lsf import Lsf
 from qbatch.replay.calendar import Calendar
@@ -58,14 +58,17 @@ class Told(Lsf):
             job.sequence: (names.index(job.time_class), len(names) + SIZES.index(job.size_class)) for job in jobs
         }
 
-    def _class_of(self, machine: Machine, job: Job) -> tuple[int, int, int]:
-        time, size = self._told[job.number]
-        ranks = self._tables_of(machine).ranks
-        fits = any(
-            ranks[place, time, size] >= 0 and host.cpus >= job.procs and host.memory >= job.memory
-            for place, host in enumerate(machine.hosts)
-        )
-        return time, size, int(fits)
+    def _classes_of_rows(self, view: View, rows: list[int]) -> Any:
+        ranks = self._tables_of(view.machine).ranks
+        found = []
+        for job in (view.jobs[row] for row in rows):
+            time, size = self._told[job.number]
+            fits = any(
+                ranks[place, time, size] >= 0 and host.cpus >= job.procs and host.memory >= job.memory
+                for place, host in enumerate(view.machine.hosts)
+            )
+            found.append((time, size, int(fits)))
+        return np.array(found, np.int64).T
 
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
