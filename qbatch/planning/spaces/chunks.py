@@ -257,7 +257,7 @@ class ChunkPlan:
         is_loose = are_loose(view)
         if isinstance(self.inner, PoolPlan) and not is_loose:
             placed = PlacedPlan()
-            placed.ends = self.inner.ends
+            placed.ends = dict(self.inner.ends)
             placed.take_over(view, self.inner.planned(), self.inner.told_to(view))
             self.inner = placed
         elif isinstance(self.inner, PlacedPlan) and is_loose and not self.inner.plan:
