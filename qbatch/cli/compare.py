@@ -13,7 +13,7 @@ from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from qbatch.reports.comparison import Side
-    from qbatch.reports.result import Result
+    from qbatch.results.result import Result
 
 _HEADINGS = ("A", "B", "B - A", "low", "high", "rel.", "finding")
 
@@ -47,9 +47,9 @@ def compare(
 ) -> None:
     """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise."""
     from qbatch.metrics import BREAKDOWNS
-    from qbatch.reports.comparison import PARTS, Settings, check_pairs
+    from qbatch.reports.comparison import PARTS, ComparedSettings, check_pairs
     from qbatch.reports.comparison import compare as compared
-    from qbatch.reports.reading import split_name
+    from qbatch.results.reading import split_name
 
     for key in by or []:
         if key not in BREAKDOWNS:
@@ -66,7 +66,7 @@ def compare(
     if logs_differ and not pairs:
         raise UsageError("--logs-differ is about replicas: name them with --with DIR, or leave it out")
     sized.check(a)
-    how = Settings(confidence, practical, seed, tuple(dict.fromkeys(by)) if by else PARTS)
+    how = ComparedSettings(confidence, practical, seed, tuple(dict.fromkeys(by)) if by else PARTS)
     document = compared(first, second, how, pairs)
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
@@ -85,8 +85,8 @@ class _Sized:
         """Return what was read."""
         from dataclasses import replace
 
-        from qbatch.reports.reading import read_result
-        from qbatch.reports.recorded import is_log
+        from qbatch.results.reading import read_result
+        from qbatch.results.recorded import is_log
 
         if is_log(path):
             self.is_used = True
@@ -146,7 +146,7 @@ def _side(text: str, sized: _Sized) -> Side:
 
 def _read(text: str, sized: _Sized) -> tuple[str, Result, str | None]:
     """Read DIR or DIR:POLICY; return the directory, its result and the policy."""
-    from qbatch.reports.reading import split_name
+    from qbatch.results.reading import split_name
 
     path, policy = split_name(text)
     return path, sized.read(path), policy

@@ -12,7 +12,7 @@ import msgspec
 from qbatch.cli.console import talk
 from qbatch.client import Session
 from qbatch.model.errors import UsageError
-from qbatch.reports.shown import clean
+from qbatch.results.shown import clean
 from qbatch.wire.errors import ErrorRecord
 from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import STATES, Request

@@ -38,7 +38,7 @@ def demo(
     ] = None,
 ) -> None:
     """Watch a private batch system work through a generated log; then compare three policies on it."""
-    from qbatch.reports.output import whole_file
+    from qbatch.results.output import whole_file
     from qbatch.workloads import generate_log, write_log
 
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()

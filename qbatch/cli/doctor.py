@@ -21,7 +21,7 @@ from qbatch.wire import paths
 _COMMANDS = ("qbatch", "qsub", "qstat", "qdel", "pbsnodes")
 
 
-class Finding(NamedTuple):
+class HealthFinding(NamedTuple):
     """One thing that was looked at: ``ok``, ``warning`` or ``wrong``, and the way out."""
 
     what: str
@@ -45,7 +45,7 @@ def doctor(
     raise typer.Exit(1 if any(finding.verdict == "wrong" for finding in findings) else 0)
 
 
-def _look(state: Path) -> Iterator[Finding]:
+def _look(state: Path) -> Iterator[HealthFinding]:
     yield _python()
     yield from _distribution()
     yield from _socket()
@@ -55,17 +55,17 @@ def _look(state: Path) -> Iterator[Finding]:
     yield from _daemon()
 
 
-def _python() -> Finding:
+def _python() -> HealthFinding:
     version = ".".join(str(part) for part in sys.version_info[:3])
-    return Finding("Python", "ok", f"version {version} at {sys.executable}")
+    return HealthFinding("Python", "ok", f"version {version} at {sys.executable}")
 
 
-def _distribution() -> Iterator[Finding]:
+def _distribution() -> Iterator[HealthFinding]:
     """Say how this program is installed, and whether the other program called ``qbatch`` is in the same environment."""
     try:
-        yield Finding("distribution", "ok", f"{NAME} {metadata.version(NAME)}")
+        yield HealthFinding("distribution", "ok", f"{NAME} {metadata.version(NAME)}")
     except metadata.PackageNotFoundError:
-        yield Finding("distribution", "ok", f"{NAME} is not installed; it runs from {Path(__file__).parents[2]}")
+        yield HealthFinding("distribution", "ok", f"{NAME} is not installed; it runs from {Path(__file__).parents[2]}")
     try:
         other = metadata.distribution(TAKEN_NAME)
     except metadata.PackageNotFoundError:
@@ -73,80 +73,80 @@ def _distribution() -> Iterator[Finding]:
     again = f"pip uninstall {TAKEN_NAME}, then install {NAME} again: both own the command qbatch"
     if any(str(file) == "qbatch/qbatch.py" for file in other.files or ()):
         text = f"{TAKEN_NAME} {other.version} is another program (a submitter for PBS, SGE and Slurm), and is installed here too"
-        yield Finding("distribution", "wrong", text, again)
+        yield HealthFinding("distribution", "wrong", text, again)
     else:
         text = f"{TAKEN_NAME} {other.version} is this program under its former name, and is installed here too"
-        yield Finding("distribution", "warning", text, again)
+        yield HealthFinding("distribution", "warning", text, again)
 
 
-def _socket() -> Iterator[Finding]:
+def _socket() -> Iterator[HealthFinding]:
     try:
         path = paths.socket_path()
     except QbatchError as error:
-        yield Finding("socket", "wrong", str(error))
+        yield HealthFinding("socket", "wrong", str(error))
         return
     size = len(os.fsencode(path))
     if size > paths.LONGEST_SOCKET:
         text = f"{path} has {size} bytes, the kernel takes {paths.LONGEST_SOCKET}"
-        yield Finding("socket", "wrong", text, "set QBATCH_SOCKET to a shorter path")
+        yield HealthFinding("socket", "wrong", text, "set QBATCH_SOCKET to a shorter path")
     elif not os.environ.get("XDG_RUNTIME_DIR") and not os.environ.get("QBATCH_SOCKET"):
-        yield Finding("socket", "ok", f"{path} (there is no XDG_RUNTIME_DIR)")
+        yield HealthFinding("socket", "ok", f"{path} (there is no XDG_RUNTIME_DIR)")
     else:
-        yield Finding("socket", "ok", path)
+        yield HealthFinding("socket", "ok", path)
 
 
-def _configuration() -> Finding:
+def _configuration() -> HealthFinding:
     from qbatch.daemon.config import read_config
 
     path = paths.config_path()
     if not path.exists():
-        return Finding("configuration", "ok", f"none at {path}: the built-in one serves")
+        return HealthFinding("configuration", "ok", f"none at {path}: the built-in one serves")
     try:
         read_config(path)
     except QbatchError as error:
-        return Finding("configuration", "wrong", str(error), "check it with: qbatch config check")
-    return Finding("configuration", "ok", str(path))
+        return HealthFinding("configuration", "wrong", str(error), "check it with: qbatch config check")
+    return HealthFinding("configuration", "ok", str(path))
 
 
-def _store(state: Path) -> Iterator[Finding]:
+def _store(state: Path) -> Iterator[HealthFinding]:
     if not state.exists():
-        yield Finding("store", "ok", f"nothing yet at {state}; the first start makes it")
+        yield HealthFinding("store", "ok", f"nothing yet at {state}; the first start makes it")
         return
     found = state.stat()
     if found.st_uid != os.getuid():
-        yield Finding(
+        yield HealthFinding(
             "store", "wrong", f"{state} belongs to user {found.st_uid}", "give another with --state or QBATCH_STATE"
         )
     elif found.st_mode & 0o077:
-        yield Finding("store", "warning", f"{state} may be entered by others", f"chmod 700 {state}")
+        yield HealthFinding("store", "warning", f"{state} may be entered by others", f"chmod 700 {state}")
     else:
-        yield Finding("store", "ok", str(state))
+        yield HealthFinding("store", "ok", str(state))
     free = shutil.disk_usage(state).free
     if free < 64 << 20:
-        yield Finding(
+        yield HealthFinding(
             "disk",
             "wrong",
             f"{free >> 20} MB are free at {state}",
             "make space: submissions are refused when it is full",
         )
     else:
-        yield Finding("disk", "ok", f"{free >> 20} MB free")
+        yield HealthFinding("disk", "ok", f"{free >> 20} MB free")
 
 
-def _commands() -> Iterator[Finding]:
+def _commands() -> Iterator[HealthFinding]:
     ours = Path(sys.executable).parent
     for name in _COMMANDS:
         first = shutil.which(name)
         if first is None:
-            yield Finding(name, "warning", "is not on PATH", f"add {ours} to PATH, or use: qbatch run -- COMMAND")
+            yield HealthFinding(name, "warning", "is not on PATH", f"add {ours} to PATH, or use: qbatch run -- COMMAND")
         elif Path(first).parent.resolve() != ours.resolve():
             whose = "the other program of that name" if name == "qbatch" else "another PBS or Slurm"
-            yield Finding(name, "warning", f"{first} comes first on PATH: {whose}?", f"put {ours} in front")
+            yield HealthFinding(name, "warning", f"{first} comes first on PATH: {whose}?", f"put {ours} in front")
         else:
-            yield Finding(name, "ok", first)
+            yield HealthFinding(name, "ok", first)
 
 
-def _daemon() -> Iterator[Finding]:
+def _daemon() -> Iterator[HealthFinding]:
     from qbatch.client import Session
     from qbatch.wire.records import ServerRecord, Text
     from qbatch.wire.requests import Check, ServerStatus
@@ -154,10 +154,10 @@ def _daemon() -> Iterator[Finding]:
     try:
         with Session(patience=0.0) as session:
             server = session.ask(ServerStatus(), ServerRecord)
-            yield Finding("daemon", "ok", f"process {server.pid}, {server.total} jobs")
+            yield HealthFinding("daemon", "ok", f"process {server.pid}, {server.total} jobs")
             for problem in server.problems:
-                yield Finding("daemon", "wrong", problem)
-            yield Finding("invariants", "ok", session.ask(Check(), Text).text.strip().splitlines()[-1])
+                yield HealthFinding("daemon", "wrong", problem)
+            yield HealthFinding("invariants", "ok", session.ask(Check(), Text).text.strip().splitlines()[-1])
     except QbatchError as error:
         verdict = "warning" if error.exit_code in (5, 7) else "wrong"
-        yield Finding("daemon", verdict, str(error))
+        yield HealthFinding("daemon", verdict, str(error))

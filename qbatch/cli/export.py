@@ -15,7 +15,7 @@ from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
 from qbatch.wire import records, requests
 
 if TYPE_CHECKING:
-    from qbatch.reports.exports import Exportable
+    from qbatch.results.exports import Exportable
 
 _NOTHING = "no job has run yet: there is nothing to export"
 
@@ -71,7 +71,7 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
     """Refuse, before any work, an output that could not be written after it."""
     from importlib.util import find_spec
 
-    from qbatch.reports.output import check_folder
+    from qbatch.results.output import check_folder
 
     if form == "result" and target is None:
         raise UsageError("a result is a directory: name it with -o DIR")
@@ -92,9 +92,9 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
 
 
 def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Exportable, str]:
-    from qbatch.reports.exports import Exportable
-    from qbatch.reports.reading import read_named
-    from qbatch.reports.run_words import recorded_notes
+    from qbatch.results.exports import Exportable
+    from qbatch.results.reading import read_named
+    from qbatch.results.run_words import recorded_notes
 
     result = read_named(source, procs=procs).only(policies)
     for note in recorded_notes(result):
@@ -135,9 +135,9 @@ def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
 
 def _write(form: str, exported: Exportable, target: str | None) -> list[str]:
     """Write, and return what is lost of the jobs."""
-    from qbatch.reports.exports import FORMS as FORMS_OF_EXPORT
-    from qbatch.reports.exports import write_directory
-    from qbatch.reports.output import make_folder, whole_file
+    from qbatch.results.exports import FORMS as FORMS_OF_EXPORT
+    from qbatch.results.exports import write_directory
+    from qbatch.results.output import make_folder, whole_file
 
     if form == "result" and target is not None:
         make_folder(target)

@@ -44,7 +44,7 @@ def origin2000(
 
 
 def _write(log: Log, out: str) -> None:
-    from qbatch.reports.output import log_file
+    from qbatch.results.output import log_file
 
     with log_file(out) as file:
         _write_rows(log, file)

@@ -151,7 +151,7 @@ def _progress(*, is_quiet: bool) -> Iterator[Any]:
 
 
 def _write(done: Imported, out: str) -> None:
-    from qbatch.reports.output import log_file
+    from qbatch.results.output import log_file
 
     with log_file(out) as file:
         _rows(done, file)
@@ -159,7 +159,7 @@ def _write(done: Imported, out: str) -> None:
 
 def _write_machine(machine: Machine, path: str) -> None:
     from qbatch.model.machine_file import machine_as_toml
-    from qbatch.reports.output import whole_file
+    from qbatch.results.output import whole_file
 
     with whole_file(path) as file:
         file.write(("\n".join(machine_as_toml(machine)) + "\n").encode())

@@ -13,7 +13,7 @@ from qbatch.cli.console import print_table, talk
 from qbatch.cli.daemon_answers import print_json, read_states, report_errors
 from qbatch.client import Session
 from qbatch.model.errors import UsageError, suggestion
-from qbatch.reports.shown import clean, is_cancelled, moment, status_of, wait_of, waited
+from qbatch.results.shown import clean, is_cancelled, moment, status_of, wait_of, waited
 from qbatch.wire.identifiers import parse_id
 from qbatch.wire.pieces import procs_now, procs_text
 from qbatch.wire.records import JobRecord, Jobs

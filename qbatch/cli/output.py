@@ -10,7 +10,7 @@ import typer
 from qbatch.cli.console import talk
 from qbatch.client import Session
 from qbatch.model.errors import InputError, QbatchError
-from qbatch.reports.shown import clean
+from qbatch.results.shown import clean
 from qbatch.tui.tail import PIECE, Tail
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import OutputFiles

@@ -19,7 +19,7 @@ from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import OutputError, UsageError, suggestion
 
 if TYPE_CHECKING:
-    from qbatch.papers.record import Outcome, Table, Tell
+    from qbatch.papers.record import PaperOutcome, Table, Tell
     from qbatch.papers.registry import Paper
 
 SCHEMA = "qbatch.paper/1"
@@ -98,7 +98,7 @@ def paper(
         _check(outcome)
 
 
-def _check(outcome: Outcome) -> None:
+def _check(outcome: PaperOutcome) -> None:
     """Fail on claims that are decided otherwise than is known: they hold, or what the paper's module records of them."""
     breaches = [claim for claim in outcome.claims if claim.is_breach]
     for claim in breaches:
@@ -116,7 +116,7 @@ def _check(outcome: Outcome) -> None:
 
 def _run_log(
     log: str | None, procs: int | None, seeds: int, seed: int, parts: list[str], *, is_quiet: bool
-) -> tuple[dict[str, Any], Outcome]:
+) -> tuple[dict[str, Any], PaperOutcome]:
     """Run a paper on a log; return what it ran on and what came out."""
     from qbatch.papers.sp2_backfilling import own_log, run_paper
     from qbatch.replay.prepare import choose_procs
@@ -141,7 +141,7 @@ def _run_log(
 
 def _run_months(
     months: list[str] | None, replicas: int, seed: int | None, days: int | None, out: str | None, *, is_quiet: bool
-) -> tuple[dict[str, Any], Outcome]:
+) -> tuple[dict[str, Any], PaperOutcome]:
     """Run the paper of the Origin 2000 on generated months; return what it ran on and what came out.
 
     With a folder for what comes out, each simulation is kept there as soon as it is made: a command that was interrupted goes
@@ -225,7 +225,7 @@ def _progress(*, is_quiet: bool) -> Iterator[Tell]:
         yield move
 
 
-def _document(chosen: Paper, facts: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+def _document(chosen: Paper, facts: dict[str, Any], outcome: PaperOutcome) -> dict[str, Any]:
     """Return the record of the whole command: what --json prints and --out keeps."""
     from qbatch.distribution import __version__
 
@@ -239,10 +239,10 @@ def _document(chosen: Paper, facts: dict[str, Any], outcome: Outcome) -> dict[st
     }
 
 
-def _write(out: str, document: dict[str, Any], outcome: Outcome, *, is_quiet: bool) -> None:
+def _write(out: str, document: dict[str, Any], outcome: PaperOutcome, *, is_quiet: bool) -> None:
     from qbatch.papers.markdown import markdown_of
-    from qbatch.reports.output import whole_file
     from qbatch.reports.plot_style import styled, write_figure
+    from qbatch.results.output import whole_file
 
     for table in outcome.tables:
         with whole_file(os.path.join(out, f"{table.name}.csv")) as file:
@@ -269,7 +269,7 @@ def _csv(table: Table) -> bytes:
     return text.getvalue().encode()
 
 
-def _print(outcome: Outcome, *, is_quiet: bool) -> None:
+def _print(outcome: PaperOutcome, *, is_quiet: bool) -> None:
     if not is_quiet:
         for note in outcome.notes:
             talk(f"note: {note}")
@@ -282,7 +282,7 @@ def _print(outcome: Outcome, *, is_quiet: bool) -> None:
     _print_claims(outcome)
 
 
-def _print_claims(outcome: Outcome) -> None:
+def _print_claims(outcome: PaperOutcome) -> None:
     typer.echo("What the paper claims")
     for claim in outcome.claims:
         typer.echo(f"  {_MARKS[claim.verdict]:<4}{claim.name}: {claim.verdict}")

@@ -44,11 +44,11 @@ def plot(
     title: Annotated[str | None, typer.Option("--title", help="Title, in place of our own.")] = None,
 ) -> None:
     """Draw a picture of a result: Gantt chart, utilisation, queue, waits, slowdowns or estimates."""
-    from qbatch.reports.output import make_folder
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
-    from qbatch.reports.reading import read_named
-    from qbatch.reports.run_words import recorded_notes, short_name
+    from qbatch.results.output import make_folder
+    from qbatch.results.reading import read_named
+    from qbatch.results.run_words import recorded_notes, short_name
 
     path = out if out is not None else f"{kind.value}.png"
     checked_suffix(path)

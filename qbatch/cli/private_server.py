@@ -26,7 +26,7 @@ EXIT_PATIENCE = 60.0
 """Seconds for the keeper to clear up; it needs about one, and more only where processes resist."""
 
 
-class Ended(NamedTuple):
+class ServerEnded(NamedTuple):
     """The daemon ended by itself: its exit code (128 + N for a signal) and its last words."""
 
     code: int
@@ -142,8 +142,8 @@ class PrivateServer:
             environment["PYTHONPATH"] = f"{root}{os.pathsep}{before}" if before else str(root)
         return environment
 
-    def hear(self) -> str | Ended | None:
-        """Return what the keeper has said since: ``ready``, an :class:`Ended`, or None; never waits."""
+    def hear(self) -> str | ServerEnded | None:
+        """Return what the keeper has said since: ``ready``, an :class:`ServerEnded`, or None; never waits."""
         assert self._keeper is not None
         assert self._keeper.stdout is not None
         handle = self._keeper.stdout.fileno()
@@ -155,14 +155,14 @@ class PrivateServer:
             if self._keeper.poll() is not None:
                 words = Path(self.directory, "keeper")
                 text = words.read_text(encoding="utf-8", errors="replace").strip() if words.exists() else ""
-                return Ended(1, text.rpartition("\n")[2] or "the keeper of the daemon was killed")
+                return ServerEnded(1, text.rpartition("\n")[2] or "the keeper of the daemon was killed")
             return None
         self._heard = rest
         kind, _, text = line.decode("utf-8", "replace").partition(" ")
         if kind == "ready":
             return kind
         code, _, why = text.partition(" ")
-        return Ended(int(code), why)
+        return ServerEnded(int(code), why)
 
     def wait_until_up(self) -> None:
         """Wait until the daemon answers; where it does not come up, clear up.
@@ -172,7 +172,7 @@ class PrivateServer:
         """
         while (said := self.hear()) is None:
             time.sleep(0.005)
-        if isinstance(said, Ended):
+        if isinstance(said, ServerEnded):
             self.stop()
             raise failure(said)
 
@@ -206,7 +206,7 @@ class PrivateServer:
         self.stop()
 
 
-def failure(said: Ended) -> QbatchError:
+def failure(said: ServerEnded) -> QbatchError:
     """Return the error for a daemon that ended by itself."""
     error = QbatchError(said.why)
     error.exit_code = said.code or 1

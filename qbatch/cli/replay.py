@@ -120,7 +120,7 @@ def _check_load(load: float) -> None:
 def _check_outputs(log: str, out: Text, jobs: Text, swf: Text, skipped: Text, policies: list[str]) -> None:
     """Refuse, before any work, outputs that could not be written after it."""
     from qbatch.model.errors import OutputError
-    from qbatch.reports.output import check_folder
+    from qbatch.results.output import check_folder
 
     if swf is not None and len(policies) != 1:
         raise UsageError(f"--swf {swf}: one file holds one schedule; name one --policy ({len(policies)} are asked for)")
@@ -183,7 +183,7 @@ def _machine(log: Log, procs: int | None, name: Text) -> Machine:
 
 def _notes(log: Log, work: Workload, machine: Machine, policies: list[Policy], options: Options) -> None:
     from qbatch.planning.policy import note_of_classes
-    from qbatch.reports.run_words import missing_estimates_of
+    from qbatch.results.run_words import missing_estimates_of
 
     for note in log.notes:
         talk(f"note: {note}")
@@ -319,16 +319,16 @@ def _hosts(machine: Machine) -> dict[str, Any]:
 
 def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text, swf: Text) -> None:
     if jobs is not None:
-        from qbatch.reports.job_rows import write_job_rows
-        from qbatch.reports.output import whole_file
+        from qbatch.results.job_rows import write_job_rows
+        from qbatch.results.output import whole_file
 
         with whole_file(jobs) as file:
             write_job_rows(file, schedules, os.path.splitext(jobs)[1])
     if swf is not None:
         _write_swf(log, schedules[0], swf)
     if out is not None:
-        from qbatch.reports.output import make_folder
-        from qbatch.reports.result import write_result
+        from qbatch.results.output import make_folder
+        from qbatch.results.result import write_result
 
         make_folder(out)
         write_result(out, document, schedules)
@@ -336,8 +336,8 @@ def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out
 
 def _write_skipped(log: Log, machine: Machine, path: Text) -> None:
     """List the jobs that cannot run; before the replay, since a log of which no job can run is when the list is needed most."""
-    from qbatch.reports.output import whole_file
-    from qbatch.reports.skipped_jobs import write_skipped
+    from qbatch.results.output import whole_file
+    from qbatch.results.skipped_jobs import write_skipped
 
     if path is None:
         return
@@ -397,7 +397,7 @@ def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
     import numpy as np
 
     from qbatch.model.record import MICROSECONDS
-    from qbatch.reports.output import whole_file
+    from qbatch.results.output import whole_file
     from qbatch.workloads import write_schedule
     from qbatch.workloads.unfinished import unfinished_of
 

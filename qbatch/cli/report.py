@@ -26,9 +26,9 @@ def report(
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
 ) -> None:
     """Write one HTML page about results: tables, every job on a time axis, differences, and how it was run."""
-    from qbatch.reports.output import make_folder, whole_file
     from qbatch.reports.report.page import Wishes, render
     from qbatch.reports.report.study import gather, with_baseline
+    from qbatch.results.output import make_folder, whole_file
 
     if not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"--out {out}: a page ends in .html")

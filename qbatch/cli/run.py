@@ -17,7 +17,7 @@ from qbatch.cli.console import command_group, talk
 from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from qbatch.cli.private_server import Ended, PrivateServer
+    from qbatch.cli.private_server import PrivateServer, ServerEnded
 
 app = command_group()
 
@@ -101,7 +101,7 @@ def _cannot_run(name: str) -> int:
     return NOT_FOUND
 
 
-def _wait_until_up(server: PrivateServer) -> Ended | int | None:
+def _wait_until_up(server: PrivateServer) -> ServerEnded | int | None:
     """Wait until the server answers: None; how it ended; or the number of the signal that told us to end."""
     while True:
         said = server.hear()
@@ -125,7 +125,7 @@ def _attend(server: PrivateServer, command: list[str]) -> int:
     except OSError as error:
         talk(f"qbatch run: {command[0]}: {error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-    ended: Ended | None = None
+    ended: ServerEnded | None = None
     while child.poll() is None:
         come = signal.sigtimedwait({*FORWARDED, signal.SIGCHLD}, 1.0)
         if come is not None and come.si_signo != signal.SIGCHLD and come.si_code != SI_KERNEL:
@@ -137,7 +137,7 @@ def _attend(server: PrivateServer, command: list[str]) -> int:
     return code or (ended.code if ended is not None else 0)
 
 
-def _ending_of(server: PrivateServer) -> Ended | None:
+def _ending_of(server: PrivateServer) -> ServerEnded | None:
     """Say it if the server has ended by itself; one that was told to end (qbatch down) is not worth a word."""
     said = server.hear()
     if said is None or isinstance(said, str):

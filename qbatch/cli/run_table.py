@@ -14,7 +14,7 @@ _SHOWN = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mean")
 def print_run(document: dict[str, Any]) -> None:
     """Print the record of ``qbatch replay`` or ``qbatch metrics`` as tables on stdout."""
     from qbatch.metrics import METRICS
-    from qbatch.reports.run_words import run_facts, short_name
+    from qbatch.results.run_words import run_facts, short_name
 
     results = document["results"]
     policies = [result["policy"] for result in results]

@@ -10,7 +10,7 @@ import typer
 from qbatch.cli.console import print_table, talk
 from qbatch.cli.daemon_answers import ask, print_json
 from qbatch.model.errors import UsageError
-from qbatch.reports.shown import clean, moment, span, status_of, wait_of
+from qbatch.results.shown import clean, moment, span, status_of, wait_of
 from qbatch.wire import records, requests
 from qbatch.wire.resources import format_size
 

@@ -10,7 +10,7 @@ import typer
 from qbatch.cli.console import print_table, talk
 from qbatch.cli.daemon_answers import ask, print_json
 from qbatch.model.errors import UsageError, suggestion
-from qbatch.reports.shown import clean, moment
+from qbatch.results.shown import clean, moment
 from qbatch.wire.records import ShadowRecord, Shadows
 from qbatch.wire.requests import Shadow
 

@@ -26,6 +26,6 @@ def restore(
     state: Path | None = STATE,
 ) -> None:
     """Put a backup in place of the store; what was there is kept beside it.  The daemon must not run."""
-    from qbatch.daemon.restoring import restore_backup
+    from qbatch.daemon.restore import restore_backup
 
     talk(restore_backup(file, paths.state_directory()))

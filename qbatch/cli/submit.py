@@ -93,7 +93,7 @@ def _show(said: Submitted, *, as_json: bool) -> None:
 
 def _quoted(quote: Quote | None) -> str:
     """Return the instants of a quote as a line, empty if it has none."""
-    from qbatch.reports.shown import moment
+    from qbatch.results.shown import moment
 
     if quote is None:
         return ""

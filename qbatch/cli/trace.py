@@ -100,7 +100,7 @@ def generate(
     out: Annotated[str, typer.Option("--out", help="SWF file (.gz compresses); - is stdout.")] = "-",
 ) -> None:
     """Generate a workload log in SWF from a seed."""
-    from qbatch.reports.output import log_file
+    from qbatch.results.output import log_file
     from qbatch.workloads.generate import generate_log
     from qbatch.workloads.swf_writer import write_log
 

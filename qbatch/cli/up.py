@@ -72,7 +72,7 @@ def up(
 
     _note_classes(read())
     begins = _origin(origin)
-    options = process.Options(
+    options = process.DaemonOptions(
         state=state_path,
         socket_path=os.path.abspath(socket_text),
         read_settings=read,
@@ -125,7 +125,7 @@ def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
     from qbatch.model.machine import one_host
     from qbatch.replay.prepare import Options as PrepareOptions
     from qbatch.replay.prepare import choose_procs, prepare
-    from qbatch.reports.run_words import missing_estimates_of
+    from qbatch.results.run_words import missing_estimates_of
     from qbatch.workloads import read_log
 
     log = read_log(str(path))
@@ -208,7 +208,7 @@ def _into_background(state: Path, socket_path: str) -> str:
     """Start the same command in the foreground of a session of its own, wait until it answers, and say where it is."""
     pid = _pid_of(socket_path)
     if pid:
-        raise Occupied(
+        raise SocketOccupied(
             f"a daemon is up already (process {pid}) at {socket_path}; stop it with: qbatch down, "
             "or give this one a directory of its own with --state DIR"
         )
@@ -250,7 +250,7 @@ def _pid_of(socket_path: str) -> int:
         return 0
 
 
-class Occupied(QbatchError):  # noqa: N818 - it says what the place is
+class SocketOccupied(QbatchError):  # noqa: N818 - it says what the place is
     """Another daemon is there (75)."""
 
     exit_code = 75

@@ -12,7 +12,7 @@ from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import QbatchError, UsageError, suggestion
 
 if TYPE_CHECKING:
-    from qbatch.reports.referee import Finished, Verdict
+    from qbatch.referee.verify import FinishedSchedule, Verdict
 
 LISTED_MAX = 1000
 """Breaches that ``--all`` lists of one schedule."""
@@ -50,7 +50,7 @@ def verify(
     if schedule is None:
         raise UsageError("name a SCHEDULE to verify (SWF with waits, job rows, or the directory of a result)")
     from qbatch.policies import load_policy
-    from qbatch.reports.referee import SCHEMA, judge, read_finished, verdict_document
+    from qbatch.referee.verify import SCHEMA, judge, read_finished, verdict_document
 
     if policy is not None:
         load_policy(policy)
@@ -67,7 +67,7 @@ def verify(
         raise typer.Exit(QbatchError.exit_code)
 
 
-def _chosen(schedules: list[Finished], policy: Text, path: str) -> list[tuple[Finished, Text]]:
+def _chosen(schedules: list[FinishedSchedule], policy: Text, path: str) -> list[tuple[FinishedSchedule, Text]]:
     """Return which schedules to check, each with the policy to check it against."""
     from qbatch.policies.registry import name_among
 
@@ -103,7 +103,7 @@ def _known(name: Text) -> Text:
 
 
 def _print(verdict: Verdict, most: int) -> None:
-    from qbatch.reports.referee import CODES, seconds
+    from qbatch.referee.verify import CODES, seconds
 
     done = verdict.schedule
     what = f"{done.name}: {len(done):,} jobs on {done.procs_total:,} processors, policy {verdict.policy or 'not named'}"
@@ -138,7 +138,7 @@ def _print_rest(verdict: Verdict, most: int, meaning: str) -> None:
 
 
 def _conformance(directory: Text, as_json: bool) -> None:
-    from qbatch.reports.conformance import conformance_workloads, write_conformance
+    from qbatch.referee.conformance import conformance_workloads, write_conformance
 
     workloads = conformance_workloads()
     if directory is not None:

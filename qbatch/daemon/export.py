@@ -15,10 +15,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from msgspec import structs
 
-from qbatch.model.record import Clock, Int64Array
-from qbatch.reports.exports import Bar, Exportable
-from qbatch.reports.job_rows import ABSENT, JobRows
-from qbatch.reports.result import Result
+from qbatch.model.record import Int64Array, LogClock
+from qbatch.results.exports import Exportable, ExportedBar
+from qbatch.results.job_rows import ABSENT, JobRows
+from qbatch.results.result import Result
 from qbatch.wire.identifiers import JobKey, parse_id
 from qbatch.wire.pieces import Piece, pieces_of, run_of
 from qbatch.wire.records import HostRecord, JobRecord
@@ -66,7 +66,7 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
         "machine": {"procs": total, "hosts": len(hosts), "one_pool": len(hosts) == 1, **_hosts(hosts)},
         "queues": {str(number): queue for queue, number in _numbers(job.queue for job in told).items()},
     }
-    result = Result(name, (rows.taken(order),), total, Clock(first // _SECOND), document)
+    result = Result(name, (rows.taken(order),), total, LogClock(first // _SECOND), document)
 
     def write_swf(out: BinaryIO) -> None:
         _write_log(out, _InLog(told, running, waiting, now or 0), hosts, server)
@@ -240,7 +240,7 @@ def _walltime(job: JobRecord) -> int:
     return parse_duration(job.resources["walltime"]) if "walltime" in job.resources else 0
 
 
-def _bars(row: int, job: JobRecord, first: int) -> list[Bar]:
+def _bars(row: int, job: JobRecord, first: int) -> list[ExportedBar]:
     """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars (one host may be named more than once), a pause two more.
 
     Its trials and lost attempts, which were thrown away, are bars like the others.
@@ -252,11 +252,11 @@ def _bars(row: int, job: JobRecord, first: int) -> list[Bar]:
         (begin, end, procs if attempt in resized else None, where) for attempt, begin, end, procs, where in job.lost
     ]
     return [
-        Bar(row, host, begin - first, end - first, has if procs is None else procs)
+        ExportedBar(row, host, begin - first, end - first, has if procs is None else procs)
         for begin, end, procs, where in (*tried, *lost)
         for host, has in _held(where).items()
     ] + [
-        Bar(row, host, begin - first, end - first, procs if job.sizes else has)
+        ExportedBar(row, host, begin - first, end - first, procs if job.sizes else has)
         for host, has in _held(job.exec_host).items()
         for begin, end, procs in _kept(job)
     ]

@@ -18,7 +18,7 @@ from qbatch.daemon.forecast_core import forecast_core, waits_outside
 from qbatch.daemon.pass_times import PassTimes
 from qbatch.model.reasons import INSTANTS, SPANS, Reason
 from qbatch.planning.kernels.live import serve_compiled
-from qbatch.reports.shown import moment, span
+from qbatch.results.shown import moment, span
 from qbatch.wire.identifiers import JobKey, parse_id
 from qbatch.wire.records import JobRecord
 
@@ -50,7 +50,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Said).decode
 
 
-class Forecasts:
+class Forecaster:
     """Asks for forecasts and tracks their error.
 
     Args:

@@ -18,26 +18,26 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon import entry, notify
+from qbatch.daemon import journal_entry, notify
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.commands import link_commands
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
-from qbatch.daemon.core import image
-from qbatch.daemon.core.resettle import resettle
+from qbatch.daemon.core import state_snapshot
+from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.state import Account, Core
 from qbatch.daemon.executors.attempt import LOST, SHORTAGES, Ended, Executor
-from qbatch.daemon.restoring import RESTORED
+from qbatch.daemon.restore import RESTORED
 from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
-from qbatch.daemon.store import Occupied, StorageError, Store
+from qbatch.daemon.store import StorageError, Store, StoreOccupied
 from qbatch.daemon.trace_source import TraceSource
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
-from qbatch.reports.shown import moment
+from qbatch.results.shown import moment
 from qbatch.wire.paths import LONGEST_SOCKET
 
 log = logging.getLogger("qbatch")
@@ -47,7 +47,7 @@ SILENCE = 60.0
 """Seconds between two lines of the log about the same shortage."""
 
 
-class Options(msgspec.Struct, kw_only=True):
+class DaemonOptions(msgspec.Struct, kw_only=True):
     """How a daemon is started.
 
     ``read_settings`` gives the configuration; it is called again on reload.  ``trace``: a log whose jobs arrive by
@@ -114,7 +114,7 @@ async def recover(store: Store, settings: Settings) -> Recovered:
     old = parse_config(kept, "the settings in the store") if kept else settings
     snapshot = store.snapshot()
     try:
-        core = image.load(snapshot, old, load_policy) if snapshot is not None else Core(old, load_policy)
+        core = state_snapshot.load(snapshot, old, load_policy) if snapshot is not None else Core(old, load_policy)
     except InputError as error:
         raise StorageError(f"{store.directory}: {error}") from error
     records: list[Account] = []
@@ -122,8 +122,8 @@ async def recover(store: Store, settings: Settings) -> Recovered:
     for number, entries in await store.entries():
         for data in entries:
             try:
-                said = entry.read(data)
-                entry.give(core, said)
+                said = journal_entry.read(data)
+                journal_entry.give(core, said)
             except Exception as error:
                 what = error if isinstance(error, QbatchError) else f"{type(error).__name__}: {error}"
                 raise StorageError(
@@ -134,7 +134,7 @@ async def recover(store: Store, settings: Settings) -> Recovered:
             if said.kind == "p":
                 touched.clear()
             elif said.request is not None:
-                touched += entry.jobs_of(core, said.request)
+                touched += journal_entry.jobs_of(core, said.request)
             records += [effect for effect in core.take_effects() if isinstance(effect, Account)]
     live = dict.fromkeys(name for name in touched if core.is_live(name))
     return Recovered(core, bool(kept), records, tuple(live))
@@ -155,7 +155,7 @@ def listen(path: str) -> socket.socket:
     try:
         if stat.S_ISSOCK(os.lstat(path).st_mode):
             if _is_answered(path):
-                raise Occupied(
+                raise StoreOccupied(
                     f"another daemon listens at {path}; stop it with: qbatch down, or give this one a directory of its "
                     "own with --state DIR"
                 )
@@ -188,7 +188,7 @@ def _is_answered(path: str) -> bool:
         return True
 
 
-async def serve(options: Options) -> int:
+async def serve(options: DaemonOptions) -> int:
     """Run a daemon until it is told to stop; return its exit code.
 
     Raises:
@@ -202,7 +202,7 @@ async def serve(options: Options) -> int:
         await store.close()  # its thread would keep a process alive that could not start
 
 
-async def _serve(options: Options, store: Store) -> int:
+async def _serve(options: DaemonOptions, store: Store) -> int:
     settings = options.read_settings()
     await store.open()
     warming = Warming([pool.policy for pool in settings.pools])
@@ -213,7 +213,7 @@ async def _serve(options: Options, store: Store) -> int:
     gc.enable()
     is_other = not was_there or as_toml(core.settings) != as_toml(settings)
     if was_there and is_other:
-        core = resettle(core, settings, load_policy)
+        core = reconfigure(core, settings, load_policy)
     core.settings = settings
     clock = Clock(options.mode, options.speed, _origin(options, core))
     if was_there:
@@ -226,7 +226,7 @@ async def _serve(options: Options, store: Store) -> int:
     return await daemon.run(recovered.records, must_write=is_other)
 
 
-def _check_log(options: Options, core: Core) -> None:
+def _check_log(options: DaemonOptions, core: Core) -> None:
     """Refuse a log that is to begin before the store's clock: all of it would arrive at once.
 
     Raises:
@@ -242,7 +242,7 @@ def _check_log(options: Options, core: Core) -> None:
         )
 
 
-def _origin(options: Options, core: Core) -> int | None:
+def _origin(options: DaemonOptions, core: Core) -> int | None:
     if options.origin is not None:
         return options.origin
     if options.trace is not None and options.mode != "real":
@@ -254,7 +254,7 @@ def _origin(options: Options, core: Core) -> int | None:
 class _Daemon:
     """What surrounds a service: sockets, signals, the executor, snapshots."""
 
-    def __init__(self, options: Options, core: Core, store: Store, clock: Clock, warming: Warming) -> None:
+    def __init__(self, options: DaemonOptions, core: Core, store: Store, clock: Clock, warming: Warming) -> None:
         self.options = options
         self.warming = warming
         self.store = store
@@ -274,8 +274,8 @@ class _Daemon:
 
     async def run(self, records: list[Account], *, must_write: bool) -> int:
         service, store = self.service, self.store
-        service.effects.accounting = AccountingFiles(store.directory / "accounting")
-        service.effects.accounting.write_missing(records)
+        service.outbox.accounting = AccountingFiles(store.directory / "accounting")
+        service.outbox.accounting.write_missing(records)
         if must_write:
             await self.snapshots.now(is_needed=True)
         self.warming.before_the_first_pass(len(service.core.jobs))
@@ -348,9 +348,9 @@ class _Daemon:
         root = self.store.directory / "run"
         root.mkdir(mode=0o700, exist_ok=True)
         executor = ProcessExecutor(root, service.report)
-        service.effects.executor = executor
-        service.effects.scripts = str(service.scripts.directory)
-        service.effects.surroundings = {
+        service.outbox.executor = executor
+        service.outbox.scripts = str(service.scripts.directory)
+        service.outbox.surroundings = {
             "QBATCH_SOCKET": self.options.socket_path,
             "QBATCH_BIN": self._commands(),
             **self.options.surroundings,
@@ -364,7 +364,7 @@ class _Daemon:
                 service.report(Ended(job.file_key, LOST, core.now, "the store was restored from a backup"))
             running = []
             marker.unlink()
-        made = [service.effects.attempt_of(core, job) for job in running]
+        made = [service.outbox.attempt_of(core, job) for job in running]
         await executor.recover([attempt for attempt in made if attempt is not None])
         for job in running:
             # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
@@ -408,8 +408,8 @@ class _Daemon:
             return
         server, self.server = self.server, None
         server.close()
-        for caller in list(self.service.callers):
-            caller.close()
+        for client in list(self.service.clients):
+            client.close()
         if not self.is_activated:
             try:
                 os.unlink(self.options.socket_path)
@@ -454,14 +454,14 @@ class _Daemon:
             raise InputError(
                 f"the disk of {self.store.directory} is full: the old configuration stays until there is space"
             )
-        await service.exchange_core(lambda core: resettle(core, new, load_policy), self.snapshots.write)
-        service.announcer.reloaded(service.core)
+        await service.exchange_core(lambda core: reconfigure(core, new, load_policy), self.snapshots.write)
+        service.event_stream.reloaded(service.core)
         before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
         changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]
         return "\n".join(changed) or "the order of entries has changed"
 
 
-def run(options: Options) -> int:
+def run(options: DaemonOptions) -> int:
     """Run a daemon in this process; return its exit code."""
     # The thread of the database waits for the interpreter after each commit: not as long as five milliseconds.
     sys.setswitchinterval(0.0005)

@@ -19,21 +19,21 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import structs
 
-from qbatch.daemon import entry
-from qbatch.daemon.announcer import Announcer
-from qbatch.daemon.caller import Caller
+from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import Clock
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.containment import Containment
 from qbatch.daemon.core import reports, submission
 from qbatch.daemon.core.state import Account, Actor, Core, Effect, Ending
-from qbatch.daemon.effects import Effects
+from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
-from qbatch.daemon.forecasts import Forecasts
+from qbatch.daemon.forecasts import Forecaster
 from qbatch.daemon.handlers import verbs
-from qbatch.daemon.rhythm import Rhythm
+from qbatch.daemon.outbox import Outbox
+from qbatch.daemon.pass_driver import PassDriver
 from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
-from qbatch.daemon.shadows import Shadows
+from qbatch.daemon.shadows import ShadowProcess
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.trace_source import TraceSource
 from qbatch.daemon.waiters import Waiters
@@ -95,19 +95,19 @@ _SERVER = Actor(0, "qbatch", "qbatch", "manager")
 _encode = msgspec.json.Encoder().encode
 
 
-class Group:
+class CommitGroup:
     """What one commit holds, and what follows it."""
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
         self.endings: list[tuple[JobKey, JobRecord]] = []
-        self.effects: list[Effect] = []
-        self.replies: list[tuple[Caller, int, object]] = []
+        self.outbox: list[Effect] = []
+        self.replies: list[tuple[ConnectedClient, int, object]] = []
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
-        return not (self.entries or self.endings or self.replies or self.effects)
+        return not (self.entries or self.endings or self.replies or self.outbox)
 
 
 class Service:
@@ -132,39 +132,39 @@ class Service:
         self.clock = clock
         self.trace = trace
         self.instance = instance
-        self.callers: set[Caller] = set()
+        self.clients: set[ConnectedClient] = set()
         self.containment = Containment()
         self.waiters = Waiters()
         self.scripts = Scripts(store.directory / "scripts", lambda: submission.digests(self.core))
-        self.rhythm = Rhythm(self, clock, trace)
-        self.forecasts = Forecasts(lambda: self.core, clock, self.rhythm.pass_times)
-        self.announcer = Announcer(self.subscribers)
-        self.announcer.last = core.events_made
-        self.effects = Effects(self.waiters, self.forecasts, self.announcer, self.report)
-        self.shadows = Shadows(self)
+        self.pass_driver = PassDriver(self, clock, trace)
+        self.forecasts = Forecaster(lambda: self.core, clock, self.pass_driver.pass_times)
+        self.event_stream = EventStream(self.subscribers)
+        self.event_stream.last = core.events_made
+        self.outbox = Outbox(self.waiters, self.forecasts, self.event_stream, self.report)
+        self.shadows = ShadowProcess(self)
         self.stop_reason = ""
         self.is_full = False
         self.commits = 0
         self.failure: BaseException | None = None
         self._rebuild = rebuild
-        self._group = Group()
+        self._group = CommitGroup()
         self._work = asyncio.Event()
         self._commit_lock = asyncio.Lock()
 
     # Commands
 
-    def take(self, caller: Caller) -> bool:
+    def take(self, client: ConnectedClient) -> bool:
         """Take a caller, if there is room for it."""
-        if len(self.callers) >= self.instance.most_connections:
+        if len(self.clients) >= self.instance.most_connections:
             return False
-        self.callers.add(caller)
+        self.clients.add(client)
         return True
 
-    def leave(self, caller: Caller) -> None:
+    def leave(self, client: ConnectedClient) -> None:
         """A caller has gone."""
-        self.callers.discard(caller)
+        self.clients.discard(client)
 
-    def receive(self, caller: Caller, request: Request, body: bytes) -> None:
+    def receive(self, client: ConnectedClient, request: Request, body: bytes) -> None:
         """Take a permitted request that changes the core; its reply comes when its effect is committed.
 
         Raises:
@@ -173,8 +173,8 @@ class Service:
         self._refuse_if_busy()
         if isinstance(request, Submit) and request.spec.script_digest:
             self.scripts.require(request.spec.script_digest)
-        result = self.change(caller.actor, request, body)
-        self._group.replies.append((caller, request.id, result))
+        result = self.change(client.actor, request, body)
+        self._group.replies.append((client, request.id, result))
 
     def change(self, actor: Actor, request: Request, body: bytes) -> object:
         """Apply a request that changes the core, and journal it; the effect counts when it is committed.
@@ -187,12 +187,12 @@ class Service:
         self.containment.refuse_repeated(actor, request)
         core = self.core
         before = core.now
-        core.now = max(before, self.rhythm.instant())
+        core.now = max(before, self.pass_driver.instant())
         try:
             result = verbs.MUTATORS[type(request)](core, actor, request)
         except Refusal as error:
             if error.code == "refused-by-fault":  # it has counted itself, and must do so when it is replayed
-                self._group.entries.append(entry.command(core.now, actor, body))
+                self._group.entries.append(journal_entry.command(core.now, actor, body))
                 self.collect()
             else:
                 core.now = before
@@ -201,10 +201,10 @@ class Service:
             refusal = self.containment.command_failed(actor, request, error)
             self._work.set()
             raise refusal from error
-        self._group.entries.append(entry.command(core.now, actor, body))
+        self._group.entries.append(journal_entry.command(core.now, actor, body))
         self.collect()
         if isinstance(request, Submit) and not core.is_dirty:  # it may have made the pass
-            self.rhythm.stop_at_breakpoint()
+            self.pass_driver.stop_at_breakpoint()
         return result
 
     def _refuse_if_busy(self) -> None:
@@ -233,12 +233,12 @@ class Service:
             said = Ended(said.key, LOST, said.at, "the report of its end cannot be taken")
         if reports.job_of(self.core, said.key) is None:
             if isinstance(said, Ended):
-                self.effects.forget(said.key)
+                self.outbox.forget(said.key)
             return
         count = len(self._group.entries)
         try:
-            self.core.now = max(self.core.now, self.rhythm.instant())
-            self._group.entries.append(entry.report(self.core.now, said))
+            self.core.now = max(self.core.now, self.pass_driver.instant())
+            self._group.entries.append(journal_entry.report(self.core.now, said))
             reports.reported(self.core, said)
             self.collect()
         except Exception as error:
@@ -272,7 +272,7 @@ class Service:
         for effect in self.core.take_effects():
             if isinstance(effect, Ending):
                 group.endings.append((effect.key, effect.record))
-            group.effects.append(effect)
+            group.outbox.append(effect)
         self._work.set()
 
     async def run(self) -> None:
@@ -281,7 +281,7 @@ class Service:
         Raises:
             StorageError: it is not known what was written; nobody was answered.
         """
-        self.rhythm.schedule()
+        self.pass_driver.schedule()
         while True:
             await self._work.wait()
             self._work.clear()
@@ -292,12 +292,12 @@ class Service:
                     await self._commit_group()
                 if self.failure is not None:
                     raise self.failure
-                self.rhythm.move_on()
+                self.pass_driver.move_on()
                 # Let what has arrived in the meantime be read before the next commit: it joins it.
                 await asyncio.sleep(0)
             if self.stop_reason and self._group.is_empty:
                 return
-            self.rhythm.schedule()
+            self.pass_driver.schedule()
 
     @asynccontextmanager
     async def quiet(self, *, is_past_snapshot: bool = False) -> AsyncIterator[None]:
@@ -331,7 +331,7 @@ class Service:
                 raise
             asked = self.settings.shadows
             self.shadows.begin_again(asked if asked != before else self.shadows.policies)
-        self.rhythm.move_on()
+        self.pass_driver.move_on()
         self._work.set()
 
     async def gets_on(self, seconds: float) -> bool:
@@ -354,13 +354,13 @@ class Service:
             written.append(await self._write_group())
             await self._recover()
         for group in filter(None, written):
-            for caller, number, result in group.replies:
-                caller.settled()
+            for client, number, result in group.replies:
+                client.settled()
                 if isinstance(result, Refusal):
-                    caller.fail(number, result)
+                    client.fail(number, result)
                 else:
-                    caller.reply(number, result)
-            self.effects.carry_out(self.core, group.effects)
+                    client.reply(number, result)
+            self.outbox.carry_out(self.core, group.outbox)
             self.shadows.follow(group.entries)
         if is_recovered:
             self._go_on()
@@ -368,9 +368,9 @@ class Service:
     def _is_unsettled(self) -> bool:
         return not self._group.is_empty or self.containment.is_spoiled
 
-    async def _write_group(self) -> Group | None:
+    async def _write_group(self) -> CommitGroup | None:
         """Commit what was taken and return it; None: there is no space for it, and who asked was told."""
-        group, self._group = self._group, Group()
+        group, self._group = self._group, CommitGroup()
         if group.entries or group.endings:
             try:
                 await self.store.commit(group.entries, group.endings)
@@ -396,31 +396,31 @@ class Service:
 
     def _go_on(self) -> None:
         """The state has come from disk: reports that were missed are asked for, callers and passes have their turn again."""
-        self.effects.after_rebuild(self.core)
-        for caller in list(self.callers):
-            caller.go_on()
-        self.rhythm.schedule()
+        self.outbox.after_rebuild(self.core)
+        for client in list(self.clients):
+            client.go_on()
+        self.pass_driver.schedule()
 
-    async def _out_of_space(self, group: Group) -> None:
+    async def _out_of_space(self, group: CommitGroup) -> None:
         """Nothing was written: refuse who asked, go back to what is on disk, and try again until there is space."""
         was_full, self.is_full = self.is_full, True
         if not was_full:
             log.error("the disk of %s is full: submissions are refused", self.store.directory)
         self.store.free_reserve()
-        lost, self._group = [group, self._group], Group()
+        lost, self._group = [group, self._group], CommitGroup()
         for each in lost:
-            for caller, number, _ in each.replies:
-                caller.settled()
-                caller.fail(
+            for client, number, _ in each.replies:
+                client.settled()
+                client.fail(
                     number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
                 )
-        self.rhythm.rest(AGAIN)
+        self.pass_driver.rest(AGAIN)
         self.core = (await self._rebuild()).core
         # What was reported meanwhile went to the state that is gone; it is asked for again.
-        self._group = Group()
+        self._group = CommitGroup()
         if not was_full:
             asyncio.get_running_loop().call_later(AGAIN, self._try_space)
-        self.rhythm.schedule()
+        self.pass_driver.schedule()
 
     def _try_space(self) -> None:
         if self.store.has_space():
@@ -428,14 +428,14 @@ class Service:
             self.is_full = False
         else:
             asyncio.get_running_loop().call_later(AGAIN, self._try_space)
-        self.effects.after_rebuild(self.core)
-        self.rhythm.schedule()
+        self.outbox.after_rebuild(self.core)
+        self.pass_driver.schedule()
 
     # Ends
 
-    def subscribers(self) -> Iterator[Caller]:
+    def subscribers(self) -> Iterator[ConnectedClient]:
         """Return the callers that get events."""
-        return (caller for caller in self.callers if caller.is_subscribed)
+        return (client for client in self.clients if client.is_subscribed)
 
     def stop(self, reason: str) -> None:
         """Commit what was taken and stop; jobs run on."""

@@ -26,10 +26,10 @@ from typing import NoReturn, Protocol
 
 import msgspec
 
-from qbatch.daemon.announcer import Announcer
 from qbatch.daemon.config import shadow_policy
 from qbatch.daemon.core.state import Core, machine_of
-from qbatch.daemon.rhythm import Rhythm
+from qbatch.daemon.event_stream import EventStream
+from qbatch.daemon.pass_driver import PassDriver
 from qbatch.daemon.settings import MOST_SHADOWS
 from qbatch.daemon.shadowing.team import Team
 from qbatch.engine.engine import Engine
@@ -70,8 +70,8 @@ class Followed(Protocol):
     """The service that is followed."""
 
     core: Core
-    announcer: Announcer
-    rhythm: Rhythm
+    event_stream: EventStream
+    pass_driver: PassDriver
 
     def is_at_rest(self) -> bool:
         """Whether everything that was taken is committed."""
@@ -82,7 +82,7 @@ class Followed(Protocol):
         ...
 
 
-class Shadows:
+class ShadowProcess:
     """The policies in shadow, as the daemon sees them.
 
     Args:
@@ -108,7 +108,7 @@ class Shadows:
         return self._table
 
     def _tell(self) -> None:
-        self._service.announcer.shadowed(self._service.core)
+        self._service.event_stream.shadowed(self._service.core)
 
     def begin(self, policies: Sequence[str]) -> None:
         """Follow these policies from the present state on, in place of those before; none ends them.
@@ -124,7 +124,7 @@ class Shadows:
         self._table = records.Shadows()
         if policies:
             core = self._service.core
-            since = self._service.rhythm.frontier()
+            since = self._service.pass_driver.frontier()
             self._child = child = _Child(core, self.policies, since, self._said, self._gone)
             self._table = records.Shadows(since=since, note="the first table is being made")
             self._sent = since
@@ -159,7 +159,7 @@ class Shadows:
         child, self._timer = self._child, None
         if child is None:
             return
-        frontier = self._service.rhythm.frontier() if self._service.is_at_rest() else -1
+        frontier = self._service.pass_driver.frontier() if self._service.is_at_rest() else -1
         if frontier < 0 and not self._entries:
             # Passes that changed nothing wait for a commit; in a quiet moment it disturbs nobody.
             self._service.commit_soon()

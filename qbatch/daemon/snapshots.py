@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.config import as_toml
-from qbatch.daemon.core import image
+from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.store import StorageError, StorageFull
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Snapshots:
     async def write(self) -> None:
         """Write the state and let the journal begin after it; to be called in a quiet moment."""
         store, core = self.service.store, self.service.core
-        data = image.dump(core)
+        data = state_snapshot.dump(core)
         self._last_size = len(data)
         number = store.number
         store.write_snapshot(number, data)
@@ -87,7 +87,7 @@ class Snapshots:
                 try:
                     # Our copies of the lock, of the sockets and of the database would outlive a daemon that is killed.
                     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-                    store.write_snapshot(number, image.dump(service.core))
+                    store.write_snapshot(number, state_snapshot.dump(service.core))
                     code = 0
                 finally:
                     os._exit(code)

@@ -54,7 +54,7 @@ class StorageFull(StorageError):  # noqa: N818 - it says what the disk is
     """The disk is full; nothing was written."""
 
 
-class Occupied(QbatchError):  # noqa: N818 - it says what the directory is
+class StoreOccupied(QbatchError):  # noqa: N818 - it says what the directory is
     """Another daemon has the directory (75)."""
 
     exit_code = 75
@@ -101,7 +101,7 @@ class Store:
             self._lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Occupied(
+            raise StoreOccupied(
                 f"another daemon has {self.directory}; stop it with: qbatch down (or give this one a --state of its own)"
             ) from None
         except OSError as error:

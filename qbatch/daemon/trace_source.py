@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from qbatch.daemon import entry
+from qbatch.daemon import journal_entry
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers import submit
 from qbatch.model.errors import InputError
@@ -83,7 +83,7 @@ class TraceSource:
             except Refusal:
                 self.refused += 1
             entries.append(
-                entry.arrival(core.now, actor, _encode(request), (core.log_arrived, self.identity, self.offset))
+                journal_entry.arrival(core.now, actor, _encode(request), (core.log_arrived, self.identity, self.offset))
             )
         return entries
 

@@ -220,8 +220,7 @@ class Engine:
     def quote(self, job: Job, at: int | None = None) -> Quote | None:
         """Return what would become of a job that arrived at ``at`` (now, if none is given), or None: the policy cannot say.
 
-        Nothing is left of the question.  Of a job that only closed hosts could hold nothing is known: the policy does not see
-        it before they open.
+        Nothing is left of the question.  Of a job that only closed hosts could hold nothing is known.
 
         Raises:
             DecisionError: the policy failed, or changed its memory (seen by an audited engine).
@@ -231,9 +230,8 @@ class Engine:
             return Quote(reason)
         if not isinstance(self.policy, Quoting) or (self._cluster.withheld and self._open_hosts.refusal(job) is not None):
             return None
-        policy, now = self.policy, max(self.now or 0, at or 0)
-        view = View(self._window, now, self.machine, self._cluster.queue, self._memory)
-        own = type(policy).__module__
+        policy, own = self.policy, type(self.policy).__module__
+        view = View(self._window, max(self.now or 0, at or 0), self.machine, self._cluster.queue, self._memory)
         before = plain.encode(self._memory, own) if self._watch is not None else b""
         quote: Quote = self._ask(lambda: policy.quote(view, job))
         if self._watch is not None and plain.encode(self._memory, own) != before:
@@ -281,8 +279,7 @@ class Engine:
         for row in cluster.suspended.keys() - left_behind:
             for chunk in cluster.suspended[row].allocation:
                 free[chunk.host] -= chunk.procs
-        for row in sorted(left_behind):
-            run = cluster.suspended[row]
+        for row, run in [(row, cluster.suspended[row]) for row in sorted(left_behind)]:
             has_memory = run.holds_memory or all(chunk.memory <= free_memory[chunk.host] for chunk in run.allocation)
             if has_memory and all(chunk.procs <= free[chunk.host] for chunk in run.allocation):
                 left_behind.remove(row)

@@ -18,7 +18,7 @@ How it counts, decided once for all metrics:
 * What has no value (a mean over no jobs, a share of no time) is None, never 0 and never NaN.
 """
 
-from qbatch.metrics.breakdown import BREAKDOWNS, Group, breakdown
+from qbatch.metrics.breakdown import BREAKDOWNS, BreakdownGroup, breakdown
 from qbatch.metrics.interval import Interval, interval, paired_difference
 from qbatch.metrics.measure import measure
 from qbatch.metrics.table import METRICS, Metric
@@ -26,7 +26,7 @@ from qbatch.metrics.table import METRICS, Metric
 __all__ = [
     "BREAKDOWNS",
     "METRICS",
-    "Group",
+    "BreakdownGroup",
     "Interval",
     "Metric",
     "breakdown",

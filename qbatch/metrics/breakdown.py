@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.metrics.columns import Columns, all_rows, begun_late
+from qbatch.metrics.columns import MeasuredColumns, all_rows, begun_late
 from qbatch.metrics.dates import Grouped, by_day, by_month
 from qbatch.metrics.per_job import Metrics, job_metrics
 from qbatch.model.errors import UsageError, suggestion
@@ -24,7 +24,7 @@ _SHORT_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class BreakdownGroup:
     """Some jobs of a run under one label: how many, and their waits, responses and slowdowns."""
 
     label: str
@@ -32,7 +32,7 @@ class Group:
     metrics: Metrics
 
 
-def breakdown(schedule: Schedule, key: str, figures: Callable[[Columns], Metrics] = job_metrics) -> list[Group]:
+def breakdown(schedule: Schedule, key: str, figures: Callable[[MeasuredColumns], Metrics] = job_metrics) -> list[BreakdownGroup]:
     """Return the groups by ``key`` (one of ``BREAKDOWNS``) of the jobs that ran and are counted; none is empty.
 
     Each group has the metrics that ``measure`` computes job by job, also of jobs that ran in pieces; or other ``figures`` of
@@ -51,7 +51,7 @@ def breakdown(schedule: Schedule, key: str, figures: Callable[[Columns], Metrics
     rows = rows[order]
     columns = all_rows(begun_late(schedule))
     return [
-        Group(label, end - begin, figures(columns.only(rows[begin:end])))
+        BreakdownGroup(label, end - begin, figures(columns.only(rows[begin:end])))
         for label, begin, end in zip(labels, bounds, bounds[1:], strict=False)
         if begin < end
     ]

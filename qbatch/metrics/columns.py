@@ -10,7 +10,7 @@ from qbatch.model.record import BoolArray, Int8Array, Int64Array, Schedule
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class MeasuredColumns:
     """Jobs that ran, a row each: times in microseconds, ``kind`` as places in ``KINDS``."""
 
     submit: Int64Array
@@ -23,25 +23,25 @@ class Columns:
     def __len__(self) -> int:
         return len(self.submit)
 
-    def only(self, rows: BoolArray | Int64Array) -> Columns:
+    def only(self, rows: BoolArray | Int64Array) -> MeasuredColumns:
         """Return some of the rows, by mask or by number."""
-        return Columns(
+        return MeasuredColumns(
             self.submit[rows], self.start[rows], self.end[rows], self.run[rows], self.procs[rows], self.kind[rows]
         )
 
 
-def all_rows(schedule: Schedule) -> Columns:
+def all_rows(schedule: Schedule) -> MeasuredColumns:
     """Return the columns of every row, none copied; a rejected row has a start of -1."""
     jobs = schedule.workload
-    return Columns(jobs.submit, schedule.start, schedule.end, jobs.run, jobs.procs, schedule.kind)
+    return MeasuredColumns(jobs.submit, schedule.start, schedule.end, jobs.run, jobs.procs, schedule.kind)
 
 
-def rows_that_ran(schedule: Schedule) -> Columns:
+def rows_that_ran(schedule: Schedule) -> MeasuredColumns:
     """Return the rows that ran, the warm-up among them; a copy only where some did not run."""
     return _only(all_rows(schedule), schedule.ran)
 
 
-def rows_in_pieces(schedule: Schedule) -> Columns:
+def rows_in_pieces(schedule: Schedule) -> MeasuredColumns:
     """Return what ran, a row each: a job that ran in pieces stands there once for each of them."""
     ran = rows_that_ran(schedule)
     if schedule.pieces is None:
@@ -50,7 +50,7 @@ def rows_in_pieces(schedule: Schedule) -> Columns:
     is_whole = schedule.ran.copy()
     is_whole[rows] = False
     whole, submit = all_rows(schedule).only(is_whole), schedule.workload.submit[rows]
-    return Columns(
+    return MeasuredColumns(
         np.concatenate([whole.submit, submit]),
         np.concatenate([whole.start, begin]),
         np.concatenate([whole.end, end]),
@@ -60,7 +60,7 @@ def rows_in_pieces(schedule: Schedule) -> Columns:
     )
 
 
-def rows_that_count(schedule: Schedule) -> Columns:
+def rows_that_count(schedule: Schedule) -> MeasuredColumns:
     """Return the rows that ran and are counted; a copy only where some are not."""
     return _only(all_rows(schedule), schedule.ran & schedule.workload.counted)
 
@@ -78,5 +78,5 @@ def begun_late(schedule: Schedule) -> Schedule:
     return replace(schedule, start=start)
 
 
-def _only(columns: Columns, mask: BoolArray) -> Columns:
+def _only(columns: MeasuredColumns, mask: BoolArray) -> MeasuredColumns:
     return columns if bool(np.all(mask)) else columns.only(mask)

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from qbatch.model.record import MICROSECONDS, Clock, Int64Array
+from qbatch.model.record import MICROSECONDS, Int64Array, LogClock
 
 DAY_US = 86_400 * MICROSECONDS
 
@@ -22,12 +22,12 @@ Grouped = tuple[Int64Array, list[str]]
 """For each job the place of its label, and the labels in order."""
 
 
-def by_day(clock: Clock, submit: Int64Array) -> Grouped:
+def by_day(clock: LogClock, submit: Int64Array) -> Grouped:
     """Return the day of each submit: ``1996-10-03``, or ``day 1`` where the calendar is unknown."""
     return _calendar_days(clock, submit) or _numbered(submit, 1, "day")
 
 
-def by_month(clock: Clock, submit: Int64Array) -> Grouped:
+def by_month(clock: LogClock, submit: Int64Array) -> Grouped:
     """Return the month of each submit: ``1996-10``, or ``30-day month 1`` where the calendar is unknown."""
     days = _calendar_days(clock, submit)
     if days is None:
@@ -37,7 +37,7 @@ def by_month(clock: Clock, submit: Int64Array) -> Grouped:
     return month_of_day.astype(np.int64)[codes], months.tolist()
 
 
-def zone_of(clock: Clock) -> tzinfo | None:
+def zone_of(clock: LogClock) -> tzinfo | None:
     """Return the zone that the clock names; None when it names none, or none that this machine knows."""
     if clock.zone is None:
         return None
@@ -49,7 +49,7 @@ def zone_of(clock: Clock) -> tzinfo | None:
         return None
 
 
-def _calendar_days(clock: Clock, submit: Int64Array) -> Grouped | None:
+def _calendar_days(clock: LogClock, submit: Int64Array) -> Grouped | None:
     zone = zone_of(clock)
     if zone is None or clock.unix_start is None:
         return None

@@ -8,34 +8,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbatch.metrics.columns import Columns
+from qbatch.metrics.columns import MeasuredColumns
 from qbatch.metrics.sums import LOW_BITS, exact_area
 from qbatch.model.record import MICROSECONDS, Int64Array
 
 HOUR_US = 3600 * MICROSECONDS
 
 
-def makespan_us(jobs: Columns) -> int:
+def makespan_us(jobs: MeasuredColumns) -> int:
     """Makespan = last end - first submit (papers.md 0.3); 0 without jobs."""
     return int(jobs.end.max()) - int(jobs.submit.min()) if len(jobs) else 0
 
 
-def makespan_s(jobs: Columns) -> float | None:
+def makespan_s(jobs: MeasuredColumns) -> float | None:
     """Makespan in seconds = last end - first submit (papers.md 0.3)."""
     return makespan_us(jobs) / MICROSECONDS if len(jobs) else None
 
 
-def throughput_per_hour(jobs: Columns) -> float | None:
+def throughput_per_hour(jobs: MeasuredColumns) -> float | None:
     """Throughput = jobs that ran / makespan (standard)."""
     return _share(len(jobs) * HOUR_US, makespan_us(jobs))
 
 
-def utilisation_makespan(jobs: Columns, procs_total: int) -> float | None:
+def utilisation_makespan(jobs: MeasuredColumns, procs_total: int) -> float | None:
     """Utilisation = sum(procs * run) / (P * makespan) (papers.md 0.3)."""
     return _share(exact_area(jobs.procs, jobs.run), procs_total * makespan_us(jobs))
 
 
-def utilisation_submit(jobs: Columns, procs_total: int) -> float | None:
+def utilisation_submit(jobs: MeasuredColumns, procs_total: int) -> float | None:
     """Utilisation from the first to the last submit = processor time used in that window / (P * its length).
 
     Of each job only the part inside the window counts (papers.md 0.3: the window for open traces).
@@ -48,7 +48,7 @@ def utilisation_submit(jobs: Columns, procs_total: int) -> float | None:
     return _share(exact_area(jobs.procs, inside), procs_total * (last - first))
 
 
-def loss_of_capacity(jobs: Columns, procs_total: int) -> float | None:
+def loss_of_capacity(jobs: MeasuredColumns, procs_total: int) -> float | None:
     """Loss of capacity = processor time idle while a waiting job would fit on the idle processors / (P * makespan).
 
     At each instant all idle processors are lost if the smallest request that waits is no larger than their number,
@@ -68,7 +68,7 @@ def loss_of_capacity(jobs: Columns, procs_total: int) -> float | None:
     return _share((int(high) << LOW_BITS) + int(low), procs_total * makespan_us(jobs))
 
 
-def _by_submit(jobs: Columns) -> Int64Array:
+def _by_submit(jobs: MeasuredColumns) -> Int64Array:
     """Return the rows in order of submit; they are in it already when nobody has shuffled the workload."""
     if np.any(jobs.submit[1:] < jobs.submit[:-1]):
         return np.argsort(jobs.submit)

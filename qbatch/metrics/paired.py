@@ -23,7 +23,7 @@ PRACTICAL = 0.01
 """A difference of less than this share of the first schedule's value is of no practical weight, however sure."""
 
 
-class Finding(StrEnum):
+class Verdict(StrEnum):
     """What a comparison says of the second schedule against the first."""
 
     better = "better"
@@ -112,24 +112,24 @@ def mean_ranks(values: Floats) -> Floats:
 def finding_of(
     estimate: Estimate, base: float | None, *, is_less_better: bool = True, practical: float = PRACTICAL,
     p: float | None = None, level: float = 0.05,
-) -> Finding:  # fmt: skip
+) -> Verdict:  # fmt: skip
     """Say what an estimate of b - a means: noise where its interval holds 0, negligible where it is small beside ``base``.
 
     With ``p`` (corrected for many comparisons) that decides in place of the interval.
     """
     value = estimate.value
     if value is None:
-        return Finding.unknown
+        return Verdict.unknown
     if value == 0 and not (estimate.low or estimate.high):
-        return Finding.equal
+        return Verdict.equal
     if estimate.low is None or estimate.high is None:
-        return Finding.unknown
+        return Verdict.unknown
     is_noise = estimate.low <= 0 <= estimate.high if p is None else p > level
     if is_noise:
-        return Finding.noise
+        return Verdict.noise
     if base is not None and abs(value) < practical * abs(base):
-        return Finding.negligible
-    return Finding.better if (value < 0) == is_less_better else Finding.worse
+        return Verdict.negligible
+    return Verdict.better if (value < 0) == is_less_better else Verdict.worse
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.metrics.columns import Columns
+from qbatch.metrics.columns import MeasuredColumns
 from qbatch.metrics.sums import exact_sum
 from qbatch.model.record import KINDS, MICROSECONDS, Int64Array
 
@@ -21,12 +21,12 @@ BOUND_US = 10 * MICROSECONDS
 """Run times below this count as this in the bounded slowdown (Feitelson & Weil 1998: ten seconds)."""
 
 
-def waits(jobs: Columns, out: Int64Array) -> Int64Array:
+def waits(jobs: MeasuredColumns, out: Int64Array) -> Int64Array:
     """Wait = start - submit (papers.md 0.3: ``wait_first``); ``measure`` sees to jobs that ran in pieces."""
     return np.subtract(jobs.start, jobs.submit, out=out)
 
 
-def responses(jobs: Columns, out: Int64Array) -> Int64Array:
+def responses(jobs: MeasuredColumns, out: Int64Array) -> Int64Array:
     """Response = end - submit (papers.md 0.3)."""
     return np.subtract(jobs.end, jobs.submit, out=out)
 
@@ -61,7 +61,7 @@ def nearest_rank(ordered: NDArray[Any], percent: int) -> Any:
     return ordered[-(-percent * len(ordered) // 100) - 1].item()
 
 
-def job_metrics(jobs: Columns) -> Metrics:
+def job_metrics(jobs: MeasuredColumns) -> Metrics:
     """Return the families wait, response, slowdown, bounded_slowdown and bounded_slowdown_clipped of some jobs.
 
     Two buffers serve all five, and each quantity is sorted once, in place.
@@ -81,7 +81,7 @@ def job_metrics(jobs: Columns) -> Metrics:
     return figures | _of_times("response", response) | of_ratios
 
 
-def mean_clipped_slowdown(jobs: Columns, bound_us: int) -> float | None:
+def mean_clipped_slowdown(jobs: MeasuredColumns, bound_us: int) -> float | None:
     """Return the mean of max(1, response / max(run, bound)); None of no jobs (papers.md 3.6 takes a bound of 60 s)."""
     if not len(jobs):
         return None
@@ -90,17 +90,17 @@ def mean_clipped_slowdown(jobs: Columns, bound_us: int) -> float | None:
     return float(np.sum(_sorted(clipped(bounded)))) / len(jobs)
 
 
-def backfilled_share(jobs: Columns) -> float | None:
+def backfilled_share(jobs: MeasuredColumns) -> float | None:
     """Jobs whose pass left an earlier-submitted job waiting / jobs (Feitelson & Weil 1998, Fig. 10; papers.md 1.4)."""
     return _share_of_kind(jobs, "backfilled")
 
 
-def immediate_share(jobs: Columns) -> float | None:
+def immediate_share(jobs: MeasuredColumns) -> float | None:
     """Jobs that started at their arrival, not backfilled / jobs (design.md, "The meaning of one instant")."""
     return _share_of_kind(jobs, "immediate")
 
 
-def _share_of_kind(jobs: Columns, kind: str) -> float | None:
+def _share_of_kind(jobs: MeasuredColumns, kind: str) -> float | None:
     count = int(np.count_nonzero(jobs.kind == KINDS.index(kind)))
     return count / len(jobs) if len(jobs) else None
 

@@ -28,7 +28,7 @@ NO_PROMISE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class LogClock:
     """Where a log's second 0 lies on the wall: seconds since 1970 (None: unknown), and the zone's name."""
 
     unix_start: int | None = None
@@ -64,7 +64,7 @@ class Workload:
     queue: NDArray[Any]
     counted: BoolArray
     log_row: Int64Array
-    clock: Clock = Clock()
+    clock: LogClock = LogClock()
     skipped: dict[str, int] = field(default_factory=dict)
     sha256: str | None = None
     used_memory: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))

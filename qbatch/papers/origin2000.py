@@ -17,7 +17,7 @@ from qbatch.papers.origin2000_kept import Kept
 from qbatch.papers.origin2000_runs import RunFigures
 from qbatch.papers.origin2000_why import EXPECTED, METHOD
 from qbatch.papers.origin2000_workload import drawn_month, workload_claims, workload_tables
-from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, Outcome, Tell
+from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, PaperOutcome, Tell
 from qbatch.papers.registry import PAPERS
 from qbatch.workloads.origin2000 import MONTHS
 
@@ -53,7 +53,7 @@ def study_of(
 
 def run_paper(
     study: studies.Study, tell: Tell = studies.silent, *, workers: int = studies.WORKERS, kept: Kept | None = None
-) -> Outcome:
+) -> PaperOutcome:
     """Run a study and return its tables and claims; runs that ``kept`` has are not made again."""
     return outcome_of(study, studies.run_study(study, tell, workers=workers, kept=kept))
 
@@ -65,7 +65,7 @@ def expected(claim: str, study: studies.Study) -> str:
     return known if is_whole or known != FAILS else UNDECIDED
 
 
-def outcome_of(study: studies.Study, found: list[RunFigures]) -> Outcome:
+def outcome_of(study: studies.Study, found: list[RunFigures]) -> PaperOutcome:
     """Return the tables and claims of runs that have been made."""
     notes = list(NOTES)
     if len(study.seeds) < REPLICAS:
@@ -74,7 +74,7 @@ def outcome_of(study: studies.Study, found: list[RunFigures]) -> Outcome:
         notes.append(f"only the first {study.days} days of each month were submitted: this is a quick look")
     drawn = [drawn_month(month, seed) for seed in study.seeds for month in study.months]
     claims = [*workload_claims(drawn, found), *verdicts.all_claims(found, study.months)]
-    return Outcome(
+    return PaperOutcome(
         [*workload_tables(drawn), *figures.all_tables(found, study.months)],
         [replace(claim, expected=expected(claim.name, study)) for claim in claims],
         notes,

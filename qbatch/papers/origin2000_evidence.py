@@ -34,7 +34,7 @@ _Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class EvidenceItem:
     """One comparison: what is compared, what it says, and the interval that says so."""
 
     label: str
@@ -64,31 +64,31 @@ def _short(value: float) -> str:
 
 def above(
     label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
-) -> Finding:
+) -> EvidenceItem:
     """Return whether the values of the replicas lie above a bound."""
     found = _interval(values, is_ratio=is_ratio)
     says = _says(found, lambda low, _: low > bound, lambda _, high: high < bound)
-    return Finding(label, says, found, unit, factor)
+    return EvidenceItem(label, says, found, unit, factor)
 
 
 def below(
     label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
-) -> Finding:
+) -> EvidenceItem:
     """Return whether the values of the replicas lie below a bound."""
     found = _interval(values, is_ratio=is_ratio)
     says = _says(found, lambda _, high: high < bound, lambda low, _: low > bound)
-    return Finding(label, says, found, unit, factor)
+    return EvidenceItem(label, says, found, unit, factor)
 
 
 def inside(
     label: str, values: Sequence[float], low: float, high: float, unit: str = "", *, is_ratio: bool = False
-) -> Finding:
+) -> EvidenceItem:
     """Return whether the values of the replicas lie between two bounds."""
     found = _interval(values, is_ratio=is_ratio)
     says = _says(
         found, lambda least, most: low <= least and most <= high, lambda least, most: most < low or least > high
     )
-    return Finding(label, says, found, unit)
+    return EvidenceItem(label, says, found, unit)
 
 
 def _says(found: Interval, is_yes: Callable[[float, float], bool], is_no: Callable[[float, float], bool]) -> str:
@@ -123,11 +123,11 @@ def verdict_of(says: Sequence[str]) -> str:
 def claim_of(
     name: str,
     text: str,
-    findings: Sequence[Finding],
+    findings: Sequence[EvidenceItem],
     *,
     why: str = "",
     note: str = "",
-    together: Sequence[Finding] = (),
+    together: Sequence[EvidenceItem] = (),
     most: int = 4,
 ) -> Claim:
     """Return a claim that holds if all its comparisons say yes; ``why`` explains one that does not.
@@ -154,17 +154,17 @@ def claim_of(
     )
 
 
-def answers_of(findings: Sequence[Finding]) -> dict[str, int]:
+def answers_of(findings: Sequence[EvidenceItem]) -> dict[str, int]:
     """Return how many comparisons say what, without those answers that none gives."""
     says = [one.says for one in findings]
     return {answer: says.count(answer) for answer in (YES, NO, OPEN) if answer in says}
 
 
-def _against_first(findings: Sequence[Finding]) -> list[Finding]:
+def _against_first(findings: Sequence[EvidenceItem]) -> list[EvidenceItem]:
     return sorted(findings, key=lambda one: (NO, OPEN, YES).index(one.says))
 
 
-def _together(findings: Sequence[Finding]) -> str:
+def _together(findings: Sequence[EvidenceItem]) -> str:
     counts = ", ".join(f"{count} {answer}" for answer, count in answers_of(findings).items())
     return f"{counts}: {'; '.join(one.text() for one in _against_first(findings))}" if findings else ""
 

@@ -20,7 +20,7 @@ from qbatch.model.errors import OutputError
 from qbatch.papers import origin2000_runs
 from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures, machine_of_paper
 from qbatch.policies import load_policy
-from qbatch.reports.output import whole_file
+from qbatch.results.output import whole_file
 
 _ROOT = Path(qbatch.__file__).parent
 _REGISTRY = "qbatch.policies.registry"

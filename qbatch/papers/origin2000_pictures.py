@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.metrics import interval
-from qbatch.model.record import Clock
+from qbatch.model.record import LogClock
 from qbatch.papers.origin2000_evidence import HOUR_S, RANGES
 from qbatch.papers.origin2000_figures import MEASURES, SUMMARIES, divisor_of, read_group, the_month
 from qbatch.papers.origin2000_runs import RunFigures, by_policy
-from qbatch.reports.plot_style import PALETTE, View, caption, legend_outside, new_figure
+from qbatch.reports.plot_style import PALETTE, PlotRange, caption, legend_outside, new_figure
 from qbatch.workloads.origin2000 import CLASSES
 
 if TYPE_CHECKING:
@@ -142,4 +142,4 @@ def _bars(
 
 
 def _figure(height: float, title: str) -> Figure:
-    return new_figure(View("origin2000", (), 1, Clock(), 0, 1), height, title)
+    return new_figure(PlotRange("origin2000", (), 1, LogClock(), 0, 1), height, title)

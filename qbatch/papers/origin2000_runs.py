@@ -16,7 +16,7 @@ import numpy as np
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.metrics import breakdown, measure
-from qbatch.metrics.columns import Columns, begun_late, rows_that_count
+from qbatch.metrics.columns import MeasuredColumns, begun_late, rows_that_count
 from qbatch.metrics.per_job import Metrics, job_metrics, mean_clipped_slowdown
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Schedule, Workload
@@ -171,7 +171,7 @@ def figures_of(
     )
 
 
-def _metrics(jobs: Columns) -> Metrics:
+def _metrics(jobs: MeasuredColumns) -> Metrics:
     """Return the metrics of some jobs, the slowdown bounded by a minute among them."""
     return {**job_metrics(jobs), BOUNDED: mean_clipped_slowdown(jobs, _QUANTUM_S * MICROSECONDS)}
 

@@ -14,7 +14,7 @@ from statistics import fmean, pstdev
 
 from qbatch.metrics import interval
 from qbatch.papers import origin2000_evidence as evidence
-from qbatch.papers.origin2000_evidence import Finding, Number, claim_of
+from qbatch.papers.origin2000_evidence import EvidenceItem, Number, claim_of
 from qbatch.papers.origin2000_runs import RunFigures
 from qbatch.papers.origin2000_why import WHY
 from qbatch.papers.record import Claim
@@ -51,7 +51,7 @@ def all_claims(runs: Runs, months: Months) -> list[Claim]:
 
 def _ratios_within(
     runs: Runs, months: Months, policies: tuple[str, str], measures: Mapping[str, str], bound: float
-) -> list[Finding]:
+) -> list[EvidenceItem]:
     """Compare two policies over all months: the ratio of each measure lies within the bound, either way."""
     one, other = policies
     return [
@@ -244,7 +244,7 @@ def row_7(runs: Runs, months: Months) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _interval_matters(runs: Runs, months: Months) -> list[Finding]:
+def _interval_matters(runs: Runs, months: Months) -> list[EvidenceItem]:
     found = []
     for name, key in (*WAITS.items(), ("slowdown", SLOWDOWN)):
         number = evidence.whole(key)
@@ -325,7 +325,7 @@ ROWS: tuple[Callable[[Runs, Months], list[Claim]], ...] = (
 
 
 def _claim(
-    name: str, text: str, findings: Sequence[Finding], note: str = "", together: Sequence[Finding] = ()
+    name: str, text: str, findings: Sequence[EvidenceItem], note: str = "", together: Sequence[EvidenceItem] = ()
 ) -> Claim:
     return claim_of(name, text, findings, why=WHY.get(name, ""), note=note, together=together)
 
@@ -348,7 +348,7 @@ def _by_month(runs: Runs, months: Months, policy: str, number: Number) -> dict[s
     return {**by_month, _ALL: evidence.overall_values(runs, months, policy, number)}
 
 
-def _any_claim(name: str, text: str, findings: Sequence[Finding]) -> Claim:
+def _any_claim(name: str, text: str, findings: Sequence[EvidenceItem]) -> Claim:
     """Return a claim that one comparison is enough for: the best of them decides."""
     says = [one.says for one in findings]
     decisive = [one for one in findings if one.says == evidence.YES]
@@ -360,7 +360,7 @@ def _any_claim(name: str, text: str, findings: Sequence[Finding]) -> Claim:
 
 def _difference(
     runs: Runs, month: str, first: str, second: str, name: str, key: str, number: Number | None = None
-) -> Finding:
+) -> EvidenceItem:
     """Return whether the first is above the second in a month; waits in hours."""
     values = evidence.differences(runs, month, first, second, number or evidence.whole(key))
     return evidence.above(f"{month} {first} - {second}, {name}", values, 0.0, *_unit(key))

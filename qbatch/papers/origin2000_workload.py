@@ -29,7 +29,7 @@ _LARGE = tuple(name for name in CLASSES if name.endswith("_lj"))
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnMonth:
     """One drawn month: demands of the classes in percent of the machine, statistics by name, arrivals by hour of a weekday.
 
     ``ranges``: what the paper says of each statistic.
@@ -49,10 +49,10 @@ class Drawn:
 
 
 @lru_cache(maxsize=128)
-def drawn_month(month: str, seed: int) -> Drawn:
+def drawn_month(month: str, seed: int) -> DrawnMonth:
     """Draw a whole month and look at it."""
     record = month_record(month, seed)
-    return Drawn(
+    return DrawnMonth(
         month,
         seed,
         tuple(one["procs_percent"] for one in record["classes"]),
@@ -76,12 +76,12 @@ def _hourly(month: str, seed: int) -> tuple[float, ...]:
 # ------------------------------------------------------------------------------------------------ tables
 
 
-def workload_tables(drawn: Sequence[Drawn]) -> list[Table]:
+def workload_tables(drawn: Sequence[DrawnMonth]) -> list[Table]:
     """Return Table 4, Figure 1 and the statistics of the drawn months."""
     return [table_4(drawn), figure_1(drawn), statistics(drawn)]
 
 
-def table_4(drawn: Sequence[Drawn]) -> Table:
+def table_4(drawn: Sequence[DrawnMonth]) -> Table:
     """Return totals and demands as printed, added up from the printed classes, and of the drawn months."""
     rows: list[dict[str, Cell]] = []
     for name, month in MONTHS.items():
@@ -105,7 +105,7 @@ def table_4(drawn: Sequence[Drawn]) -> Table:
     return Table("table4", title, columns, rows)
 
 
-def figure_1(drawn: Sequence[Drawn]) -> Table:
+def figure_1(drawn: Sequence[DrawnMonth]) -> Table:
     """Return the arrivals in each hour of a weekday of March 2000, or of the first month that was drawn."""
     month = _FIGURE_1 if any(one.month == _FIGURE_1 for one in drawn) else drawn[0].month
     rows: list[dict[str, Cell]] = []
@@ -119,7 +119,7 @@ def figure_1(drawn: Sequence[Drawn]) -> Table:
     return Table("figure1", f"Figure 1: arrivals in each hour, Mondays to Fridays, {month}", columns, rows)
 
 
-def statistics(drawn: Sequence[Drawn]) -> Table:
+def statistics(drawn: Sequence[DrawnMonth]) -> Table:
     """Return the smallest and the largest value of each statistic of the drawn months, beside what the paper says."""
     rows: list[dict[str, Cell]] = []
     for name, (low, high) in drawn[0].ranges.items():
@@ -138,12 +138,12 @@ def _printed_share(month: str, classes: Sequence[str]) -> int:
 # ------------------------------------------------------------------------------------------------ claims
 
 
-def workload_claims(drawn: Sequence[Drawn], runs: Sequence[RunFigures]) -> list[Claim]:
+def workload_claims(drawn: Sequence[DrawnMonth], runs: Sequence[RunFigures]) -> list[Claim]:
     """Return the claims A (Table 4) and F (what is said of the jobs); ``runs``: where the jobs of a class were counted."""
     return [*_claims_of_table_4(drawn, runs), _claim_of_periods(drawn), *_claims_of_statements(drawn)]
 
 
-def _claims_of_table_4(drawn: Sequence[Drawn], runs: Sequence[RunFigures]) -> list[Claim]:
+def _claims_of_table_4(drawn: Sequence[DrawnMonth], runs: Sequence[RunFigures]) -> list[Claim]:
     sums = [sum(month.counts) == printed.TOTAL_JOBS[name] for name, month in MONTHS.items()]
     whole = [one for one in runs if one.case.days is None]
     counted = [
@@ -182,17 +182,17 @@ def _claims_of_table_4(drawn: Sequence[Drawn], runs: Sequence[RunFigures]) -> li
     ]  # fmt: skip
 
 
-def _large_as_printed(drawn: Sequence[Drawn], large: Sequence[str]) -> list[bool]:
+def _large_as_printed(drawn: Sequence[DrawnMonth], large: Sequence[str]) -> list[bool]:
     """Tell of each drawn month whether its lj demand over 30 %, in whole percents, if and only if the printed ones do."""
     return [(round(one.share(_LARGE)) > printed.LARGE_PERCENT) == (one.month in large) for one in drawn]
 
 
-def _large_text(drawn: Sequence[Drawn]) -> str:
+def _large_text(drawn: Sequence[DrawnMonth]) -> str:
     by_month = {month: [one.share(_LARGE) for one in drawn if one.month == month] for month in MONTHS}
     return ", ".join(f"{month} {min(all_):.1f} to {max(all_):.1f}" for month, all_ in by_month.items() if all_)
 
 
-def _class_claim(name: str, drawn: Sequence[Drawn], which: str, bounds: tuple[int, int]) -> Claim:
+def _class_claim(name: str, drawn: Sequence[DrawnMonth], which: str, bounds: tuple[int, int]) -> Claim:
     """Return whether a class demands so many whole percents in every month, as printed and as drawn."""
     low, high = bounds
     shares = {month: _printed_share(month, [which]) for month in MONTHS}
@@ -216,7 +216,7 @@ def _class_claim(name: str, drawn: Sequence[Drawn], which: str, bounds: tuple[in
     return replace(claim, verdict=CONTRADICTED, why=why)
 
 
-def _claim_of_periods(drawn: Sequence[Drawn]) -> Claim:
+def _claim_of_periods(drawn: Sequence[DrawnMonth]) -> Claim:
     """Return whether every hour of a busier period of weekdays has more arrivals than every hour of a quieter one."""
     findings = []
     for month in dict.fromkeys(one.month for one in drawn):
@@ -230,14 +230,14 @@ def _claim_of_periods(drawn: Sequence[Drawn]) -> Claim:
     return evidence.claim_of("F.arrival-periods", text, findings)
 
 
-def _separation(one: Drawn, busier: str, quieter: str) -> float:
+def _separation(one: DrawnMonth, busier: str, quieter: str) -> float:
     """Return the arrivals of the quietest hour of a busier period over those of the busiest hour of a quieter one."""
     least = min(one.hourly[hour] for hour in printed.PERIODS[busier])
     most = max(one.hourly[hour] for hour in printed.PERIODS[quieter])
     return math.inf if not most else least / most
 
 
-def _claims_of_statements(drawn: Sequence[Drawn]) -> list[Claim]:
+def _claims_of_statements(drawn: Sequence[DrawnMonth]) -> list[Claim]:
     claims = []
     for name, (text, statistics_) in printed.STATEMENTS.items():
         is_inside, said = [], []

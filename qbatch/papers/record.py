@@ -137,7 +137,7 @@ def claim(name: str, text: str, is_true: bool | None, numbers: str) -> Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PaperOutcome:
     """All that came out of a paper on one log; ``pictures`` are drawn when they are asked for, by name of file.
 
     ``method``: how a claim is judged, a paragraph each.

@@ -13,7 +13,7 @@ from qbatch.papers import sp2_backfilling_figures as figures
 from qbatch.papers import sp2_backfilling_model as model
 from qbatch.papers import sp2_backfilling_runs as runs
 from qbatch.papers import sp2_backfilling_verdicts as verdicts
-from qbatch.papers.record import Outcome, Tell
+from qbatch.papers.record import PaperOutcome, Tell
 from qbatch.papers.registry import PAPERS
 from qbatch.workloads import Log, generate_log
 
@@ -41,10 +41,10 @@ def run_paper(
     seed: int = 0,
     parts: Collection[str] = PAPER.parts,
     tell: Tell = runs.silent,
-) -> Outcome:
+) -> PaperOutcome:
     """Run the parts of the paper that are asked for on a log; ``seeds`` draws of estimates from ``seed`` on."""
     bench = runs.Bench(log, procs, tuple(range(seed, seed + seeds)), tell)
-    outcome = Outcome()
+    outcome = PaperOutcome()
     outcome.notes.extend(_notes(log))
     if "1" in parts:
         _add_table_1(outcome, bench)
@@ -69,14 +69,14 @@ def _notes(log: Log) -> list[str]:
     return notes
 
 
-def _add_table_1(outcome: Outcome, bench: runs.Bench) -> None:
+def _add_table_1(outcome: PaperOutcome, bench: runs.Bench) -> None:
     for variant, sizes in runs.run_table_1(bench).items():
         outcome.tables.append(verdicts.table_1(sizes, variant))
         outcome.claims.extend(verdicts.claims_of_table_1(sizes, variant))
     outcome.tables.append(verdicts.table_1_printed())
 
 
-def _add_table_2(outcome: Outcome, bench: runs.Bench) -> None:
+def _add_table_2(outcome: PaperOutcome, bench: runs.Bench) -> None:
     found = runs.run_table_2(bench)
     for reading, months in found.items():
         outcome.tables.append(verdicts.table_2(months, reading, is_kth=is_kth(bench.log)))
@@ -84,7 +84,7 @@ def _add_table_2(outcome: Outcome, bench: runs.Bench) -> None:
     outcome.pictures["table2"] = partial(figures.draw_table_2, found, bench.log.name, is_kth=is_kth(bench.log))
 
 
-def _add_table_3(outcome: Outcome, bench: runs.Bench) -> None:
+def _add_table_3(outcome: PaperOutcome, bench: runs.Bench) -> None:
     found = runs.run_table_3(bench)
     has_estimates = runs.has_estimates(bench.log)
     for reading, rows in found.items():
@@ -93,7 +93,7 @@ def _add_table_3(outcome: Outcome, bench: runs.Bench) -> None:
     outcome.pictures["table3"] = partial(figures.draw_table_3, found, bench.log.name, is_kth=is_kth(bench.log))
 
 
-def _add_figures(outcome: Outcome, bench: runs.Bench) -> None:
+def _add_figures(outcome: PaperOutcome, bench: runs.Bench) -> None:
     points = runs.run_figure_9(bench)
     outcome.tables.append(model.table_9(points))
     outcome.claims.extend(model.claims_of_figures_9_and_10(points))

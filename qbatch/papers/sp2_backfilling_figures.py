@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qbatch.model.record import Clock
+from qbatch.model.record import LogClock
 from qbatch.papers.sp2_backfilling_printed import POLICIES, TABLE_2, TABLE_3, USERS
 from qbatch.papers.sp2_backfilling_runs import (
     MODEL_POLICIES,
@@ -20,7 +20,7 @@ from qbatch.papers.sp2_backfilling_runs import (
     estimated,
 )
 from qbatch.papers.sp2_backfilling_verdicts import half
-from qbatch.reports.plot_style import GREY, PALETTE, View, caption, legend_outside, new_figure
+from qbatch.reports.plot_style import GREY, PALETTE, PlotRange, caption, legend_outside, new_figure
 from qbatch.workloads import Log
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _AT_LOADS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 def _figure(height: float, title: str, name: str) -> Figure:
     name = Path(name).name.removesuffix(".gz").removesuffix(".xz").removesuffix(".swf")
-    return new_figure(View(name, (), 1, Clock(), 0, 1), height, title)
+    return new_figure(PlotRange(name, (), 1, LogClock(), 0, 1), height, title)
 
 
 # ------------------------------------------------------------------------------------------------ tables

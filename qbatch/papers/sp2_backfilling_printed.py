@@ -19,7 +19,7 @@ IUCC_SIZES = (33, 49, 58)
 
 
 @dataclass(frozen=True, slots=True)
-class Month:
+class PrintedMonth:
     """One row of Table 2: month of the log, jobs, and the mean bounded slowdown under both schemes."""
 
     label: str
@@ -41,18 +41,18 @@ TABLE_1: dict[str, tuple[int, tuple[tuple[int, int], ...]]] = {
 """IUCC, 1997: jobs, and (EASY, conservative) at each of ``IUCC_SIZES``.  That log was never published."""
 
 TABLE_2 = (
-    Month("1996-09", 86, 2, 2),
-    Month("1996-10", 2377, 93, 76),
-    Month("1996-11", 1988, 128, 135),
-    Month("1996-12", 2294, 86, 124),
-    Month("1997-01", 2899, 97, 81),
-    Month("1997-02", 2908, 122, 134),
-    Month("1997-03", 2078, 104, 118),
-    Month("1997-04", 2820, 83, 92),
-    Month("1997-05", 4061, 67, 60),
-    Month("1997-06", 2694, 37, 31),
-    Month("1997-07", 2160, 32, 34),
-    Month("1997-08", 1925, 50, 57),
+    PrintedMonth("1996-09", 86, 2, 2),
+    PrintedMonth("1996-10", 2377, 93, 76),
+    PrintedMonth("1996-11", 1988, 128, 135),
+    PrintedMonth("1996-12", 2294, 86, 124),
+    PrintedMonth("1997-01", 2899, 97, 81),
+    PrintedMonth("1997-02", 2908, 122, 134),
+    PrintedMonth("1997-03", 2078, 104, 118),
+    PrintedMonth("1997-04", 2820, 83, 92),
+    PrintedMonth("1997-05", 4061, 67, 60),
+    PrintedMonth("1997-06", 2694, 37, 31),
+    PrintedMonth("1997-07", 2160, 32, 34),
+    PrintedMonth("1997-08", 1925, 50, 57),
 )
 """KTH, users' estimates, by month."""
 

@@ -10,6 +10,6 @@ To add a policy: a class with ``decide`` (see README, "A policy of your own") in
 ``qbatch.policies`` itself imports no kernel, so that listing policies does not load the compiler.
 """
 
-from qbatch.policies.registry import POLICIES, Entry, load_policy
+from qbatch.policies.registry import POLICIES, PolicyEntry, load_policy
 
-__all__ = ["POLICIES", "Entry", "load_policy"]
+__all__ = ["POLICIES", "PolicyEntry", "load_policy"]

@@ -136,7 +136,7 @@ class EquiSpatial:
     def decide(self, view: View) -> Iterable[Action]:
         """Place who waits, divide the hosts that are due, and say who has more or less than before."""
         memory: Shares = view.memory
-        desk = _Desk(view, memory, self.is_long_first)
+        desk = _HostBooks(view, memory, self.is_long_first)
         length = view.now - memory.at
         for row, share in memory.missing.items():
             memory.missed[row] += share * length
@@ -168,7 +168,7 @@ class EquiSpatial:
         text = f"no open host of {job.procs} processors or more has {memory_text(job.memory)} of memory free"
         return Reason("memory", self.name, text, numbers)
 
-    def _follow(self, view: View, memory: Shares, desk: _Desk) -> bool:
+    def _follow(self, view: View, memory: Shares, desk: _HostBooks) -> bool:
         """Forget who has gone; who has not begun on a host that closed is placed anew.  Tell whether memory may be free
         that was not."""
         # A guest whose host closed is both requeued and, if no open host could hold it, withdrawn.
@@ -194,7 +194,7 @@ class EquiSpatial:
                     desk.adopt(row, Share(run.allocation[0].host, view.jobs[row].procs, procs))
         return bool(gone) or view.is_machine_changed
 
-    def _place(self, view: View, memory: Shares, desk: _Desk, has_memory_come: bool) -> list[int]:
+    def _place(self, view: View, memory: Shares, desk: _HostBooks, has_memory_come: bool) -> list[int]:
         """Give places to those who wait, in sequence; return the arrivals for which no host has memory."""
         left = []
         arrived = set(view.arrived)
@@ -212,7 +212,7 @@ class EquiSpatial:
             desk.enter(row, Share(host, job.procs, procs, owed=memory.missed.pop(row, 0)), job.memory)
         return left
 
-    def _serve(self, view: View, desk: _Desk, row: int) -> bool:
+    def _serve(self, view: View, desk: _HostBooks, row: int) -> bool:
         """Give an arrival without memory its quantum, if there is a host for it."""
         job = view.jobs[row]
         need = min(job.memory, self.memory)
@@ -231,7 +231,7 @@ class EquiSpatial:
             desk.forced.add(host)
         return True
 
-    def _changes(self, view: View, memory: Shares, desk: _Desk, guests: list[int]) -> Iterator[Action]:
+    def _changes(self, view: View, memory: Shares, desk: _HostBooks, guests: list[int]) -> Iterator[Action]:
         """Say who changes: those who give processors up first."""
         more: list[Action] = []
         placed, running = memory.placed, view.running
@@ -257,7 +257,7 @@ class EquiSpatial:
                 more.append(Start(row, (chunk,), until, is_trial=row in guests))
         yield from more
 
-    def _timer(self, view: View, memory: Shares, desk: _Desk) -> Iterator[WakeAt]:
+    def _timer(self, view: View, memory: Shares, desk: _HostBooks) -> Iterator[WakeAt]:
         """Ask to be woken when the next host may be divided, a debt is paid, a job becomes a long one."""
         for host in desk.touched:
             memory.hosts[host].look_at = desk.next_look(host)
@@ -272,7 +272,7 @@ class EquiSpatial:
             yield WakeAt(at)
 
 
-class _Desk:
+class _HostBooks:
     """The books of the hosts while a pass goes on; only those of hosts on which something happens are brought up to date.
 
     ``touched``: the hosts of which the books are up to date.  ``forced``: those that are divided whatever the interval.

@@ -61,7 +61,7 @@ class Quantum:
 
 
 @dataclass
-class Service:
+class ServiceMemory:
     """What is remembered: the inner policy's record; the quanta; the guests that began after the last pass; who had a
     quantum already, and how long it ran in it; who was guest or victim and lives; whether the inner policy must make its
     plan anew."""
@@ -94,7 +94,7 @@ class QuantumService:
         self.follows_classes = bool(getattr(inner, "follows_classes", False))
         self.may_refuse = bool(getattr(inner, "may_refuse", False))
 
-    def new_memory(self, machine: Machine) -> Service:
+    def new_memory(self, machine: Machine) -> ServiceMemory:
         """Return the record for a machine on which nothing has happened yet.
 
         Raises:
@@ -105,31 +105,31 @@ class QuantumService:
                 f"policy {self.name}: a quantum lives inside one host, and jobs may span the hosts of this machine; "
                 "write single_host = true in the machine file, or choose another policy"
             )
-        return Service(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
+        return ServiceMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
 
     def decide(self, view: View) -> Iterable[Action]:
         """Let victims of guests that have gone resume, make the inner policy's pass, then serve guests."""
-        memory: Service = view.memory
+        memory: ServiceMemory = view.memory
         memory.fresh = []
         actions: list[Action] = list(self._resumes(view, memory))
         seen = self._inner_view(view, memory, {action.row for action in actions if isinstance(action, Resume)})
         memory.is_stale = False
         inner = Inner(seen, name_of(self.inner))
         actions += [inner.action(action) for action in list(self.inner.decide(seen))]
-        desk = _Desk(view, inner)
+        desk = _QuantaBooks(view, inner)
         for row in self._candidates(view, memory, desk):
             actions += self._serve(view, memory, desk, row)
         return actions
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the inner policy's pass just over."""
-        memory: Service = view.memory
+        memory: ServiceMemory = view.memory
         seen = self._inner_view(view, memory, set(), memory.fresh)
         if isinstance(self.inner, Explaining):
             return self.inner.explain(seen, row)
         return Reason("policy", name_of(self.inner), f"{name_of(self.inner)} gave no start to it", {})
 
-    def _resumes(self, view: View, memory: Service) -> Iterator[Resume]:
+    def _resumes(self, view: View, memory: ServiceMemory) -> Iterator[Resume]:
         """Follow what happened to guests and victims; let the victims of a guest that has gone go on."""
         left = []
         for quantum in memory.quanta:
@@ -156,7 +156,7 @@ class QuantumService:
         for row in (*view.finished, *view.withdrawn):
             memory.had.pop(row, None)
 
-    def _inner_view(self, view: View, memory: Service, resumed: set[int], waiting: Iterable[int] = ()) -> View:
+    def _inner_view(self, view: View, memory: ServiceMemory, resumed: set[int], waiting: Iterable[int] = ()) -> View:
         """Return the view as the inner policy may see it: before this round's guests, who still wait to it (``waiting``), and
         without the room of quanta."""
         # Who was guest or victim ends when the engine says; only since when it seems to run is another instant.
@@ -189,14 +189,14 @@ class QuantumService:
             shown.show_waiting(waiting)
         return shown.view(**facts)
 
-    def _candidates(self, view: View, memory: Service, desk: _Desk) -> list[int]:
+    def _candidates(self, view: View, memory: ServiceMemory, desk: _QuantaBooks) -> list[int]:
         rows: Iterable[int] = view.arrived
         if self.protect is None:
             # Nobody makes room: who asks for more than any host has free need not be asked.
             rows = view.queue[view.columns.procs[view.queue] <= max(desk.free)].tolist()
         return [row for row in rows if row not in desk.gone and row not in memory.had]
 
-    def _serve(self, view: View, memory: Service, desk: _Desk, row: int) -> Iterator[Action]:
+    def _serve(self, view: View, memory: ServiceMemory, desk: _QuantaBooks, row: int) -> Iterator[Action]:
         """Give one waiting job a quantum, if there is a host for it."""
         job = view.jobs[row]
         if not job.is_rerunnable or view.space.is_apart(job):
@@ -235,7 +235,7 @@ class QuantumService:
         yield Start(row, (Chunk(host, job.procs, need),), until, is_trial=True)
 
 
-class _Desk:
+class _QuantaBooks:
     """What is free while a pass goes on, who has left the queue in it, and who may be suspended."""
 
     def __init__(self, view: View, inner: Inner) -> None:

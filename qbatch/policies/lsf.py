@@ -59,7 +59,7 @@ class Tables(NamedTuple):
 
 
 @dataclass
-class Standing:
+class LsfMemory:
     """What is remembered: by row the time class, the size class, 1 if it may run and the user; the users' numbers from 0; who
     runs where (row -> host); by host the special; idle processor-microseconds under a special so far, and until when they
     were counted."""
@@ -93,13 +93,13 @@ class Lsf:
             jobs[kernels.USER] = [memory.users.setdefault(user, len(memory.users)) for user in work.user.tolist()]
         return Classes(jobs, *tables[:4], _quota(tables, memory))
 
-    def new_memory(self, machine: Machine) -> Standing:
+    def new_memory(self, machine: Machine) -> LsfMemory:
         """Return the record for a machine on which nothing has happened yet."""
-        return Standing(specials=[-1] * len(_places(machine)))
+        return LsfMemory(specials=[-1] * len(_places(machine)))
 
     def decide(self, view: View) -> Iterable[Action]:
         """Make one pass."""
-        memory: Standing = view.memory
+        memory: LsfMemory = view.memory
         if not memory.specials:
             return self._first_fit(view)
         self._count_idle(view, memory)
@@ -124,7 +124,7 @@ class Lsf:
     def _first_fit(self, view: View) -> list[Start]:
         return view.space.list_pass(view.queue, 0)[0] if len(view.queue) and max(view.free) else []
 
-    def _find_places(self, view: View, memory: Standing) -> None:
+    def _find_places(self, view: View, memory: LsfMemory) -> None:
         """Note where those run of whom nobody has told, and forget those who run no more."""
         here, space = {*view.running, *view.suspended}, view.space
         for row in memory.places.keys() - here:
@@ -133,7 +133,7 @@ class Lsf:
             run = view.running[row] if row in view.running else view.suspended[row]
             memory.places[row] = space.place_of(run)
 
-    def _pass(self, view: View, memory: Standing, ended: set[int]) -> list[tuple[int, int]]:
+    def _pass(self, view: View, memory: LsfMemory, ended: set[int]) -> list[tuple[int, int]]:
         tables = self._tables_of(view.machine)
         hosts = np.zeros((6, len(memory.specials)), np.int64)
         hosts[:4] = view.space.hosts()
@@ -151,7 +151,7 @@ class Lsf:
         memory.jobs[kernels.MAY, begun[0, :count]] = kernels.MAY_START
         return [(row, host) for row, host in found]
 
-    def _count_idle(self, view: View, memory: Standing) -> None:
+    def _count_idle(self, view: View, memory: LsfMemory) -> None:
         """Processors that stand idle on a host that is kept for a special (the paper: below 4 % of all)."""
         if memory.counted >= 0 and any(row >= 0 for row in memory.specials):
             passed = view.now - memory.counted
@@ -169,7 +169,7 @@ class Lsf:
                 idle[host] = max(idle[host] - view.jobs[row].procs, 0)
         return idle
 
-    def _classify(self, view: View, memory: Standing) -> Iterable[Reject]:
+    def _classify(self, view: View, memory: LsfMemory) -> Iterable[Reject]:
         """Find the classes of the arrivals, and of who began under another policy; reject those that could never run."""
         fresh: Iterable[int] = view.arrived
         others: list[int] = []
@@ -209,7 +209,7 @@ class Lsf:
         """Say why a waiting job did not start in the pass just over."""
         job = view.jobs[row]
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
-        memory: Standing = view.memory
+        memory: LsfMemory = view.memory
         if not memory.specials:
             could = any(start.row == row for start in self._first_fit(view))
             text = "could start now" if could else f"its chunks do not fit what is free ({view.free_procs} processors)"
@@ -273,7 +273,7 @@ class Lsf:
         return int(found[0]) if len(found) else -1
 
 
-def _quota(tables: Tables, memory: Standing) -> Int64Array:
+def _quota(tables: Tables, memory: LsfMemory) -> Int64Array:
     """Return how many jobs may run, and how many do, by place and class: see :mod:`qbatch.planning.kernels.lsf`."""
     hosts, users = len(memory.specials), max(len(memory.users), 1)
     most = np.vstack([tables.most, np.broadcast_to(tables.most_of_user, (users, len(tables.most_of_user)))])

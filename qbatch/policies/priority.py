@@ -41,7 +41,7 @@ class Weights(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Standing:
+class PriorityMemory:
     """What is remembered: how often waiting rows were passed by, how often of these in the last pass (it acted without
     them), and the reservations that stick (row, host, start), the oldest first."""
 
@@ -71,13 +71,13 @@ class PriorityBackfill:
         """Return the compiled loop that does the same on a machine."""
         return ListLoop(self.order, self.depth, is_sticky=self.is_sticky, weights=msgspec.structs.astuple(self.weights))
 
-    def new_memory(self, machine: Machine) -> Standing:
+    def new_memory(self, machine: Machine) -> PriorityMemory:
         """Return the record for a machine on which nothing has happened yet."""
-        return Standing()
+        return PriorityMemory()
 
     def decide(self, view: View) -> Iterable[Action]:
         """Make one pass."""
-        memory: Standing = view.memory
+        memory: PriorityMemory = view.memory
         for row in (*view.withdrawn, *view.finished):
             memory.bypasses.pop(row, None)
         # A reservation that sticks is made even where nothing can start.
@@ -119,7 +119,7 @@ class PriorityBackfill:
 
     def _holders_first(self, view: View, order: Int64Array) -> Int64Array:
         """Put the holders of reservations before all others, the oldest first; forget those that do not wait any more."""
-        memory: Standing = view.memory
+        memory: PriorityMemory = view.memory
         if not memory.held:
             return order
         waiting = set(view.queue.tolist())
@@ -127,7 +127,7 @@ class PriorityBackfill:
         holders = np.array([row for row, _, _ in memory.held], np.int64)
         return np.concatenate([holders, order[~np.isin(order, holders)]])
 
-    def _count_bypasses(self, memory: Standing, order: Int64Array, begun: set[int]) -> None:
+    def _count_bypasses(self, memory: PriorityMemory, order: Int64Array, begun: set[int]) -> None:
         """Each start gains one for every job that stands before it in the pass's order and still waits."""
         passed = 0
         for row in reversed(order.tolist()):

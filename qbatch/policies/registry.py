@@ -29,7 +29,7 @@ GROUP = "qbatch.policies"
 """The entry point group in which a package announces policies of its own."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class PolicyEntry(msgspec.Struct, frozen=True):
     """One registered policy: how to make it, what it does, its source, its parameters.
 
     ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.  ``is_interrupting``:
@@ -104,61 +104,61 @@ def _static(name: str, order: str, depth: int) -> Policy:
     return PriorityBackfill(name, order, depth, Weights(), is_sticky=order == "sjf")
 
 
-POLICIES: dict[str, Entry] = {
-    "fcfs": Entry(
+POLICIES: dict[str, PolicyEntry] = {
+    "fcfs": PolicyEntry(
         lambda name, order: _backfill(name, "fcfs", 0, order),
         "starts jobs in order and stops at the first that does not fit",
         f"{_FW98}, section 1",
         (_ORDER,),
     ),
-    "easy": Entry(
+    "easy": PolicyEntry(
         lambda name, order: _backfill(name, "easy", 1, order),
         "backfills whatever does not delay the first job of the queue",
         f"{_FW98}, section 2.2, Fig. 5; Lifka 1995",
         (_ORDER,),
     ),
-    "hybrid": Entry(
+    "hybrid": PolicyEntry(
         lambda name, depth, order: _backfill(name, "hybrid", depth, order),
         "backfills whatever does not delay the first DEPTH jobs that cannot start",
         f"{_FW98}, section 2 (between EASY, depth 1, and conservative from scratch)",
         (_DEPTH, _ORDER),
     ),
-    "conservative": Entry(
+    "conservative": PolicyEntry(
         _conservative,
         "reserves for every job on arrival, delays nobody, keeps its promises",
         f"{_FW98}, section 2.1, Figs. 2 to 4",
         (_COMPRESS,),
     ),
-    "priority-backfill": Entry(
+    "priority-backfill": PolicyEntry(
         _priority,
         "backfills by a weighted priority, on the host with the fewest free processors",
         f"{_CV01}, section 2.2, Table 3",
         _weighed(wait=1.0, xfactor=5.0, procs=0.2),
     ),
-    "lsf": Entry(
+    "lsf": PolicyEntry(
         _lsf,
         "class limits by host and system-wide; hosts are kept for jobs that have waited longer than their class may",
         f"{_CV01}, section 2.1, Tables 1 and 2",
     ),
-    "fcfs-backfill": Entry(
+    "fcfs-backfill": PolicyEntry(
         lambda name, depth: _static(name, "fcfs", depth),
         "priority-backfill in order of submission",
         f"{_CV01}, section 2.2",
         (_RESERVATIONS,),
     ),
-    "sjf-backfill": Entry(
+    "sjf-backfill": PolicyEntry(
         lambda name, depth: _static(name, "sjf", depth),
         "priority-backfill, shortest estimate first; a reservation stays with its job until it starts",
         f"{_CV01}, section 2.3",
         (_RESERVATIONS,),
     ),
-    "lxf-backfill": Entry(
+    "lxf-backfill": PolicyEntry(
         _priority,
         "priority-backfill by the expansion factor",
         f"{_CV01}, section 2.3",
         _weighed(xfactor=1.0),
     ),
-    "lxfw-backfill": Entry(
+    "lxfw-backfill": PolicyEntry(
         _priority,
         "priority-backfill by the expansion factor and a little of the wait (LXF&W)",
         f"{_CV01}, section 2.3, Table 3",
@@ -182,7 +182,7 @@ _QUANTUM = (
     Memory("memory", 2**30, 0, 2**60, "the most memory that a guest gets"),
 )
 
-POLICIES["immediate"] = Entry(
+POLICIES["immediate"] = PolicyEntry(
     _with_quantum,
     "gives a job that cannot start on arrival a quantum at once, suspending others for it",
     f"{_CV01}, sections 2.4 and 3",
@@ -202,7 +202,7 @@ def _equispatial(name: str, interval: int, over50: str, quantum: int, memory: in
     return EquiSpatial(name, interval * 1_000_000, over50 == "yes", quantum * 1_000_000, memory)
 
 
-POLICIES["equispatial"] = Entry(
+POLICIES["equispatial"] = PolicyEntry(
     _equispatial,
     "gives every job an equal share of its host, resized as jobs come and go (all jobs count as malleable)",
     f"{_CV01}, section 2.5",
@@ -215,7 +215,7 @@ POLICIES["equispatial"] = Entry(
     is_for_single_hosts=True,
     takes_chunks=False,
 )
-POLICIES["soon"] = Entry(
+POLICIES["soon"] = PolicyEntry(
     _with_quantum,
     "gives each waiting job one quantum on the first idle processors, suspending nobody",
     f"{_CV01}, section 4.3",
@@ -266,7 +266,7 @@ def name_among(text: str, names: Iterable[str]) -> str:
     return text
 
 
-def _wrapper(head: str, entry: Entry, pairs: list[str], text: str) -> Policy:
+def _wrapper(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> Policy:
     """Return a wrapper around the policy that its pairs name."""
     own = [pair for pair in pairs if not pair.startswith("inner.")]
     values = read_parameters(own, entry.parameters, f"policy {text!r}")

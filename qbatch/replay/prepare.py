@@ -18,7 +18,7 @@ import numpy as np
 
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Machine
-from qbatch.model.record import MICROSECONDS, Clock, Int64Array, Workload
+from qbatch.model.record import MICROSECONDS, Int64Array, LogClock, Workload
 from qbatch.workloads import Log, machine_procs
 from qbatch.workloads.log import cancelled_rows, used_procs
 from qbatch.workloads.unfinished import unfinished_of
@@ -63,7 +63,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         UsageError: an option cannot be understood.
     """
     options = options or Options()
-    clock = Clock(log.header.unix_start_time, log.header.time_zone_string)
+    clock = LogClock(log.header.unix_start_time, log.header.time_zone_string)
     submit_s, run_s = np.asarray(log["submit"]), run_times(log)
     procs = np.asarray(log.procs)
     keep, skipped = _runnable(log, machine)
@@ -195,7 +195,7 @@ def _in_words(skipped: dict[str, int]) -> str:
 
 
 def _in_span(
-    submit: np.ndarray[Any, Any], options: Options, clock: Clock, name: str
+    submit: np.ndarray[Any, Any], options: Options, clock: LogClock, name: str
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
     inside = np.ones(len(submit), np.bool_)
     if options.since is not None:
@@ -205,7 +205,7 @@ def _in_span(
     return inside
 
 
-def _log_second(text: str, clock: Clock, name: str, option: str) -> float:
+def _log_second(text: str, clock: LogClock, name: str, option: str) -> float:
     """Return the log second of a number or an ISO time (read in the log's zone if it names none)."""
     try:
         second = float(text)

@@ -1,6 +1,6 @@
-"""What people read: tables, job rows, plots, exports.
+"""What people read: comparisons, plots, the page.
 
-What lives here: the writing and reading of results, and pictures of them.  What must never come in: the
+What lives here: finished runs in words and pictures.  What must never come in: the
 computing of a schedule or of a metric, and any import of matplotlib or pyarrow at the top of a module (they
 are heavy, belong to the extra ``report``, and are imported where they are used).
 """

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from qbatch.metrics import BREAKDOWNS
 from qbatch.metrics.dependence import Estimate, a_day_of
-from qbatch.metrics.paired import PRACTICAL, Difference, Finding, finding_of, holm, paired
+from qbatch.metrics.paired import PRACTICAL, Difference, Verdict, finding_of, holm, paired
 from qbatch.metrics.ratio import difference_estimate, replicated_difference
 from qbatch.model.errors import InputError
 from qbatch.model.record import MICROSECONDS
 from qbatch.reports.comparison_words import sentence
-from qbatch.reports.finished import in_order_of_submission, job_keys, schedule_of, unknown_pieces
-from qbatch.reports.job_rows import JobRows
 from qbatch.reports.plot_style import DAY
-from qbatch.reports.replicas import check_alike, check_distinct, check_one_log, log_of, option_differences
-from qbatch.reports.result import Result
-from qbatch.reports.run_words import missing_estimates, recorded_notes, run_words, short_name
 from qbatch.reports.series import used_procs
+from qbatch.results.finished import in_order_of_submission, job_keys, schedule_of, unknown_pieces
+from qbatch.results.job_rows import JobRows
+from qbatch.results.replicas import check_alike, check_distinct, check_one_log, log_of, option_differences
+from qbatch.results.result import Result
+from qbatch.results.run_words import missing_estimates, recorded_notes, run_words, short_name
 
 SCHEMA = "qbatch.compare/1"
 
@@ -82,7 +82,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ComparedSettings:
     """How sure, how much counts, the seed of resamples, and which breakdowns."""
 
     confidence: float = 0.95
@@ -111,7 +111,7 @@ def check_pairs(pairs: Sequence[tuple[Side, Side]], *, may_logs_differ: bool = F
     """Refuse pairs that are no replicas of the first: means over unlike experiments are the means of nothing.
 
     Raises:
-        InputError: as ``qbatch.reports.replicas`` has it; a report refuses the same.
+        InputError: as ``qbatch.results.replicas`` has it; a report refuses the same.
     """
     for side in (0, 1):
         read = [(pair[side].where, pair[side].result) for pair in pairs]
@@ -204,7 +204,7 @@ def _refused_by(name: str, rows: JobRows, other: JobRows) -> str | None:
 
 
 def compare(
-    a: Side, b: Side, settings: Settings | None = None, replicas: Sequence[tuple[Side, Side]] = ()
+    a: Side, b: Side, settings: ComparedSettings | None = None, replicas: Sequence[tuple[Side, Side]] = ()
 ) -> dict[str, Any]:
     """Return the record of a comparison, schema ``qbatch.compare/1``; differences are b - a.
 
@@ -216,7 +216,7 @@ def compare(
     Raises:
         InputError: if the jobs of a pair do not match.
     """
-    how = settings or Settings()
+    how = settings or ComparedSettings()
     pairs = [match(one, other) for one, other in ((a, b), *replicas)]
     jobs = pairs[0]
     notes = list(jobs.notes)
@@ -261,7 +261,7 @@ def _side_facts(side: Side) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: Settings) -> dict[str, Any]:
+def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: ComparedSettings) -> dict[str, Any]:
     values = [_values(pair.a, pair.b, quantity) for pair in pairs]
     one, other = values[0]
     difference = paired(one, other, how.confidence, seed=how.seed, least_block=a_day_of(pairs[0].a.submit))
@@ -278,7 +278,7 @@ def _values(a: JobRows, b: JobRows, quantity: Quantity) -> tuple[Floats, Floats]
 
 
 def _record(
-    name: str, unit: str, words: str, difference: Difference, how: Settings, *, is_less_better: bool = True
+    name: str, unit: str, words: str, difference: Difference, how: ComparedSettings, *, is_less_better: bool = True
 ) -> dict[str, Any]:
     mean, median, effect = difference.mean, difference.median, difference.effect
     found = finding_of(mean, difference.a, is_less_better=is_less_better, practical=how.practical,
@@ -298,7 +298,7 @@ def _record(
     return record
 
 
-def _over_replicas(means: list[tuple[float, float]], how: Settings, *, is_less_better: bool = True) -> dict[str, Any]:
+def _over_replicas(means: list[tuple[float, float]], how: ComparedSettings, *, is_less_better: bool = True) -> dict[str, Any]:
     """Return what replaces the interval of one pair: the means over the pairs, and Student's t over them."""
     one, other = (np.array(column, np.float64) for column in zip(*means, strict=True))
     estimate = replicated_difference(one, other, how.confidence)
@@ -329,7 +329,7 @@ def _unlike_machines(sides: Sequence[tuple[Side, Side]]) -> str | None:
     return None
 
 
-def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: Settings) -> dict[str, Any]:
+def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     """Compare the utilisation from the first to the last submit, day by day: each day is one value."""
     days = [_daily(pair, a.result.procs_total) for pair, (a, _) in zip(pairs, sides, strict=True)]
     one, other = days[0]
@@ -366,7 +366,7 @@ def _daily(pair: Matched, procs_total: int) -> tuple[Floats, Floats]:
     return one, other
 
 
-def _makespan(pairs: list[Matched], how: Settings) -> dict[str, Any]:
+def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     """Compare the makespan: one number for each schedule, so an interval only over replicas."""
     spans = [
         tuple(float(rows.end.max() - rows.submit.min()) / MICROSECONDS for rows in pair.common) for pair in pairs
@@ -380,12 +380,12 @@ def _makespan(pairs: list[Matched], how: Settings) -> dict[str, Any]:
     return record
 
 
-def _exact(one: float, other: float, practical: float) -> Finding:
+def _exact(one: float, other: float, practical: float) -> Verdict:
     if one == other:
-        return Finding.equal
+        return Verdict.equal
     if abs(other - one) < practical * abs(one):
-        return Finding.negligible
-    return Finding.better if other < one else Finding.worse
+        return Verdict.negligible
+    return Verdict.better if other < one else Verdict.worse
 
 
 # ------------------------------------------------------------------------------------------------ the parts
@@ -395,7 +395,7 @@ _OF_THE_WHOLE = ("name", "unit", "words", "is_less_better", "a", "b", "differenc
                  "finding")  # fmt: skip
 
 
-def _parts(a: Side, jobs: Matched, key: str, how: Settings, whole: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _parts(a: Side, jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Compare each part of the jobs by one breakdown; p is corrected over the whole table.
 
     A part that holds every job, as the only month does, asks what the ``whole`` has answered: to correct that answer for the

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from qbatch.model.errors import UsageError
 from qbatch.model.record import MICROSECONDS, Int64Array
-from qbatch.reports.job_rows import JobRows
 from qbatch.reports.plot_style import (
     GREY,
     PALETTE,
-    View,
+    PlotRange,
     caption,
     duration_text,
     legend_outside,
@@ -25,6 +24,7 @@ from qbatch.reports.plot_style import (
     policy_look,
     whole_ticks,
 )
+from qbatch.results.job_rows import JobRows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ _LONGEST_REQUEST = 2 * 3600
 """The requests that the scatter shows, as in Feitelson and Weil 1998, Fig. 11."""
 
 
-def _counted(view: View) -> list[JobRows]:
+def _counted(view: PlotRange) -> list[JobRows]:
     """Return the jobs of each policy that are counted; refuse a window without any."""
     counted = [view.counted(rows) for rows in view.rows]
     if not any(map(len, counted)):
@@ -51,7 +51,7 @@ def _counted(view: View) -> list[JobRows]:
 # ------------------------------------------------------------------------------------------------ waits
 
 
-def wait_histogram(view: View) -> Figure:
+def wait_histogram(view: PlotRange) -> Figure:
     """Draw the distribution of waits per policy: shares in logarithmic bins with one for none, and cumulated."""
     counted = [rows for rows in _counted(view) if len(rows)]
     waits = [rows.wait / MICROSECONDS for rows in counted]
@@ -132,7 +132,7 @@ def class_name(place: int) -> str:
     return f"{2 ** (place - 1) + 1}\N{EN DASH}{2**place}"
 
 
-def slowdown_by_size(view: View) -> Figure:
+def slowdown_by_size(view: PlotRange) -> Figure:
     """Draw the bounded slowdown of each size class and policy: quartiles, median, mean, 5th and 95th percentile."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -207,7 +207,7 @@ def _draw_boxes(axes: Axes, rows: JobRows, classes: Int64Array, place: int, poli
 # ------------------------------------------------------------------------------------------------ estimates
 
 
-def estimates(view: View) -> Figure:
+def estimates(view: PlotRange) -> Figure:
     """Draw how good the estimates are, as Feitelson and Weil 1998 do in Fig. 11, of the first policy's jobs.
 
     Left, how many percent of the requested time the jobs used, in bins of 1 %; right, run time against estimate,

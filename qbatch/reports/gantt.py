@@ -1,6 +1,6 @@
 """Gantt charts: which processors ran which job when.
 
-Job rows say how many processors a job had, not which, so they are dealt out (:mod:`qbatch.reports.boxes`).  Few jobs
+Job rows say how many processors a job had, not which, so they are dealt out (:mod:`qbatch.results.boxes`).  Few jobs
 are drawn as boxes with their numbers, many as a picture made of pixels, each the mean colour of what it covers.  A job that
 ran in pieces is drawn as it ran: gaps where it was suspended, more or fewer processors where it was resized.
 """
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from qbatch.model.errors import UsageError
 from qbatch.model.record import KINDS, Int64Array
-from qbatch.reports.boxes import Boxes, assign
 from qbatch.reports.distributions import class_name, size_class
-from qbatch.reports.job_rows import JobRows
-from qbatch.reports.plot_style import PALETTE, WIDTH, TimeAxis, View, caption, new_figure, plain_text
-from qbatch.reports.result import most_procs
+from qbatch.reports.plot_style import PALETTE, WIDTH, PlotRange, TimeAxis, caption, new_figure, plain_text
+from qbatch.results.boxes import Boxes, assign
+from qbatch.results.job_rows import JobRows
+from qbatch.results.result import most_procs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ _OTHER_USER = "#BBBBBB"
 class Panel:
     """One policy's part of a chart: its jobs, the processors and the colour of each, and the processors drawn."""
 
-    view: View
+    view: PlotRange
     rows: JobRows
     boxes: Boxes
     colour: NDArray[np.float64]
@@ -52,7 +52,7 @@ class Panel:
 # ------------------------------------------------------------------------------------------------ the chart
 
 
-def gantt(view: View) -> Figure:
+def gantt(view: PlotRange) -> Figure:
     """Draw the jobs on the processors over time, one panel a policy, coloured by size or by user."""
     colour_by = view.colour_by
     if len(view.rows) > _MOST_POLICIES:
@@ -81,7 +81,7 @@ def gantt(view: View) -> Figure:
     return figure
 
 
-def _in_window(view: View, rows: JobRows) -> JobRows:
+def _in_window(view: PlotRange, rows: JobRows) -> JobRows:
     return rows.taken((rows.start < view.end) & ((rows.end > view.begin) | (rows.start >= view.begin)))
 
 
@@ -105,7 +105,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.set_yticks(range(total + 1))
 
 
-def _draw_hosts(axes: Axes, view: View) -> None:
+def _draw_hosts(axes: Axes, view: PlotRange) -> None:
     """Draw a line between hosts, which lie one above the other, and write the name of each beside it."""
     edges = np.cumsum([0, *view.host_cpus])
     for edge in edges[1:-1].tolist():
@@ -116,7 +116,7 @@ def _draw_hosts(axes: Axes, view: View) -> None:
     axes.set_ylabel("Host")
 
 
-def _words(view: View, shown: list[JobRows], parts: list[Boxes], is_small: bool) -> str:
+def _words(view: PlotRange, shown: list[JobRows], parts: list[Boxes], is_small: bool) -> str:
     held = " Suspended jobs hold theirs." if view.has_suspended else ""
     if any(rows.pieces is not None for rows in shown):
         held += " Gaps: suspended, or queued again; steps: resized."

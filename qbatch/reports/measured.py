@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qbatch.metrics import breakdown, measure
-from qbatch.reports.finished import schedule_of
 from qbatch.reports.report.study import Replica
+from qbatch.results.finished import schedule_of
 
 _KEPT = ("options", "skipped", "estimates_missing", "killed_at_estimate")
 

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from qbatch.distribution import install_command
 from qbatch.model.errors import UsageError
-from qbatch.model.record import MICROSECONDS, Clock
-from qbatch.reports.job_rows import JobRows
-from qbatch.reports.output import whole_file
-from qbatch.reports.run_words import title_name
+from qbatch.model.record import MICROSECONDS, LogClock
+from qbatch.results.job_rows import JobRows
+from qbatch.results.output import whole_file
+from qbatch.results.run_words import title_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,13 +77,13 @@ _STYLE: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PlotRange:
     """What a picture shows: these policies' jobs on this machine, from ``begin`` to before ``end``."""
 
     name: str
     rows: tuple[JobRows, ...]
     procs_total: int
-    clock: Clock
+    clock: LogClock
     begin: int
     end: int
     title: str | None = None
@@ -142,7 +142,7 @@ def checked_suffix(path: str | Path) -> str:
     return suffix
 
 
-def new_figure(view: View, height: float, title: str) -> Figure:
+def new_figure(view: PlotRange, height: float, title: str) -> Figure:
     """Return an empty figure of the usual width with a title: the view's own, else this one."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -194,7 +194,7 @@ def whole_ticks(axes: Axes) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
 
 
-def zone_of(clock: Clock) -> tzinfo:
+def zone_of(clock: LogClock) -> tzinfo:
     """Return the zone of a clock; UTC when it names none that is known."""
     try:
         return ZoneInfo(clock.zone or "UTC")
@@ -205,7 +205,7 @@ def zone_of(clock: Clock) -> tzinfo:
 class TimeAxis:
     """Log time as numbers for the horizontal axis: dates when the clock is known, else hours or days of log time."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: PlotRange) -> None:
         self.clock = view.clock
         self.view = view
         short = view.span <= 3 * 60 * 60 * MICROSECONDS
@@ -237,7 +237,7 @@ class TimeAxis:
         axes.set_xlabel(f"Date ({zone})" if self.view.span > 4 * DAY else f"Time ({zone})")
 
 
-def midnight_before(view: View) -> int:
+def midnight_before(view: PlotRange) -> int:
     """Return the last midnight up to the view's begin: of the log's zone, or of log time when that has no clock."""
     start = view.clock.unix_start
     if start is None:

@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from qbatch.model.errors import InputError, UsageError, suggestion
-from qbatch.model.record import MICROSECONDS, Clock
+from qbatch.model.record import MICROSECONDS, LogClock
 from qbatch.reports.distributions import estimates, slowdown_by_size, wait_histogram
 from qbatch.reports.gantt import gantt
-from qbatch.reports.plot_style import View, styled, zone_of
-from qbatch.reports.result import Result
+from qbatch.reports.plot_style import PlotRange, styled, zone_of
 from qbatch.reports.series import queue, utilisation
+from qbatch.results.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PICTURES: dict[str, Callable[[View], Figure]] = {
+PICTURES: dict[str, Callable[[PlotRange], Figure]] = {
     "gantt": gantt,
     "utilisation": utilisation,
     "queue": queue,
@@ -54,7 +54,7 @@ def draw(
         return PICTURES[kind](replace(view, colour_by=colour_by))
 
 
-def view_of(result: Result, *, begin: str | None = None, end: str | None = None, title: str | None = None) -> View:
+def view_of(result: Result, *, begin: str | None = None, end: str | None = None, title: str | None = None) -> PlotRange:
     """Return the part of a result that a picture shows; without bounds, from the first submit to the last end."""
     rows = tuple(rows for rows in result.rows if len(rows))
     if not rows:
@@ -70,13 +70,13 @@ def view_of(result: Result, *, begin: str | None = None, end: str | None = None,
             f"{result.name}: no job in this window; the jobs lie from {first / MICROSECONDS:.0f} to "
             f"{last / MICROSECONDS:.0f} s of the log"
         )
-    return View(
+    return PlotRange(
         result.name, rows, result.procs_total, result.clock, since, until, title,
         host_cpus=result.host_cpus, host_names=result.host_names,
     )  # fmt: skip
 
 
-def instant(text: str, clock: Clock, option: str) -> int:
+def instant(text: str, clock: LogClock, option: str) -> int:
     """Return log seconds, or an ISO time by the log's clock, as microseconds of log time.
 
     Raises:
@@ -96,7 +96,7 @@ def instant(text: str, clock: Clock, option: str) -> int:
     return (since.days * 86400 + since.seconds) * MICROSECONDS + since.microseconds
 
 
-def instant_text(time: int, clock: Clock) -> str:
+def instant_text(time: int, clock: LogClock) -> str:
     """Return an instant of log time, in microseconds, as a date of the log's zone, or as log seconds without a clock."""
     if clock.unix_start is None:
         return f"{time / MICROSECONDS:,.0f} s of the log"

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.record import Int64Array
-from qbatch.reports.job_rows import JobRows
-from qbatch.reports.pieces import spans_of, waits_of
 from qbatch.reports.plot_style import (
     DAY,
     GREY,
     HOUR,
+    PlotRange,
     TimeAxis,
-    View,
     caption,
     legend_outside,
     midnight_before,
@@ -28,6 +26,8 @@ from qbatch.reports.plot_style import (
     policy_look,
     whole_ticks,
 )
+from qbatch.results.job_rows import JobRows
+from qbatch.results.pieces import spans_of, waits_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +90,7 @@ def waiting_procs(rows: JobRows) -> Steps:
     return steps(waits.begin, waits.end, waits.procs)
 
 
-def bin_edges(view: View, most: int = _MOST_BINS) -> tuple[Int64Array, str] | None:
+def bin_edges(view: PlotRange, most: int = _MOST_BINS) -> tuple[Int64Array, str] | None:
     """Return the edges of at most so many bins that a long view is averaged over, and their name; None for a short."""
     if view.span <= 4 * DAY:
         return None
@@ -101,7 +101,7 @@ def bin_edges(view: View, most: int = _MOST_BINS) -> tuple[Int64Array, str] | No
     return np.concatenate([[view.begin], inner, [view.end]]).astype(np.int64), name
 
 
-def utilisation(view: View) -> Figure:
+def utilisation(view: PlotRange) -> Figure:
     """Draw the processors in use over time, one line per policy."""
     figure = new_figure(view, 2.9, "Processors in use")
     axes = figure.add_subplot()
@@ -123,7 +123,7 @@ def utilisation(view: View) -> Figure:
     return figure
 
 
-def queue(view: View) -> Figure:
+def queue(view: PlotRange) -> Figure:
     """Draw how many jobs wait, and how many processors they ask for, over time."""
     figure = new_figure(view, 4.2, "Waiting jobs")
     upper, lower = figure.subplots(2, 1, sharex=True)
@@ -142,12 +142,12 @@ def queue(view: View) -> Figure:
     return figure
 
 
-def _mean_use(view: View, rows: JobRows) -> float:
+def _mean_use(view: PlotRange, rows: JobRows) -> float:
     edges = np.array([view.begin, view.begin + view.span])
     return float(used_procs(rows).means(edges)[0] / view.procs_total)
 
 
-def _draw(view: View, axes: Axes, series: list[Steps], *, most: int = _MOST_BINS, has_band: bool = False) -> str:
+def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST_BINS, has_band: bool = False) -> str:
     """Draw one step function per policy, as it is or in bins; return what the caption says of that."""
     axis = TimeAxis(view)
     bins = bin_edges(view, most)

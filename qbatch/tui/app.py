@@ -22,7 +22,7 @@ from qbatch.tui.asking import Asking
 from qbatch.tui.board import Board
 from qbatch.tui.keys import DeedKeys, TimeKeys
 from qbatch.tui.panels.charts import Charts
-from qbatch.tui.panels.hosts import Hosts
+from qbatch.tui.panels.hosts import HostPanel
 from qbatch.tui.panels.jobs import JobTable, history_table, running_table, waiting_table
 from qbatch.tui.panels.lists import event_table, queue_table, shadow_table
 from qbatch.tui.panels.status import Status
@@ -33,7 +33,7 @@ from qbatch.tui.screens.help import Help
 from qbatch.tui.screens.host import HostScreen
 from qbatch.tui.screens.job import JobScreen
 from qbatch.tui.screens.questions import Choose
-from qbatch.tui.source import Source
+from qbatch.tui.source import MonitorSource
 from qbatch.wire.records import JobRecord
 
 FRAME = 0.25
@@ -84,7 +84,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         Binding("q", "quit", "Quit"),
     ]  # fmt: skip
 
-    def __init__(self, source: Source, theme: str = "textual-dark") -> None:
+    def __init__(self, source: MonitorSource, theme: str = "textual-dark") -> None:
         super().__init__()
         self.source = source
         self.board = Board()
@@ -103,7 +103,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         yield Status(self.shown, self.source)
         yield Static(id="names")
         with Container(id="board"):
-            yield Hosts(self.shown, id="hosts", classes="panel")
+            yield HostPanel(self.shown, id="hosts", classes="panel")
             yield Timeline(self.shown, id="timeline", classes="panel")
             yield waiting_table(self.shown, id="waiting", classes="panel")
             yield running_table(self.shown, id="running", classes="panel")
@@ -175,7 +175,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
     def _draw(self, name: str, panel: Widget) -> None:
         board = self.shown
         match panel:
-            case Timeline() | Hosts() | Charts():
+            case Timeline() | HostPanel() | Charts():
                 panel.show()
             case JobTable() if name == "waiting":
                 panel.show(list(board.waiting.values()), board.waiting_total)
@@ -217,7 +217,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         """Show the panel in focus alone, or all again."""
         if self.screen.maximized is not None:
             self.screen.minimize()
-        elif isinstance(self.focused, RowTable | Hosts | Timeline):
+        elif isinstance(self.focused, RowTable | HostPanel | Timeline):
             self.screen.maximize(self.focused, container=False)
 
     def action_theme(self) -> None:
@@ -336,7 +336,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         """Open a job."""
         self.push_screen(JobScreen(self.shown, self.source, event.job))
 
-    def on_hosts_opened(self, event: Hosts.Opened) -> None:
+    def on_hosts_opened(self, event: HostPanel.Opened) -> None:
         """Open a host."""
         self.push_screen(HostScreen(self.shown, event.name))
 
@@ -359,7 +359,7 @@ def _bindings(kind: type[Any]) -> list[Binding]:
     return [each for each in found if isinstance(each, Binding) and not each.description.startswith("Panel:")]
 
 
-def watch(source: Source, theme: str) -> None:
+def watch(source: MonitorSource, theme: str) -> None:
     """Show the monitor until the user leaves.
 
     Raises:

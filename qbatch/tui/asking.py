@@ -17,7 +17,7 @@ from qbatch.model.errors import QbatchError
 from qbatch.tui.board import Board
 from qbatch.tui.live import Live
 from qbatch.tui.query import Query
-from qbatch.tui.source import Source
+from qbatch.tui.source import MonitorSource
 from qbatch.wire.records import Forecasts, JobRecord, Jobs, ShadowRecord, Shadows
 from qbatch.wire.requests import Forecast, History, Shadow
 
@@ -76,7 +76,7 @@ class Asking:
         source: is asked.
     """
 
-    def __init__(self, board: Board, source: Source) -> None:
+    def __init__(self, board: Board, source: MonitorSource) -> None:
         self.board = board
         self.source = source
         self.history: list[JobRecord] = []

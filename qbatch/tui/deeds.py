@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from qbatch.model.errors import QbatchError
-from qbatch.reports.shown import clean
+from qbatch.results.shown import clean
 from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import short_id
 from qbatch.tui.screens.questions import Ask, Confirm
-from qbatch.tui.source import Source
+from qbatch.tui.source import MonitorSource
 from qbatch.wire import requests
 from qbatch.wire.records import JobRecord, Outcomes
 
@@ -18,7 +18,7 @@ Show = Callable[[Any], Awaitable[Any]]
 """Shows a screen and gives its answer."""
 
 
-class Done(NamedTuple):
+class CommandResult(NamedTuple):
     """What became of it, in a line, and whether it was done."""
 
     text: str
@@ -38,10 +38,10 @@ def _named(jobs: Sequence[JobRecord]) -> str:
     return f"{len(jobs):,} jobs ({', '.join(short_id(job.id) for job in jobs[:_NAMED])}{more})"
 
 
-async def to_jobs(what: str, jobs: Sequence[JobRecord], board: Board, source: Source, show: Show) -> Done | None:
+async def to_jobs(what: str, jobs: Sequence[JobRecord], board: Board, source: MonitorSource, show: Show) -> CommandResult | None:
     """Hold, release, delete or move jobs, or alter their priority; None if the user thinks better of it."""
     if what == "delete" and all(job.state in "FX" for job in jobs):
-        return Done(f"{_named(jobs)} {'has' if len(jobs) == 1 else 'have'} ended already", False)
+        return CommandResult(f"{_named(jobs)} {'has' if len(jobs) == 1 else 'have'} ended already", False)
     if what == "delete":
         jobs = [job for job in jobs if job.state not in "FX"]
     name, ids = _named(jobs), tuple(job.id for job in jobs)
@@ -70,7 +70,7 @@ async def to_jobs(what: str, jobs: Sequence[JobRecord], board: Board, source: So
             try:
                 priority = int(value)
             except ValueError:
-                return Done(f"{clean(value)!r} is no number", False)
+                return CommandResult(f"{clean(value)!r} is no number", False)
             question, verb = f"Set the priority of {name} to {priority}?", "Set"
             request = requests.Alter(jobs=ids, changes=requests.Changes(priority=priority))
     if not await show(Confirm(question, verb)):
@@ -87,7 +87,7 @@ def _what_ends(jobs: Sequence[JobRecord], board: Board) -> str:
     return " ".join(part for part in parts if part)
 
 
-async def to_host(host: str, board: Board, source: Source, show: Show) -> Done | None:
+async def to_host(host: str, board: Board, source: MonitorSource, show: Show) -> CommandResult | None:
     """Drain a host, or let a drained or lost one go on."""
     place = board.grid.places.get(host)
     if place is None:
@@ -102,7 +102,7 @@ async def to_host(host: str, board: Board, source: Source, show: Show) -> Done |
     )
 
 
-async def to_queue(what: str, name: str, board: Board, source: Source, show: Show) -> Done | None:
+async def to_queue(what: str, name: str, board: Board, source: MonitorSource, show: Show) -> CommandResult | None:
     """Open or close a queue (``submission``), let it start jobs or stop it (``execution``)."""
     queue = board.queues.get(name)
     if queue is None:
@@ -120,15 +120,15 @@ async def to_queue(what: str, name: str, board: Board, source: Source, show: Sho
     return await _tell(source, request, done, f"queue {name}")
 
 
-async def _tell(source: Source, request: requests.Request, done: str, name: str) -> Done:
+async def _tell(source: MonitorSource, request: requests.Request, done: str, name: str) -> CommandResult:
     try:
         said = await source.ask(request, Outcomes)
     except QbatchError as error:
-        return Done(str(error), False)
+        return CommandResult(str(error), False)
     errors = [each.error.message for each in said.outcomes if each.error is not None]
     if not errors:
-        return Done(f"{name}: {done}", True)
+        return CommandResult(f"{name}: {done}", True)
     count = len(said.outcomes)
     some = f"{count - len(errors):,} of {count:,} {done}; " if len(errors) < count else ""
     more = f" (and {len(errors) - _NAMED:,} more)" if len(errors) > _NAMED else ""
-    return Done(f"{some}{'; '.join(errors[:_NAMED])}{more}", False)
+    return CommandResult(f"{some}{'; '.join(errors[:_NAMED])}{more}", False)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from qbatch.model.errors import UsageError
-from qbatch.reports.shown import clean
+from qbatch.results.shown import clean
 from qbatch.tui.board import Board
 from qbatch.wire.resources import parse_duration
 

@@ -9,17 +9,17 @@ from textual.app import App
 from textual.screen import Screen
 
 from qbatch.model.errors import QbatchError, UsageError
-from qbatch.reports.shown import clean, short_span
+from qbatch.results.shown import clean, short_span
 from qbatch.tui import deeds, driving
 from qbatch.tui.board import Board
-from qbatch.tui.panels.hosts import Hosts
+from qbatch.tui.panels.hosts import HostPanel
 from qbatch.tui.panels.jobs import JobTable
 from qbatch.tui.panels.timeline import Timeline
 from qbatch.tui.row_table import RowTable
 from qbatch.tui.screens.host import HostScreen
 from qbatch.tui.screens.job import JobScreen
 from qbatch.tui.screens.questions import Ask
-from qbatch.tui.source import Source
+from qbatch.tui.source import MonitorSource
 from qbatch.wire.records import JobRecord
 
 _NO_JOB = "go to a job first: keys 3, 4 or 2, then the arrows"
@@ -30,7 +30,7 @@ class Watching(App[None]):
 
     board: Board
     shown: Board
-    source: Source
+    source: MonitorSource
 
     async def show_screen(self, screen: Screen[Any]) -> Any:
         """Show a screen and give its answer."""
@@ -94,7 +94,7 @@ class DeedKeys(Watching):
     def action_host(self, name: str = "") -> None:
         """Drain the host under the cursor, or let it go on."""
         hosts = self.focused
-        name = name or (hosts.current if isinstance(hosts, Hosts) else "")
+        name = name or (hosts.current if isinstance(hosts, HostPanel) else "")
         if not name:
             self.complain("go to a host first: key 1, then the arrows")
         else:
@@ -110,7 +110,7 @@ class DeedKeys(Watching):
                 self._do(deeds.to_queue(what, table.current.name, self.board, self.source, self.show_screen))
             )
 
-    async def _do(self, deed: Awaitable[deeds.Done | None]) -> None:
+    async def _do(self, deed: Awaitable[deeds.CommandResult | None]) -> None:
         done = await deed
         if done is not None:
             self.notify(clean(done.text), severity="information" if done.is_done else "error", markup=False)

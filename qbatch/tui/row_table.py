@@ -20,7 +20,7 @@ from textual.strip import Strip
 from qbatch.tui.styled import Styled
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column: ``text`` of a row, ``order`` to sort by, ``tone`` (the name of a component class) or None.
 
     Where the columns up to the last vital one do not fit, those that give way go behind it, 1 first, then 2 ...
@@ -100,7 +100,7 @@ class RowTable(Styled, can_focus=True):
             super().__init__()
             self.table = table
 
-    def __init__(self, columns: Sequence[Column], key: Callable[[Any], Any], empty: str, **given: Any) -> None:
+    def __init__(self, columns: Sequence[TableColumn], key: Callable[[Any], Any], empty: str, **given: Any) -> None:
         super().__init__(**given)
         self.columns = list(columns)
         self.shown = [column.key for column in columns]
@@ -118,7 +118,7 @@ class RowTable(Styled, can_focus=True):
         """Put the columns that are shown in order: what is vital can be seen without sliding."""
         chosen = [column for column in self.columns if column.key in self.shown]
         room = self.scrollable_content_region.width
-        behind: list[Column] = []
+        behind: list[TableColumn] = []
         while room:
             ends = [place for place, column in enumerate(chosen) if column.is_vital]
             head = chosen[: ends[-1] + 1] if ends else []
@@ -304,7 +304,7 @@ class RowTable(Styled, can_focus=True):
         return Strip(segments).crop_extend(x, x + width, style)
 
 
-def _cell(text: str, column: Column) -> str:
+def _cell(text: str, column: TableColumn) -> str:
     """Return a text in the width of its column, one space after it; what is too long ends in an ellipsis."""
     if not text.isascii() or len(text) > column.width:
         if len(set_cell_size(text, column.width).rstrip()) < len(text.rstrip()):

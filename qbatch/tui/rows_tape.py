@@ -27,7 +27,7 @@ class RowsTape:
     """The job rows of one policy as events: submitted, started, suspended, ended, ...; on one host with all processors.
 
     Args:
-        rows: a :class:`qbatch.reports.job_rows.JobRows`.
+        rows: a :class:`qbatch.results.job_rows.JobRows`.
         procs: processors of the machine.
         offset: microseconds from the log's clock to 1970.
     """

@@ -12,7 +12,7 @@ from qbatch.wire.requests import Request
 Result = TypeVar("Result", bound=msgspec.Struct)
 
 
-class Source(Protocol):
+class MonitorSource(Protocol):
     """What feeds a board and answers questions."""
 
     @property

@@ -11,7 +11,7 @@ PIECE = 1 << 20
 """Bytes that one look brings at most."""
 
 
-class Piece(NamedTuple):
+class OutputPart(NamedTuple):
     """What a look has found: ``data``; ``is_anew``: it is the beginning; ``skipped``: so many bytes before it are left out."""
 
     data: bytes
@@ -42,7 +42,7 @@ class Tail:
         if not is_same:
             self._at = None
 
-    def look(self) -> Piece:
+    def look(self) -> OutputPart:
         """Return what has been written since the last look.
 
         Raises:
@@ -66,7 +66,7 @@ class Tail:
         finally:
             os.close(handle)
         self._at = (self._at or 0) + len(data)
-        return Piece(data, is_anew, skipped)
+        return OutputPart(data, is_anew, skipped)
 
     def _open(self) -> int:
         for place in self.places[:-1]:

@@ -15,7 +15,7 @@ def open_tape(text: str) -> Tape:
     Raises:
         InputError: it cannot be used.
     """
-    from qbatch.reports.reading import read_named, split_name
+    from qbatch.results.reading import read_named, split_name
 
     path, _ = split_name(text)
     if Path(path).is_dir() or path.endswith((".csv", ".parquet")):

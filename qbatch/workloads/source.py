@@ -33,7 +33,7 @@ _FOREIGN = {
 }
 
 
-class Source:
+class LogFile:
     """One pass over the bytes of a log: decompressed for the reader, hashed as stored."""
 
     def __init__(self, path: str) -> None:
@@ -131,13 +131,13 @@ class _HashedFile(io.RawIOBase):
 
 def read_bytes_chunks(path: str, size: int = CHUNK_BYTES) -> Iterator[bytes]:
     """Yield the content of a plain, gzip or xz file, or of standard input for ``-``, piece by piece."""
-    return Source(path).chunks(size)
+    return LogFile(path).chunks(size)
 
 
 def log_hash(path: str) -> str | None:
     """Return the SHA-256 of the file as stored; None for standard input, which is hashed while it is read."""
     if path == STANDARD_INPUT:
         return None
-    source = Source(path)
+    source = LogFile(path)
     with source._explained(), open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

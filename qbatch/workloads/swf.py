@@ -18,7 +18,7 @@ from qbatch.model.errors import InputError
 from qbatch.workloads.header import parse_header
 from qbatch.workloads.log import FIELDS, Column, Log, absent, compact, counted, in_order, shown_lines
 from qbatch.workloads.plain_text import NUMBER, USER_FIELD, RowShape, row_shape, swf_columns
-from qbatch.workloads.source import CHUNK_BYTES, Source
+from qbatch.workloads.source import CHUNK_BYTES, LogFile
 
 LINE_BYTES_MAX = 64 << 20
 NUMBER_MAX = 2.0**53
@@ -42,7 +42,7 @@ def read_log(
     ``lenient`` skips and counts rows that cannot be read, which otherwise raise InputError;
     ``progress`` is called with the stored bytes read so far.
     """
-    source = Source(path)
+    source = LogFile(path)
     blocks = _line_blocks(source, chunk_bytes, progress)
     head, first_rows = _first_rows(blocks)
     rows = _RowReader(source.title, row_shape(first_rows), lenient)
@@ -69,7 +69,7 @@ def read_log(
     )
 
 
-def _line_blocks(source: Source, chunk_bytes: int, progress: Callable[[int], None] | None) -> Iterator[bytearray]:
+def _line_blocks(source: LogFile, chunk_bytes: int, progress: Callable[[int], None] | None) -> Iterator[bytearray]:
     """Yield the content of the source cut at ends of lines; the last line gets its newline if it has none."""
     pending: list[bytes | memoryview] = []
     pending_bytes = 0

@@ -8,8 +8,8 @@ import pytest
 
 from qbatch.cli.main import run
 from qbatch.model.machine import Host, Machine
-from qbatch.reports.job_rows import write_job_rows
-from qbatch.reports.result import write_result
+from qbatch.results.job_rows import write_job_rows
+from qbatch.results.result import write_result
 from tests.reports.samples import random_workload, scheduled
 
 S = 1_000_000

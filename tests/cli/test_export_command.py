@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from qbatch.cli.main import run
-from qbatch.reports.job_rows import ROW_FIELDS, read_job_rows
-from qbatch.reports.reading import read_result
+from qbatch.results.job_rows import ROW_FIELDS, read_job_rows
+from qbatch.results.reading import read_result
 from qbatch.workloads import read_log
 from tests.daemon.harness import Daemon
 from tests.harness import OWN_TRACES

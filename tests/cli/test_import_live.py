@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from qbatch.cli.main import run
-from qbatch.reports.reading import read_result
+from qbatch.results.reading import read_result
 from qbatch.workloads import read_log
 from tests.daemon.harness import Daemon
 

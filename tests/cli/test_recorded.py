@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from qbatch.cli.main import run
-from qbatch.reports.reading import read_result
-from qbatch.reports.recorded import kinds_of
+from qbatch.results.reading import read_result
+from qbatch.results.recorded import kinds_of
 from tests.harness import OWN_TRACES, TRACES
 
 DEMO = str(OWN_TRACES / "demo-128.swf")

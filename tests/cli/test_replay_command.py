@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from qbatch.cli.main import run
-from qbatch.reports.job_rows import COLUMNS, read_job_rows
+from qbatch.results.job_rows import COLUMNS, read_job_rows
 from qbatch.workloads import generate_log, read_log, write_log
 from tests.harness import OWN_TRACES
 

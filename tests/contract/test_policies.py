@@ -15,7 +15,7 @@ from qbatch.model.errors import UsageError
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.reasons import COULD_START
 from qbatch.policies import load_policy
-from qbatch.policies.registry import POLICIES, Entry
+from qbatch.policies.registry import POLICIES, PolicyEntry
 from qbatch.replay.calendar import Calendar
 from tests.harness import same_schedule, workload_of
 from tests.oracle.workloads import random_jobs
@@ -72,7 +72,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("policy", policies)
 
 
-def entry_of(policy: str) -> Entry | None:
+def entry_of(policy: str) -> PolicyEntry | None:
     return POLICIES.get(policy.partition(":")[0])
 
 

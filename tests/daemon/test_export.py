@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from qbatch.daemon.export import exportable_of
-from qbatch.reports.job_rows import ABSENT
+from qbatch.results.job_rows import ABSENT
 from qbatch.wire.records import HostRecord, JobRecord
 
 HOSTS = [HostRecord(name=name, pool="p", state="free", cpus=cpus) for name, cpus in (("a", 4), ("b", 8))]

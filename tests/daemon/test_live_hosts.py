@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from qbatch.daemon.core import image, passes
+from qbatch.daemon.core import passes, state_snapshot
 from qbatch.daemon.core.state import Core, Ending
 from qbatch.daemon.export import exportable_of
 from qbatch.daemon.settings import Queue, Settings, pool_on
@@ -26,7 +26,7 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.replay.prepare import Options, prepare
-from qbatch.reports.job_rows import JobRows, job_rows_of, read_job_rows
+from qbatch.results.job_rows import JobRows, job_rows_of, read_job_rows
 from qbatch.wire.pieces import run_of
 from qbatch.wire.records import HostRecord, JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
@@ -331,7 +331,7 @@ def test_the_core_takes_the_decisions_of_the_replay_on_the_origin(policy: str) -
         records |= {int(record.extra["log_number"]): record for record in endings}
         steps += 1
         if steps % 200 == 0:
-            core = image.load(image.dump(core), core.settings, load_policy)
+            core = state_snapshot.load(state_snapshot.dump(core), core.settings, load_policy)
     schedule = run(work, machine, load_policy(policy))
     numbers = work.number.tolist()
     assert {number: record.ended for number, record in records.items()} == dict(

@@ -14,7 +14,7 @@ from qbatch.model.record import Int64Array, Schedule
 from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.replay.prepare import Options, prepare
-from qbatch.reports.job_rows import JobRows, job_rows_of, read_job_rows
+from qbatch.results.job_rows import JobRows, job_rows_of, read_job_rows
 from qbatch.wire.records import HostRecord, Trails
 from qbatch.wire.requests import Trail
 from qbatch.workloads import read_log

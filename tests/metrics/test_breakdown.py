@@ -8,7 +8,7 @@ import pytest
 
 from qbatch.metrics import BREAKDOWNS, breakdown, measure
 from qbatch.model.errors import UsageError
-from qbatch.model.record import Clock, Schedule
+from qbatch.model.record import LogClock, Schedule
 
 from .samples import SECOND, loose_rows, schedule_of, seconds
 
@@ -29,7 +29,7 @@ def test_every_group_is_measured_as_if_it_were_alone(key: str) -> None:
     counted = np.array([rng.random() < 0.8 for _ in rows])
     # Second 10 of the log is the first of 1996: it lies inside the span of the submits.
     columns = {"user": np.array(users), "group": np.array(users) + 10, "queue": np.array(users) + 20}
-    clock = Clock(820_454_400 - 10, "UTC")
+    clock = LogClock(820_454_400 - 10, "UTC")
     schedule = schedule_of(rows, 9, counted=counted, clock=clock, **columns)
     labels = {
         "user": ["unknown" if user == -1 else str(user) for user in users],
@@ -97,7 +97,7 @@ def test_run_times_on_an_edge_are_of_the_longer_class() -> None:
 
 
 def test_kinds_and_months_have_their_names() -> None:
-    schedule = seconds((0, 0, 1, 1), (0, 1, 1, 1), (86_400, 0, 1, 1), clock=Clock(846_720_000, "UTC"))
+    schedule = seconds((0, 0, 1, 1), (0, 1, 1, 1), (86_400, 0, 1, 1), clock=LogClock(846_720_000, "UTC"))
     assert counts(schedule, "kind") == {"in_order": 1, "immediate": 2}
     assert counts(schedule, "month") == {"1996-10": 2, "1996-11": 1}
     assert counts(schedule, "day") == {"1996-10-31": 2, "1996-11-01": 1}
@@ -111,7 +111,7 @@ def test_a_warm_up_and_rejected_jobs_are_in_no_group() -> None:
 @pytest.mark.parametrize("key", list(BREAKDOWNS))
 def test_no_jobs_make_no_groups(key: str) -> None:
     assert breakdown(schedule_of([], 8), key) == []
-    assert breakdown(schedule_of([], 8, clock=Clock(0, "UTC")), key) == []
+    assert breakdown(schedule_of([], 8, clock=LogClock(0, "UTC")), key) == []
 
 
 def test_an_unknown_key_is_named_with_a_suggestion() -> None:

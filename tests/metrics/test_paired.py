@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.metrics.dependence import Estimate, mean_estimate
-from qbatch.metrics.paired import Finding, effect_of, finding_of, holm, mean_ranks, paired
+from qbatch.metrics.paired import Verdict, effect_of, finding_of, holm, mean_ranks, paired
 
 small = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=25)
 
@@ -69,15 +69,15 @@ def test_findings() -> None:
     def about(value, low, high, **more):
         return finding_of(Estimate(value, low, high, 0.01, 50, 1.0), 100.0, **more)
 
-    assert about(-5, -8, -2) is Finding.better
-    assert about(5, 2, 8) is Finding.worse
-    assert about(5, 2, 8, is_less_better=False) is Finding.better
-    assert about(5, -1, 11) is Finding.noise
-    assert about(0.5, 0.4, 0.6) is Finding.negligible
-    assert about(0, 0, 0) is Finding.equal
-    assert about(5, 2, 8, p=0.2) is Finding.noise
-    assert finding_of(Estimate(5, None, None, None, 3, 0), 1.0) is Finding.unknown
-    assert finding_of(mean_estimate(np.empty(0)), None) is Finding.unknown
+    assert about(-5, -8, -2) is Verdict.better
+    assert about(5, 2, 8) is Verdict.worse
+    assert about(5, 2, 8, is_less_better=False) is Verdict.better
+    assert about(5, -1, 11) is Verdict.noise
+    assert about(0.5, 0.4, 0.6) is Verdict.negligible
+    assert about(0, 0, 0) is Verdict.equal
+    assert about(5, 2, 8, p=0.2) is Verdict.noise
+    assert finding_of(Estimate(5, None, None, None, 3, 0), 1.0) is Verdict.unknown
+    assert finding_of(mean_estimate(np.empty(0)), None) is Verdict.unknown
 
 
 def busy_waits(draw: np.random.Generator, jobs: int) -> np.ndarray:
@@ -99,7 +99,7 @@ def test_labels_exchanged_at_random_are_noise_at_about_the_nominal_rate() -> Non
         swap = np.repeat(draw.random(40) < 0.5, 20)
         a, b = np.where(swap, other, one), np.where(swap, one, other)
         found = paired(a, b, has_effect=False)
-        false += finding_of(found.mean, found.a, practical=0.0) is not Finding.noise
+        false += finding_of(found.mean, found.a, practical=0.0) is not Verdict.noise
     # 5 % of 300 is 15; dependence that the blocks do not catch may double it, no more.
     assert 3 <= false <= 36
 
@@ -110,5 +110,5 @@ def test_a_planted_difference_is_found_in_nearly_every_log() -> None:
         draw = np.random.default_rng(1000 + seed)
         one = busy_waits(draw, 1500)
         other = one * draw.uniform(0.6, 1.2, len(one))  # 10 % less on average, job by job up or down
-        found += finding_of((pair := paired(one, other, has_effect=False)).mean, pair.a) is Finding.better
+        found += finding_of((pair := paired(one, other, has_effect=False)).mean, pair.a) is Verdict.better
     assert found >= 55

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.metrics.dependence import mean_estimate
-from qbatch.metrics.paired import Finding, finding_of
+from qbatch.metrics.paired import Verdict, finding_of
 from qbatch.metrics.ratio import PARTS, difference_estimate, errors_of, level_bounds, replicated_difference
 from qbatch.model.errors import UsageError
 from tests.bench.coverage import exchanged, of_chains, of_logs
@@ -45,7 +45,7 @@ def test_a_heavily_loaded_log_has_bounds_above_minus_all_of_it() -> None:
     assert plain.low < -a.mean()  # what a mean difference by itself would say
     found = difference_estimate(a, b)
     assert -a.mean() < found.low < found.value < found.high < 0
-    assert finding_of(found, float(a.mean())) is Finding.better
+    assert finding_of(found, float(a.mean())) is Verdict.better
 
 
 def test_bounds_and_chance_say_the_same() -> None:
@@ -84,7 +84,7 @@ def test_where_there_is_no_ratio_the_bounds_are_cut() -> None:
     assert (found.value, found.low >= 0) == (4.0, True)
     equal = difference_estimate(a, a)
     assert (equal.value, equal.low, equal.high, equal.p) == (0.0, 0.0, 0.0, 1.0)
-    assert finding_of(equal, 4.0) is Finding.equal
+    assert finding_of(equal, 4.0) is Verdict.equal
     nothing = difference_estimate(none, none)
     assert (nothing.value, nothing.low, nothing.high) == (0.0, 0.0, 0.0)
 

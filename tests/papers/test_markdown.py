@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from qbatch.papers.markdown import markdown_of
-from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, Claim, Column, Outcome, Table, table_of
+from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, Claim, Column, PaperOutcome, Table, table_of
 
 
 def record(**more: Any) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def record(**more: Any) -> dict[str, Any]:
         Claim("2.b", "B too", FAILS, "0.5", {"no": 1}, why="LSF* is odd"),
         Claim("3.c", "C is 5", CONTRADICTED, "6", why="the text says 5, the table 6"),
     ]
-    outcome = Outcome([table, months], claims, ["no log"], {}, ["By *intervals*."])
+    outcome = PaperOutcome([table, months], claims, ["no log"], {}, ["By *intervals*."])
     return {
         "schema": "qbatch.paper/1", "version": "1.2", "command": ["qbatch", "paper", "x", "--out", "a b"],
         "paper": {"name": "x", "authors": "A. Author", "title": "On X", "source": "Proc. 1"},

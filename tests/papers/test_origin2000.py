@@ -22,7 +22,7 @@ from qbatch.papers.origin2000 import expected, outcome_of, study_of
 from qbatch.papers.origin2000_runs import BOUNDED, POLICIES, Case, RunFigures, simulate, workload_of
 from qbatch.papers.origin2000_study import Study, run_study
 from qbatch.papers.origin2000_why import EXPECTED, WHY
-from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, Outcome
+from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, PaperOutcome
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.workloads.machines import load_machine
@@ -40,7 +40,7 @@ def found() -> list[RunFigures]:
 
 
 @pytest.fixture(scope="module")
-def outcome(found: list[RunFigures]) -> Outcome:
+def outcome(found: list[RunFigures]) -> PaperOutcome:
     return outcome_of(STUDY, found)
 
 
@@ -123,7 +123,7 @@ def test_a_pool_gives_what_one_process_gives() -> None:
 # ------------------------------------------------------------------------------------------------ tables
 
 
-def test_the_tables_have_a_line_for_all_that_was_run(outcome: Outcome) -> None:
+def test_the_tables_have_a_line_for_all_that_was_run(outcome: PaperOutcome) -> None:
     rows = {table.name: len(table.rows) for table in outcome.tables}
     assert rows == {
         "figure3": len(CLASSES), "figure4": 7, "figure5": 14, "figure5-months": 6, "figure7": 8, "figure8": 6,
@@ -131,7 +131,7 @@ def test_the_tables_have_a_line_for_all_that_was_run(outcome: Outcome) -> None:
     }  # fmt: skip
 
 
-def test_a_cell_is_the_mean_over_the_replicas_in_hours(outcome: Outcome, found: list[RunFigures]) -> None:
+def test_a_cell_is_the_mean_over_the_replicas_in_hours(outcome: PaperOutcome, found: list[RunFigures]) -> None:
     table = next(table for table in outcome.tables if table.name == "figure5-months")
     row = next(row for row in table.rows if row["month"] == "2000-02" and row["policy"] == "LSF*")
     waits = [one.whole["wait_mean_s"] for one in found if one.case.month == "2000-02" and one.case.policy == "LSF*"]
@@ -144,7 +144,7 @@ def test_a_cell_is_the_mean_over_the_replicas_in_hours(outcome: Outcome, found: 
 @pytest.mark.parametrize(
     "name", ["figure5", "figure5-months", "figure7", "figure8", "figure9", "figure10", "reservations"]
 )
-def test_tables_with_a_slowdown_have_it_raw_and_bounded(outcome: Outcome, name: str) -> None:
+def test_tables_with_a_slowdown_have_it_raw_and_bounded(outcome: PaperOutcome, name: str) -> None:
     table = next(table for table in outcome.tables if table.name == name)
     headings = [column.heading for column in table.columns]
     raw = [heading for heading in headings if heading.endswith("slowdown")]
@@ -154,13 +154,13 @@ def test_tables_with_a_slowdown_have_it_raw_and_bounded(outcome: Outcome, name: 
     ]
 
 
-def test_every_row_of_r004_has_a_claim(outcome: Outcome) -> None:
+def test_every_row_of_r004_has_a_claim(outcome: PaperOutcome) -> None:
     assert {claim.name.partition(".")[0] for claim in outcome.claims} == set("AF123456789")
     assert len({claim.name for claim in outcome.claims}) == len(outcome.claims)
     assert {claim.verdict for claim in outcome.claims} <= set(VERDICTS)
 
 
-def test_every_picture_can_be_drawn(outcome: Outcome) -> None:
+def test_every_picture_can_be_drawn(outcome: PaperOutcome) -> None:
     pytest.importorskip("matplotlib")
     assert len(outcome.pictures) == 9
     for draw in outcome.pictures.values():

@@ -16,7 +16,7 @@ from qbatch.model.errors import OutputError, UsageError
 from qbatch.model.machine import one_host
 from qbatch.papers import sp2_backfilling
 from qbatch.papers import sp2_backfilling_runs as runs
-from qbatch.papers.record import HOLDS, VERDICTS, Outcome
+from qbatch.papers.record import HOLDS, VERDICTS, PaperOutcome
 from qbatch.papers.sp2_backfilling import is_kth, run_paper
 from qbatch.papers.sp2_backfilling_runs import MODEL_LOGS, month_files, part_of
 from qbatch.replay import Options, prepare
@@ -53,7 +53,7 @@ def small_file(small_log: Log, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def small(small_log: Log) -> Outcome:
+def small(small_log: Log) -> PaperOutcome:
     return run_paper(small_log, procs=32, seeds=2)
 
 
@@ -61,7 +61,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["sp2-backfilling", *arguments])
 
 
-def test_a_whole_run_has_every_table_claim_and_picture(small: Outcome) -> None:
+def test_a_whole_run_has_every_table_claim_and_picture(small: PaperOutcome) -> None:
     names = [table.name for table in small.tables]
     assert names == ["table1", "table1-same", "table1-printed", "table2", "table3", "figure9", "figure11"]
     assert list(small.pictures) == ["table2", "table3", "figure9", "figure10", "figure11"]
@@ -70,17 +70,17 @@ def test_a_whole_run_has_every_table_claim_and_picture(small: Outcome) -> None:
     assert any("KTH" in note for note in small.notes)
 
 
-def test_the_jobs_of_the_months_are_the_jobs_of_the_log(small: Outcome) -> None:
+def test_the_jobs_of_the_months_are_the_jobs_of_the_log(small: PaperOutcome) -> None:
     rows = next(table for table in small.tables if table.name == "table2").rows
     assert sum(int(row["jobs"] or 0) for row in rows[:-1]) == rows[-1]["jobs"] == 600
 
 
-def test_only_drawn_estimates_have_an_interval(small: Outcome) -> None:
+def test_only_drawn_estimates_have_an_interval(small: PaperOutcome) -> None:
     rows = next(table for table in small.tables if table.name == "table3").rows
     assert [row["easy_half_interval"] is None for row in rows] == [True, *[False] * 5, True]
 
 
-def test_the_same_seed_gives_the_same_figures(small: Outcome, small_log: Log) -> None:
+def test_the_same_seed_gives_the_same_figures(small: PaperOutcome, small_log: Log) -> None:
     again = run_paper(small_log, procs=32, seeds=2, parts=("3",))
     assert again.tables[0].rows == next(table for table in small.tables if table.name == "table3").rows
     assert run_paper(small_log, procs=32, seeds=2, seed=7, parts=("3",)).tables[0].rows != again.tables[0].rows

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.machine import one_host
-from qbatch.model.record import KINDS, MICROSECONDS, NO_PROMISE, Clock, Schedule, Workload
+from qbatch.model.record import KINDS, MICROSECONDS, NO_PROMISE, LogClock, Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.replay import run as run_policy
 from tests.oracle import naive
 
-KTH_CLOCK = Clock(843493334, "Europe/Stockholm")
+KTH_CLOCK = LogClock(843493334, "Europe/Stockholm")
 
 
 def workload(
@@ -23,7 +23,7 @@ def workload(
     run: Any,
     *,
     procs_total: int = 16,
-    clock: Clock | None = None,
+    clock: LogClock | None = None,
     **columns: Any,
 ) -> Workload:
     """Return a workload of jobs 1, 2, ...; times in microseconds."""
@@ -41,11 +41,11 @@ def workload(
     } | columns
     return Workload(
         name="sample", procs_total=procs_total, submit=submit, procs=procs, estimate=estimate, run=run,
-        clock=clock or Clock(), sha256="0" * 64, **given,
+        clock=clock or LogClock(), sha256="0" * 64, **given,
     )  # fmt: skip
 
 
-def random_workload(rows: int, seed: int = 1, procs_total: int = 16, clock: Clock | None = None) -> Workload:
+def random_workload(rows: int, seed: int = 1, procs_total: int = 16, clock: LogClock | None = None) -> Workload:
     """Return jobs in whole seconds that keep the machine busy."""
     draw = np.random.default_rng(seed)
     submit = np.sort(draw.integers(0, 270 * rows, rows))

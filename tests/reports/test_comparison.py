@@ -11,11 +11,11 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
-from qbatch.reports.comparison import Settings, Side, compare, match
+from qbatch.reports.comparison import ComparedSettings, Side, compare, match
 from qbatch.reports.comparison_words import amount, sentence, signed
-from qbatch.reports.finished import longest_queue, schedule_of
-from qbatch.reports.job_rows import job_rows_of
-from qbatch.reports.result import Result
+from qbatch.results.finished import longest_queue, schedule_of
+from qbatch.results.job_rows import job_rows_of
+from qbatch.results.result import Result
 from qbatch.workloads import generate_log
 from tests.reports.samples import KTH_CLOCK, by_hand, in_pieces, random_workload, scheduled, workload
 
@@ -79,7 +79,7 @@ def test_the_only_part_says_what_the_whole_says() -> None:
     for seed in range(12):
         work = random_workload(40, seed)
         pair = scheduled(work), scheduled(work, "fcfs")
-        document = compare(side(pair[0]), side(pair[1]), Settings(parts=("month", "kind", "class")))
+        document = compare(side(pair[0]), side(pair[1]), ComparedSettings(parts=("month", "kind", "class")))
         months = document["parts"]["month"]
         assert [record["name"] for record in months] == ["wait_mean_s", "slowdown_mean", "bounded_slowdown_mean"]
         for record in months:
@@ -98,7 +98,7 @@ def test_the_only_part_of_replicas_is_over_them_too() -> None:
         (side(scheduled(work)), side(scheduled(work, "fcfs")))
         for work in (random_workload(40, seed) for seed in (1, 5, 6))
     ]
-    document = compare(*pairs[0], Settings(parts=("month",)), pairs[1:])
+    document = compare(*pairs[0], ComparedSettings(parts=("month",)), pairs[1:])
     for record in document["parts"]["month"]:
         assert (record["difference"], record["p_holm"]) == tuple(
             of(document, record["name"])[key] for key in ("difference", "p")
@@ -106,7 +106,7 @@ def test_the_only_part_of_replicas_is_over_them_too() -> None:
 
 
 def test_parts_hold_all_jobs_and_their_p_is_corrected(pair) -> None:
-    document = compare(side(pair[0]), side(pair[1]), Settings(parts=("class", "size")))
+    document = compare(side(pair[0]), side(pair[1]), ComparedSettings(parts=("class", "size")))
     for records in document["parts"].values():
         waits = [record for record in records if record["name"] == "wait_mean_s"]
         assert sum(record["jobs"] for record in waits) == 300
@@ -206,7 +206,7 @@ def test_policies_whose_labels_are_exchanged_by_day_differ_by_noise_at_about_the
         day = (work.submit - work.submit[0]) // (86_400 * S)
         is_swapped = (np.random.default_rng(seed).random(int(day.max()) + 1) < 0.5)[day]
         pair = [np.where(is_swapped, *starts) for starts in ((other.start, one.start), (one.start, other.start))]
-        document = compare(*(side(by_hand(work, start)) for start in pair), Settings(practical=0.0, parts=()))
+        document = compare(*(side(by_hand(work, start)) for start in pair), ComparedSettings(practical=0.0, parts=()))
         false += of(document, name)["finding"] in ("better", "worse")
     # 5 % of 120 is 6; these logs are of a week, so the rate may be some way above it.
     assert 1 <= false <= 18
@@ -217,7 +217,7 @@ def test_two_policies_that_differ_are_told_apart_on_nearly_every_log() -> None:
     for seed in range(20):
         work = prepare(generate_log(jobs=1500, procs=32, load=0.9, seed=seed), hosts)
         pair = [side(run(work, hosts, policy)) for policy in policies]
-        found += of(compare(*pair, Settings(parts=())), "wait_mean_s")["finding"] == "better"
+        found += of(compare(*pair, ComparedSettings(parts=())), "wait_mean_s")["finding"] == "better"
     assert found >= 16
 
 
@@ -261,8 +261,8 @@ def test_rows_become_the_record_that_they_came_from(pair) -> None:
 def test_jobs_in_pieces_are_compared_by_all_their_waiting_and_by_what_they_held() -> None:
     one, other = side(in_pieces(7)), side(in_pieces(7))
     bare = replace(other, rows=replace(other.rows, pieces=None), label="bare")
-    assert of(compare(one, other, Settings(parts=())), "wait_mean_s")["a"] == measure(in_pieces(7))["wait_mean_s"]
-    document = compare(one, bare, Settings(parts=()))
+    assert of(compare(one, other, ComparedSettings(parts=())), "wait_mean_s")["a"] == measure(in_pieces(7))["wait_mean_s"]
+    document = compare(one, bare, ComparedSettings(parts=()))
     assert of(document, "wait_mean_s")["difference"] == 0
     assert of(document, "utilisation_submit")["difference"] > 0  # one bar from start to end holds more
     assert [note for note in document["notes"] if "ran in pieces that bare job rows do not hold" in note]

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.model.record import MICROSECONDS as S
-from qbatch.model.record import Clock
-from qbatch.reports.boxes import assign
+from qbatch.model.record import LogClock
 from qbatch.reports.gantt import Panel, painted
-from qbatch.reports.job_rows import job_rows_of
-from qbatch.reports.pieces import spans_of
-from qbatch.reports.plot_style import View
-from qbatch.reports.result import most_procs
+from qbatch.reports.plot_style import PlotRange
+from qbatch.results.boxes import assign
+from qbatch.results.job_rows import job_rows_of
+from qbatch.results.pieces import spans_of
+from qbatch.results.result import most_procs
 from tests.reports.samples import by_hand, in_pieces, workload
 
 
@@ -31,7 +31,7 @@ def test_pixels_hold_as_much_ink_as_the_jobs_have_area(jobs, begin):
     rows = rows_of(jobs, unit=S)
     total = most_procs(rows)
     begin, end = begin * S, 45 * S
-    view = View("sample", (rows,), total, Clock(), begin, end)
+    view = PlotRange("sample", (rows,), total, LogClock(), begin, end)
     inside = rows.taken((rows.start < end) & (rows.end > begin))
     boxes = assign(inside, total)
     image = painted(Panel(view, inside, boxes, np.zeros((len(inside), 4)), total))
@@ -46,7 +46,7 @@ def test_jobs_in_pieces_are_painted_when_they_ran_and_as_wide_as_they_were(seed,
     rows = job_rows_of(in_pieces(seed))
     begin, end = begin * S, 70 * S
     total = most_procs(rows)
-    view = View("sample", (rows,), total, Clock(), begin, end)
+    view = PlotRange("sample", (rows,), total, LogClock(), begin, end)
     image = painted(Panel(view, rows, assign(rows, total), np.zeros((len(rows), 4)), total))
     spans = spans_of(rows)
     part = np.clip(spans.end, begin, end) - np.clip(spans.begin, begin, end)

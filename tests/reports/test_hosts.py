@@ -12,15 +12,15 @@ from qbatch.cli.main import run
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import MICROSECONDS, Schedule
 from qbatch.policies import load_policy
+from qbatch.referee.verify import finished_of, judge
 from qbatch.replay import run as run_policy
-from qbatch.reports.boxes import assign
-from qbatch.reports.finished import schedule_of
-from qbatch.reports.job_rows import job_rows_of
-from qbatch.reports.pieces import spans_of
 from qbatch.reports.plots import view_of
-from qbatch.reports.reading import read_result
-from qbatch.reports.referee import finished_of, judge
-from qbatch.reports.result import write_result
+from qbatch.results.boxes import assign
+from qbatch.results.finished import schedule_of
+from qbatch.results.job_rows import job_rows_of
+from qbatch.results.pieces import spans_of
+from qbatch.results.reading import read_result
+from qbatch.results.result import write_result
 
 from .samples import workload
 

@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from qbatch.model.errors import InputError, OutputError, UsageError
-from qbatch.model.record import MICROSECONDS, Clock
-from qbatch.reports.job_rows import job_rows_of
+from qbatch.model.record import MICROSECONDS, LogClock
 from qbatch.reports.plot_style import SUFFIXES, write_figure
 from qbatch.reports.plots import PICTURES, draw, instant, view_of
-from qbatch.reports.result import Result, write_result
+from qbatch.results.job_rows import job_rows_of
+from qbatch.results.result import Result, write_result
 from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, workload
 
 S = MICROSECONDS
@@ -125,8 +125,8 @@ def test_a_window_of_a_picture_is_half_open_and_checked(small):
 def test_an_iso_time_is_in_the_log_s_zone():
     assert instant("1996-09-23T17:42:14", KTH_CLOCK, "--from") == 0
     assert instant("1996-09-23T15:42:14.5+00:00", KTH_CLOCK, "--from") == 500_000
-    assert instant("12.25", Clock(), "--from") == 12_250_000
-    assert instant("1970-01-02", Clock(0, "No/Where"), "--to") == 86400 * S
+    assert instant("12.25", LogClock(), "--from") == 12_250_000
+    assert instant("1970-01-02", LogClock(0, "No/Where"), "--to") == 86400 * S
 
 
 def test_what_cannot_be_drawn_is_refused(small, large, tmp_path):
@@ -165,7 +165,7 @@ ODD = {
 @pytest.mark.parametrize("kind", PICTURES)
 @pytest.mark.parametrize("case", ODD)
 def test_odd_results_are_drawn(tmp_path, case, kind):
-    clock = Clock() if case in ("no length", "no user") else KTH_CLOCK
+    clock = LogClock() if case in ("no length", "no user") else KTH_CLOCK
     schedule = by_hand(ODD[case].changed(clock=clock), ODD[case].submit)
     write_figure(draw(result(schedule), kind), tmp_path / "picture.svg")
     assert (tmp_path / "picture.svg").read_bytes().rstrip().endswith(b"</svg>")

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbatch.model.record import Clock
+from qbatch.model.record import LogClock
 from qbatch.reports.distributions import class_name, size_class, used_percent, wait_edges
-from qbatch.reports.plot_style import DAY, HOUR, View, duration_text, midnight_before
+from qbatch.reports.plot_style import DAY, HOUR, PlotRange, duration_text, midnight_before
 from qbatch.reports.series import bin_edges, steps, used_procs, waiting_jobs, waiting_procs
 from tests.reports.samples import KTH_CLOCK
 from tests.reports.test_gantt import rows_of
@@ -38,7 +38,7 @@ def test_what_is_used_and_what_waits():
 
 
 def view(begin, end, clock=None):
-    return View("v", (), 16, clock or Clock(), begin, end)
+    return PlotRange("v", (), 16, clock or LogClock(), begin, end)
 
 
 @pytest.mark.parametrize(

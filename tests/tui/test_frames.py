@@ -15,7 +15,7 @@ from qbatch.cli.main import run as run_command
 from qbatch.tui.app import Monitor
 from qbatch.tui.board import Board
 from qbatch.tui.live import Live
-from qbatch.tui.panels.charts import Chart
+from qbatch.tui.panels.charts import LiveChart
 from qbatch.tui.panels.jobs import JobTable, run_time, walltime_of
 from qbatch.tui.panels.status import Status
 from qbatch.tui.playback import Playback
@@ -170,7 +170,7 @@ def test_scaled_time_does_not_pass_an_end_whose_event_is_on_its_way() -> None:
 
 def test_charts_keep_their_width_when_a_panel_was_alone_while_time_stands_still() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
-        charts = list(app.query(Chart))
+        charts = list(app.query(LiveChart))
         for _ in range(200):  # enough values that they are resampled to the width
             scene.board.series.note(scene.board.series._last + 1_000_000, 40, 3)
         scene.board.changed.add("clock")
@@ -186,7 +186,7 @@ def test_charts_keep_their_width_when_a_panel_was_alone_while_time_stands_still(
 
 def test_charts_have_axes() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
-        busy, waiting, _ = (lines_of(chart) for chart in app.query(Chart))
+        busy, waiting, _ = (lines_of(chart) for chart in app.query(LiveChart))
         assert busy[0].startswith("100%┤")
         assert busy[-2].startswith("   0┤")
         assert re.match(r" +└-\S+ ?─*now", busy[-1]), busy

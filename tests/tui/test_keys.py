@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, TabbedContent
 
 from qbatch.tui.app import PANELS, Monitor
-from qbatch.tui.panels.hosts import Hosts
+from qbatch.tui.panels.hosts import HostPanel
 from qbatch.tui.panels.jobs import JobTable
 from qbatch.tui.panels.timeline import Timeline
 from qbatch.tui.row_table import RowTable
@@ -265,7 +265,7 @@ def test_a_refusal_is_shown_and_changes_nothing() -> None:
 
 def test_hosts_are_drained_resumed_and_opened() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
-        hosts = app.query_one(Hosts)
+        hosts = app.query_one(HostPanel)
         await press(pilot, "1", "x")
         assert "run on" in str(app.screen.query_one("Label").render())
         await press(pilot, "y")
@@ -452,7 +452,7 @@ def test_clicks_choose_sort_and_open() -> None:
         assert table.sort_key == "name"
         await pilot.click("#hosts", offset=(3, 3))
         await settle(pilot)
-        assert app.query_one(Hosts).current == "n3"
+        assert app.query_one(HostPanel).current == "n3"
 
     play(steps)
 
@@ -491,7 +491,7 @@ def test_an_instant_that_is_none_is_refused_in_words(text: str) -> None:
 
 def test_every_key_is_pressed_in_this_file() -> None:
     pressed = set(re.findall(r'"([a-zA-Z0-9_]+)"', Path(__file__).read_text(encoding="utf-8")))
-    for kind in (Monitor, RowTable, JobTable, Hosts, Timeline, JobScreen, HostScreen, Confirm, Ask, Choose, Help):
+    for kind in (Monitor, RowTable, JobTable, HostPanel, Timeline, JobScreen, HostScreen, Confirm, Ask, Choose, Help):
         for binding in kind.BINDINGS:
             assert isinstance(binding, Binding)
             numbers = {str(number) for number in range(1, len(PANELS) + 1)}  # pressed in a loop

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError
 from qbatch.model.record import Schedule
-from qbatch.reports.job_rows import JobRows, job_rows_of
-from qbatch.reports.result import write_result
+from qbatch.results.job_rows import JobRows, job_rows_of
+from qbatch.results.result import write_result
 from qbatch.tui import playback
 from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import run_time

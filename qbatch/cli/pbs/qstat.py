@@ -28,7 +28,7 @@ _IDS_A_REQUEST = 500
 _KEEP_COMPLETED = 300 * MICROSECONDS
 
 
-class Options(NamedTuple):
+class QstatOptions(NamedTuple):
     """What the options ask for, beside the letters themselves."""
 
     letters: frozenset[str]
@@ -59,7 +59,7 @@ class Options(NamedTuple):
         return "also" if "x" in self.letters and not self.is_torque else "no"
 
 
-def read_options(call: Call) -> Options:
+def read_options(call: Call) -> QstatOptions:
     """Return what is asked for.
 
     Raises:
@@ -89,7 +89,7 @@ def read_options(call: Call) -> Options:
         raise UsageFault(f"illegal -F value {style}")
     states = "EHQTW" if "i" in letters else "RS" if "r" in letters else "MFX" if "H" in letters else ""
     separator = call.given.last("D") or "|"
-    return Options(letters, style, separator, tuple(users), states, "f" in letters, call.here.is_torque)
+    return QstatOptions(letters, style, separator, tuple(users), states, "f" in letters, call.here.is_torque)
 
 
 def _from_w(value: str) -> list[tuple[str, str]]:
@@ -116,7 +116,7 @@ def _act(call: Call) -> int:
 class Listing:
     """One answer about jobs: asked for piece by piece, operand by operand, then written in one format."""
 
-    def __init__(self, call: Call, options: Options) -> None:
+    def __init__(self, call: Call, options: QstatOptions) -> None:
         self.call = call
         self.options = options
         self.jobs: list[JobRecord] = []
@@ -250,7 +250,7 @@ def _asking(question: JobStatus, **changes: object) -> JobStatus:
     return replace(question, **changes)
 
 
-def _full_text(jobs: Iterable[JobRecord], server: str, options: Options) -> str:
+def _full_text(jobs: Iterable[JobRecord], server: str, options: QstatOptions) -> str:
     from qbatch.cli.pbs.format_attributes import job_attributes
     from qbatch.cli.pbs.format_full import full_text, separated
 

@@ -11,7 +11,7 @@ Where the policy never refuses all this costs nothing: its passes follow the ans
 
 from __future__ import annotations
 
-from qbatch.daemon.core import gates, passes
+from qbatch.daemon.core import passes, run_limits
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import Actor, Core, QueueState
 from qbatch.model.quote import Quote
@@ -44,11 +44,11 @@ def quote(core: Core, actor: Actor, spec: Spec, queue: QueueState, prepared: Pre
     """
     pool = core.pools[queue.pool]
     waits = spec.hold.strip("n ") or spec.depend or (spec.not_before or 0) > core.now
-    names = gates.names_of(queue, actor.user)
+    names = run_limits.names_of(queue, actor.user)
     used = {name: core.gates[name].used for name in names if name in core.gates}
-    if not pool.engine.may_refuse or waits or any(used.get(name, 0) >= gates.limit_of(core, name) for name in names):
+    if not pool.engine.may_refuse or waits or any(used.get(name, 0) >= run_limits.limit_of(core, name) for name in names):
         return None
     passes.make_pass(core, pool)
     user, group = (core.numbers.get(name, len(core.numbers)) for name in (actor.user, actor.group))
-    job = gates.request_of(prepared, core.next_sequence, core.now, user, group, queue.place)
+    job = run_limits.request_of(prepared, core.next_sequence, core.now, user, group, queue.place)
     return pool.engine.quote(job, core.now)

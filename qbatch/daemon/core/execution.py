@@ -70,36 +70,36 @@ class Processes:
     def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
         """Have an attempt launched; whether a trial can go on is seen while it runs."""
         job.progress = Progress(procs, core.now)
-        core.effects.append(Launch(job.key, job.attempt))
+        core.outbox.append(Launch(job.key, job.attempt))
         return False
 
     def pause(self, core: Core, job: BatchJob) -> None:
         """Have all processes stopped."""
         job.under_way.stand_still(core.now)
-        core.effects.append(Send(job.file_key, signal.SIGSTOP))
+        core.outbox.append(Send(job.file_key, signal.SIGSTOP))
 
     def resume(self, core: Core, job: BatchJob) -> None:
         """Have all processes continued."""
         job.under_way.go_on(core.now)
-        core.effects.append(Send(job.file_key, signal.SIGCONT))
+        core.outbox.append(Send(job.file_key, signal.SIGCONT))
 
     def resize(self, core: Core, job: BatchJob, procs: int) -> None:
         """Have an attempt told how many processors it has."""
         core.timers.resize(job, job.under_way, procs, core.now)
-        core.effects.append(Fit(job.file_key, procs, job.prepared.request.procs))
+        core.outbox.append(Fit(job.file_key, procs, job.prepared.request.procs))
 
     def set_walltime(self, core: Core, job: BatchJob) -> None:
         """Have an attempt told its walltime."""
-        core.effects.append(Allow(job.file_key, job.prepared.walltime))
+        core.outbox.append(Allow(job.file_key, job.prepared.walltime))
 
     def stop(self, core: Core, job: BatchJob, grace: int) -> bool:
         """Have an attempt ended; its end is reported."""
-        core.effects.append(Stop(job.file_key, grace))
+        core.outbox.append(Stop(job.file_key, grace))
         return False
 
     def send(self, core: Core, job: BatchJob, number: int) -> bool:
         """Have a signal sent; an end that follows is reported."""
-        core.effects.append(Send(job.file_key, number))
+        core.outbox.append(Send(job.file_key, number))
         return False
 
     def cpu_time(self, core: Core, job: BatchJob) -> int:

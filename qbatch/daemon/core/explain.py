@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qbatch.daemon.core import gates
+from qbatch.daemon.core import run_limits
 from qbatch.daemon.core.job import BY_POLICY, BY_USER, hold_text
 from qbatch.model.reasons import Reason
 from qbatch.wire.resources import format_duration
@@ -65,7 +65,7 @@ def _on_hosts(core: Core, job: BatchJob) -> Reason:
 
 def _at_gate(core: Core, job: BatchJob) -> Reason:
     kind, _, rest = job.gate.partition(" ")
-    limit = gates.limit_of(core, job.gate)
+    limit = run_limits.limit_of(core, job.gate)
     gate = core.gates.get(job.gate)
     numbers = {"limit": limit, "used": gate.used if gate is not None else 0}
     if kind == "array":

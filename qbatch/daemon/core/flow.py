@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import accounting, dependencies, gates, slots
+from qbatch.daemon.core import accounting, dependencies, run_limits, slots
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_USER, BatchJob, Prepared
@@ -62,7 +62,7 @@ def settle(core: Core, job: BatchJob) -> None:
     else:
         set_letter(core, job, "Q")
         job.eligible = core.now
-        gates.enter(core, job)
+        run_limits.enter(core, job)
 
 
 def _is_held(core: Core, job: BatchJob) -> bool:
@@ -75,7 +75,7 @@ def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> b
     for other in held:
         for each in core.members(other):
             if not each.holds_hosts:
-                gates.withdraw(core, each)
+                run_limits.withdraw(core, each)
                 settle(core, each)
         core.happened("held", other.key, "another job came before it")
     return can_run
@@ -144,7 +144,7 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
     if executor_of(core).launch(core, job, has, is_trial=is_trial):
         core.pool_of(job).events.append(Returned(job.row))
     core.happened("started", job.key)
-    core.effects.append(Account(core.now, "S", core.id_of(job.key), accounting.started(core, job)))
+    core.outbox.append(Account(core.now, "S", core.id_of(job.key), accounting.started(core, job)))
     _mail(core, job, "b", "began")
     _tell_of_start(core, job.key)
 
@@ -170,7 +170,7 @@ def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
     if core.settings.mail_command and point in points and (not job.is_subjob or "j" in points):
         users = job.spec.mail_users or job.user
         text = f"PBS Job Id: {core.id_of(job.key)} Job Name: {job.name}: {what}"
-        core.effects.append(Mail(job.key, point, users, text))
+        core.outbox.append(Mail(job.key, point, users, text))
 
 
 def leave_hosts(core: Core, job: BatchJob) -> None:
@@ -188,7 +188,7 @@ def leave_hosts(core: Core, job: BatchJob) -> None:
         pool.by_row[job.row] = None
     job.row = -1
     core.is_dirty = True
-    gates.pass_gates_back(core, job)
+    run_limits.give_back(core, job)
 
 
 def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
@@ -206,7 +206,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
         job.session = 0
         job.allocation, job.slots = (), ()
         job.comment = job.comment or "queued again"
-        core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, status)))
+        core.outbox.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, status)))
         core.happened("requeued", job.key, job.comment)
         if status == LOST and job.started == core.now:
             job.not_before = core.now + PAUSE
@@ -247,9 +247,9 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
     core.recent[key] = record
     if len(core.recent) > MOST_RECENT:
         core.recent.popitem(last=False)
-    core.effects.append(Ending(key, record))
+    core.outbox.append(Ending(key, record))
     if was_running:
-        core.effects.append(Account(core.now, "E", core.id_of(key), accounting.ended(core, job, status)))
+        core.outbox.append(Account(core.now, "E", core.id_of(key), accounting.ended(core, job, status)))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)
@@ -282,13 +282,13 @@ def delete(
     if message:
         job.comment = message
     if not job.holds_hosts:
-        gates.withdraw(core, job)
+        run_limits.withdraw(core, job)
         job.ending = "deleted"
-        core.effects.append(told)
+        core.outbox.append(told)
         finish(core, job, DELETED, doomed)
         return
     job.ending = "deleted"
-    core.effects.append(told)
+    core.outbox.append(told)
     if executor_of(core).stop(core, job, 0 if is_forced else grace) or is_forced:
         ended(core, job, DELETED)
     elif job.letter != "E":
@@ -311,7 +311,7 @@ def returned(core: Core, job: BatchJob) -> None:
     executor_of(core).stop(core, job, 0)
     job.trials += ((job.started, core.now, job.size, exec_texts(core, job)[0]),)
     job.comment = ""
-    core.effects.append(Account(core.now, "R", core.id_of(job.key), accounting.returned(core, job)))
+    core.outbox.append(Account(core.now, "R", core.id_of(job.key), accounting.returned(core, job)))
     core.happened("requeued", job.key, QUANTUM_OVER)
     del pool.running[job.key]
     slots.leave(pool, job)
@@ -321,9 +321,9 @@ def returned(core: Core, job: BatchJob) -> None:
     job.pauses, job.sizes, job.progress = (), (), None
     job.modified = core.now
     set_letter(core, job, "Q")
-    if _is_held(core, job) or gates.is_past_limit(core, job):
+    if _is_held(core, job) or run_limits.is_past_limit(core, job):
         _leave_engine(core, job)
-        gates.pass_gates_back(core, job)
+        run_limits.give_back(core, job)
         settle(core, job)
 
 
@@ -404,7 +404,7 @@ def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
     if job.holds_hosts:
         job.prepared = prepared
         return
-    gates.withdraw(core, job)
+    run_limits.withdraw(core, job)
     if queue != job.queue:
         for name, sign in ((job.queue, -1), (queue, 1)):
             of_queue = core.queues[name]

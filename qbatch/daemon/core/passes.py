@@ -10,7 +10,7 @@ import heapq
 
 import msgspec
 
-from qbatch.daemon.core import accounting, flow, gates
+from qbatch.daemon.core import accounting, flow, run_limits
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
 from qbatch.daemon.core.job import BY_POLICY, BatchJob
@@ -176,11 +176,11 @@ def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, reason: Reaso
     array = core.arrays.get(job.sequence)
     if array is not None and array.live == 1 and all(each.refused is not None for each in array.members.values()):
         _note_refusal(core, core.jobs[job.sequence], reason)
-    gates.pass_gates_back(core, job)
+    run_limits.give_back(core, job)
     flow.finish(core, job, REFUSED)
 
 
 def _note_refusal(core: Core, job: BatchJob, reason: Reason) -> None:
     job.refused = msgspec.structs.replace(reason, blocked_by=())
     job.comment, job.ending = reason.text, "refused"
-    core.effects.append(Account(core.now, "A", core.id_of(job.key), accounting.refused(job, reason.code)))
+    core.outbox.append(Account(core.now, "A", core.id_of(job.key), accounting.refused(job, reason.code)))

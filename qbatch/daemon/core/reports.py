@@ -24,12 +24,12 @@ def reported(core: Core, report: Report) -> None:
     job = job_of(core, report.key)
     if job is None or not job.holds_hosts:
         if isinstance(report, Ended):
-            core.effects.append(Forget(report.key))
+            core.outbox.append(Forget(report.key))
         return
     if isinstance(report, Started):
         job.session = report.session
         return
-    core.effects.append(Forget(report.key))
+    core.outbox.append(Forget(report.key))
     status, why = report.status, report.why
     if status >= 0 and not job.ending:
         status = faults.status_of(core.faults, job.name, status)
@@ -51,5 +51,5 @@ def _with_files(core: Core, job: BatchJob, why: str, undelivered: str) -> str:
     if core.settings.mail_command:
         where = job.spec.host or "localhost"
         text = f"Post job file processing error; job {core.id_of(job.key)} on host {where}: {undelivered}"
-        core.effects.append(Mail(job.key, "o", job.spec.mail_users or job.user, text))
+        core.outbox.append(Mail(job.key, "o", job.spec.mail_users or job.user, text))
     return f"{why}; not delivered: {undelivered}" if why else f"not delivered: {undelivered}"

@@ -159,7 +159,7 @@ class ArrayState(msgspec.Struct, gc=False):
     failed: int = 0
 
 
-class Gate:
+class RunLimit:
     """A limit on how many jobs may be with the engine or running at once; the others wait here in order."""
 
     def __init__(self) -> None:
@@ -224,7 +224,7 @@ class Core:
         self.pools = [PoolState(pool, load(pool.policy)) for pool in settings.pools]
         self.host_places = {host.name: (number, place) for number, pool in enumerate(settings.pools)
                             for place, host in enumerate(pool.hosts)}  # fmt: skip
-        self.gates: dict[str, Gate] = {}
+        self.gates: dict[str, RunLimit] = {}
         self.children: dict[JobKey, list[tuple[str, JobKey]]] = {}
         self.endings: OrderedDict[JobKey, int] = OrderedDict()
         self.keys: OrderedDict[tuple[int, str], JobKey] = OrderedDict()
@@ -241,7 +241,7 @@ class Core:
         self.log_offset = 0
         self.ended_count = 0
         self.faults: list[FaultState] = []
-        self.effects: list[Effect] = []
+        self.outbox: list[Effect] = []
         self.runs: Runs | None = None
         self.timers: EmulatedExecutor[BatchJob] = EmulatedExecutor(
             lambda due, job: self.at(due, "end", job.key, job.attempt)
@@ -367,7 +367,7 @@ class Core:
     def happened(self, kind: str, key: JobKey | None, text: str = "") -> None:
         """Tell subscribers."""
         self.events_made += 1
-        self.effects.append(Happening(self.events_made, self.now, kind, key, text))
+        self.outbox.append(Happening(self.events_made, self.now, kind, key, text))
 
     def remember_ending(self, key: JobKey, status: int) -> None:
         """Remember how a job ended, for dependencies that come later."""
@@ -377,8 +377,8 @@ class Core:
 
     def take_effects(self) -> list[Effect]:
         """Return the effects since the last call."""
-        effects, self.effects = self.effects, []
-        return effects
+        outbox, self.outbox = self.outbox, []
+        return outbox
 
 
 def _shown(text: str) -> str:

@@ -68,7 +68,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
         core.keys[actor.uid, key] = job_key
         if len(core.keys) > MOST_KEYS:
             core.keys.popitem(last=False)
-    core.effects.append(Account(core.now, "Q", core.id_of(job_key), accounting.queued(core, job)))
+    core.outbox.append(Account(core.now, "Q", core.id_of(job_key), accounting.queued(core, job)))
     core.happened("submitted", job_key)
     count = max(len(prepared.indices), 1)
     queue.users[actor.user] = queue.users.get(actor.user, 0) + count

@@ -24,7 +24,7 @@ import msgspec
 from .attempt import NOT_STARTED, SHORTAGES, Attempt, Ended, Report
 from .process_directory import (
     Alive,
-    Claim,
+    DirectoryClaim,
     ExitRecord,
     Gone,
     Over,
@@ -77,7 +77,7 @@ class _Finished(msgspec.Struct, frozen=True):
 class _Lost(msgspec.Struct, frozen=True):
     """A step's news: the supervisor is lost, and what it left is to be killed."""
 
-    claim: Claim | None
+    claim: DirectoryClaim | None
     why: str
 
 

@@ -29,7 +29,7 @@ def check_key(key: str) -> str:
     return key
 
 
-class Claim(msgspec.Struct, frozen=True):
+class DirectoryClaim(msgspec.Struct, frozen=True):
     """Who decided the fate of an attempt: a supervisor (process number, start, boot), or the executor (pid 0)."""
 
     pid: int = 0
@@ -67,7 +67,7 @@ class Unclaimed(msgspec.Struct, frozen=True):
 class Alive(msgspec.Struct, frozen=True):
     """A supervisor holds the attempt; its claim, unless that is being written."""
 
-    claim: Claim | None
+    claim: DirectoryClaim | None
 
 
 class Over(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class Over(msgspec.Struct, frozen=True):
 class Gone(msgspec.Struct, frozen=True):
     """The supervisor is lost; what the script did is not known."""
 
-    claim: Claim | None
+    claim: DirectoryClaim | None
     why: str
 
 
@@ -114,7 +114,7 @@ class RunDirectory:
         if text is None:
             return Unclaimed()
         try:
-            claim = msgspec.json.decode(text, type=Claim)
+            claim = msgspec.json.decode(text, type=DirectoryClaim)
         except (msgspec.DecodeError, UnicodeDecodeError):
             claim = None
         if not self._is_locked():
@@ -210,10 +210,10 @@ class RunDirectory:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             claim = self._read(files.CLAIM) or b""
             with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
-                return Gone(msgspec.json.decode(claim, type=Claim), f"{files.EXIT} is damaged: {error}")
+                return Gone(msgspec.json.decode(claim, type=DirectoryClaim), f"{files.EXIT} is damaged: {error}")
             return Gone(None, f"{files.EXIT} is damaged: {error}")
 
-    def _why_gone(self, claim: Claim | None) -> str:
+    def _why_gone(self, claim: DirectoryClaim | None) -> str:
         if claim is None:
             return "the supervisor was lost while it claimed the attempt"
         if claim.boot != processes.boot_id():

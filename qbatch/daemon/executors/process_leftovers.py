@@ -11,7 +11,7 @@ import os
 import time
 from pathlib import Path
 
-from .process_directory import TOKEN, Alive, Claim, Gone, Over, RunDirectory, StartRecord, Unclaimed
+from .process_directory import TOKEN, Alive, DirectoryClaim, Gone, Over, RunDirectory, StartRecord, Unclaimed
 from .supervision import files, leaf, processes
 
 PATIENCE = 5.0
@@ -19,7 +19,7 @@ STOP_PATIENCE = 3.0
 TICK = 0.02
 
 
-def kill_leftovers(directory: RunDirectory, claim: Claim | None) -> bool:
+def kill_leftovers(directory: RunDirectory, claim: DirectoryClaim | None) -> bool:
     """Kill what a lost attempt left running; True where nothing of it is left that we know of."""
     if claim is None or claim.boot != processes.boot_id():
         return True  # the script was never started, or all died with the machine
@@ -59,7 +59,7 @@ def discard(path: Path, key: str) -> bool:
     return files.remove_tree(str(path))
 
 
-def _find(claim: Claim, started: StartRecord | None, group: str) -> dict[int, int]:
+def _find(claim: DirectoryClaim, started: StartRecord | None, group: str) -> dict[int, int]:
     found = processes.marked(claim.token) if TOKEN.fullmatch(claim.token) else {}
     if started is not None and started.start is not None and processes.start_of(started.pid) == started.start:
         for pid in processes.every_process():
@@ -74,7 +74,7 @@ def _find(claim: Claim, started: StartRecord | None, group: str) -> dict[int, in
     return found
 
 
-def _leaf_of(directory: RunDirectory, claim: Claim) -> str:
+def _leaf_of(directory: RunDirectory, claim: DirectoryClaim) -> str:
     """The control group of the attempt, if the record names one that can be no other's."""
     is_ours = claim.leaf.rpartition("/")[2] == f"qbatch-{directory.key}-{claim.token[:8]}"
     return claim.leaf if is_ours and TOKEN.fullmatch(claim.token) and Path(claim.leaf, "cgroup.kill").exists() else ""

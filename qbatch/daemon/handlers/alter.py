@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon.core import dependencies, flow, gates, submission
+from qbatch.daemon.core import dependencies, flow, run_limits, submission
 from qbatch.daemon.core.job import USER_HOLD, BatchJob
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import RANKS, each, owned
@@ -111,7 +111,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
     ones = [*core.members(job), job] if job.is_array else [job]
     if changes.slot_limit is not None:
-        gates.set_slot_limit(core, job, changes.slot_limit)
+        run_limits.set_slot_limit(core, job, changes.slot_limit)
     running = [one for one in ones if one.holds_hosts and prepared.walltime != one.prepared.walltime]
     is_other_request = prepared.request != job.prepared.request
     for one in ones:

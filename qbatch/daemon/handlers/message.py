@@ -17,6 +17,6 @@ def handle(core: Core, actor: Actor, request: Message) -> Outcomes:
         if not job.holds_hosts:
             identifier = core.id_of(job.key)
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
-        core.effects.append(Append(job.key, request.files, request.text[:4096]))
+        core.outbox.append(Append(job.key, request.files, request.text[:4096]))
 
     return each(core, request.jobs, act)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import explain, gates
+from qbatch.daemon.core import explain, run_limits
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import owned
 from qbatch.wire.errors import Refusal
@@ -24,5 +24,5 @@ def handle(core: Core, actor: Actor, request: Order) -> Outcomes:
             )
     if first.queue != second.queue:
         raise Refusal("bad-request", f"the jobs are in different queues: {first.queue} and {second.queue}")
-    gates.exchange(core, first, second)
+    run_limits.exchange(core, first, second)
     return Outcomes(outcomes=(Outcome(name=request.first), Outcome(name=request.second)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import gates
+from qbatch.daemon.core import run_limits
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import each
 from qbatch.wire.records import Outcomes
@@ -17,7 +17,7 @@ def handle(core: Core, actor: Actor, request: QueueControl) -> Outcomes:
         if request.enabled is not None:
             queue.enabled = request.enabled
         if request.started is not None and request.started != queue.started:
-            gates.set_started(core, queue, request.started)
+            run_limits.set_started(core, queue, request.started)
         core.happened("queue", None, queue.settings.name)
 
     return each(core, request.queues, act)

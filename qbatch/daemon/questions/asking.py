@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.questions import (
     backup,
     check,
@@ -69,37 +69,37 @@ ASKERS: dict[type[requests.Request], Callable[..., Any]] = {
 """What each of them answers; one that has to wait returns a coroutine."""
 
 
-def ask(service: Service, caller: Caller, request: requests.Request) -> None:
+def ask(service: Service, client: ConnectedClient, request: requests.Request) -> None:
     """Answer at once, or when the answer is there.
 
     Raises:
         Refusal: it is refused.
     """
-    if len(caller.waits) >= MOST_WAITS:
+    if len(client.waits) >= MOST_WAITS:
         raise Refusal(
             "busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them"
         )
-    answer = ASKERS[type(request)](service, caller, request)
+    answer = ASKERS[type(request)](service, client, request)
     if not asyncio.iscoroutine(answer):
-        caller.reply(request.id, answer)
+        client.reply(request.id, answer)
         return
-    task = asyncio.get_running_loop().create_task(_later(service, caller, request, answer))
-    caller.waits.add(task)
-    task.add_done_callback(caller.waits.discard)
+    task = asyncio.get_running_loop().create_task(_later(service, client, request, answer))
+    client.waits.add(task)
+    task.add_done_callback(client.waits.discard)
 
 
-async def _later(service: Service, caller: Caller, request: requests.Request, answer: Coroutine[Any, Any, Any]) -> None:
+async def _later(service: Service, client: ConnectedClient, request: requests.Request, answer: Coroutine[Any, Any, Any]) -> None:
     try:
         if isinstance(request, _LONG_ANSWERS):
-            async with caller.long_answers:
-                await caller.has_read()
-                caller.reply(request.id, await answer)
+            async with client.long_answers:
+                await client.has_read()
+                client.reply(request.id, await answer)
         else:
-            caller.reply(request.id, await answer)
+            client.reply(request.id, await answer)
     except Refusal as error:
-        caller.refuse(request, error)
+        client.refuse(request, error)
     except QbatchError as error:
-        caller.refuse(request, Refusal({74: "storage", 3: "unusable"}.get(error.exit_code, "failed"), str(error)))
+        client.refuse(request, Refusal({74: "storage", 3: "unusable"}.get(error.exit_code, "failed"), str(error)))
     except asyncio.CancelledError:
         raise
     except Exception as error:
@@ -108,7 +108,7 @@ async def _later(service: Service, caller: Caller, request: requests.Request, an
             if isinstance(request, _CHANGING)
             else service.containment.question_failed
         )
-        caller.refuse(request, failed(caller.actor, request, error))
+        client.refuse(request, failed(client.actor, request, error))
         service.commit_soon()
     finally:
         answer.close()  # where its turn never came

@@ -6,23 +6,23 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
-from qbatch.daemon.caller import Caller
-from qbatch.daemon.core import image
-from qbatch.daemon.restoring import add_snapshot
+from qbatch.daemon.connected_client import ConnectedClient
+from qbatch.daemon.core import state_snapshot
+from qbatch.daemon.restore import add_snapshot
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Done
 from qbatch.wire.requests import Backup
 
 
-async def handle(service: Service, caller: Caller, request: Backup) -> Done:
+async def handle(service: Service, client: ConnectedClient, request: Backup) -> Done:
     """Copy the database, with the snapshot in it, to a file that does not exist yet."""
     path = Path(request.path)
     if not path.is_absolute() or "\0" in request.path:
         raise Refusal("bad-value", f"{request.path[:200]!r} is no absolute path")
     async with service.quiet():
         await service.store.backup(path)
-        number, data = service.store.number, image.dump(service.core)
+        number, data = service.store.number, state_snapshot.dump(service.core)
     try:
         await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data)
         return Done(text=f"{path}: {path.stat().st_size} bytes")

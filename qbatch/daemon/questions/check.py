@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
@@ -10,7 +10,7 @@ from qbatch.wire.records import Text
 from qbatch.wire.requests import Check
 
 
-async def handle(service: Service, caller: Caller, request: Check) -> Text:
+async def handle(service: Service, client: ConnectedClient, request: Check) -> Text:
     """Return what was looked at, or refuse with what is wrong."""
     found = breaches(service.core)
     if found:

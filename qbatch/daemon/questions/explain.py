@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.service import Service
-from qbatch.reports.shown import is_cancelled
+from qbatch.results.shown import is_cancelled
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Explanation
 from qbatch.wire.requests import Explain
 
 
-async def handle(service: Service, caller: Caller, request: Explain) -> Explanation:
+async def handle(service: Service, client: ConnectedClient, request: Explain) -> Explanation:
     """Explain one job: the reason now, the promise if it has one, the forecast if there is one."""
     core = service.core
     key = core.key_of(request.job)

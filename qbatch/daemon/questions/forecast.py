@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.forecast import Expected
 from qbatch.daemon.service import Service
@@ -17,7 +17,7 @@ MOST = 100_000
 """Jobs in one answer."""
 
 
-async def handle(service: Service, caller: Caller, request: Forecast) -> Forecasts:
+async def handle(service: Service, client: ConnectedClient, request: Forecast) -> Forecasts:
     """Run the policy forward from the present state, off the event loop, and return every waiting job's start."""
     made = max(service.core.now, service.clock.now())
     found = await service.forecasts.all()

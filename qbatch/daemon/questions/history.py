@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.handlers.authority import may_see
 from qbatch.daemon.questions.job_status import HIDDEN
 from qbatch.daemon.service import Service
@@ -16,7 +16,7 @@ from qbatch.wire.requests import History
 _LONGEST_PATTERN = 1000
 
 
-async def handle(service: Service, caller: Caller, request: History) -> Jobs:
+async def handle(service: Service, client: ConnectedClient, request: History) -> Jobs:
     """Return one page, the latest first."""
     where: list[tuple[str, object]] = []
     for column, values in (("user", request.users), ("queue", request.queues)):
@@ -54,7 +54,7 @@ async def handle(service: Service, caller: Caller, request: History) -> Jobs:
     limit = min(max(request.limit, 1), 1000)
     records = await service.store.search(where, limit + 1, is_newest_first=True)
     has_more = len(records) > limit
-    actor = caller.actor
+    actor = client.actor
     shown = tuple(
         each if each.user == actor.user or may_see(actor, -1) else msgspec.structs.replace(each, **HIDDEN)
         for each in records[:limit]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.records import host_records
 from qbatch.daemon.service import Service
 from qbatch.model.errors import suggestion
@@ -11,7 +11,7 @@ from qbatch.wire.records import Hosts
 from qbatch.wire.requests import HostStatus
 
 
-def handle(service: Service, caller: Caller, request: HostStatus) -> Hosts:
+def handle(service: Service, client: ConnectedClient, request: HostStatus) -> Hosts:
     """Return the hosts that are named, or all."""
     core = service.core
     records = {record.name: record for record in host_records(core)}

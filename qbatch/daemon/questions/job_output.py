@@ -6,7 +6,7 @@ import os
 import pwd
 
 from qbatch.daemon import attempts
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.records import full_record
 from qbatch.daemon.handlers.authority import may_see
 from qbatch.daemon.service import Service
@@ -16,18 +16,18 @@ from qbatch.wire.records import JobRecord, OutputFiles
 from qbatch.wire.requests import JobOutput
 
 
-async def handle(service: Service, caller: Caller, request: JobOutput) -> OutputFiles:
+async def handle(service: Service, client: ConnectedClient, request: JobOutput) -> OutputFiles:
     """Return the places of the present or last attempt."""
     core = service.core
     key = core.key_of(request.job)
     job = core.find(key)
     if job is not None:
-        record, is_mine = full_record(core, job), may_see(caller.actor, job.uid)
+        record, is_mine = full_record(core, job), may_see(client.actor, job.uid)
     else:
         found = core.recent.get(key) or (await service.store.finished([key])).get(key)
         if found is None:
             raise Refusal("unknown-job", f"Unknown Job Id {core.id_of(key)}", core.id_of(key))
-        record, is_mine = found, found.user == caller.actor.user or may_see(caller.actor, -1)
+        record, is_mine = found, found.user == client.actor.user or may_see(client.actor, -1)
     name = record.id
     if not is_mine:
         raise Refusal(
@@ -36,7 +36,7 @@ async def handle(service: Service, caller: Caller, request: JobOutput) -> Output
     if record.is_array:
         one = name.replace("[]", "[1]")
         raise Refusal("bad-request", f"{name} is an array: name one of its jobs, such as {one}", name)
-    if service.effects.executor is None:
+    if service.outbox.executor is None:
         raise Refusal("unsupported", f"{name} ran as a timer (executor emulated): emulated jobs write no output", name)
     if record.started is None and record.state in "FX":
         raise Refusal("finished-job", f"{name} never ran, so there is no output ({record.comment or 'deleted'})", name)
@@ -58,12 +58,12 @@ async def handle(service: Service, caller: Caller, request: JobOutput) -> Output
 
 def _places(service: Service, record: JobRecord, key: JobKey, which: str, is_running: bool) -> tuple[str, ...]:
     """Return where a file is or was: where nothing is delivered before the end, only the spool while the job runs."""
-    assert service.effects.executor is not None
+    assert service.outbox.executor is not None
     letter, spool, home = ("o", 0, _home(record.user)) if which == "out" else ("e", 1, _home(record.user))
     text = record.output if which == "out" else record.error
     path = attempts.local_path(text, record.directory or home, record.id, which)
     inner = f"-{key.member}" if key.member >= 0 else ""
-    spooled = service.effects.executor.spools(f"{key.sequence}{inner}.{max(record.run_count, 1)}")[spool]
+    spooled = service.outbox.executor.spools(f"{key.sequence}{inner}.{max(record.run_count, 1)}")[spool]
     if letter in record.keep or path == "/dev/null":
         is_default = text.startswith(f"{record.directory.rstrip('/')}/{record.name}.{letter}")
         in_home = (f"{home}/{os.path.basename(path)}",) if "d" not in record.keep and is_default else ()

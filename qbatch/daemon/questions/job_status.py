@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import brief_record, full_record, used_texts
@@ -28,7 +28,7 @@ HIDDEN = {"variables": {}, "submit_arguments": ""}
 """What only the owner and operators see of a job."""
 
 
-def handle(service: Service, caller: Caller, request: JobStatus) -> Jobs | Awaitable[Jobs]:
+def handle(service: Service, client: ConnectedClient, request: JobStatus) -> Jobs | Awaitable[Jobs]:
     """Answer at once where only live jobs are asked for."""
     core = service.core
     if core.faults:
@@ -36,18 +36,18 @@ def handle(service: Service, caller: Caller, request: JobStatus) -> Jobs | Await
         if failed is not None:
             raise Refusal("refused-by-fault", failed.message or "the status is not available (a fault on demand)")
         if slow is not None:
-            return _slowly(service, caller, request, slow.seconds)
-    return _answer(service, caller, request)
+            return _slowly(service, client, request, slow.seconds)
+    return _answer(service, client, request)
 
 
-async def _slowly(service: Service, caller: Caller, request: JobStatus, seconds: float) -> Jobs:
+async def _slowly(service: Service, client: ConnectedClient, request: JobStatus, seconds: float) -> Jobs:
     await asyncio.sleep(seconds)
-    answer = _answer(service, caller, request)
+    answer = _answer(service, client, request)
     return answer if isinstance(answer, Jobs) else await answer
 
 
-def _answer(service: Service, caller: Caller, request: JobStatus) -> Jobs | Awaitable[Jobs]:
-    page = _Page(service, caller, request)
+def _answer(service: Service, client: ConnectedClient, request: JobStatus) -> Jobs | Awaitable[Jobs]:
+    page = _Page(service, client, request)
     return page.with_estimates() if request.with_estimates else page.chosen()
 
 
@@ -64,11 +64,11 @@ class _Named:
 class _Page:
     """One page of an answer."""
 
-    def __init__(self, service: Service, caller: Caller, request: JobStatus) -> None:
+    def __init__(self, service: Service, client: ConnectedClient, request: JobStatus) -> None:
         self.service = service
         self.core = service.core
         self.request = request
-        self.actor = caller.actor
+        self.actor = client.actor
         self.limit = min(max(request.limit, 1), MOST)
         self.jobs: list[JobRecord] = []
         self.errors: list[ErrorRecord] = []
@@ -107,7 +107,7 @@ class _Page:
             record = brief_record(core, job) if self.request.is_brief else full_record(core, job)
         finally:
             core.now = was
-        if job.holds_hosts and self.service.effects.executor is not None:
+        if job.holds_hosts and self.service.outbox.executor is not None:
             record = self._measured(job, record)
         if not self.request.is_brief and not record.comment and job.letter in "QHW" and not job.is_array:
             record = msgspec.structs.replace(record, comment=self.service.forecasts.short_reason(job))
@@ -115,7 +115,7 @@ class _Page:
 
     def _measured(self, job: BatchJob, record: JobRecord) -> JobRecord:
         """Return the record with what the job has really used so far; its end will bring the last figures."""
-        executor = self.service.effects.executor
+        executor = self.service.outbox.executor
         used = executor.used(job.file_key) if executor is not None else {}
         if not used:
             return record

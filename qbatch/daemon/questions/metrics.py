@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.service import Service
 from qbatch.wire.records import Text
 from qbatch.wire.requests import Metrics
 
 
-def handle(service: Service, caller: Caller, request: Metrics) -> Text:
+def handle(service: Service, client: ConnectedClient, request: Metrics) -> Text:
     """Return counters and gauges."""
-    core, passes = service.core, service.rhythm.pass_times
+    core, passes = service.core, service.pass_driver.pass_times
     lines: list[str] = []
 
     def add(name: str, kind: str, text: str, values: list[tuple[str, float]]) -> None:
@@ -27,7 +27,7 @@ def handle(service: Service, caller: Caller, request: Metrics) -> Text:
     add("passes_total", "counter", "Scheduling passes.", [("", passes.count)])
     add("pass_seconds_total", "counter", "Seconds spent in passes.", [("", passes.seconds)])
     add("pass_seconds_max", "gauge", "The longest pass.", [("", passes.longest)])
-    add("connections", "gauge", "Connected clients.", [("", len(service.callers))])
+    add("connections", "gauge", "Connected clients.", [("", len(service.clients))])
     hosts = [(f'{{pool="{pool.settings.name}"}}', float(sum(pool.engine.view().free))) for pool in core.pools]
     add("free_processors", "gauge", "Free processors of open hosts, by pool.", hosts)
     return Text(text="\n".join(lines) + "\n")

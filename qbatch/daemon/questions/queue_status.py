@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.records import queue_record
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
@@ -10,7 +10,7 @@ from qbatch.wire.records import Queues
 from qbatch.wire.requests import QueueStatus
 
 
-def handle(service: Service, caller: Caller, request: QueueStatus) -> Queues:
+def handle(service: Service, client: ConnectedClient, request: QueueStatus) -> Queues:
     """Return the queues that are named, or all."""
     core = service.core
     found, errors = [], []

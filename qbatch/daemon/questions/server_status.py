@@ -6,14 +6,14 @@ import os
 
 import msgspec
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.service import Service
 from qbatch.distribution import __version__
 from qbatch.wire.records import ServerRecord
 from qbatch.wire.requests import ServerStatus
 
 
-def handle(service: Service, caller: Caller, request: ServerStatus) -> ServerRecord:
+def handle(service: Service, client: ConnectedClient, request: ServerStatus) -> ServerRecord:
     """Return all that is known of the server."""
     core, settings = service.core, service.settings
     counts: dict[str, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.service import Service
 from qbatch.model.errors import suggestion
 from qbatch.wire.errors import Refusal
@@ -14,7 +14,7 @@ from qbatch.wire.requests import Shadow
 ACTIONS = ("show", "set")
 
 
-def handle(service: Service, caller: Caller, request: Shadow) -> Shadows | Awaitable[Shadows]:
+def handle(service: Service, client: ConnectedClient, request: Shadow) -> Shadows | Awaitable[Shadows]:
     """Return the last table, or begin other shadows."""
     if request.action not in ACTIONS:
         word = request.action[:20]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.caller import Caller
 from qbatch.daemon.clock import FASTEST, FOREVER, SLOWEST
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.service import Service
 from qbatch.model.errors import suggestion
-from qbatch.reports.shown import moment
+from qbatch.results.shown import moment
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
 from qbatch.wire.requests import Time
@@ -14,7 +14,7 @@ from qbatch.wire.requests import Time
 ACTIONS = ("show", "pause", "play", "step", "speed", "until", "until-start", "until-end", "until-count")
 
 
-def handle(service: Service, caller: Caller, request: Time) -> ClockRecord:
+def handle(service: Service, client: ConnectedClient, request: Time) -> ClockRecord:
     """Do what is asked and return the clock."""
     clock = service.clock
     if request.action not in ACTIONS:
@@ -35,24 +35,24 @@ def handle(service: Service, caller: Caller, request: Time) -> ClockRecord:
         clock.pause()
     elif request.action == "step":
         clock.pause()
-        service.rhythm.step_once()
+        service.pass_driver.step_once()
     elif request.action in ("play", "speed"):
         if request.action == "speed" and speed is None:
             raise Refusal("bad-value", "say which speed")
-        service.rhythm.breakpoint = None
+        service.pass_driver.breakpoint = None
         is_still = request.action == "speed" and clock.is_paused
         clock.play(speed)
         if is_still:
             clock.pause()
     else:
         _until(service, request)
-    service.rhythm.move_on()
+    service.pass_driver.move_on()
     return service.clock_record()
 
 
 def _until(service: Service, request: Time) -> None:
     clock, core = service.clock, service.core
-    service.rhythm.breakpoint = None
+    service.pass_driver.breakpoint = None
     if request.action == "until":
         at = request.at
         if at is not None and service.trace is not None and at < service.trace.offset:
@@ -65,7 +65,7 @@ def _until(service: Service, request: Time) -> None:
         if request.count is not None and request.count < 1:
             raise Refusal("bad-value", f"{request.count} is no number of jobs to wait for; say at least 1")
         goal = core.ended_count + (request.count or 1)
-        service.rhythm.breakpoint = lambda: service.core.ended_count >= goal
+        service.pass_driver.breakpoint = lambda: service.core.ended_count >= goal
         clock.play(request.speed, FOREVER, f"{request.count or 1} more jobs have ended")
         return
     job = core.live(request.job)
@@ -77,5 +77,5 @@ def _until(service: Service, request: Time) -> None:
         is_over = now is None or now.letter in "FX"
         return is_over or (is_start and now is not None and now.started >= 0)
 
-    service.rhythm.breakpoint = is_reached
+    service.pass_driver.breakpoint = is_reached
     clock.play(request.speed, FOREVER, f"job {name} has {'started' if is_start else 'ended'}")

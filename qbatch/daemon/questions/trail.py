@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.flow import QUANTUM_OVER
 from qbatch.daemon.core.records import full_record
 from qbatch.daemon.service import Service
@@ -15,7 +15,7 @@ from qbatch.wire.records import JobRecord, TrailEntry, Trails
 from qbatch.wire.requests import Trail
 
 
-async def handle(service: Service, caller: Caller, request: Trail) -> Trails:
+async def handle(service: Service, client: ConnectedClient, request: Trail) -> Trails:
     """Return what the server, the scheduler and the accounting say of a job, in order."""
     core = service.core
     key = core.key_of(request.job)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.service import Service
 from qbatch.wire.records import Done
 from qbatch.wire.requests import Upload
 
 
-async def handle(service: Service, caller: Caller, request: Upload) -> Done:
+async def handle(service: Service, client: ConnectedClient, request: Upload) -> Done:
     """Write the piece; with the digest the script is complete, and the answer comes when it is safe."""
-    uid = caller.actor.uid
+    uid = client.actor.uid
     service.scripts.append(uid, request.upload, request.offset, request.data)
     if request.digest:
         finish = service.scripts.finish

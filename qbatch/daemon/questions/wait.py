@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from qbatch.daemon.caller import Caller
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcome, Outcomes
 from qbatch.wire.requests import Wait
 
 
-async def handle(service: Service, caller: Caller, request: Wait) -> Outcomes:
+async def handle(service: Service, client: ConnectedClient, request: Wait) -> Outcomes:
     """Answer when all the jobs have ended (or started)."""
     if request.until not in ("end", "start"):
         raise Refusal("bad-value", f"until={request.until[:20]!r} is neither end nor start")

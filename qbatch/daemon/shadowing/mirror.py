@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from qbatch.daemon import entry
+from qbatch.daemon import journal_entry
 from qbatch.daemon.core.state import Actor, Core
-from qbatch.daemon.shadowing.tally import Tally
+from qbatch.daemon.shadowing.tally import ShadowTally
 from qbatch.daemon.shadowing.truth import Truth
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.requests import Request, Submit
@@ -42,19 +42,19 @@ class Mirror:
         self.core = core
         self.since = core.now
         self.frontier = core.now
-        self.tally = Tally(core, core.next_sequence)
+        self.tally = ShadowTally(core, core.next_sequence)
         self.truth = Truth(core) if core.settings.executor != "emulated" else None
 
     def follow(self, data: bytes) -> tuple[Item | None, list[JobKey]]:
         """Apply an entry; return what the shadows are to be told, and the jobs whose run time is known since."""
         core = self.core
-        said = entry.read(data)
+        said = journal_entry.read(data)
         sequence = core.next_sequence
-        entry.give(core, said)
-        effects = core.take_effects()
-        self.tally.take(effects)
+        journal_entry.give(core, said)
+        outbox = core.take_effects()
+        self.tally.take(outbox)
         self.frontier = max(self.frontier, core.now)
-        news = self.truth.take(effects) if self.truth is not None else []
+        news = self.truth.take(outbox) if self.truth is not None else []
         if said.report is not None:
             return None, news
         is_new = core.next_sequence > sequence

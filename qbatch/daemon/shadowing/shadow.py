@@ -22,13 +22,13 @@ from collections import deque
 
 import msgspec
 
-from qbatch.daemon.core import emulation, flow, image, passes
+from qbatch.daemon.core import emulation, flow, passes, state_snapshot
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Effect, Ending, Happening
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadowing.mirror import Item
-from qbatch.daemon.shadowing.tally import Tally
+from qbatch.daemon.shadowing.tally import ShadowTally
 from qbatch.daemon.shadowing.truth import Truth
 from qbatch.model.events import Woken
 from qbatch.model.progress import NEVER
@@ -50,7 +50,7 @@ MOST_BYTES = 1 << 26
 _WITHOUT_LIMITS = 1 << 60
 
 
-class Shadow:
+class ShadowRun:
     """A policy in shadow.
 
     Args:
@@ -60,7 +60,7 @@ class Shadow:
 
     def __init__(self, core: Core, truth: Truth | None) -> None:
         self.core = core
-        self.tally = Tally(core, core.next_sequence)
+        self.tally = ShadowTally(core, core.next_sequence)
         self.missed = 0
         self.given_up = 0
         self._truth = truth
@@ -237,12 +237,12 @@ class Shadow:
 
     def _note(self) -> None:
         """Note what has happened in the shadow."""
-        effects = self.core.take_effects()
-        if not effects:
+        outbox = self.core.take_effects()
+        if not outbox:
             return
-        self.tally.take(effects)
+        self.tally.take(outbox)
         if self._truth is not None:
-            for effect in effects:
+            for effect in outbox:
                 self._note_one(effect)
 
     def _note_one(self, effect: Effect) -> None:
@@ -264,13 +264,13 @@ class Shadow:
 def copy_of(core: Core, data: bytes, policy: str) -> Core:
     """Return a copy of the real state in which a policy decides in every pool; its jobs are emulated.
 
-    ``data``: the state as :func:`qbatch.daemon.core.image.dump` writes it.  A pool that has this policy really keeps its
+    ``data``: the state as :func:`qbatch.daemon.core.state_snapshot.dump` writes it.  A pool that has this policy really keeps its
     plan; in another the policy begins with what runs and waits there.
 
     Raises:
         QbatchError: a pool refuses the policy.
     """
-    copy = image.load(data, core.settings, core.load_policy)
+    copy = state_snapshot.load(data, core.settings, core.load_policy)
     copy.settings = _settings(core.settings, policy)
     for pool, settings in zip(copy.pools, copy.settings.pools, strict=True):
         other = core.load_policy(policy)

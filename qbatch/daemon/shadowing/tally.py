@@ -50,7 +50,7 @@ class _Sums:
             self.ends.clear()
 
 
-class Tally:
+class ShadowTally:
     """Counts what happens in a core.
 
     Args:
@@ -72,10 +72,10 @@ class Tally:
                 if job.letter == "S":
                     self._stop(key, core.now)
 
-    def take(self, effects: list[Effect]) -> None:
+    def take(self, outbox: list[Effect]) -> None:
         """Count what has happened at the core's instant."""
-        endings = {effect.key: effect.record for effect in effects if isinstance(effect, Ending)}
-        for effect in effects:
+        endings = {effect.key: effect.record for effect in outbox if isinstance(effect, Ending)}
+        for effect in outbox:
             if isinstance(effect, Ending):
                 if effect.key.member != ARRAY:
                     self._ended(effect.key, effect.record)

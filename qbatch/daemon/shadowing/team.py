@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qbatch.daemon.core import image
+from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.shadowing.mirror import Mirror
-from qbatch.daemon.shadowing.shadow import Shadow, copy_of
+from qbatch.daemon.shadowing.shadow import ShadowRun, copy_of
 from qbatch.wire.records import ShadowRecord, Shadows
 
 MOST_KNOWN = 100_000
@@ -29,10 +29,10 @@ class Team:
     def __init__(self, core: Core, policies: Sequence[str], since: int) -> None:
         core.take_effects()
         core.now = max(core.now, since)
-        data = image.dump(core)
+        data = state_snapshot.dump(core)
         copies = [copy_of(core, data, policy) for policy in policies]
         self.mirror = Mirror(core)
-        self.shadows = {policy: Shadow(copy, self.mirror.truth) for policy, copy in zip(policies, copies, strict=True)}
+        self.shadows = {policy: ShadowRun(copy, self.mirror.truth) for policy, copy in zip(policies, copies, strict=True)}
         self.failed: dict[str, str] = {}
         self._most_known = MOST_KNOWN
 

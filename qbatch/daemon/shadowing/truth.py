@@ -17,7 +17,7 @@ from qbatch.daemon.executors.attempt import LOST
 from qbatch.wire.identifiers import ARRAY, JobKey
 
 
-class Outcome(NamedTuple):
+class KnownRun(NamedTuple):
     """How long a job ran (microseconds) and its exit status; ``is_assumed``: it would have run on, nobody knows how long."""
 
     run: int
@@ -35,17 +35,17 @@ class Truth:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._running: dict[JobKey, BatchJob] = {key: job for pool in core.pools for key, job in pool.running.items()}
-        self.known: dict[JobKey, Outcome] = {}
+        self.known: dict[JobKey, KnownRun] = {}
 
     def lived(self, key: JobKey, at: int) -> int:
         """Return how long a job has really run by an instant, 0 if it has not started."""
         job = self._running.get(key)
         return 0 if job is None else job.walltime_used(at)
 
-    def take(self, effects: list[Effect]) -> list[JobKey]:
+    def take(self, outbox: list[Effect]) -> list[JobKey]:
         """Note what has happened in reality; return whose run time is known since."""
         news = []
-        for effect in effects:
+        for effect in outbox:
             if isinstance(effect, Ending):
                 if effect.key.member != ARRAY:
                     self.known[effect.key] = self._outcome(effect)
@@ -54,13 +54,13 @@ class Truth:
                 self._note(effect.kind, effect.key)
         return news
 
-    def _outcome(self, effect: Ending) -> Outcome:
+    def _outcome(self, effect: Ending) -> KnownRun:
         job = self._running.pop(effect.key, None)
         if job is None:
-            return Outcome(0, 0, True)
+            return KnownRun(0, 0, True)
         status = effect.record.exit_status or 0
         is_cut = job.ending in ("deleted", "host", "rerun") or status == LOST
-        return Outcome(job.walltime_used(self._core.now), 0 if is_cut else status, is_cut)
+        return KnownRun(job.walltime_used(self._core.now), 0 if is_cut else status, is_cut)
 
     def _note(self, kind: str, key: JobKey) -> None:
         if kind == "started":

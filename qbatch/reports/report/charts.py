@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qbatch.reports.comparison_words import amount, signed
 from qbatch.reports.plot_style import duration_text, plain_text, styled
 from qbatch.reports.report.promises import Promises
-from qbatch.reports.report.study import Study
+from qbatch.reports.report.study import ReportStudy
 from qbatch.reports.report.summary import Part, quantities
 from qbatch.reports.report.vector import FAINT, GRID, INK, PAPER, SERIES, SIZE, STYLE, inline_svg
 
@@ -70,7 +70,7 @@ def look(place: int) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ distributions
 
 
-def distribution_charts(study: Study) -> list[Chart]:
+def distribution_charts(study: ReportStudy) -> list[Chart]:
     """Return the cumulated distributions of wait, slowdown and bounded slowdown, all policies in one chart each."""
     found = {policy: quantities(rows.taken(rows.counted)) for policy in study.policies
              if (rows := study.first.rows(policy)) is not None}  # fmt: skip
@@ -84,7 +84,7 @@ def distribution_charts(study: Study) -> list[Chart]:
     return charts
 
 
-def _cumulated(study: Study, key: str, title: str, unit: str, values: dict[str, Floats]) -> Chart:
+def _cumulated(study: ReportStudy, key: str, title: str, unit: str, values: dict[str, Floats]) -> Chart:
     least = min(float(column[column > 0].min(initial=np.inf)) for column in values.values())
     most = max(float(column.max()) for column in values.values())
     least = max(least, 1.0) if unit == "s" else max(min(least, 1.0), 0.01)
@@ -139,7 +139,7 @@ def _log_ticks(axes: Axes, low: float, high: float, unit: str, none_at: float | 
 # ------------------------------------------------------------------------------------------------ parts of a run
 
 
-def part_chart(study: Study, key: str, title: str, parts: Sequence[Part], metric: str) -> Chart:
+def part_chart(study: ReportStudy, key: str, title: str, parts: Sequence[Part], metric: str) -> Chart:
     """Return a metric of each part of the run: over months as lines, over classes as points on a line of their own."""
     unit = "s" if metric.endswith("_s") else "ratio"
     scale = 3600.0 if unit == "s" else 1.0
@@ -151,7 +151,7 @@ def part_chart(study: Study, key: str, title: str, parts: Sequence[Part], metric
     return Chart(title, svg, "", *part_table(study, key, parts))
 
 
-def part_table(study: Study, key: str, parts: Sequence[Part]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def part_table(study: ReportStudy, key: str, parts: Sequence[Part]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return the headings and rows of the parts: jobs, then for each policy mean wait and mean bounded slowdown."""
     headings = [key.capitalize(), "Jobs"]
     for policy in study.policies:
@@ -181,7 +181,7 @@ def _is_wide(parts: Sequence[Part], metric: str) -> bool:
     return bool(known) and max(known) > 30 * min(known)
 
 
-def _description(study: Study, parts: Sequence[Part], metric: str) -> str:
+def _description(study: ReportStudy, parts: Sequence[Part], metric: str) -> str:
     unit = "s" if metric.endswith("_s") else "ratio"
     told = []
     for place, policy in enumerate(study.policies):
@@ -193,7 +193,7 @@ def _description(study: Study, parts: Sequence[Part], metric: str) -> str:
 
 
 def _over_months(
-    study: Study, parts: Sequence[Part], metric: str, scale: float, words: str, name: str, title: str
+    study: ReportStudy, parts: Sequence[Part], metric: str, scale: float, words: str, name: str, title: str
 ) -> str:
     with _canvas() as (figure, axes):
         for place in range(len(study.policies)):
@@ -210,7 +210,7 @@ def _over_months(
         return inline_svg(figure, name, f"{words} by month", f"{title}. {_description(study, parts, metric)}")
 
 
-def _by_line(study: Study, parts: Sequence[Part], metric: str, scale: float, words: str, name: str, title: str) -> str:
+def _by_line(study: ReportStudy, parts: Sequence[Part], metric: str, scale: float, words: str, name: str, title: str) -> str:
     from matplotlib.ticker import MaxNLocator
 
     with _canvas(max(SIZE[1], 0.9 + max(0.24, 0.1 * len(study.policies)) * len(parts))) as (figure, axes):

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.record import KINDS, MICROSECONDS, Int64Array
-from qbatch.reports.boxes import Boxes, assign
-from qbatch.reports.finished import in_order_of_submission
-from qbatch.reports.job_rows import JobRows
-from qbatch.reports.pieces import waits_of
-from qbatch.reports.report.study import Study
-from qbatch.reports.result import Result, most_procs
-from qbatch.reports.run_words import short_name
+from qbatch.reports.report.study import ReportStudy
+from qbatch.results.boxes import Boxes, assign
+from qbatch.results.finished import in_order_of_submission
+from qbatch.results.job_rows import JobRows
+from qbatch.results.pieces import waits_of
+from qbatch.results.result import Result, most_procs
+from qbatch.results.run_words import short_name
 
 MOST_JOBS = 120_000
 """Of more jobs only the first so many, by submission, are embedded; a page must stay one that opens."""
@@ -32,7 +32,7 @@ _SHARED = ("job_id", "submit", "procs", "estimate", "run", "user", "group", "que
 _TIMES = {"submit", "estimate", "run", "start", "end", "promise", "first_promise"}
 
 
-def embedded(study: Study) -> dict[str, Any]:
+def embedded(study: ReportStudy) -> dict[str, Any]:
     """Return what the script of the page needs of the first replica, as JSON knows it."""
     result = study.first.result
     ordered = {rows.policy: in_order_of_submission(rows) for rows in result.rows}

@@ -19,7 +19,7 @@ from qbatch.distribution import __version__, install_command
 from qbatch.metrics import METRICS
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.record import MICROSECONDS
-from qbatch.reports.comparison import Settings, Side, compare
+from qbatch.reports.comparison import ComparedSettings, Side, compare
 from qbatch.reports.comparison_words import signed
 from qbatch.reports.gantt import gantt
 from qbatch.reports.plot_style import styled
@@ -34,9 +34,9 @@ from qbatch.reports.report.charts import (
 )
 from qbatch.reports.report.embedded import embedded, script_json
 from qbatch.reports.report.promises import promises
-from qbatch.reports.report.study import Replica, Study
+from qbatch.reports.report.study import Replica, ReportStudy
 from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, summary
-from qbatch.reports.run_words import acknowledged, short_name, skipped_words, title_name
+from qbatch.results.run_words import acknowledged, short_name, skipped_words, title_name
 
 SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
 """The parts of the page's script, in order."""
@@ -78,7 +78,7 @@ class Against:
     notes: tuple[str, ...] = field(default=())
 
 
-def render(study: Study, wishes: Wishes | None = None) -> str:
+def render(study: ReportStudy, wishes: Wishes | None = None) -> str:
     """Return the page about a study as HTML text.
 
     Raises:
@@ -118,7 +118,7 @@ def _tight(text: str) -> str:
     return re.sub(r"(?<![\w-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
-def _context(study: Study, asked: Wishes) -> dict[str, Any]:
+def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
     result = study.first.result
     names = _listed(study.policies) if len(study.policies) <= _NAMED_POLICIES else f"{len(study.policies)} policies"
     counted = [promises(rows) for rows in result.rows]
@@ -157,7 +157,7 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _lead(study: Study) -> str:
+def _lead(study: ReportStudy) -> str:
     result = study.first.result
     longest = max(result.rows, key=len)
     jobs, uncounted = len(longest), int((~longest.counted).sum())
@@ -173,7 +173,7 @@ def _lead(study: Study) -> str:
     return f"{text}."
 
 
-def _interval_note(study: Study, confidence: float) -> str:
+def _interval_note(study: ReportStudy, confidence: float) -> str:
     per_cent = f"{confidence * 100:.3g} %"
     if study.has_replicas:
         return (
@@ -188,7 +188,7 @@ def _interval_note(study: Study, confidence: float) -> str:
     )
 
 
-def _parts(study: Study) -> tuple[list[Chart], list[Fold]]:
+def _parts(study: ReportStudy) -> tuple[list[Chart], list[Fold]]:
     charts, folds = [], []
     for key in PART_KEYS:
         found = parts(study, key)
@@ -206,7 +206,7 @@ def _parts(study: Study) -> tuple[list[Chart], list[Fold]]:
 # ------------------------------------------------------------------------------------------------ differences
 
 
-def _differences(study: Study, asked: Wishes) -> tuple[list[Against], list[dict[str, Any]], Chart | None]:
+def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list[dict[str, Any]], Chart | None]:
     """Compare every policy with the baseline, over the replicas that have both."""
     told, documents, places = [], [], []
     base = study.policies[0]
@@ -217,7 +217,7 @@ def _differences(study: Study, asked: Wishes) -> tuple[list[Against], list[dict[
             told.append(Against(policy, (f"{policy} and {base} are never in one result: nothing to compare.",)))
             continue
         try:
-            document = compare(*pairs[0], Settings(confidence=asked.confidence), pairs[1:])
+            document = compare(*pairs[0], ComparedSettings(confidence=asked.confidence), pairs[1:])
         except InputError as error:
             told.append(Against(policy, (f"Not compared: {error}.",)))
             continue
@@ -264,7 +264,7 @@ def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
 # ------------------------------------------------------------------------------------------------ pictures and facts
 
 
-def _picture(study: Study) -> str:
+def _picture(study: ReportStudy) -> str:
     """Return the whole schedule as a PNG in base64: for paper, and where no script runs."""
     result = study.first.result
     view = view_of(replace(result, rows=result.rows[:_PICTURE_POLICIES]))
@@ -276,7 +276,7 @@ def _picture(study: Study) -> str:
     return base64.b64encode(out.getvalue()).decode()
 
 
-def _provenance(study: Study, asked: Wishes) -> list[tuple[str, str]]:
+def _provenance(study: ReportStudy, asked: Wishes) -> list[tuple[str, str]]:
     """Return what somebody needs to run the same again."""
     facts: list[tuple[str, str]] = []
     for replica in study.replicas[:1]:
@@ -319,7 +319,7 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _replica_table(study: Study) -> Fold:
+def _replica_table(study: ReportStudy) -> Fold:
     headings = ("Result", "Log", "Seed", "Jobs", *(f"{policy}: mean wait" for policy in study.policies))
     rows = []
     for replica in study.replicas:

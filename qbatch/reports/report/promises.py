@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbatch.model.record import MICROSECONDS
-from qbatch.reports.job_rows import JobRows
+from qbatch.results.job_rows import JobRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import Any
 
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.policies.registry import name_among
-from qbatch.reports.finished import jobs_of, unknown_pieces
-from qbatch.reports.job_rows import JobRows
-from qbatch.reports.reading import read_named
-from qbatch.reports.replicas import check_alike, check_distinct, log_of
-from qbatch.reports.result import Result
-from qbatch.reports.run_words import missing_estimates, recorded_notes, short_name
+from qbatch.results.finished import jobs_of, unknown_pieces
+from qbatch.results.job_rows import JobRows
+from qbatch.results.reading import read_named
+from qbatch.results.replicas import check_alike, check_distinct, log_of
+from qbatch.results.result import Result
+from qbatch.results.run_words import missing_estimates, recorded_notes, short_name
 
 _WAY_OUT = "policies are compared on one machine and under the same options: take what differs by itself"
 
@@ -45,7 +45,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class ReportStudy:
     """The policies in order, the first of them the baseline; their replicas; and what a reader must be warned of."""
 
     policies: tuple[str, ...]
@@ -63,7 +63,7 @@ class Study:
         return len(self.replicas) > 1
 
 
-def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | None = None) -> Study:
+def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | None = None) -> ReportStudy:
     """Read results and gather them: those of one workload are put together, others become replicas.
 
     Raises:
@@ -84,10 +84,10 @@ def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | N
     chosen = tuple(dict.fromkeys(policies)) or names
     replicas = tuple(_only(one, chosen) for one in replicas)
     replicas = tuple(one for one in replicas if one.result.rows)
-    return Study(chosen, replicas, tuple(_notes(replicas, chosen)))
+    return ReportStudy(chosen, replicas, tuple(_notes(replicas, chosen)))
 
 
-def with_baseline(study: Study, baseline: str | None) -> Study:
+def with_baseline(study: ReportStudy, baseline: str | None) -> ReportStudy:
     """Return the study with this policy first, so that the others are compared with it.
 
     Raises:
@@ -102,7 +102,7 @@ def with_baseline(study: Study, baseline: str | None) -> Study:
             f"--baseline {baseline!r}: there is none{suggestion(baseline, study.policies)}; known are {known}"
         )
     order = (baseline, *(policy for policy in study.policies if policy != baseline))
-    return Study(order, tuple(_only(one, order) for one in study.replicas), study.notes)
+    return ReportStudy(order, tuple(_only(one, order) for one in study.replicas), study.notes)
 
 
 def _only(replica: Replica, policies: tuple[str, ...]) -> Replica:

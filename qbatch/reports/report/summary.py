@@ -10,9 +10,9 @@ from qbatch.metrics.dependence import a_day_of, median_estimate
 from qbatch.metrics.ratio import level_bounds
 from qbatch.model.record import MICROSECONDS
 from qbatch.reports.comparison_words import amount
-from qbatch.reports.finished import in_order_of_submission, schedule_of
-from qbatch.reports.job_rows import JobRows
-from qbatch.reports.report.study import Study
+from qbatch.reports.report.study import ReportStudy
+from qbatch.results.finished import in_order_of_submission, schedule_of
+from qbatch.results.job_rows import JobRows
 
 SHOWN = (
     "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s",
@@ -75,7 +75,7 @@ def words_of(name: str) -> str:
     return text if family in ("wait", "response") else text.replace("Longest", "Highest")
 
 
-def all_metrics(study: Study) -> list[dict[str, list[float | int | None]]]:
+def all_metrics(study: ReportStudy) -> list[dict[str, list[float | int | None]]]:
     """Return for each policy each metric's value in each replica: what the result says, else measured from its rows."""
     found = []
     for policy in study.policies:
@@ -92,17 +92,17 @@ def all_metrics(study: Study) -> list[dict[str, list[float | int | None]]]:
     return found
 
 
-def every_metric(study: Study) -> list[Row]:
+def every_metric(study: ReportStudy) -> list[Row]:
     """Return a row for every metric that a policy has, without intervals."""
     return _rows(study, None, tuple(metric.name for metric in METRICS))
 
 
-def summary(study: Study, confidence: float) -> list[Row]:
+def summary(study: ReportStudy, confidence: float) -> list[Row]:
     """Return the rows of the summary, in order, with intervals; a metric that no policy has is left out."""
     return _rows(study, confidence, SHOWN)
 
 
-def _rows(study: Study, confidence: float | None, names: tuple[str, ...]) -> list[Row]:
+def _rows(study: ReportStudy, confidence: float | None, names: tuple[str, ...]) -> list[Row]:
     values = all_metrics(study)
     by_name = {metric.name: metric for metric in METRICS}
     bounds = [_bounds(study, policy, confidence) for policy in study.policies]
@@ -139,7 +139,7 @@ def _amount(value: float | None, unit: str) -> str:
     return amount(value, unit)
 
 
-def _bounds(study: Study, policy: str, confidence: float | None) -> dict[str, tuple[float | None, float | None]]:
+def _bounds(study: ReportStudy, policy: str, confidence: float | None) -> dict[str, tuple[float | None, float | None]]:
     """Return the intervals within one run, of the means and medians of what every job has."""
     rows = study.first.rows(policy)
     if study.has_replicas or rows is None or confidence is None:
@@ -165,7 +165,7 @@ def quantities(rows: JobRows) -> dict[str, Any]:
     }
 
 
-def parts(study: Study, key: str) -> list[Part]:
+def parts(study: ReportStudy, key: str) -> list[Part]:
     """Return the parts of the first replica's jobs by one breakdown, in its order, with the means of each policy."""
     groups = []
     for policy in study.policies:

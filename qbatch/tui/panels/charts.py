@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from rich.segment import Segment
 from textual.containers import Horizontal
 
-from qbatch.reports.shown import short_span
+from qbatch.results.shown import short_span
 from qbatch.tui.board import Board
-from qbatch.tui.panels.drawn import Drawn
+from qbatch.tui.panels.drawn import DrawnPanel
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _HOUR = 3_600_000_000
@@ -26,7 +26,7 @@ class Shown(NamedTuple):
     text: str
 
 
-class Chart(Drawn, can_focus=False):
+class LiveChart(DrawnPanel, can_focus=False):
     """One quantity over time: bars, from nothing to the highest at the left, from the first look until now below.
 
     Args:
@@ -94,9 +94,9 @@ class Charts(Horizontal):
     def __init__(self, board: Board, **given: Any) -> None:
         self.board = board
         self.charts = [
-            Chart("utilisation", self._busy, self._span, "good"),
-            Chart("waiting", self._waiting, self._span, "warning"),
-            Chart("ended an hour", self._ended, self._span, "muted"),
+            LiveChart("utilisation", self._busy, self._span, "good"),
+            LiveChart("waiting", self._waiting, self._span, "warning"),
+            LiveChart("ended an hour", self._ended, self._span, "muted"),
         ]
         super().__init__(*self.charts, **given)
 

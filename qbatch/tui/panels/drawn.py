@@ -22,7 +22,7 @@ def scheme_of(app: App[object]) -> str:
     return "dark" if app.current_theme.dark else "light"
 
 
-class Drawn(Styled, can_focus=True):
+class DrawnPanel(Styled, can_focus=True):
     """A panel that draws its lines itself.  A subclass gives ``line(number)`` and sets ``virtual_size``."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {

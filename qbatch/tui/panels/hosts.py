@@ -16,11 +16,11 @@ from textual.events import Click
 from textual.geometry import Region
 from textual.message import Message
 
-from qbatch.reports.shown import clean
+from qbatch.results.shown import clean
 from qbatch.tui.board import Board
 from qbatch.tui.colours import job_letter, job_style
 from qbatch.tui.grid import Place
-from qbatch.tui.panels.drawn import Drawn, fitted, scheme_of
+from qbatch.tui.panels.drawn import DrawnPanel, fitted, scheme_of
 from qbatch.wire.resources import format_size
 
 _GAUGE = " ▁▂▃▄▅▆▇█"
@@ -35,7 +35,7 @@ _TAIL = 5
 """Cells of the memory gauge: a space, the block, its percents."""
 
 
-class Hosts(Drawn):
+class HostPanel(DrawnPanel):
     """All hosts.
 
     Args:

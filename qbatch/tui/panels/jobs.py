@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from qbatch.reports.shown import clean, close_moment, short_span, status_of, waited
+from qbatch.results.shown import clean, close_moment, short_span, status_of, waited
 from qbatch.tui.board import Board, walltime_told
 from qbatch.tui.query import Query
-from qbatch.tui.row_table import Column, RowTable
+from qbatch.tui.row_table import RowTable, TableColumn
 from qbatch.wire import pieces
 from qbatch.wire.records import JobRecord
 from qbatch.wire.resources import parse_size
@@ -82,7 +82,7 @@ class JobTable(RowTable):
         Binding("V", "mark_all", "Mark all", show=False, tooltip="Mark all jobs that are shown, or none"),
     ]
 
-    def __init__(self, board: Board, columns: Sequence[Column], empty: str, **given: Any) -> None:
+    def __init__(self, board: Board, columns: Sequence[TableColumn], empty: str, **given: Any) -> None:
         super().__init__(columns, key=lambda job: job.id, empty=empty, **given)
         self.board = board
         self.query_filter = Query()
@@ -104,12 +104,12 @@ class JobTable(RowTable):
         self.refresh()
 
 
-def _common() -> list[Column]:
+def _common() -> list[TableColumn]:
     return [
-        Column("id", "job", 8, lambda job: short_id(job.id), number_of),
-        Column("name", "name", 12, lambda job: clean(job.name), lambda job: job.name),
-        Column("user", "user", 9, lambda job: clean(job.user), lambda job: job.user, gives_way=2),
-        Column("procs", "procs", 5, lambda job: str(procs_of(job)), procs_of, is_right=True),
+        TableColumn("id", "job", 8, lambda job: short_id(job.id), number_of),
+        TableColumn("name", "name", 12, lambda job: clean(job.name), lambda job: job.name),
+        TableColumn("user", "user", 9, lambda job: clean(job.user), lambda job: job.user, gives_way=2),
+        TableColumn("procs", "procs", 5, lambda job: str(procs_of(job)), procs_of, is_right=True),
     ]
 
 
@@ -121,18 +121,18 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
 
     return JobTable(board, [
         *_common(),
-        Column("walltime", "walltime", 8, lambda job: short_span(walltime_of(job) or None), walltime_of, is_right=True,
+        TableColumn("walltime", "walltime", 8, lambda job: short_span(walltime_of(job) or None), walltime_of, is_right=True,
                gives_way=1),
-        Column("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
-        Column("waited", "waited", 7, lambda job: short_span(since(job)), since, is_right=True, gives_way=3),
-        Column("expected", "expected", 11, lambda job: close_moment(job.estimated_start, board.now()),
+        TableColumn("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
+        TableColumn("waited", "waited", 7, lambda job: short_span(since(job)), since, is_right=True, gives_way=3),
+        TableColumn("expected", "expected", 11, lambda job: close_moment(job.estimated_start, board.now()),
                lambda job: job.estimated_start or 1 << 62, is_vital=True),
-        Column("promised", "promised", 11, lambda job: close_moment(job.promised, board.now()),
+        TableColumn("promised", "promised", 11, lambda job: close_moment(job.promised, board.now()),
                lambda job: job.promised or 1 << 62, is_vital=True),
-        Column("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
-        Column("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
-        Column("priority", "prio", 5, lambda job: str(job.priority), lambda job: job.priority, is_right=True),
-        Column("comment", "comment", 50, lambda job: clean(job.comment), lambda job: job.comment),
+        TableColumn("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
+        TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
+        TableColumn("priority", "prio", 5, lambda job: str(job.priority), lambda job: job.priority, is_right=True),
+        TableColumn("comment", "comment", 50, lambda job: clean(job.comment), lambda job: job.comment),
     ], "nothing waits", **given)  # fmt: skip
 
 
@@ -156,14 +156,14 @@ def running_table(board: Board, **given: Any) -> JobTable:
 
     return JobTable(board, [
         *_common(),
-        Column("progress", "of its walltime", _BAR + 5, progress, share, tone=tone),
-        Column("ran", "ran", 7, lambda job: short_span(run(job)), run, is_right=True),
-        Column("left", "left", 7, lambda job: short_span(walltime_of(job) - run(job)),
+        TableColumn("progress", "of its walltime", _BAR + 5, progress, share, tone=tone),
+        TableColumn("ran", "ran", 7, lambda job: short_span(run(job)), run, is_right=True),
+        TableColumn("left", "left", 7, lambda job: short_span(walltime_of(job) - run(job)),
                lambda job: walltime_of(job) - run(job), is_right=True),
-        Column("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
-        Column("hosts", "hosts", 24, lambda job: hosts_text(job), lambda job: job.exec_host),
-        Column("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
-        Column("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
+        TableColumn("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
+        TableColumn("hosts", "hosts", 24, lambda job: hosts_text(job), lambda job: job.exec_host),
+        TableColumn("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
+        TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
     ], "nothing runs", **given)  # fmt: skip
 
 
@@ -175,17 +175,17 @@ def history_table(board: Board, **given: Any) -> JobTable:
 
     return JobTable(board, [
         *_common(),
-        Column("status", "exit", 9, status_of, lambda job: job.exit_status or 0, is_right=True,
+        TableColumn("status", "exit", 9, status_of, lambda job: job.exit_status or 0, is_right=True,
                tone=lambda job: "bad" if job.exit_status else "good"),
-        Column("waited", "waited", 7, lambda job: short_span(waited(job, board.now())),
+        TableColumn("waited", "waited", 7, lambda job: short_span(waited(job, board.now())),
                lambda job: waited(job, board.now()) or 0, is_right=True),
-        Column("ran", "ran", 7, lambda job: short_span(ran(job)), ran, is_right=True),
-        Column("ended", "ended", 11, lambda job: close_moment(job.ended, board.now()), lambda job: job.ended or 0),
-        Column("submitted", "submitted", 11, lambda job: close_moment(job.submitted, board.now()),
+        TableColumn("ran", "ran", 7, lambda job: short_span(ran(job)), ran, is_right=True),
+        TableColumn("ended", "ended", 11, lambda job: close_moment(job.ended, board.now()), lambda job: job.ended or 0),
+        TableColumn("submitted", "submitted", 11, lambda job: close_moment(job.submitted, board.now()),
                lambda job: job.submitted or 0),
-        Column("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
-        Column("hosts", "hosts", 24, lambda job: hosts_text(job), lambda job: job.exec_host),
-        Column("comment", "comment", 40, lambda job: clean(job.comment), lambda job: job.comment),
+        TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
+        TableColumn("hosts", "hosts", 24, lambda job: hosts_text(job), lambda job: job.exec_host),
+        TableColumn("comment", "comment", 40, lambda job: clean(job.comment), lambda job: job.comment),
     ], "no job has ended yet; type to search, / to filter", **given)  # fmt: skip
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from qbatch.reports.shown import clean, close_moment, is_cancelled, short_span
+from qbatch.results.shown import clean, close_moment, is_cancelled, short_span
 from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import hosts_text, short_id
-from qbatch.tui.row_table import Column, RowTable
+from qbatch.tui.row_table import RowTable, TableColumn
 from qbatch.wire.pieces import procs_text
 from qbatch.wire.records import EventRecord, QueueRecord, ShadowRecord
 
@@ -24,21 +24,21 @@ def queue_table(**given: Any) -> RowTable:
     def count(letters: str) -> Any:
         return lambda queue: sum(queue.counts.get(letter, 0) for letter in letters)
 
-    def number(key: str, title: str, letters: str) -> Column:
+    def number(key: str, title: str, letters: str) -> TableColumn:
         counted = count(letters)
-        return Column(key, title, 8, lambda queue: f"{counted(queue):,}", counted, is_right=True)
+        return TableColumn(key, title, 8, lambda queue: f"{counted(queue):,}", counted, is_right=True)
 
     return RowTable([
-        Column("name", "queue", 12, lambda queue: clean(queue.name), lambda queue: queue.name),
-        Column("pool", "pool", 9, lambda queue: clean(queue.pool), lambda queue: queue.pool),
-        Column("state", "state", 17, _state, _state,
+        TableColumn("name", "queue", 12, lambda queue: clean(queue.name), lambda queue: queue.name),
+        TableColumn("pool", "pool", 9, lambda queue: clean(queue.pool), lambda queue: queue.pool),
+        TableColumn("state", "state", 17, _state, _state,
                tone=lambda queue: "good" if queue.enabled and queue.started else "warning"),
         number("queued", "queued", "Q"),
         number("running", "running", "RE"),
         number("held", "held", "HW"),
         number("suspended", "susp.", "S"),
-        Column("policy", "policy", 24, lambda queue: queue.policy, lambda queue: queue.policy),
-        Column("limits", "limits", 40, _limits, _limits),
+        TableColumn("policy", "policy", 24, lambda queue: queue.policy, lambda queue: queue.policy),
+        TableColumn("limits", "limits", 40, _limits, _limits),
     ], key=lambda queue: queue.name, empty="no queue", **given)  # fmt: skip
 
 
@@ -61,11 +61,11 @@ def _limits(queue: QueueRecord) -> str:
 def event_table(board: Board, **given: Any) -> RowTable:
     """Return the log of events, the latest first."""
     return RowTable([
-        Column("at", "time", 11, lambda event: close_moment(event.at, board.now()), lambda event: event.at),
-        Column("kind", "event", 10, lambda event: event.kind, lambda event: event.kind,
+        TableColumn("at", "time", 11, lambda event: close_moment(event.at, board.now()), lambda event: event.at),
+        TableColumn("kind", "event", 10, lambda event: event.kind, lambda event: event.kind,
                tone=lambda event: _event_tone(event)),
-        Column("job", "job", 10, lambda event: short_id(event.job), lambda event: event.job),
-        Column("what", "what", 100, event_text, event_text),
+        TableColumn("job", "job", 10, lambda event: short_id(event.job), lambda event: event.job),
+        TableColumn("what", "what", 100, event_text, event_text),
     ], key=lambda event: (event.number, event.at, event.kind, event.text), empty="nothing has happened yet", **given)  # fmt: skip
 
 
@@ -93,15 +93,15 @@ def event_text(event: EventRecord) -> str:
 def shadow_table(**given: Any) -> RowTable:
     """Return the table of policies side by side: the real one, and those in shadow."""
 
-    def number(key: str, title: str, value: Any, decimals: int, width: int = 10) -> Column:
+    def number(key: str, title: str, value: Any, decimals: int, width: int = 10) -> TableColumn:
         def text(row: ShadowRecord) -> str:
             found = value(row)
             return "-" if found is None else f"{found:,.{decimals}f}"
 
-        return Column(key, title, width, text, lambda row: value(row) or 0, is_right=True)
+        return TableColumn(key, title, width, text, lambda row: value(row) or 0, is_right=True)
 
     return RowTable([
-        Column("policy", "policy", 26, lambda row: f"{row.policy}{' (real)' if row.is_real else ''}",
+        TableColumn("policy", "policy", 26, lambda row: f"{row.policy}{' (real)' if row.is_real else ''}",
                lambda row: row.policy, tone=lambda row: "accent" if row.is_real else ""),
         number("wait", "mean wait s", lambda row: row.wait_mean_s, 1, 12),
         number("most", "max wait s", lambda row: row.wait_max_s, 0),
@@ -110,8 +110,8 @@ def shadow_table(**given: Any) -> RowTable:
         number("started", "started", lambda row: row.started, 0),
         number("ended", "ended", lambda row: row.ended, 0),
         number("waiting", "waiting", lambda row: row.waiting, 0),
-        Column("provisional", "provisional", 16, lambda row: f"{row.provisional:,} jobs" if row.provisional else "settled",
+        TableColumn("provisional", "provisional", 16, lambda row: f"{row.provisional:,} jobs" if row.provisional else "settled",
                lambda row: row.provisional, tone=lambda row: "warning" if row.provisional else "good"),
-        Column("pool", "pool", 10, lambda row: row.pool, lambda row: row.pool),
+        TableColumn("pool", "pool", 10, lambda row: row.pool, lambda row: row.pool),
     ], key=lambda row: (row.pool, row.policy, row.is_real),
        empty="no policy is in shadow; begin with: qbatch shadow set fcfs conservative", **given)  # fmt: skip

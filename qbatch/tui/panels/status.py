@@ -7,10 +7,10 @@ from typing import Any
 from rich.text import Text
 from textual.widget import Widget
 
-from qbatch.reports.shown import clean, moment, short_span
+from qbatch.results.shown import clean, moment, short_span
 from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import bar
-from qbatch.tui.source import Source
+from qbatch.tui.source import MonitorSource
 
 
 class Status(Widget):
@@ -25,7 +25,7 @@ class Status(Widget):
     Status { height: 2; background: $panel; color: $text; padding: 0 1; }
     """
 
-    def __init__(self, board: Board, source: Source, **given: Any) -> None:
+    def __init__(self, board: Board, source: MonitorSource, **given: Any) -> None:
         super().__init__(**given)
         self.board = board
         self.source = source

@@ -9,10 +9,10 @@ from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from qbatch.reports.shown import clean, close_moment, short_span
+from qbatch.results.shown import clean, close_moment, short_span
 from qbatch.tui.board import Board
 from qbatch.tui.colours import job_style
-from qbatch.tui.panels.drawn import Drawn, fitted, scheme_of
+from qbatch.tui.panels.drawn import DrawnPanel, fitted, scheme_of
 from qbatch.tui.panels.jobs import procs_of, run_time, short_id, walltime_of
 
 _LABEL = 22
@@ -29,7 +29,7 @@ _SPANS = [
 ]
 
 
-class Bar(NamedTuple):
+class TimelineBar(NamedTuple):
     """A job on the axis: ``promised`` is None where nothing was promised; ``is_running``: else it is to come."""
 
     job: str
@@ -42,7 +42,7 @@ class Bar(NamedTuple):
     is_stopped: bool = False
 
 
-class Timeline(Drawn):
+class Timeline(DrawnPanel):
     """A Gantt chart of the next minutes, hours or days.
 
     Args:
@@ -69,7 +69,7 @@ class Timeline(Drawn):
         super().__init__(**given)
         self.board = board
         self.cursor = 0
-        self._bars: list[Bar] = []
+        self._bars: list[TimelineBar] = []
         self._span: int | None = None
         self._shown_span = _MINUTE
 
@@ -83,7 +83,7 @@ class Timeline(Drawn):
         now = self.board.now()
         job = self.current
         bars = [
-            Bar(each.id, each.user, procs_of(each), each.started, now + walltime_of(each) - run_time(each, now),
+            TimelineBar(each.id, each.user, procs_of(each), each.started, now + walltime_of(each) - run_time(each, now),
                 None, True, each.state == "S")
             for each in self.board.running.values() if each.started is not None
         ]  # fmt: skip
@@ -96,7 +96,7 @@ class Timeline(Drawn):
         self.border_subtitle = f"the next {short_span(round(self._shown_span * (1 - _BEHIND)))}"
         self.refresh()
 
-    def _to_come(self, now: int) -> list[Bar]:
+    def _to_come(self, now: int) -> list[TimelineBar]:
         """What waits and is expected or promised to start, the first first."""
         forecasts = self.board.forecasts
         expected = {each.job: each for each in forecasts.jobs} if forecasts is not None else {}
@@ -110,7 +110,7 @@ class Timeline(Drawn):
             end = None if forecast is None else forecast.end
             end = start + walltime_of(job) if end is None else end
             begin = max(start, now)
-            bars.append(Bar(job.id, job.user, procs_of(job), begin, end + begin - start, job.promised, False))
+            bars.append(TimelineBar(job.id, job.user, procs_of(job), begin, end + begin - start, job.promised, False))
         bars.sort(key=lambda bar: (bar.start, bar.job))
         return bars[:MOST_SHOWN]
 
@@ -139,7 +139,7 @@ class Timeline(Drawn):
         begin = self.board.now() - self._shown_span * _BEHIND
         return int((at - begin) * width // self._shown_span)
 
-    def _drawn(self, bar: Bar) -> list[Segment]:
+    def _drawn(self, bar: TimelineBar) -> list[Segment]:
         """The bar itself: solid until now, thinner to the walltime; what is to come dashed; a promise as a diamond."""
         width = max(self.columns - _LABEL, 1)
         scheme = scheme_of(self.app)
@@ -200,7 +200,7 @@ class Timeline(Drawn):
             self.post_message(self.Opened(self.current))
 
 
-def _label(bar: Bar) -> str:
+def _label(bar: TimelineBar) -> str:
     return f"{short_id(bar.job):<7} {clean(bar.user)[:7]:<7} {bar.procs:>4}"
 
 

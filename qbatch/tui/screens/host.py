@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Static
 
-from qbatch.reports.shown import clean
+from qbatch.results.shown import clean
 from qbatch.tui.board import Board
 from qbatch.tui.grid import Place
 from qbatch.tui.panels.hosts import memory_text

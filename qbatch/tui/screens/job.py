@@ -14,11 +14,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, Static, TabbedContent, TabPane
 
 from qbatch.model.errors import QbatchError
-from qbatch.reports.shown import clean, is_cancelled, moment, short_span, span, status_of, waited
+from qbatch.results.shown import clean, is_cancelled, moment, short_span, span, status_of, waited
 from qbatch.tui.board import WAITING, Board
 from qbatch.tui.panels.jobs import hosts_text, run_time, short_id, walltime_of
 from qbatch.tui.screens.output import Follow
-from qbatch.tui.source import Source
+from qbatch.tui.source import MonitorSource
 from qbatch.wire.pieces import procs_asked, procs_now, procs_text
 from qbatch.wire.records import Explanation, JobRecord, Jobs, OutputFiles, Trails
 from qbatch.wire.requests import Explain, JobOutput, JobStatus, Trail
@@ -58,7 +58,7 @@ class JobScreen(ModalScreen[None]):
         Binding("y", "app.copy", "Copy"),
     ]
 
-    def __init__(self, board: Board, source: Source, job: str, tab: str = "details") -> None:
+    def __init__(self, board: Board, source: MonitorSource, job: str, tab: str = "details") -> None:
         super().__init__()
         self.board = board
         self.source = source

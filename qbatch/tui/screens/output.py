@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.widgets import Log
 
-from qbatch.reports.shown import clean
+from qbatch.results.shown import clean
 from qbatch.tui.tail import Tail
 
 PAUSE = 0.5

@@ -28,8 +28,8 @@ from qbatch.workloads.accounting.record import (
     STARTED,
     SUSPENDED,
     UNFINISHED,
-    Record,
-    Tally,
+    AccountingRecord,
+    ImportTally,
 )
 
 STAGING_S = 10
@@ -76,9 +76,9 @@ class _Life(msgspec.Struct):
     """What is known of one job while its records are walked."""
 
     created: int = ABSENT
-    queued: Record | None = None
-    opened: Record | None = None
-    cancelled: Record | None = None
+    queued: AccountingRecord | None = None
+    opened: AccountingRecord | None = None
+    cancelled: AccountingRecord | None = None
     is_over: bool = False
     is_requeued: bool = False
     suspended_at: int = ABSENT
@@ -86,9 +86,9 @@ class _Life(msgspec.Struct):
     last: AccountedJob | None = None
 
 
-def assemble(records: Iterable[Record], tally: Tally) -> list[AccountedJob]:
+def assemble(records: Iterable[AccountingRecord], tally: ImportTally) -> list[AccountedJob]:
     """Return the jobs that the records make, in no particular order; what makes no job is counted in the tally."""
-    groups: dict[tuple[str, int], list[Record]] = {}
+    groups: dict[tuple[str, int], list[AccountingRecord]] = {}
     for record in records:
         groups.setdefault((record.job, record.part), []).append(record)
     jobs: list[AccountedJob] = []
@@ -100,12 +100,12 @@ def assemble(records: Iterable[Record], tally: Tally) -> list[AccountedJob]:
     return _with_whole_heterogeneous(jobs, tally)
 
 
-def _moment(record: Record) -> tuple[int, int]:
+def _moment(record: AccountingRecord) -> tuple[int, int]:
     """Return the place of a record in its job's life: of one second, queued first and the end last, else as they came."""
     return record.at, {QUEUED: 0, ENDED: 2}.get(record.kind, 1)
 
 
-def _walk(group: list[Record], jobs: list[AccountedJob], tally: Tally) -> None:
+def _walk(group: list[AccountingRecord], jobs: list[AccountedJob], tally: ImportTally) -> None:
     life = _Life()
     for record in group:
         kind = record.kind
@@ -140,7 +140,7 @@ def _resume(life: _Life, at: int) -> None:
     life.suspended_at = ABSENT
 
 
-def _end(life: _Life, record: Record, jobs: list[AccountedJob], tally: Tally) -> None:
+def _end(life: _Life, record: AccountingRecord, jobs: list[AccountedJob], tally: ImportTally) -> None:
     """Close an attempt with the record of its end or of its way back into the queue."""
     opened, is_requeue = life.opened, record.kind == REQUEUED
     start = record.start if record.start >= 0 else _instant(opened)
@@ -174,7 +174,7 @@ def _end(life: _Life, record: Record, jobs: list[AccountedJob], tally: Tally) ->
         jobs.append(job)
 
 
-def _instant(opened: Record | None) -> int:
+def _instant(opened: AccountingRecord | None) -> int:
     if opened is None:
         return ABSENT
     return opened.start if opened.start >= 0 else opened.at
@@ -186,7 +186,7 @@ def _submitted(life: _Life) -> int:
     return life.queued.at
 
 
-def _job(life: _Life, record: Record, submit: int, start: int, ended: int) -> AccountedJob:
+def _job(life: _Life, record: AccountingRecord, submit: int, start: int, ended: int) -> AccountedJob:
     """Return the job of a closing record, with what only the records before it say."""
     others = [each for each in (life.opened, life.queued) if each is not None]
 
@@ -218,7 +218,7 @@ def _job(life: _Life, record: Record, submit: int, start: int, ended: int) -> Ac
     )  # fmt: skip
 
 
-def _is_sound(job: AccountedJob, tally: Tally) -> bool:
+def _is_sound(job: AccountedJob, tally: ImportTally) -> bool:
     """Count a job that cannot be used as lost; mend what can be mended."""
     if job.ended < job.start:
         tally.lose("ends before it starts", job.file, job.line)
@@ -238,7 +238,7 @@ def _is_sound(job: AccountedJob, tally: Tally) -> bool:
     return True
 
 
-def _close(life: _Life, jobs: list[AccountedJob], tally: Tally) -> None:
+def _close(life: _Life, jobs: list[AccountedJob], tally: ImportTally) -> None:
     """Settle what is left of a job when its records are at an end."""
     if life.is_over:
         return
@@ -260,7 +260,7 @@ def _close(life: _Life, jobs: list[AccountedJob], tally: Tally) -> None:
     jobs.append(_job(life, last, submit, ABSENT, last.at))
 
 
-def _with_whole_heterogeneous(jobs: list[AccountedJob], tally: Tally) -> list[AccountedJob]:
+def _with_whole_heterogeneous(jobs: list[AccountedJob], tally: ImportTally) -> list[AccountedJob]:
     """Put the components of each heterogeneous job together: they start at once and are one job."""
     whole: dict[tuple[str, int, bool], AccountedJob] = {}
     others: list[AccountedJob] = []

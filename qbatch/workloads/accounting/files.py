@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from qbatch.model.errors import InputError
 from qbatch.workloads.accounting.record import Line
-from qbatch.workloads.source import STANDARD_INPUT, Source
+from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 LINE_BYTES_MAX = 16 << 20
 """A longer line is no accounting record; it is given cut to ``_SHOWN`` bytes and as not whole."""
@@ -49,7 +49,7 @@ def lines_of(path: str, progress: Callable[[int], None] | None = None) -> Iterat
         InputError: if it cannot be read or its compressed data are corrupt.
     """
     name = "standard input" if path == STANDARD_INPUT else path
-    source = Source(path)
+    source = LogFile(path)
     number, pending, is_cut = 0, b"", False
     for chunk in source.chunks(1 << 20):
         if progress is not None:

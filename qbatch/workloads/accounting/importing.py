@@ -16,7 +16,7 @@ from qbatch.workloads.accounting.assembly import AccountedJob, assemble
 from qbatch.workloads.accounting.files import accounting_files, lines_of
 from qbatch.workloads.accounting.hosts_seen import machine_seen
 from qbatch.workloads.accounting.pbs import read_pbs
-from qbatch.workloads.accounting.record import Count, Record, Tally
+from qbatch.workloads.accounting.record import AccountingRecord, Count, ImportTally
 from qbatch.workloads.accounting.sacct import read_sacct
 from qbatch.workloads.accounting.swf_log import ImportedLog, LogShape, make_log
 from qbatch.workloads.accounting.times import WallClock, machine_zone, zone_named
@@ -77,10 +77,10 @@ def import_files(
     clock = WallClock(zone)
     since, before = _bound(options.since, clock, "--from"), _bound(options.before, clock, "--to")
     clock.gaps = clock.folds = 0
-    tally = Tally(keeps_hosts=options.keeps_hosts)
+    tally = ImportTally(keeps_hosts=options.keeps_hosts)
     files = accounting_files(paths)
 
-    def records() -> Iterator[Record]:
+    def records() -> Iterator[AccountingRecord]:
         for path in files:
             moved = None if progress is None else lambda count, path=path: progress(path, count)
             yield from FORMATS[form](lines_of(path, moved), clock, tally)
@@ -143,7 +143,7 @@ def _submit_when_eligible(jobs: list[AccountedJob]) -> None:
 
 
 def _chosen(
-    jobs: list[AccountedJob], options: ImportOptions, since: int | None, before: int | None, tally: Tally
+    jobs: list[AccountedJob], options: ImportOptions, since: int | None, before: int | None, tally: ImportTally
 ) -> list[AccountedJob]:
     """Leave out what the filters leave out, counted by filter."""
     chosen = []
@@ -159,7 +159,7 @@ def _chosen(
     return chosen
 
 
-def _has_nodes(job: AccountedJob, tally: Tally) -> bool:
+def _has_nodes(job: AccountedJob, tally: ImportTally) -> bool:
     if job.start >= 0 and job.nodes <= 0 and job.nodes_asked <= 0:
         tally.lose("without hosts, which --unit nodes counts", job.file, job.line)
         return False
@@ -170,7 +170,7 @@ def _order(job: AccountedJob) -> tuple[int, list[int], int]:
     return job.submit, [int(number) for number in _NUMBERS.findall(job.job)], job.start
 
 
-def _why(tally: Tally) -> str:
+def _why(tally: ImportTally) -> str:
     """Return the most frequent reasons, for the message of an import that brought nothing."""
     both = [*tally.unusable.items(), *tally.ignored.items()]
     worst = sorted(both, key=lambda item: -item[1].count)[:2]
@@ -178,7 +178,7 @@ def _why(tally: Tally) -> str:
     return f": {told}" if told else ": they hold no record"
 
 
-def _shape(form: str, options: ImportOptions, tally: Tally, zone: ZoneInfo) -> LogShape:
+def _shape(form: str, options: ImportOptions, tally: ImportTally, zone: ZoneInfo) -> LogShape:
     system = {"pbs": "PBS", "slurm": "Slurm"}[form]
     server = next(iter(sorted(tally.servers)), "")
     computer = options.computer or (f"{system} server {server}" if server and not options.is_anonymous else system)
@@ -190,7 +190,7 @@ def _shape(form: str, options: ImportOptions, tally: Tally, zone: ZoneInfo) -> L
 
 
 def _document(
-    form: str, files: list[str], jobs: list[AccountedJob], tally: Tally, log: ImportedLog, clock: WallClock, held: int,
+    form: str, files: list[str], jobs: list[AccountedJob], tally: ImportTally, log: ImportedLog, clock: WallClock, held: int,
     zone_from: str,
 ) -> dict[str, Any]:  # fmt: skip
     ran = sum(1 for job in jobs if job.start >= 0)

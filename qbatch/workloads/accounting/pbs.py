@@ -27,9 +27,9 @@ from qbatch.workloads.accounting.record import (
     STARTED,
     SUSPENDED,
     TIME_MAX,
+    AccountingRecord,
+    ImportTally,
     Line,
-    Record,
-    Tally,
     whole_number,
 )
 from qbatch.workloads.accounting.times import WallClock, pbs_span
@@ -58,7 +58,7 @@ _KNOWN = frozenset((
 _KNOWN_FAMILIES = ("Resource_List.", "resources_used.", "resource_assigned.", "resources_assigned.", "Resources_List.")
 
 
-def read_pbs(lines: Iterable[Line], clock: WallClock, tally: Tally) -> Iterator[Record]:
+def read_pbs(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> Iterator[AccountingRecord]:
     """Yield the records of the lines of one file; what cannot be used is counted in the tally."""
     words: dict[str, str] = {}
     latest = 0
@@ -73,7 +73,7 @@ def read_pbs(lines: Iterable[Line], clock: WallClock, tally: Tally) -> Iterator[
             yield record
 
 
-def _record(line: Line, clock: WallClock, tally: Tally, latest: int, words: dict[str, str]) -> Record | None:
+def _record(line: Line, clock: WallClock, tally: ImportTally, latest: int, words: dict[str, str]) -> AccountingRecord | None:
     file, number = line.file, line.number
     if not line.is_whole:
         tally.lose("the line is cut short (no end of line, or longer than 16 MiB)", file, number)
@@ -99,13 +99,13 @@ def _record(line: Line, clock: WallClock, tally: Tally, latest: int, words: dict
     if found[4]:
         tally.servers.add(found[4])
     index = found[2] or found[3]
-    record = Record(_KINDS[letter], f"{found[1]}[{index}]" if index else found[1], at, file, number)
+    record = AccountingRecord(_KINDS[letter], f"{found[1]}[{index}]" if index else found[1], at, file, number)
     if text:
         _fill(record, _fields(text), tally, words)
     return record
 
 
-def _without_job(identifier: str, letter: str, tally: Tally, file: str, number: int) -> None:
+def _without_job(identifier: str, letter: str, tally: ImportTally, file: str, number: int) -> None:
     if _RANGE.match(identifier):
         tally.skip("records of arrays as a whole; their jobs have records of their own", file, number)
     elif letter in "LBFYKkU" or (identifier[:1] in ("R", "S", "M") and identifier[1:2].isdigit()):
@@ -138,7 +138,7 @@ def _is_known(name: str) -> bool:
     return name in _KNOWN or name.startswith(_KNOWN_FAMILIES)
 
 
-def _fill(record: Record, fields: dict[str, str], tally: Tally, words: dict[str, str]) -> None:
+def _fill(record: AccountingRecord, fields: dict[str, str], tally: ImportTally, words: dict[str, str]) -> None:
     """Put what the fields say into the record."""
     unknown = {name for name in fields if not _is_known(name)}
     if unknown:
@@ -178,7 +178,7 @@ def _status(text: str | None) -> int:
     return KILLED if whole_number(text) in _BY_SERVER else FAILED
 
 
-def _asked(record: Record, fields: dict[str, str]) -> None:
+def _asked(record: AccountingRecord, fields: dict[str, str]) -> None:
     get = fields.get
     if "Resource_List.walltime" in fields:
         record.limit = int(pbs_span(fields["Resource_List.walltime"]))
@@ -224,7 +224,7 @@ def _chunks(text: str) -> tuple[int, int]:
     return (nodes, cores) if 0 < cores <= COUNT_MAX and nodes <= COUNT_MAX else (ABSENT, ABSENT)
 
 
-def _allocated(record: Record, fields: dict[str, str], tally: Tally) -> None:
+def _allocated(record: AccountingRecord, fields: dict[str, str], tally: ImportTally) -> None:
     """Read the processors and hosts that the job had, from ``exec_vnode``, else from ``exec_host``."""
     if record.cores > 0:
         return

@@ -32,7 +32,7 @@ class Line(NamedTuple):
     is_whole: bool = True
 
 
-class Record(msgspec.Struct, gc=False, omit_defaults=True):
+class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     """What one line says of one job; ``ABSENT`` or empty where it says nothing.
 
     Instants are seconds since 1970: ``at`` (when it happened), ``submit``, ``eligible``, ``start``, ``end``.  Spans are
@@ -83,7 +83,7 @@ class Count(msgspec.Struct):
     first: str
 
 
-class Tally:
+class ImportTally:
     """What was met while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out), ``adjusted``
     (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: whether records keep on which hosts a job ran."""
 

@@ -22,9 +22,9 @@ from qbatch.workloads.accounting.record import (
     KILLED,
     REQUEUED,
     UNFINISHED,
+    AccountingRecord,
+    ImportTally,
     Line,
-    Record,
-    Tally,
     whole_number,
 )
 from qbatch.workloads.accounting.times import WallClock, slurm_span
@@ -69,7 +69,7 @@ _LISTED_MAX = 100_000
 Row = dict[str, str]
 
 
-def read_sacct(lines: Iterable[Line], clock: WallClock, tally: Tally) -> Iterator[Record]:
+def read_sacct(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> Iterator[AccountingRecord]:
     """Yield the records of the lines of one file; what cannot be used is counted in the tally.
 
     Raises:
@@ -78,7 +78,7 @@ def read_sacct(lines: Iterable[Line], clock: WallClock, tally: Tally) -> Iterato
     columns: list[str] = []
     words: dict[str, str] = {}
     nodes: dict[str, tuple[str, ...]] = {}
-    main: Record | None = None
+    main: AccountingRecord | None = None
     for line in lines:
         tally.lines += 1
         text = line.text.decode("utf-8", "surrogateescape")
@@ -126,7 +126,7 @@ def _header(text: str, line: Line) -> list[str] | None:
     return columns
 
 
-def _row(text: str, line: Line, columns: list[str], tally: Tally) -> Row | None:
+def _row(text: str, line: Line, columns: list[str], tally: ImportTally) -> Row | None:
     """Return the fields of a line by column; bars inside a job's name or another free text are taken for part of it."""
     if not line.is_whole:
         tally.lose("the line is cut short (no end of line, or longer than 16 MiB)", line.file, line.number)
@@ -158,7 +158,7 @@ def _state(row: Row) -> tuple[int, int] | None:
     return _STATES.get(row["state"].strip().partition(" ")[0].rstrip("+"))
 
 
-def _job(row: Row, line: Line, clock: WallClock, tally: Tally, words: dict[str, str]) -> Record | None:
+def _job(row: Row, line: Line, clock: WallClock, tally: ImportTally, words: dict[str, str]) -> AccountingRecord | None:
     file, number = line.file, line.number
     found = _JOB.match(row["jobid"].strip())
     if found is None:
@@ -179,7 +179,7 @@ def _job(row: Row, line: Line, clock: WallClock, tally: Tally, words: dict[str, 
         value = row.get(name, "").strip()
         return words.setdefault(value, value)
 
-    record = Record(
+    record = AccountingRecord(
         kind, identifier, 0, file, number, status=status, user=word("user"), group=word("group"),
         account=word("account"), name=word("jobname"), queue=word("partition"),
     )  # fmt: skip
@@ -191,7 +191,7 @@ def _job(row: Row, line: Line, clock: WallClock, tally: Tally, words: dict[str, 
     return record
 
 
-def _times(record: Record, row: Row, clock: WallClock, tally: Tally) -> bool:
+def _times(record: AccountingRecord, row: Row, clock: WallClock, tally: ImportTally) -> bool:
     """Read the instants; count the record as lost and return False where they cannot be used."""
     choices: dict[str, tuple[int, ...]] = {}
     for name in ("submit", "eligible", "start", "end"):
@@ -219,7 +219,7 @@ def _times(record: Record, row: Row, clock: WallClock, tally: Tally) -> bool:
     return True
 
 
-def _settle(record: Record, choices: dict[str, tuple[int, ...]], elapsed: float, tally: Tally) -> None:
+def _settle(record: AccountingRecord, choices: dict[str, tuple[int, ...]], elapsed: float, tally: ImportTally) -> None:
     """Choose among the instants of folds: the end that fits the elapsed time, the order submit, eligible, start."""
     span = elapsed + record.suspended
     starts, ends = choices["start"] or (ABSENT,), choices["end"] or (ABSENT,)
@@ -237,7 +237,7 @@ def _settle(record: Record, choices: dict[str, tuple[int, ...]], elapsed: float,
     record.eligible = next((each for each in known if each >= record.submit), known[0])
 
 
-def _never_started(record: Record, row: Row, elapsed: float) -> bool:
+def _never_started(record: AccountingRecord, row: Row, elapsed: float) -> bool:
     if record.start < 0:
         return True
     nodes = row.get("nodelist", "").strip()
@@ -245,7 +245,7 @@ def _never_started(record: Record, row: Row, elapsed: float) -> bool:
     return elapsed <= 0 and record.end <= record.start and has_none
 
 
-def _resources(record: Record, row: Row) -> None:
+def _resources(record: AccountingRecord, row: Row) -> None:
     get = row.get
     record.cores = _first_count(row, "alloccpus", "ncpus")
     record.cores_asked = _first_count(row, "reqcpus")
@@ -289,7 +289,7 @@ def _tres(text: str) -> dict[str, float]:
     }
 
 
-def _asked_kilobytes(text: str, record: Record) -> int:
+def _asked_kilobytes(text: str, record: AccountingRecord) -> int:
     """Return KB of the job for ``4Gc`` (a processor), ``4Gn`` (a host), ``16G`` (the job; a bare number is MB)."""
     found = _SIZE.match(text)
     if found is None:
@@ -313,7 +313,7 @@ def _used_kilobytes(row: Row) -> int:
     return int(size) if size < 2**53 else ABSENT
 
 
-def _add_step(main: Record | None, row: Row, identifier: str) -> None:
+def _add_step(main: AccountingRecord | None, row: Row, identifier: str) -> None:
     """Put the memory that a step used into its job, which stands before it."""
     found = _JOB.match(identifier)
     if main is None or found is None:
@@ -323,7 +323,7 @@ def _add_step(main: Record | None, row: Row, identifier: str) -> None:
         main.memory_used = max(main.memory_used, _used_kilobytes(row))
 
 
-def _hosts(record: Record, text: str, tally: Tally, known: dict[str, tuple[str, ...]]) -> None:
+def _hosts(record: AccountingRecord, text: str, tally: ImportTally, known: dict[str, tuple[str, ...]]) -> None:
     if len(tally.hosts) >= _HOSTS_MAX or text.strip() in ("None assigned", ""):
         return
     if text not in known:

@@ -14,7 +14,7 @@ import numpy as np
 
 from qbatch.workloads.log import Column
 from qbatch.workloads.origin2000 import tables
-from qbatch.workloads.origin2000.jobs import Jobs
+from qbatch.workloads.origin2000.jobs import DrawnJobs
 from qbatch.workloads.origin2000.portable import ln
 from qbatch.workloads.origin2000.tables import CLASSES
 
@@ -39,7 +39,7 @@ class Fact:
         return self.low <= self.value <= self.high
 
 
-def facts(place: Column, jobs: Jobs) -> list[Fact]:
+def facts(place: Column, jobs: DrawnJobs) -> list[Fact]:
     """Return the statistics of a month that do not depend on when its jobs arrive; ``place``: the class of each job."""
     minute = jobs.run_s < tables.EARLY_S
     low = jobs.used_kb * 10 < jobs.memory_kb
@@ -68,17 +68,17 @@ def facts(place: Column, jobs: Jobs) -> list[Fact]:
     ]  # fmt: skip
 
 
-def is_like_the_paper(place: Column, jobs: Jobs) -> bool:
+def is_like_the_paper(place: Column, jobs: DrawnJobs) -> bool:
     """Whether every statistic lies in its range, and over half of the lt jobs, not just half, run no longer than st jobs may."""
     return lt_within_st(place, jobs) and all(fact.is_in_range for fact in facts(place, jobs))
 
 
-def serial_share(jobs: Jobs) -> float:
+def serial_share(jobs: DrawnJobs) -> float:
     """Return the share of serial jobs that request over 512 MB: more than any host has for each processor."""
     return _share(jobs.memory_kb > _HALF_GB_KB, jobs.procs == 1)
 
 
-def lt_within_st(place: Column, jobs: Jobs) -> bool:
+def lt_within_st(place: Column, jobs: DrawnJobs) -> bool:
     """Whether over half of the lt jobs run for no longer than an st job may."""
     return _lt_share(place, jobs) > 0.5
 
@@ -88,7 +88,7 @@ def class_demands(place: Column, weights: Column) -> list[int]:
     return [int(weights[place == each].sum()) for each in range(len(CLASSES))]
 
 
-def _lt_share(place: Column, jobs: Jobs) -> float:
+def _lt_share(place: Column, jobs: DrawnJobs) -> float:
     most_s = max(tables.REQUESTED_HOURS["st"]) * _HOUR_S
     return _share(jobs.run_s <= most_s, place % len(tables.TIMES) == tables.TIMES.index("lt"))
 

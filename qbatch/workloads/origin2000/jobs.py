@@ -26,7 +26,7 @@ _STRAIGHT = 2.0**-20
 
 
 @dataclass(frozen=True)
-class Target:
+class DemandTarget:
     """What one class of a month must come to: processor-seconds and KB-seconds of requested memory."""
 
     time: str
@@ -37,7 +37,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Jobs:
+class DrawnJobs:
     """Jobs in no order: seconds, and KB per processor."""
 
     procs: Column
@@ -67,8 +67,8 @@ class _Drawn:
 
 
 def draw_class(
-    draws: Draws, target: Target, serial_tilt: float = 0.0, bound_percent: int = tables.BOUND_PERCENT
-) -> Jobs | None:
+    draws: Draws, target: DemandTarget, serial_tilt: float = 0.0, bound_percent: int = tables.BOUND_PERCENT
+) -> DrawnJobs | None:
     """Return the jobs of a class, or None where these draws cannot meet the demands.
 
     ``serial_tilt``: how much more than that of the others the memory of serial sj jobs is bent.  ``bound_percent``: see
@@ -90,7 +90,7 @@ def draw_class(
     return None
 
 
-def _met(draws: Draws, drawn: _Drawn, target: Target, percent: int, serial_tilt: float) -> tuple[Jobs | None, int]:
+def _met(draws: Draws, drawn: _Drawn, target: DemandTarget, percent: int, serial_tilt: float) -> tuple[DrawnJobs | None, int]:
     """Return the jobs with this share of narrow ones; else None and 1 for too little memory, -1 for too much, 0 for run times."""
     is_narrow = drawn.narrowness < percent
     procs = np.where(is_narrow, drawn.narrow, drawn.wide)
@@ -101,7 +101,7 @@ def _met(draws: Draws, drawn: _Drawn, target: Target, percent: int, serial_tilt:
     if memory_kb is None:
         return None, sign
     used_kb = _used_memory(draws, drawn, procs, run_s, memory_kb)
-    return Jobs(procs, drawn.requested_s, run_s, memory_kb, used_kb), 0
+    return DrawnJobs(procs, drawn.requested_s, run_s, memory_kb, used_kb), 0
 
 
 def early_count(jobs: int, percent: int) -> int:
@@ -119,7 +119,7 @@ def tilted(u: Column, low: Column, high: Column, tilt: float) -> Column:
     return np.asarray(low * exp(ln(1.0 + grown) / tilt))
 
 
-def _draw(draws: Draws, target: Target, bound_percent: int) -> _Drawn:
+def _draw(draws: Draws, target: DemandTarget, bound_percent: int) -> _Drawn:
     jobs = target.jobs
     early = np.zeros(jobs, np.bool_)
     early[draws.shuffled(jobs)[: early_count(jobs, tables.EARLY_PERCENT[target.time])]] = True
@@ -142,7 +142,7 @@ def _chosen(draws: Draws, weights: tables.Weights, jobs: int) -> Column:
     return np.array(list(weights), np.int64)[draws.weighted(list(weights.values()), jobs)]
 
 
-def _run_times(drawn: _Drawn, procs: Column, target: Target) -> Column | None:
+def _run_times(drawn: _Drawn, procs: Column, target: DemandTarget) -> Column | None:
     """Return the run times for which the class demands its processor-seconds, or None where none do."""
     low = np.full(len(procs), float(tables.EARLY_S))
     run_u = drawn.run_u.copy()
@@ -159,7 +159,7 @@ def _run_times(drawn: _Drawn, procs: Column, target: Target) -> Column | None:
 
 
 def _memory(
-    drawn: _Drawn, procs: Column, is_narrow: Column, run_s: Column, target: Target, serial_tilt: float
+    drawn: _Drawn, procs: Column, is_narrow: Column, run_s: Column, target: DemandTarget, serial_tilt: float
 ) -> tuple[Column | None, int]:
     """Return KB per processor for which the class demands its memory; else None and whether there is too little (1)."""
     smaller = tables.MEMORY_KB_MAX["sj" if target.size == "mj" else "mj"]

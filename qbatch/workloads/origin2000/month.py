@@ -17,7 +17,7 @@ from qbatch.workloads.log import FIELDS, Column, Log, absent, compact
 from qbatch.workloads.origin2000 import tables
 from qbatch.workloads.origin2000.arrivals import DAY_S, arrival_times, shuffled_jobs
 from qbatch.workloads.origin2000.facts import class_demands, facts, is_like_the_paper, lt_within_st, serial_share
-from qbatch.workloads.origin2000.jobs import Jobs, Target, draw_class
+from qbatch.workloads.origin2000.jobs import DemandTarget, DrawnJobs, draw_class
 from qbatch.workloads.origin2000.tables import CLASSES, MONTHS, SIZES, TIMES, Month
 
 WARMUP_DAYS_MAX = 28
@@ -35,7 +35,7 @@ class _Arrived:
     submit_s: Column
     place: Column
     user: Column
-    jobs: Jobs
+    jobs: DrawnJobs
 
     def from_second(self, second: int) -> _Arrived:
         """Return those submitted at or after an instant."""
@@ -64,7 +64,7 @@ def generate_month(name: str, *, seed: int = 1, warmup_days: int = 7) -> Log:
     return _log(month, parts, seed, warmup_days)
 
 
-def month_jobs(month: Month, seed: int) -> tuple[Column, Jobs]:
+def month_jobs(month: Month, seed: int) -> tuple[Column, DrawnJobs]:
     """Return the places in ``CLASSES`` and the jobs of a month, class by class."""
     return _month_jobs(month, seed, month.year * 100 + month.month)
 
@@ -122,7 +122,7 @@ def _arrived(month: Month, first: date, seed: int) -> _Arrived:
 
 
 @lru_cache(maxsize=32)  # a month is wanted twice: for itself, and as the warm-up of the next
-def _month_jobs(month: Month, seed: int, stream: int) -> tuple[Column, Jobs]:
+def _month_jobs(month: Month, seed: int, stream: int) -> tuple[Column, DrawnJobs]:
     """Return a month's jobs, drawn again until all that the paper says of them is true (nearly always at once)."""
     place = np.repeat(np.arange(len(CLASSES)), month.counts)
     targets = class_targets(month)
@@ -142,7 +142,7 @@ def _month_jobs(month: Month, seed: int, stream: int) -> tuple[Column, Jobs]:
     raise AssertionError(f"{month.name}: no draw of {_ATTEMPTS} gives a month like the paper's")
 
 
-def _with_lean_serials(targets: list[Target], parts: list[Jobs], keys: list[list[int]]) -> list[Jobs]:
+def _with_lean_serials(targets: list[DemandTarget], parts: list[DrawnJobs], keys: list[list[int]]) -> list[DrawnJobs]:
     """Return the same jobs, the memory of sj ones bent, if need be, until about half of the serial ones request over 512 MB."""
     low, high = _SERIAL_AIM
     share = serial_share(_joined(parts))
@@ -160,7 +160,7 @@ def _with_lean_serials(targets: list[Target], parts: list[Jobs], keys: list[list
     return parts
 
 
-def _class_jobs(target: Target, key: list[int], serial_tilt: float = 0.0) -> Jobs:
+def _class_jobs(target: DemandTarget, key: list[int], serial_tilt: float = 0.0) -> DrawnJobs:
     for attempt in range(_ATTEMPTS):
         bound_percent = tables.BOUND_PERCENT if attempt < _BOUND_ATTEMPTS else 0
         jobs = draw_class(Draws([*key, attempt]), target, serial_tilt, bound_percent)
@@ -169,14 +169,14 @@ def _class_jobs(target: Target, key: list[int], serial_tilt: float = 0.0) -> Job
     raise AssertionError(f"{target}: no draw of {_ATTEMPTS} meets it")
 
 
-def class_targets(month: Month) -> list[Target]:
+def class_targets(month: Month) -> list[DemandTarget]:
     """Return what each class of a month must come to, in the order of ``CLASSES``."""
     seconds = month.days * DAY_S
     procs = tables.percents(month.procs_percent, month.procs_overall)
     memory = tables.percents(month.memory_percent, month.memory_overall)
     names = [(time, size) for size in SIZES for time in TIMES]
     return [
-        Target(
+        DemandTarget(
             time, size, month.counts[place],
             round(procs[place] / 100.0 * tables.PROCS * seconds),
             round(memory[place] / 100.0 * (tables.MEMORY_GB << 20) * seconds),
@@ -185,12 +185,12 @@ def class_targets(month: Month) -> list[Target]:
     ]  # fmt: skip
 
 
-def _joined(parts: list[Jobs]) -> Jobs:
-    return Jobs(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
+def _joined(parts: list[DrawnJobs]) -> DrawnJobs:
+    return DrawnJobs(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
 
 
-def _picked(jobs: Jobs, which: Column) -> Jobs:
-    return Jobs(*(getattr(jobs, name)[which] for name in _COLUMNS))
+def _picked(jobs: DrawnJobs, which: Column) -> DrawnJobs:
+    return DrawnJobs(*(getattr(jobs, name)[which] for name in _COLUMNS))
 
 
 def _shifted(arrived: _Arrived, seconds: int) -> _Arrived:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from qbatch.daemon import entry
+from qbatch.daemon import journal_entry
 from qbatch.daemon.config import parse_config
-from qbatch.daemon.core import image, passes, reports
+from qbatch.daemon.core import passes, reports, state_snapshot
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
 from qbatch.daemon.executors.attempt import Report
@@ -42,7 +42,7 @@ class Bench:
         self.settings = settings or parse_config(config, "the test")
         self.core = Core(self.settings, load_policy)
         self.journal: list[bytes] = []
-        self.effects: list[Effect] = []
+        self.outbox: list[Effect] = []
         self.ended: dict[str, JobRecord] = {}
         self.now = 0
 
@@ -56,7 +56,7 @@ class Bench:
         except Refusal:
             self.core.now = before
             raise
-        self.journal.append(entry.command(self.core.now, actor, _encode(request)))
+        self.journal.append(journal_entry.command(self.core.now, actor, _encode(request)))
         self._collect()
         if isinstance(result, Refusal):  # the policy's: what was done stays done
             raise result
@@ -69,7 +69,7 @@ class Bench:
 
     def report(self, said: Report) -> None:
         """Report something as an executor does."""
-        self.journal.append(entry.report(self.core.now, said))
+        self.journal.append(journal_entry.report(self.core.now, said))
         reports.reported(self.core, said)
         self._collect()
 
@@ -79,7 +79,7 @@ class Bench:
 
     def _advance(self, at: int) -> None:
         passes.advance(self.core, at)
-        self.journal.append(entry.one_pass(self.core.now))
+        self.journal.append(journal_entry.one_pass(self.core.now))
         self._collect()
 
     def wait(self, seconds: float) -> None:
@@ -95,7 +95,7 @@ class Bench:
 
     def _collect(self) -> None:
         for effect in self.core.take_effects():
-            self.effects.append(effect)
+            self.outbox.append(effect)
             if isinstance(effect, Ending):
                 self.ended[effect.record.id] = effect.record
 
@@ -110,8 +110,8 @@ class Bench:
 
     def replayed(self, journal: list[bytes], snapshot: bytes | None = None) -> Core:
         """Return a core made from a snapshot and a journal, as after a crash."""
-        core = image.load(snapshot, self.settings, load_policy) if snapshot else Core(self.settings, load_policy)
+        core = state_snapshot.load(snapshot, self.settings, load_policy) if snapshot else Core(self.settings, load_policy)
         for data in journal:
-            entry.apply(core, data)
+            journal_entry.apply(core, data)
         core.take_effects()
         return core

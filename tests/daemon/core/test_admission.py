@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from qbatch.daemon.core import image, passes
+from qbatch.daemon.core import passes, state_snapshot
 from qbatch.daemon.core.state import Account, Core, Ending, Happening, Mail
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.daemon.trace_source import TraceSource
@@ -48,7 +48,7 @@ def refused(bench: Bench, procs: int, walltime: int, **fields: object) -> Refusa
 
 
 def records(bench: Bench, job: str) -> list[str]:
-    return [effect.kind for effect in bench.effects if isinstance(effect, Account) and effect.job == job]
+    return [effect.kind for effect in bench.outbox if isinstance(effect, Account) and effect.job == job]
 
 
 def test_a_job_is_taken_in_or_refused_before_the_answer() -> None:
@@ -75,7 +75,7 @@ def test_a_refused_job_keeps_its_number_and_leaves_the_counts() -> None:
     assert (record.refused.code, record.refused.said_by) == ("too-late", "bounded:most=100,order=fcfs")
     assert record.comment == record.refused.text
     assert records(bench, "1.qbatch") == ["Q", "A"]
-    assert [effect.text for effect in bench.effects if isinstance(effect, Account)][-1].endswith("refused=too-late")
+    assert [effect.text for effect in bench.outbox if isinstance(effect, Account)][-1].endswith("refused=too-late")
     assert not bench.core.jobs
     assert not bench.core.user_jobs["alice"]
     assert not bench.core.queues["batch"].users
@@ -102,7 +102,7 @@ def test_a_job_that_may_not_start_yet_is_judged_when_it_may() -> None:
     assert bench.state(held) == "Q"  # the release is answered before the pass, as ever
     bench.make_pass()
     assert bench.ended[held].refused is not None
-    assert next(each.text for each in bench.effects if isinstance(each, Mail)).endswith("1 s too late")
+    assert next(each.text for each in bench.outbox if isinstance(each, Mail)).endswith("1 s too late")
     assert records(bench, held) == ["Q", "A"]
     assert bench.core.find(bench.core.key_of(child)).letter == "Q"  # type: ignore[union-attr]
     bench.wait(6)
@@ -170,7 +170,7 @@ def test_a_key_is_remembered_with_the_job_that_was_taken_and_forgotten_with_one_
 def test_a_dry_run_shows_the_quote_and_leaves_nothing() -> None:
     bench = bench_with()
     bench.submit(**asks(4, 60))
-    before = image.dump(bench.core)
+    before = state_snapshot.dump(bench.core)
     said = bench.do(ALICE, Submit(spec=Spec(argv=("x",), **asks(4, 40)), is_dry_run=True))  # type: ignore[arg-type]
     assert isinstance(said, Submitted)
     assert said.quote is not None
@@ -182,7 +182,7 @@ def test_a_dry_run_shows_the_quote_and_leaves_nothing() -> None:
     held = bench.do(ALICE, Submit(spec=Spec(argv=("x",), **asks(4, 41, hold="u")), is_dry_run=True))  # type: ignore[arg-type]
     assert isinstance(held, Submitted)
     assert held.quote is None
-    assert image.dump(bench.core) == before
+    assert state_snapshot.dump(bench.core) == before
 
 
 def test_a_dry_run_of_a_policy_without_quotes_cannot_say() -> None:
@@ -232,9 +232,9 @@ def test_a_broken_promise_is_told_once_and_kept_in_the_record() -> None:
     assert job.broken == ((0, 50 * SECOND, "it starts 30000000 us later"),)
     assert job.comment == "the promised start is lost: it starts 30000000 us later"
     bench.wait(1)
-    told = [each for each in bench.effects if isinstance(each, Happening) and each.kind == "promise-broken"]
+    told = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
     assert [(each.key, each.text) for each in told] == [(job.key, "it starts 30000000 us later")]
-    again = image.load(image.dump(bench.core), bench.settings, load_policy)
+    again = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
     assert again.live(long).broken == job.broken
     assert again.pools[0].engine.promise_to(job.row) == 80 * SECOND
     bench.wait(200)
@@ -284,11 +284,11 @@ def test_random_commands_keep_the_invariants_and_a_crash_anywhere_changes_nothin
                 commands.end_some(bench, draw)
             bench.check()
             if step in cuts:
-                snapshots.append((image.dump(bench.core), len(bench.journal)))
-        whole = image.dump(bench.core)
-        assert image.dump(bench.replayed(bench.journal)) == whole, seed
+                snapshots.append((state_snapshot.dump(bench.core), len(bench.journal)))
+        whole = state_snapshot.dump(bench.core)
+        assert state_snapshot.dump(bench.replayed(bench.journal)) == whole, seed
         for data, place in snapshots:
-            assert image.dump(bench.replayed(bench.journal[place:], data)) == whole, seed
+            assert state_snapshot.dump(bench.replayed(bench.journal[place:], data)) == whole, seed
         refusals += sum(each.refused is not None for each in bench.ended.values())
         breaks += sum(len(each.broken) for each in bench.ended.values())
         with contextlib.suppress(Refusal):

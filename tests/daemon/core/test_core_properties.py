@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbatch.daemon.core import image
+from qbatch.daemon.core import state_snapshot
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from tests.daemon.core.driver import ALICE, BOB, EMULATED, ROOT, Bench
@@ -71,10 +71,10 @@ def test_a_crash_anywhere_changes_nothing(policy: str, seed: int, steps: int, cu
             one_step(bench, draw)
         bench.check()
         if step == int(cut * steps):
-            snapshot, place = image.dump(bench.core), len(bench.journal)
-    whole = image.dump(bench.core)
-    assert image.dump(bench.replayed(bench.journal)) == whole
-    assert image.dump(bench.replayed(bench.journal[place:], snapshot)) == whole
+            snapshot, place = state_snapshot.dump(bench.core), len(bench.journal)
+    whole = state_snapshot.dump(bench.core)
+    assert state_snapshot.dump(bench.replayed(bench.journal)) == whole
+    assert state_snapshot.dump(bench.replayed(bench.journal[place:], snapshot)) == whole
 
 
 @pytest.mark.parametrize("policy", POLICIES)

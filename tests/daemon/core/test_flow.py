@@ -341,9 +341,9 @@ def test_routing_takes_the_first_queue_that_takes_the_job() -> None:
 def test_accounting_tells_the_life_of_a_job(bench: Bench) -> None:
     job = bench.submit("sleep 5\n", name="told", account="proj x")
     bench.wait(10)
-    kinds = [effect.kind for effect in bench.effects if isinstance(effect, Account) and effect.job == job]
+    kinds = [effect.kind for effect in bench.outbox if isinstance(effect, Account) and effect.job == job]
     assert kinds == ["Q", "S", "E"]
-    text = next(effect.text for effect in bench.effects if isinstance(effect, Account) and effect.kind == "E")
+    text = next(effect.text for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "E")
     for part in (
         "user=alice",
         "jobname=told",
@@ -353,7 +353,7 @@ def test_accounting_tells_the_life_of_a_job(bench: Bench) -> None:
         'account="proj_x"',
     ):
         assert part in text
-    assert sum(isinstance(effect, Ending) for effect in bench.effects) == 1
+    assert sum(isinstance(effect, Ending) for effect in bench.outbox) == 1
 
 
 def test_draws_of_run_times_are_the_same_on_every_replay_and_keep_their_mean() -> None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from qbatch.daemon.core import image
+from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.forecast import forecast
 from qbatch.daemon.forecast_core import forecast_core, hopeful, waits_outside
 from qbatch.engine import snapshot
@@ -60,7 +60,7 @@ max_running = 1
 
 def driven(bench: Bench) -> dict[str, tuple[int, int]]:
     """Return the forecast of the whole core, made on a copy."""
-    copy = image.load(image.dump(bench.core), bench.settings, load_policy)
+    copy = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
     found, was_cut = forecast_core(copy, bench.now, 60.0)
     assert not was_cut
     return {bench.core.id_of(key): times for key, times in found.items()}

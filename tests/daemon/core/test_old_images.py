@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from qbatch.daemon.core import image
+from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.executors.attempt import Ended
 from qbatch.policies.registry import load_policy
@@ -74,7 +74,7 @@ def loaded(name: str) -> Bench:
     """Return a bench with the state that a file holds."""
     bench = bench_of(name)
     data = (IMAGES / f"{name}.image").read_bytes()
-    bench.core = image.load(data, bench.settings, load_policy)
+    bench.core = state_snapshot.load(data, bench.settings, load_policy)
     bench.now = bench.core.now
     return bench
 
@@ -92,8 +92,8 @@ def test_a_snapshot_of_version_1_goes_on_as_it_would_have_gone_on(name: str) -> 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_written_again_in_the_present_version(name: str) -> None:
     bench = loaded(name)
-    data = image.dump(bench.core)
-    assert image.dump(image.load(data, bench.settings, load_policy)) == data
+    data = state_snapshot.dump(bench.core)
+    assert state_snapshot.dump(state_snapshot.load(data, bench.settings, load_policy)) == data
 
 
 def facts(job: BatchJob) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from qbatch.daemon.core import image
+from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.records import brief_record
 from qbatch.daemon.core.state import Account, Launch, Send, Stop
 from qbatch.daemon.executors.attempt import Ended
@@ -74,7 +74,7 @@ def test_a_guest_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
     victim, guest = with_guest(bench, "sleep 100\n")
     bench.wait(60)
     assert states(bench, victim, guest) == "RQ"
-    assert [e.kind for e in bench.effects if isinstance(e, Account) and e.job == guest] == ["Q", "S", "R"]
+    assert [e.kind for e in bench.outbox if isinstance(e, Account) and e.job == guest] == ["Q", "S", "R"]
     bench.wait(1000)
     assert states(bench, victim, guest) == "FF"
     record = bench.ended[guest]
@@ -145,10 +145,10 @@ def test_who_was_suspended_by_a_user_as_well_goes_on_only_when_both_let_him() ->
 def test_the_signal_cont_wakes_nobody_whom_the_policy_has_suspended() -> None:
     bench = Bench(config("process"))
     victim, guest = with_guest(bench)
-    bench.effects.clear()
+    bench.outbox.clear()
     bench.do(ALICE, requests.Signal(jobs=(victim,), signal="CONT"))
     assert states(bench, victim, guest) == "SR"
-    assert not any(isinstance(effect, Send) for effect in bench.effects)
+    assert not any(isinstance(effect, Send) for effect in bench.outbox)
     bench.report(Ended(bench.core.find(bench.core.key_of(guest)).file_key, 0, 0))  # type: ignore[union-attr]
     bench.wait(1)
     bench.do(ALICE, requests.Signal(jobs=(victim,), signal="suspend"))
@@ -190,15 +190,15 @@ def test_a_guest_that_leaves_is_not_started_where_its_quantum_ends(request_of: t
     bench.wait(100)
     launched = [
         effect.attempt
-        for effect in bench.effects
+        for effect in bench.outbox
         if isinstance(effect, Launch) and bench.core.id_of(effect.key) == guest
     ]
     assert launched == [1]
     assert (
         states(bench, victim, guest) == {requests.Rerun: "FR", requests.Delete: "FE", requests.Hold: "FH"}[request_of]
     )
-    restored = bench.replayed([], image.dump(bench.core))
-    assert image.dump(restored) == image.dump(bench.core)
+    restored = bench.replayed([], state_snapshot.dump(bench.core))
+    assert state_snapshot.dump(restored) == state_snapshot.dump(bench.core)
     bench.report(Ended(first, 271, 0))
     bench.wait(1)
     assert states(bench, guest) == {requests.Rerun: "R", requests.Delete: "F", requests.Hold: "H"}[request_of]
@@ -212,7 +212,7 @@ def test_what_is_being_ended_is_not_stopped_by_a_guest() -> None:
     guest = bench.submit("sleep 20\n", resources={"ncpus": "3"})
     bench.wait(1)
     assert states(bench, ending, guest) == "ER"
-    assert not any(isinstance(effect, Send) for effect in bench.effects)
+    assert not any(isinstance(effect, Send) for effect in bench.outbox)
     bench.report(Ended(bench.core.find(bench.core.key_of(ending)).file_key, 271, 0))  # type: ignore[union-attr]
     bench.wait(1)
     assert states(bench, ending, guest) == "FR"
@@ -228,19 +228,19 @@ def test_processes_are_stopped_by_signals_and_a_returned_attempt_for_good() -> N
     bench = Bench(config("process"))
     victim, guest = with_guest(bench)
     first = bench.core.find(bench.core.key_of(guest)).file_key  # type: ignore[union-attr]
-    assert any(isinstance(effect, Send) and effect.signal == 19 for effect in bench.effects)
-    bench.effects.clear()
+    assert any(isinstance(effect, Send) and effect.signal == 19 for effect in bench.outbox)
+    bench.outbox.clear()
     bench.wait(60)
     assert states(bench, victim, guest) == "RQ"
-    assert [effect.file_key for effect in bench.effects if isinstance(effect, Stop)] == [first]
-    assert any(isinstance(effect, Send) and effect.signal == 18 for effect in bench.effects)
+    assert [effect.file_key for effect in bench.outbox if isinstance(effect, Stop)] == [first]
+    assert any(isinstance(effect, Send) and effect.signal == 18 for effect in bench.outbox)
     # The end of the attempt that was stopped changes nothing.
     bench.report(Ended(first, 271, 0))
     assert states(bench, guest) == "Q"
     bench.report(Ended(bench.core.find(bench.core.key_of(victim)).file_key, 0, 0))  # type: ignore[union-attr]
     bench.wait(1)
     assert states(bench, victim, guest) == "FR"
-    assert [effect.attempt for effect in bench.effects if isinstance(effect, Launch)] == [2]
+    assert [effect.attempt for effect in bench.outbox if isinstance(effect, Launch)] == [2]
 
 
 @pytest.mark.parametrize("policy", [POLICY.replace("600", "20"), POLICY.partition(",")[0].replace("immediate", "soon")])
@@ -261,10 +261,10 @@ def test_from_journal_and_snapshot_the_same_is_done_again(policy: str) -> None:
             bench.wait(rng.choice((0, 1, 10, 30, 60)))
             bench.check()
             if step == 30:
-                snapshot, since = image.dump(bench.core), len(bench.journal)
-        now = image.dump(bench.core)
-        assert image.dump(bench.replayed(bench.journal)) == now, seed
-        assert image.dump(bench.replayed(bench.journal[since:], snapshot)) == now, seed
+                snapshot, since = state_snapshot.dump(bench.core), len(bench.journal)
+        now = state_snapshot.dump(bench.core)
+        assert state_snapshot.dump(bench.replayed(bench.journal)) == now, seed
+        assert state_snapshot.dump(bench.replayed(bench.journal[since:], snapshot)) == now, seed
         bench.wait(100_000)
         assert {bench.state(job) for job in jobs} == {"F"}, seed
         bench.check()

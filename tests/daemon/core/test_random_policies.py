@@ -11,7 +11,7 @@ import random
 
 import pytest
 
-from qbatch.daemon.core import image
+from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.executors.attempt import LOST, Ended
 from qbatch.wire import requests
@@ -157,10 +157,10 @@ def test_whatever_is_done_to_whom_policies_suspend_try_and_resize(pool: str, exe
                 end_some(bench, draw)
             bench.check()
             if step == cut:
-                snapshot, place = image.dump(bench.core), len(bench.journal)
-        whole = image.dump(bench.core)
-        assert image.dump(bench.replayed(bench.journal)) == whole, seed
-        assert image.dump(bench.replayed(bench.journal[place:], snapshot)) == whole, seed
+                snapshot, place = state_snapshot.dump(bench.core), len(bench.journal)
+        whole = state_snapshot.dump(bench.core)
+        assert state_snapshot.dump(bench.replayed(bench.journal)) == whole, seed
+        assert state_snapshot.dump(bench.replayed(bench.journal[place:], snapshot)) == whole, seed
         let_all_end(bench, draw)
         bench.check()
         assert [bench.core.id_of(job.key) for job in bench.core.live_jobs() if not job.unmet] == [], seed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from qbatch.daemon.core import gates, image
+from qbatch.daemon.core import run_limits, state_snapshot
 from qbatch.daemon.core.job import BatchJob
-from qbatch.daemon.core.state import Account, Gate, Mail, Stop
+from qbatch.daemon.core.state import Account, Mail, RunLimit, Stop
 from qbatch.daemon.executors.attempt import Ended
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
@@ -71,7 +71,7 @@ def test_what_is_deleted_stays_deleted_when_its_host_goes_down_or_somebody_rerun
     assert bench.state(job) == "E"
     assert code_of(bench.do(ALICE, requests.Rerun(jobs=(job,)))) == "bad-state"
     bench.do(ROOT, requests.HostControl(hosts=("n1",), action="down"))
-    assert bench.effects[-2:].count(Stop("1.1", 0)) == 1
+    assert bench.outbox[-2:].count(Stop("1.1", 0)) == 1
     bench.report(Ended("1.1", 271, bench.core.now))
     bench.make_pass()
     assert bench.state(job) == "F"
@@ -97,13 +97,13 @@ def test_altering_refuses_before_it_changes_anything(bench: Bench) -> None:
     job = bench.submit(depend=f"afterok:{parent}")
     array = bench.submit(array="1-3%1")
     child = bench.submit(depend=f"afterany:{job}")
-    before = image.dump(bench.core)
+    before = state_snapshot.dump(bench.core)
     for depend in (f"afterok:{failed}", f"afterok:{job}", f"before:{job}", f"afterany:{child}", "afterok:99"):
         assert alter(bench, job, depend=depend, name="new", priority=5) == "bad-dependency", depend
     assert alter(bench, array, slot_limit=2, resources={"ncpus": "99"}) == "never-fits"
     assert alter(bench, array, slot_limit=2, depend=f"afterok:{array}") == "bad-dependency"
     bench.core.take_effects()
-    assert image.dump(bench.core) == before
+    assert state_snapshot.dump(bench.core) == before
 
 
 def test_jobs_that_would_wait_for_each_other_are_refused(bench: Bench) -> None:
@@ -164,9 +164,9 @@ def test_a_hold_of_no_kind_changes_nothing(bench: Bench) -> None:
     blocked(bench)
     job = bench.submit()
     bench.make_pass()
-    before = image.dump(bench.core)
+    before = state_snapshot.dump(bench.core)
     assert code_of(bench.do(ALICE, requests.Hold(jobs=(job,), kinds="n"))) == ""
-    assert image.dump(bench.core) == before
+    assert state_snapshot.dump(bench.core) == before
 
 
 def test_jobs_at_a_limit_have_no_place_to_exchange(bench: Bench) -> None:
@@ -240,7 +240,7 @@ def test_gates_that_come_and_go_keep_nothing(bench: Bench) -> None:
         bench.do(ALICE, requests.Release(jobs=(jobs[0],)))
         bench.make_pass()
         bench.check()
-        assert len(bench.core.gates.get("queue batch", Gate()).waiting) <= 6
+        assert len(bench.core.gates.get("queue batch", RunLimit()).waiting) <= 6
     assert bench.core.gates == {}
     bench.wait(200)
     assert bench.core.jobs == {}
@@ -263,11 +263,11 @@ def test_regate_takes_the_gates_of_now(bench: Bench) -> None:
     bench.do(ROOT, requests.QueueControl(queues=("narrow",), started=False))
     jobs = [bench.submit("sleep 10\n", queue="narrow", actor=BOB) for _ in range(3)]
     bench.core.queues["narrow"].started = True
-    gates.regate(bench.core, ["narrow"])
+    run_limits.recount(bench.core, ["narrow"])
     bench.check()
     bench.make_pass()
     assert [bench.state(job) for job in jobs] == ["R", "Q", "Q"]
-    gates.regate(bench.core, ["batch", "narrow"])
+    run_limits.recount(bench.core, ["batch", "narrow"])
     bench.check()
     bench.wait(100)
     assert (bench.core.jobs, bench.core.gates) == ({}, {})
@@ -282,7 +282,7 @@ def test_mail_of_arrays() -> None:
     bench.wait(5)
     bench.do(ALICE, requests.Delete(jobs=(doomed,)))
     sent = [
-        (effect.key.sequence, effect.key.member, effect.point) for effect in bench.effects if isinstance(effect, Mail)
+        (effect.key.sequence, effect.key.member, effect.point) for effect in bench.outbox if isinstance(effect, Mail)
     ]
     assert sorted(sent) == [(1, -2, "b"), (1, -2, "e"), (3, -2, "e"), (3, 1, "e"), (3, 2, "e"), (4, -2, "a")]
 
@@ -306,9 +306,9 @@ def test_a_move_is_checked_against_the_owner_and_to_the_same_queue_is_nothing() 
     bench.submit(hold="u")
     assert code_of(bench.do(ROOT, requests.Move(jobs=(other,), destination="hers"))) == "queue-access"
     assert code_of(bench.do(ROOT, requests.Move(jobs=(mine,), destination="hers"))) == ""
-    before = image.dump(bench.core)
+    before = state_snapshot.dump(bench.core)
     assert code_of(bench.do(ALICE, requests.Move(jobs=(mine,), destination="hers"))) == ""
-    assert image.dump(bench.core) == before
+    assert state_snapshot.dump(bench.core) == before
 
 
 def test_accounting_tells_who_deleted(bench: Bench) -> None:
@@ -317,7 +317,7 @@ def test_accounting_tells_who_deleted(bench: Bench) -> None:
     bench.do(ROOT, requests.Delete(jobs=tuple(jobs[:2])))
     bench.do(ALICE, requests.Delete(jobs=(jobs[2],)))
     told = [
-        effect.text.partition("@")[0] for effect in bench.effects if isinstance(effect, Account) and effect.kind == "D"
+        effect.text.partition("@")[0] for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "D"
     ]
     assert told == ["requestor=root"] * 3 + ["requestor=alice"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qbatch.daemon.core import image, slots
+from qbatch.daemon.core import slots, state_snapshot
 from qbatch.daemon.core.records import full_record, host_records
 from qbatch.policies.registry import load_policy
 from qbatch.wire.errors import Refusal
@@ -128,7 +128,7 @@ def test_numbers_are_the_lowest_that_are_free_and_outlive_a_restart() -> None:
     bench.wait(1)
     assert (record(bench, wide).exec_host, record(bench, wide).exec_slots) == ("n1/1*2", "n1/1,3")
     bench.check()
-    again = image.load(image.dump(bench.core), bench.settings, load_policy)
+    again = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
     assert [pool.numbers for pool in again.pools] == [{0: (0b111, 0b1111)}]
     bench.wait(200)
     assert bench.ended[wide].exec_host == "n1/1*2"

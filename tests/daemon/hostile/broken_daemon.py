@@ -25,7 +25,7 @@ def _message(core: Core, actor: Any, request: Any) -> None:
     raise ZeroDivisionError("a bug in message")
 
 
-def _trail(service: Any, caller: Any, request: Any) -> None:
+def _trail(service: Any, client: Any, request: Any) -> None:
     raise LookupError("a bug in trail")
 
 

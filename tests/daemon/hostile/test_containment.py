@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from qbatch.daemon import entry
+from qbatch.daemon import journal_entry
 from qbatch.daemon.core.records import full_record
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, Submitted, Trails
@@ -155,7 +155,7 @@ def test_what_an_older_version_took_is_taken_again_from_its_journal_and_shown_as
     bench = Bench()
     spec = {"script": "sleep 5\n", "resources": {"vmem": "hybrid:depth=3", "pcput": "x", "ncpus": "2"}}
     body = msgspec.json.encode({"verb": "submit", "spec": spec})
-    entry.apply(bench.core, entry.command(0, ALICE, body))
+    journal_entry.apply(bench.core, journal_entry.command(0, ALICE, body))
     bench.make_pass()
     job = bench.core.live("1")
     assert job.letter == "R"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from qbatch.daemon import entry
-from qbatch.daemon.core import image
+from qbatch.daemon import journal_entry
+from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.state import Core, Ending, Launch, Stop
 from qbatch.daemon.executors.attempt import Ended
 from qbatch.daemon.shadowing.team import Team
@@ -32,7 +32,7 @@ def bench_of(policy: str, executor: str = "emulated") -> Bench:
 
 def team_of(bench: Bench, policies: Sequence[str]) -> Team:
     """Return shadows that begin with the present state of a bench."""
-    return Team(image.load(image.dump(bench.core), bench.settings, load_policy), policies, bench.now)
+    return Team(state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy), policies, bench.now)
 
 
 def fates(core: Core) -> dict[JobKey, Fate]:
@@ -78,7 +78,7 @@ def alone(policy: str, journal: list[bytes], until: int) -> Bench:
     """
     bench = bench_of(policy)
     for data in journal:
-        said = entry.read(data)
+        said = journal_entry.read(data)
         if said.at > bench.now and said.request is not None:
             bench.wait((said.at - bench.now) / SECOND)
         if said.request is not None and said.actor is not None:
@@ -103,14 +103,14 @@ class RealBench(Bench):
 
     def _collect(self) -> None:
         super()._collect()
-        for effect in self.effects[self.seen :]:
+        for effect in self.outbox[self.seen :]:
             if isinstance(effect, Launch):
                 job = self.core.find(effect.key)
                 assert job is not None
                 self._end(self.core.now + (job.spec.runtime or 0), job.file_key, 0)
             elif isinstance(effect, Stop):
                 self._end(self.core.now + SECOND, effect.file_key, 271)
-        self.seen = len(self.effects)
+        self.seen = len(self.outbox)
 
     def _end(self, at: int, file_key: str, status: int) -> None:
         if file_key not in {key for was, key, _ in self.ends if was <= at}:
@@ -133,5 +133,5 @@ class RealBench(Bench):
 
 def endings(bench: Bench) -> dict[JobKey, Fate]:
     """Return what became of the jobs of a bench that have ended."""
-    return {effect.key: fate(effect.record) for effect in bench.effects
+    return {effect.key: fate(effect.record) for effect in bench.outbox
             if isinstance(effect, Ending) and not effect.record.is_array}  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbatch.daemon import entry
+from qbatch.daemon import journal_entry
 from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.settings import Pool, Queue, Settings
@@ -102,7 +102,7 @@ def test_a_log_of_300_jobs_runs_in_shadow_as_it_is_replayed(real: str) -> None:
         at = max(min(instants), core.now)
         journal += trace.take(core, at)
         passes.advance(core, at)
-        journal.append(entry.one_pass(core.now))
+        journal.append(journal_entry.one_pass(core.now))
     team = Team(Core(config, load_policy), POLICIES, 0)
     team.follow(journal, 1 << 60)
     for policy, shadow in team.shadows.items():

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from qbatch.daemon import shadows as shadows_module
-from qbatch.daemon.announcer import Announcer, Subscriber
 from qbatch.daemon.core.state import Core
-from qbatch.daemon.shadows import Shadows
+from qbatch.daemon.event_stream import EventStream, Subscriber
+from qbatch.daemon.shadows import ShadowProcess
 from tests.daemon.core.driver import SECOND, Bench
 from tests.daemon.shadowing.driver import bench_of
 
@@ -24,8 +24,8 @@ class Service:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.told = 0
-        self.announcer = Announcer(self._count)
-        self.rhythm = self
+        self.event_stream = EventStream(self._count)
+        self.pass_driver = self
 
     def _count(self) -> list[Subscriber]:
         self.told += 1
@@ -45,10 +45,10 @@ class Service:
         raise AssertionError("all is committed")
 
 
-def run(story: Callable[[Service, Shadows], Awaitable[None]], bench: Bench) -> None:
+def run(story: Callable[[Service, ShadowProcess], Awaitable[None]], bench: Bench) -> None:
     async def whole() -> None:
         service = Service(bench)
-        shadows = Shadows(service)  # type: ignore[arg-type]  # its core is a property
+        shadows = ShadowProcess(service)  # type: ignore[arg-type]  # its core is a property
         try:
             await asyncio.wait_for(story(service, shadows), 60)
         finally:
@@ -67,7 +67,7 @@ def test_a_child_that_falls_behind_is_given_up_and_nobody_waits_for_it(monkeypat
     monkeypatch.setattr(shadows_module, "MOST_UNREAD", 200_000)
     bench = bench_of("fcfs")
 
-    async def story(service: Service, shadows: Shadows) -> None:
+    async def story(service: Service, shadows: ShadowProcess) -> None:
         shadows.begin(["easy"])
         child = shadows.process
         assert child is not None
@@ -91,7 +91,7 @@ def test_time_that_only_passes_is_told_too(monkeypatch: pytest.MonkeyPatch) -> N
     bench = bench_of("fcfs")
     bench.now = 100 * SECOND
 
-    async def story(service: Service, shadows: Shadows) -> None:
+    async def story(service: Service, shadows: ShadowProcess) -> None:
         shadows.begin(["easy", "conservative"])
         bench.now += 7 * SECOND
         await so(lambda: shadows.table().made == 107 * SECOND)
@@ -111,7 +111,7 @@ def test_what_the_child_cannot_do_is_in_the_note(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(shadows_module, "Team", Broken)
 
-    async def story(service: Service, shadows: Shadows) -> None:
+    async def story(service: Service, shadows: ShadowProcess) -> None:
         shadows.begin(["easy"])
         await so(lambda: shadows.process is None)
         assert "status 1" in shadows.table().note

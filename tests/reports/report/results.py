@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qbatch.reports.result import write_result
+from qbatch.results.result import write_result
 from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, tried
 
 EVIL = "</script><img src=x onerror=window.pwned=1>"

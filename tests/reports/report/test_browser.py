@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qbatch.reports.boxes import assign
-from qbatch.reports.finished import in_order_of_submission
-from qbatch.reports.job_rows import job_rows_of
 from qbatch.reports.report.page import Wishes, render
 from qbatch.reports.report.study import gather
+from qbatch.results.boxes import assign
+from qbatch.results.finished import in_order_of_submission
+from qbatch.results.job_rows import job_rows_of
 from tests.reports.report.results import EVIL, small_work, suspended, unpromised, write_evil, write_small
 from tests.reports.samples import scheduled
 

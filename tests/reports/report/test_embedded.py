@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from qbatch.reports.report import embedded as module
 from qbatch.reports.report.embedded import ABSENT_S, embedded, packed, script_json
 from qbatch.reports.report.study import gather
-from qbatch.reports.result import write_result
+from qbatch.results.result import write_result
 from tests.reports.report.results import EVIL, small_work, write_small
 from tests.reports.samples import by_hand, scheduled, tried, workload
 

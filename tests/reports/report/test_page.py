@@ -12,7 +12,7 @@ from qbatch.reports.report import page as module
 from qbatch.reports.report.page import Wishes, render
 from qbatch.reports.report.study import gather
 from qbatch.reports.report.vector import SERIES, inline_svg
-from qbatch.reports.result import write_result
+from qbatch.results.result import write_result
 from tests.reports.report.results import EVIL, unpromised, write_evil, write_small
 from tests.reports.samples import by_hand, workload
 

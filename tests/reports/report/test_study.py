@@ -4,8 +4,8 @@ import pytest
 
 from qbatch.model.errors import InputError, UsageError
 from qbatch.reports.report.study import gather, with_baseline
-from qbatch.reports.result import write_result
-from qbatch.reports.run_words import short_name
+from qbatch.results.result import write_result
+from qbatch.results.run_words import short_name
 from tests.reports.report.results import small_work, write_small
 from tests.reports.samples import scheduled
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from qbatch.metrics import METRICS, breakdown, measure
-from qbatch.reports.job_rows import job_rows_of
 from qbatch.reports.report.promises import promises
 from qbatch.reports.report.study import gather
 from qbatch.reports.report.summary import SHOWN, all_metrics, parts, summary, words_of
-from qbatch.reports.result import write_result
+from qbatch.results.job_rows import job_rows_of
+from qbatch.results.result import write_result
 from tests.reports.report.results import small_work, unpromised, write_small
 from tests.reports.samples import by_hand, scheduled, workload
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.origin2000 import MONTHS
-from qbatch.workloads.origin2000.jobs import Target, draw_class, early_count, tilted
+from qbatch.workloads.origin2000.jobs import DemandTarget, draw_class, early_count, tilted
 from qbatch.workloads.origin2000.tables import EARLY_PERCENT
 
 
@@ -46,7 +46,7 @@ def test_the_early_are_15_to_20_percent_in_every_class_of_the_table() -> None:
 def test_what_is_drawn_meets_its_demands(seed: int, size: str, share: float) -> None:
     procs = {"sj": 4, "mj": 14, "lj": 34}[size]
     area = round(100 * procs * share * 40 * 3600)
-    target = Target("st", size, 100, area, area * 100_000)
+    target = DemandTarget("st", size, 100, area, area * 100_000)
     jobs = draw_class(Draws(seed), target)
     assert jobs is not None
     work = jobs.procs * jobs.run_s
@@ -61,11 +61,11 @@ def test_what_is_drawn_meets_its_demands(seed: int, size: str, share: float) -> 
 @pytest.mark.parametrize(("procs_seconds", "kb"), [(10**12, 10**5), (1, 10**5), (10**8, 10**9), (10**8, 1)])
 def test_demands_that_cannot_be_met_are_told(procs_seconds: int, kb: int) -> None:
     for size in ("sj", "lj"):
-        assert draw_class(Draws(1), Target("st", size, 100, procs_seconds, procs_seconds * kb)) is None
+        assert draw_class(Draws(1), DemandTarget("st", size, 100, procs_seconds, procs_seconds * kb)) is None
 
 
 def test_the_memory_of_serial_jobs_can_be_bent_apart() -> None:
-    target = Target("st", "sj", 500, 60_000_000, 60_000_000 * 150_000)
+    target = DemandTarget("st", "sj", 500, 60_000_000, 60_000_000 * 150_000)
     plain, lean = draw_class(Draws(5), target), draw_class(Draws(5), target, -2.0)
     assert plain is not None
     assert lean is not None

@@ -9,7 +9,7 @@ import sys
 import time
 
 from . import files, leaf, processes, script, staging, usage
-from .outputs import RefusedError, Target, deliver, discard, open_outputs, say, targets_of
+from .outputs import OutputTarget, RefusedError, deliver, discard, open_outputs, say, targets_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Supervision:
         self.attempt: dict[str, Any] = {}  # once it has its files
         self.early: list[int] = []  # signals that came before the script
         self.said = ""  # which limit was exceeded, in words
-        self.targets: list[Target] = []  # where its output belongs
+        self.targets: list[OutputTarget] = []  # where its output belongs
         self.job_id = ""
 
     def run(self) -> None:

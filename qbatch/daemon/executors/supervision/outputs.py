@@ -38,7 +38,7 @@ def _check(found: os.stat_result, title: str) -> None:
     raise RefusedError(f"{title} is {kind}, not a regular file")
 
 
-class Target:
+class OutputTarget:
     """One output file: ``what`` it is, where it shall be in the end, and its spool (none: it is written there directly).
 
     ``letter``: ``o`` or ``e``, as ``-k`` and ``-R`` call it.
@@ -55,7 +55,7 @@ class Target:
         return f"{self.what} file {self.path}"
 
 
-def targets_of(output: str, error: str, join: str, direct: str) -> list[Target]:
+def targets_of(output: str, error: str, join: str, direct: str) -> list[OutputTarget]:
     """The output files of an attempt: one where they are joined or are one file.
 
     ``direct``: which of them (``o``, ``e``) are written where they belong from the start; ``/dev/null`` always is.
@@ -66,7 +66,7 @@ def targets_of(output: str, error: str, join: str, direct: str) -> list[Target]:
     elif join == "eo":
         del both[0]
     return [
-        Target(what, path, letter, "" if letter in direct or path == "/dev/null" else spool)
+        OutputTarget(what, path, letter, "" if letter in direct or path == "/dev/null" else spool)
         for what, path, letter, spool in both
     ]
 
@@ -111,7 +111,7 @@ def _check_place(path: str, title: str) -> bool:
     return True
 
 
-def _open_spool(target: Target, directory: int) -> int:
+def _open_spool(target: OutputTarget, directory: int) -> int:
     """Make the spool of an output file; what is there already must be a file that may be written."""
     if _check_place(target.path, target.title):
         try:
@@ -123,7 +123,7 @@ def _open_spool(target: Target, directory: int) -> int:
     return os.open(target.spool, FLAGS, 0o666, dir_fd=directory)
 
 
-def open_outputs(targets: list[Target], directory: int) -> tuple[int, int]:
+def open_outputs(targets: list[OutputTarget], directory: int) -> tuple[int, int]:
     """Where the script writes its output and its error.
 
     Where one is refused, the other is made all the same and says why: clients wait for it.
@@ -145,7 +145,7 @@ def open_outputs(targets: list[Target], directory: int) -> tuple[int, int]:
     return handles[0], handles[-1]
 
 
-def discard(targets: list[Target], directory: int, letters: str) -> None:
+def discard(targets: list[OutputTarget], directory: int, letters: str) -> None:
     """Throw away what the job wrote to the outputs of these letters; what was there before it stays."""
     for target in targets:
         if target.letter not in letters:
@@ -159,7 +159,7 @@ def discard(targets: list[Target], directory: int, letters: str) -> None:
             pass
 
 
-def deliver(targets: list[Target], directory: int, name: str, job_id: str) -> str:
+def deliver(targets: list[OutputTarget], directory: int, name: str, job_id: str) -> str:
     """Put the spools where they belong; what could not be delivered, in words.
 
     May be done again by somebody else, where the first was killed in between.  What cannot be delivered goes to the
@@ -176,7 +176,7 @@ def deliver(targets: list[Target], directory: int, name: str, job_id: str) -> st
     return "; ".join(said)
 
 
-def _deliver(target: Target, directory: int, job_id: str) -> None:
+def _deliver(target: OutputTarget, directory: int, job_id: str) -> None:
     """By a second name of the spool where there is no such file and the disk is the same, else by a copy."""
     try:
         source = os.open(target.spool, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
@@ -217,7 +217,7 @@ def _copy(source: int, path: str, title: str) -> None:
         os.close(target)
 
 
-def _keep(target: Target, directory: int, name: str) -> str:
+def _keep(target: OutputTarget, directory: int, name: str) -> str:
     """Put a spool where it stays; where that is, in words."""
     kept = f"{files.UNDELIVERED}/{name}.{target.spool}"
     try:

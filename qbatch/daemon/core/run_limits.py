@@ -1,0 +1,239 @@
+"""The gates before the engine: limits on running jobs that a waiting job has to pass, and the places that they give.
+
+A job that waits stands at the first gate that is full, or is with the engine of its pool and holds a place at each gate.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.core.state import Core, QueueState, RunLimit
+from qbatch.model.events import Withdrawn
+from qbatch.model.job import Job
+from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import JobKey
+
+MOST_EXCHANGED = 5000
+"""Waiting jobs up to which two of them may exchange their places."""
+
+MOST_STALE = 64
+"""Entries at a gate of jobs that do not wait there any more, beyond as many as jobs wait."""
+
+
+def run_limits_of(core: Core, job: BatchJob) -> list[str]:
+    """Return the names of the gates that a job has to pass."""
+    names = names_of(core.queues[job.queue], job.user)
+    if job.is_subjob and core.jobs[job.sequence].slot_limit is not None:
+        names.insert(0, f"array {job.sequence}")
+    return names
+
+
+def names_of(queue: QueueState, user: str) -> list[str]:
+    """Return the names of the gates of a queue that a user's job has to pass."""
+    names, settings = [], queue.settings
+    if settings.max_running is not None or not queue.started:
+        names.append(f"queue {settings.name}")
+    if settings.max_running_per_user is not None:
+        names.append(f"user {settings.name} {user}")
+    return names
+
+
+def request_of(prepared: Prepared, number: int, submit: int, user: int, group: int, queue: int) -> Job:
+    """Return a job as the engine gets it."""
+    request = prepared.request
+    return Job(
+        number=number,
+        submit=submit,
+        procs=request.procs,
+        estimate=prepared.walltime,
+        memory=request.memory,
+        chunks=request.chunks,
+        placing=request.placing,
+        is_exclusive=request.is_exclusive,
+        is_rerunnable=prepared.spec.is_rerunnable,
+        user=user,
+        group=group,
+        queue=queue,
+    )
+
+
+def limit_of(core: Core, gate: str) -> int:
+    """Return how many jobs a gate lets through at once."""
+    kind, _, rest = gate.partition(" ")
+    if kind == "array":
+        parent = core.jobs.get(int(rest))
+        return 1 << 60 if parent is None or parent.slot_limit is None else parent.slot_limit
+    queue = core.queues[rest.partition(" ")[0]]
+    if kind == "queue" and not queue.started:
+        return 0
+    limit = queue.settings.max_running if kind == "queue" else queue.settings.max_running_per_user
+    return 1 << 60 if limit is None else limit
+
+
+def is_past_limit(core: Core, job: BatchJob) -> bool:
+    """Tell whether a job that passed its gates would not get through all of them again: a queue stopped, a limit fell."""
+    names = run_limits_of(core, job)
+    return any(core.gates[name].used > limit_of(core, name) for name in names if name in core.gates)
+
+
+def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
+    """Hand an eligible job to the engine of its pool, or let it wait at the first gate that is full.
+
+    ``submit``: the instant of arrival by which the engine ranks it; now if none is given.
+    """
+    names = run_limits_of(core, job)
+    for name in names:
+        gate = core.gates.get(name)
+        if (gate.used if gate is not None else 0) >= limit_of(core, name):
+            job.gate = name
+            gate = core.gates.setdefault(name, RunLimit())
+            heapq.heappush(gate.waiting, (job.eligible, job.sequence, job.member))
+            # All who wait at one gate are of one queue: more entries than that are stale.
+            if len(gate.waiting) > 2 * core.queues[job.queue].counts.get("Q", 0) + MOST_STALE:
+                _sweep(core, name)
+            return
+    for name in names:
+        core.gates.setdefault(name, RunLimit()).used += 1
+    job.gate = ""
+    job.waits_for = "\n".join(names)
+    job.is_pending = True
+    user, group = core.number_of(job.user), core.number_of(job.group)
+    at, place = core.now if submit < 0 else submit, core.queues[job.queue].place
+    core.pool_of(job).pending[job.key] = request_of(job.prepared, job.sequence, at, user, group, place)
+    core.is_dirty = True
+
+
+def withdraw(core: Core, job: BatchJob) -> None:
+    """Take a waiting job back from the engine or from the gate at which it waits; a promise to it is over."""
+    for name in _take_out(core, job):
+        let_through(core, name)
+
+
+def _take_out(core: Core, job: BatchJob) -> list[str]:
+    """Withdraw a waiting job; return the gates whose places it gave back, which are still to be opened for others."""
+    job.promised = -1
+    job.gate = ""
+    pool = core.pool_of(job)
+    if job.is_pending:
+        del pool.pending[job.key]
+        job.is_pending = False
+    elif job.row >= 0:
+        pool.events.append(Withdrawn(job.row))
+        pool.by_row[job.row] = None
+        job.row = -1
+        core.is_dirty = True
+    return _leave_limits(core, job)
+
+
+def _leave_limits(core: Core, job: BatchJob) -> list[str]:
+    names, job.waits_for = job.waits_for.split("\n") if job.waits_for else [], ""
+    for name in names:
+        core.gates[name].used -= 1
+    return names
+
+
+def give_back(core: Core, job: BatchJob) -> None:
+    """Give a job's places at the gates to those who wait there."""
+    for name in _leave_limits(core, job):
+        let_through(core, name)
+
+
+def let_through(core: Core, name: str) -> None:
+    """Let through a gate who waits there, in order, while it has room."""
+    gate = core.gates.get(name)
+    if gate is None:
+        return
+    while gate.waiting and gate.used < limit_of(core, name):
+        eligible, sequence, member = heapq.heappop(gate.waiting)
+        job = core.find(JobKey(sequence, member))
+        if job is not None and job.gate == name and job.eligible == eligible:
+            job.gate = ""
+            enter(core, job)
+    if not gate.used and not gate.waiting:
+        del core.gates[name]
+
+
+def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
+    """Exchange the places of two waiting jobs.
+
+    The engine ranks by arrival: all that wait in the pool leave it and arrive again, in their order but for the two.
+
+    Raises:
+        Refusal: too many jobs wait for that.
+    """
+    pool = core.pool_of(first)
+    waiting = [job for job in pool.by_row if job is not None and job.letter == "Q"]
+    waiting += [job for job in (core.find(key) for key in pool.pending) if job is not None]
+    if len(waiting) > MOST_EXCHANGED:
+        raise Refusal("bad-state", f"{len(waiting)} jobs wait; places are exchanged where at most {MOST_EXCHANGED} do")
+    order = {job.key: place for place, job in enumerate(waiting)}
+    order[first.key], order[second.key] = order.get(second.key, len(order)), order.get(first.key, len(order))
+    left: dict[str, None] = {}
+    for job in waiting:
+        left.update(dict.fromkeys(_take_out(core, job)))
+    begin = core.now - len(order)
+    for job in sorted({job.key: job for job in [*waiting, first, second]}.values(), key=lambda job: order[job.key]):
+        enter(core, job, max(begin + order[job.key], 0))
+    for name in left:
+        let_through(core, name)
+
+
+def set_started(core: Core, queue: QueueState, started: bool) -> None:
+    """Start or stop a queue: jobs of a stopped one wait at its gate."""
+    queue.started = started
+    recount(core, [queue.settings.name])
+
+
+def set_slot_limit(core: Core, parent: BatchJob, limit: int) -> None:
+    """Change how many jobs of an array may run at once; those that run count."""
+    parent.slot_limit = limit
+    _recount(core, core.members(parent))
+
+
+def recount(core: Core, queue_names: list[str]) -> None:
+    """Make the jobs of these queues hold the gates that :func:`gates_of` names now.
+
+    Running jobs count even above a limit; waiting ones leave the engine and come again, in the order in which they
+    became eligible.
+    """
+    found = []
+    for job in core.jobs.values():
+        if job.queue in queue_names:
+            found += [each for each in core.members(job) if not each.is_array]
+    _recount(core, found)
+
+
+def _recount(core: Core, jobs: list[BatchJob]) -> None:
+    waiting = [job for job in jobs if job.letter == "Q"]
+    running = [job for job in jobs if job.holds_hosts]
+    left: dict[str, None] = {}
+    for job in waiting:
+        left.update(dict.fromkeys(_take_out(core, job)))
+    for job in running:
+        left.update(dict.fromkeys(_leave_limits(core, job)))
+    for name in list(core.gates):
+        _sweep(core, name)
+    for job in running:
+        names = run_limits_of(core, job)
+        job.waits_for = "\n".join(names)
+        for name in names:
+            core.gates.setdefault(name, RunLimit()).used += 1
+    waiting.sort(key=lambda job: (job.eligible, job.sequence, job.member))
+    for place, job in enumerate(waiting):
+        enter(core, job, max(core.now - len(waiting) + place, 0))
+    for name in left:
+        let_through(core, name)
+
+
+def _sweep(core: Core, name: str) -> None:
+    """Forget at a gate who does not wait there any more, and the gate if nobody uses it."""
+    gate = core.gates[name]
+    kept = []
+    for eligible, sequence, member in gate.waiting:
+        job = core.find(JobKey(sequence, member))
+        if job is not None and job.gate == name and job.eligible == eligible:
+            kept.append((eligible, sequence, member))
+    gate.waiting = sorted(dict.fromkeys(kept))
+    if not gate.used and not gate.waiting:
+        del core.gates[name]

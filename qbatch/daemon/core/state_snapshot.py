@@ -1,0 +1,227 @@
+"""The whole state as bytes and back: what a snapshot holds.
+
+Equal jobs share their specification, as they do in memory; engines write themselves (:mod:`qbatch.engine.snapshot`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from qbatch.daemon.core import old_images, slots
+from qbatch.daemon.core.faults import FaultState
+from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.core.state import ArrayState, Core, PoolState, RunLimit
+from qbatch.daemon.settings import Settings
+from qbatch.engine import snapshot
+from qbatch.model.errors import InputError
+from qbatch.model.events import Event
+from qbatch.model.job import Job
+from qbatch.planning.policy import Policy
+from qbatch.wire.identifiers import ARRAY, JobKey
+from qbatch.wire.requests import Spec
+from qbatch.wire.resources import Demand
+
+VERSION = 2
+
+
+class PreparedSnapshot(msgspec.Struct, array_like=True):
+    """A specification that jobs share."""
+
+    spec: Spec
+    demand: Demand
+    walltime: int
+    request: Job
+    indices: tuple[int, ...]
+    slot_limit: int | None
+
+
+class PoolSnapshot(msgspec.Struct, array_like=True):
+    """One pool: its engine, and what waits for its next pass."""
+
+    engine: bytes
+    rows: int
+    running: list[JobKey]
+    pending: list[tuple[JobKey, Job]]
+    events: list[Event]
+    comments: dict[int, str]
+    shut: list[int]
+    down: list[int]
+
+
+class CoreSnapshot(msgspec.Struct):
+    """Everything of a core but its settings and policies."""
+
+    version: int
+    now: int
+    next_sequence: int
+    prepared: list[PreparedSnapshot]
+    jobs: msgspec.Raw
+    live: list[tuple[int, int, int]]
+    queues: dict[str, tuple[bool, bool, dict[str, int], dict[str, int]]]
+    pools: dict[str, PoolSnapshot]
+    gates: dict[str, tuple[int, list[tuple[int, int, int]]]]
+    children: list[tuple[JobKey, list[tuple[str, JobKey]]]]
+    endings: list[tuple[JobKey, int]]
+    keys: list[tuple[int, str, JobKey]]
+    calendar: list[tuple[int, int, str, int, int, int]]
+    entries: int
+    numbers: dict[str, int]
+    user_jobs: dict[str, int]
+    events_made: int
+    log_arrived: int
+    ended_count: int
+    is_dirty: bool
+    faults: list[FaultState]
+    log_id: str
+    log_offset: int
+    chosen: dict[str, tuple[str, str]] = {}
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(CoreSnapshot).decode
+
+
+def dump(core: Core) -> bytes:
+    """Return the state as bytes."""
+    places: dict[int, int] = {}
+    prepared: list[PreparedSnapshot] = []
+
+    def place_of(shared: Any) -> int:
+        if not isinstance(shared, Prepared):
+            raise TypeError(f"{type(shared).__name__} cannot be written")
+        place = places.get(id(shared))
+        if place is None:
+            place = places[id(shared)] = len(prepared)
+            values = (shared.spec, shared.demand, shared.walltime, shared.request, shared.indices, shared.slot_limit)
+            prepared.append(PreparedSnapshot(*values))
+        return place
+
+    ones: list[BatchJob] = []
+    live = []
+    for job in core.jobs.values():
+        ones.append(job)
+        array = core.arrays.get(job.sequence)
+        if array is None:
+            live.append((job.sequence, 1, 0))
+        else:
+            ones += array.members.values()
+            live.append((job.sequence, 1 + len(array.members), array.failed))
+    jobs = msgspec.Raw(msgspec.msgpack.Encoder(enc_hook=place_of).encode(ones))
+    image = CoreSnapshot(
+        VERSION, core.now, core.next_sequence, prepared, jobs, live,
+        {name: (q.enabled, q.started, q.counts, q.users) for name, q in core.queues.items()},
+        {
+            pool.settings.name: PoolSnapshot(
+                snapshot.dump(pool.engine), len(pool.by_row), list(pool.running), list(pool.pending.items()), pool.events,
+                pool.host_comments, sorted(pool.shut), sorted(pool.down),
+            )
+            for pool in core.pools
+        },
+        {name: (gate.used, gate.waiting) for name, gate in core.gates.items()},
+        list(core.children.items()), list(core.endings.items()),
+        [(uid, text, key) for (uid, text), key in core.keys.items()],
+        core.calendar, core.entries, core.numbers, core.user_jobs, core.events_made, core.log_arrived,
+        core.ended_count, core.is_dirty, core.faults, core.log_id, core.log_offset,
+        {pool.settings.name: (pool.settings.policy, pool.chosen) for pool in core.pools if pool.chosen},
+    )  # fmt: skip
+    return _encode(image)
+
+
+def load(
+    data: bytes, settings: Settings, policy_of: Callable[[str], Policy], *, keep_engines: set[str] | None = None
+) -> Core:
+    """Return the core that the bytes describe, under the settings that it was made with.
+
+    ``keep_engines``: under other settings, the pools whose engines go on; the others begin with empty ones.
+
+    Raises:
+        InputError: the bytes are no image, or do not belong to these settings.
+    """
+    try:
+        image = _decode(data)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"the snapshot cannot be read: {error}") from error
+    if image.version not in (1, VERSION):
+        raise InputError(f"the snapshot has version {image.version}; this program reads {VERSION} and 1")
+    core = Core(settings, policy_of)
+    _load_tables(core, image)
+    for pool in core.pools:
+        configured, chosen = image.chosen.get(pool.settings.name, ("", ""))
+        if chosen and configured == pool.settings.policy:
+            # Set on the live server, and the configuration has said nothing else since.
+            pool.chosen, pool.policy = chosen, policy_of(chosen)
+            pool.engine.exchange_policy(pool.policy)
+        said = image.pools.get(pool.settings.name)
+        if said is None or (keep_engines is not None and pool.settings.name not in keep_engines):
+            continue
+        pool.engine = snapshot.load(pool.machine, pool.policy, said.engine)
+        pool.by_row = [None] * said.rows
+        pool.pending = dict(said.pending)
+        pool.events = list(said.events)
+        pool.host_comments, pool.shut, pool.down = said.comments, set(said.shut), set(said.down)
+    _load_jobs(core, image)
+    for pool in core.pools:
+        said = image.pools.get(pool.settings.name)
+        found = {key: core.find(key) for key in said.running} if said is not None else {}
+        pool.running = {key: job for key, job in found.items() if job is not None and job.key in pool.running}
+    return core
+
+
+def _load_tables(core: Core, image: CoreSnapshot) -> None:
+    for name in ("now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived",
+                 "ended_count", "is_dirty", "faults", "log_id", "log_offset"):  # fmt: skip
+        setattr(core, name, getattr(image, name))
+    for name, (enabled, started, counts, users) in image.queues.items():
+        queue = core.queues.get(name)
+        if queue is None:
+            if sum(counts.values()):
+                raise InputError(f"queue {name} has jobs, but the configuration does not have it any more; put it back")
+            continue
+        queue.enabled, queue.started, queue.counts, queue.users = enabled, started, counts, users
+    for name, (used, waiting) in image.gates.items():
+        gate = core.gates.setdefault(name, RunLimit())
+        gate.used, gate.waiting = used, waiting
+    core.children = {key: list(waiting) for key, waiting in image.children}
+    core.endings = OrderedDict(image.endings)
+    core.keys = OrderedDict(((uid, text), key) for uid, text, key in image.keys)
+
+
+def _load_jobs(core: Core, image: CoreSnapshot) -> None:
+    prepared = [
+        Prepared(each.spec, each.demand, each.walltime, each.request, each.indices, each.slot_limit)
+        for each in image.prepared
+    ]
+    decoder = msgspec.msgpack.Decoder(list[BatchJob], dec_hook=lambda _, place: prepared[place])
+    is_old = image.version == 1
+    rows = iter(old_images.jobs_of(image.jobs, decoder.decode, core.now) if is_old else decoder.decode(image.jobs))
+    pools = {name: core.pools[queue.pool] for name, queue in core.queues.items()}
+    for sequence, count, failed in image.live:
+        job = next(rows)
+        core.jobs[sequence] = job
+        if count == 1 and job.member != ARRAY:
+            _settle(pools, job)
+            continue
+        members = {}
+        counts: dict[str, int] = {}
+        for _ in range(count - 1):
+            one = next(rows)
+            members[one.member] = one
+            counts[one.letter] = counts.get(one.letter, 0) + 1
+            _settle(pools, one)
+        left = sum(counts.values()) - counts.get("F", 0) - counts.get("X", 0)
+        core.arrays[sequence] = ArrayState(members, counts, left, failed)
+    core.order = list(core.jobs)
+
+
+def _settle(pools: dict[str, PoolState], job: BatchJob) -> None:
+    pool = pools[job.queue]
+    if job.row >= 0:
+        pool.by_row[job.row] = job
+    # Whose trial is over while it is being ended has no row any more, and still runs.
+    if job.letter in "RSE":
+        pool.running[job.key] = job
+        slots.restore(pool, job)

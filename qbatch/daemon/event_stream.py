@@ -1,0 +1,115 @@
+"""The stream of events: what happened to jobs, hosts and queues, and how the clock goes, pushed to who subscribed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import msgspec
+
+from qbatch.daemon.core.records import event_record
+from qbatch.daemon.core.state import Core, Happening
+from qbatch.wire.records import ClockRecord, EventRecord
+
+PAUSE = 0.5
+"""Seconds between two words of a clock that only moves on."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _EventFrame(msgspec.Struct):
+    """An event as it is pushed to subscribers."""
+
+    event: EventRecord
+
+
+class Subscriber(Protocol):
+    """Who gets events."""
+
+    def send(self, body: bytes) -> None:
+        """Send a frame."""
+        ...
+
+
+class EventStream:
+    """Tells subscribers; costs nothing where there is none.
+
+    Args:
+        subscribers: returns who gets events now.
+
+    ``last``: the number of the last event that was committed.
+    """
+
+    def __init__(self, subscribers: Callable[[], Iterable[Subscriber]]) -> None:
+        self.last = 0
+        self._subscribers = subscribers
+        self._told: ClockRecord | None = None
+        self._next = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def happened(self, core: Core, effect: Happening) -> None:
+        """Tell what a commit has made true."""
+        self.last = effect.number
+        subscribers = list(self._subscribers())
+        if not subscribers:
+            return
+        words = effect.text.split(" ", 1)
+        record = event_record(core, effect.key) if effect.key is not None else None
+        queue = core.queues.get(record.queue) if record is not None else None
+        event = EventRecord(
+            number=effect.number,
+            at=effect.at,
+            kind=effect.kind,
+            job=core.id_of(effect.key) if effect.key is not None else "",
+            record=record,
+            host=words[0] if effect.kind == "host" else "",
+            queue=words[0] if effect.kind == "queue" else "",
+            text=effect.text,
+            counts={} if queue is None else queue.counts,
+        )
+        self._send(event, subscribers)
+
+    def shadowed(self, core: Core) -> None:
+        """Tell that there is something new of the policies in shadow."""
+        self._send(EventRecord(number=core.events_made, at=core.now, kind="shadow"), list(self._subscribers()))
+
+    def reloaded(self, core: Core) -> None:
+        """Tell that the configuration was read again: a queue event that names no queue; all may have changed."""
+        text = "the configuration was read again"
+        self._send(
+            EventRecord(number=core.events_made, at=core.now, kind="queue", text=text), list(self._subscribers())
+        )
+
+    def clock(self, core: Core, record: Callable[[], ClockRecord]) -> None:
+        """Tell how the clock goes: at once when it was driven, now and then when it only moved on."""
+        subscribers = list(self._subscribers())
+        if not subscribers:
+            self._told = None
+            return
+        said, told = record(), self._told
+        if told == said or self._timer is not None:
+            return
+        is_driven = told is None or _drive(told) != _drive(said)
+        is_only_later = said.mode != "virtual" and said.log_arrived == (told.log_arrived if told is not None else None)
+        if not is_driven and is_only_later:
+            return
+        loop = asyncio.get_running_loop()
+        if not is_driven and loop.time() < self._next:
+            self._timer = loop.call_at(self._next, self._later, core, record)
+            return
+        self._told, self._next = said, loop.time() + PAUSE
+        self._send(EventRecord(number=core.events_made, at=said.now, kind="clock", clock=said), subscribers)
+
+    def _later(self, core: Core, record: Callable[[], ClockRecord]) -> None:
+        self._timer = None
+        self.clock(core, record)
+
+    def _send(self, event: EventRecord, subscribers: list[Subscriber]) -> None:
+        frame = _encode(_EventFrame(event))
+        for subscriber in subscribers:
+            subscriber.send(frame)
+
+
+def _drive(clock: ClockRecord) -> tuple[str, float, bool, str]:
+    return clock.mode, clock.speed, clock.is_paused, clock.until

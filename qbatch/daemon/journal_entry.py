@@ -1,0 +1,104 @@
+"""The journal's entries: the inputs of the core, each with its instant, as MessagePack arrays that begin with a letter.
+
+``c`` a command with its asker, ``r`` a report of an executor, ``p`` a pass, ``l`` an arrival of the workload log.  The
+same entries in the same order give the same state.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from qbatch.daemon.core import passes, reports
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.executors.attempt import Ended, Report, Started
+from qbatch.daemon.handlers import submit, verbs
+from qbatch.wire.errors import Refusal
+from qbatch.wire.requests import AnyRequest, Order, Request, Submit
+
+encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+_decode_request = msgspec.json.Decoder(AnyRequest).decode
+
+
+def command(at: int, actor: Actor, body: bytes) -> bytes:
+    """Return the entry of a command."""
+    return encode(("c", at, *actor, body))
+
+
+def report(at: int, said: Report) -> bytes:
+    """Return the entry of a report."""
+    if isinstance(said, Started):
+        return encode(("r", at, "started", said.key, said.session, said.at))
+    return encode(("r", at, "ended", said.key, said.status, said.at, said.why, said.used, said.undelivered))
+
+
+def one_pass(at: int) -> bytes:
+    """Return the entry of a pass."""
+    return encode(("p", at))
+
+
+def arrival(at: int, actor: Actor, body: bytes, place: tuple[int, str, int]) -> bytes:
+    """Return the entry of an arrival of the log; ``place``: how many have arrived, which log, its offset."""
+    return encode(("l", at, *actor, body, *place))
+
+
+class JournalEntry(NamedTuple):
+    """An entry that was read.  ``place``: of an arrival of the log; ``report``: what an executor said."""
+
+    kind: str
+    at: int
+    actor: Actor | None = None
+    request: Request | None = None
+    place: tuple[int, str, int] | None = None
+    report: Report | None = None
+
+
+def read(data: bytes) -> JournalEntry:
+    """Return an entry that was written by this module."""
+    entry = _decode(data)
+    kind, at = entry[0], entry[1]
+    if kind in "cl":
+        place = tuple(entry[7:10]) if kind == "l" else None
+        return JournalEntry(kind, at, Actor(*entry[2:6]), _decode_request(entry[6]), place)
+    if kind == "r":
+        return JournalEntry(kind, at, report=Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:9]))
+    return JournalEntry(kind, at)
+
+
+def apply(core: Core, data: bytes) -> None:
+    """Give an entry to the core again, as it was given the first time."""
+    give(core, read(data))
+
+
+def give(core: Core, entry: JournalEntry) -> None:
+    """Give an entry that was read to the core again, as it was given the first time."""
+    if entry.kind == "p":
+        passes.advance(core, entry.at)
+        return
+    core.now = max(core.now, entry.at)
+    if entry.report is not None:
+        reports.reported(core, entry.report)
+        return
+    if entry.place is not None:
+        core.log_arrived, core.log_id, core.log_offset = entry.place
+    try:
+        if entry.place is not None:
+            submit.enter(core, entry.actor, entry.request)  # type: ignore[arg-type]
+        else:
+            verbs.MUTATORS[type(entry.request)](core, entry.actor, entry.request)  # type: ignore[index]
+    except Refusal as error:
+        # Refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
+        # refusal would lose what was acknowledged.
+        if entry.kind == "c" and error.code != "refused-by-fault":
+            raise
+
+
+def jobs_of(core: Core, request: Request) -> tuple[str, ...]:
+    """Return the identifiers of the jobs that a command was about which has just been given to the core."""
+    if isinstance(request, Submit):
+        return (core.id_of(core.key_of(str(core.next_sequence - 1))),)
+    if isinstance(request, Order):
+        return request.first, request.second
+    return getattr(request, "jobs", ())

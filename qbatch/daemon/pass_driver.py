@@ -1,0 +1,233 @@
+"""The rhythm of a service: what is due is handled instant by instant, passes follow, commands get their turn between them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+from qbatch.daemon import journal_entry
+from qbatch.daemon.clock import FOREVER, Clock
+from qbatch.daemon.containment import Containment
+from qbatch.daemon.core import passes
+from qbatch.daemon.core.state import Core
+from qbatch.daemon.event_stream import EventStream
+from qbatch.daemon.pass_times import PassTimes
+from qbatch.daemon.trace_source import TraceSource
+from qbatch.wire.records import ClockRecord
+
+SLICE = 0.008
+"""Seconds for which time may move on before commands get their turn."""
+
+MOST_UNCOMMITTED = 20_000
+"""Entries of the journal that may wait for a commit before time moves on."""
+
+MOST_ARRIVALS = 1000
+"""Jobs that may wait for the pass that takes them in; with so many it is made at once."""
+
+SHORTEST_PAUSE = 0.01
+"""Seconds between two passes that follow commands: who submits one job after the other does not pay a pass for each."""
+
+LONGEST_PAUSE = 0.25
+"""Seconds for which passes rest at most after a long one, so that commands get their turn."""
+
+
+class Moved(Protocol):
+    """The service that is moved on."""
+
+    core: Core
+    event_stream: EventStream
+    failure: BaseException | None
+    containment: Containment
+
+    @property
+    def uncommitted(self) -> int:
+        """Entries of the journal that wait for a commit."""
+        ...
+
+    def journal(self, *entries: bytes) -> None:
+        """Let entries be in the next commit."""
+        ...
+
+    def collect(self) -> None:
+        """Take the effects that the core has made since; a commit follows."""
+        ...
+
+    def clock_record(self) -> ClockRecord:
+        """Return the clock with the progress of the log."""
+        ...
+
+    def fail(self, error: BaseException) -> None:
+        """Something that must not happen has happened."""
+        ...
+
+    def pass_failed(self, error: Exception, *, is_again: bool) -> None:
+        """A pass raised; ``is_again``: so did the one before it."""
+        ...
+
+
+class PassDriver:
+    """When a service makes its passes.
+
+    Args:
+        service: whose state it moves on.
+        clock: how far time has gone.
+        trace: the workload log that arrives by itself, if there is one.
+
+    ``breakpoint``: asked after each pass; the clock is paused when it says so, and it is forgotten.
+    """
+
+    def __init__(self, service: Moved, clock: Clock, trace: TraceSource | None) -> None:
+        self.clock = clock
+        self.trace = trace
+        self.pass_times = PassTimes()
+        self.breakpoint: Callable[[], bool] | None = None
+        self._service = service
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_pass = 0.0
+        self._rest_until = 0.0
+        self._has_failed = False
+
+    def next_due(self) -> int | None:
+        """Return the next instant at which something happens by itself."""
+        due = passes.next_due(self._service.core)
+        if self.trace is not None:
+            arrival = self.trace.next_instant()
+            if arrival is not None and (due is None or arrival < due):
+                due = arrival
+        return due
+
+    def instant(self) -> int:
+        """Return the instant with which a command is stamped: now, but not past what is due and not yet handled."""
+        now = self.clock.now()
+        due = self.next_due()
+        return now if due is None or due >= now else max(self._service.core.now, due)
+
+    def frontier(self) -> int:
+        """Return an instant before which nothing will be taken any more."""
+        core = self._service.core
+        now, due = self.clock.now(), self.next_due()
+        return core.now if core.is_dirty else max(core.now, now if due is None else min(now, due))
+
+    def move_on(self) -> None:
+        """Handle what is due, for a moment; then let commands have their turn."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._service.containment.is_spoiled:  # the state comes from disk first
+            return
+        end = self._loop.time() + SLICE
+        try:
+            while self._step():
+                if self._loop.time() >= end:
+                    break
+        except Exception as error:
+            self._service.fail(error)
+            return
+        self._stop_where_asked()
+        self._service.event_stream.clock(self._service.core, self._service.clock_record)
+        self.schedule()
+
+    def hold(self) -> None:
+        """Make no more passes and handle nothing that is due: the daemon is about to stop."""
+        self._rest_until = math.inf
+
+    def _stop_where_asked(self) -> None:
+        """Time that runs until an instant stops there, even if nothing happens at it."""
+        clock = self.clock
+        if clock.until == FOREVER or clock.is_paused or self._service.core.is_dirty:
+            return
+        due = self.next_due()
+        if (due is None or due > clock.until) and (clock.is_stepped or clock.now() >= clock.until):
+            clock.reach(clock.until)
+            clock.pause()
+            clock.until = FOREVER
+
+    def _step(self) -> bool:
+        """Handle one instant, if one is due; tell whether."""
+        service, core = self._service, self._service.core
+        if self._loop.time() < self._rest_until or service.containment.is_spoiled:
+            return False
+        if core.is_dirty and not self.clock.is_paused:
+            # The pass that follows commands belongs to their instant, before anything that is due later.
+            if self._loop.time() < self._next_pass and self._arrivals() < MOST_ARRIVALS:
+                return False
+            at = core.now
+        else:
+            due = self.next_due()
+            if due is None or due > self.clock.limit():
+                return False
+            self.clock.reach(due)
+            at = max(core.now, due)
+        began = self._loop.time()
+        try:
+            arrivals = self.trace.take(core, at) if self.trace is not None else []
+            passes.advance(core, at)
+        except Exception as error:
+            service.pass_failed(error, is_again=self._has_failed)
+            self._has_failed = True
+            return False
+        self._has_failed = False
+        service.journal(*arrivals)
+        service.journal(journal_entry.one_pass(core.now))
+        if core.outbox or core.has_promised or service.uncommitted > 1000:
+            service.collect()
+        core.has_promised = False
+        took = self._loop.time() - began
+        if not self.clock.is_stepped:
+            self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
+        self.pass_times.add(took)
+        self.stop_at_breakpoint()
+        return service.uncommitted < MOST_UNCOMMITTED
+
+    def stop_at_breakpoint(self) -> None:
+        """Pause the clock if the breakpoint says so after a pass."""
+        if self.breakpoint is not None and self.breakpoint():
+            self.breakpoint = None
+            self.clock.pause()
+
+    def _arrivals(self) -> int:
+        """Return how many jobs wait for the pass that takes them in."""
+        return sum(len(pool.pending) for pool in self._service.core.pools)
+
+    def step_once(self) -> bool:
+        """Handle the next instant whatever the clock says (``qbatch time step``); tell whether there was one."""
+        due = self._service.core.now if self._service.core.is_dirty else self.next_due()
+        if due is None:
+            return False
+        was_until, self.clock.until = self.clock.until, due
+        was_paused, self.clock.is_paused = self.clock.is_paused, False
+        self.clock.reach(due)
+        self._next_pass = 0.0
+        try:
+            self._step()
+        finally:
+            self.clock.until, self.clock.is_paused = was_until, was_paused
+        return True
+
+    def schedule(self) -> None:
+        """Come back when the next instant is due."""
+        if self._timer is not None or self._service.failure is not None or self._service.containment.is_spoiled:
+            return
+        delay: float | None = None
+        due = self.next_due()
+        if self.clock.until < FOREVER:
+            due = self.clock.until if due is None else min(due, self.clock.until)
+        if due is not None:
+            delay = self.clock.delay(due)
+        if self._service.core.is_dirty and not self.clock.is_paused:
+            pause = 0.0 if self._arrivals() >= MOST_ARRIVALS else max(self._next_pass - self._loop.time(), 0.0)
+            delay = min(pause, delay if delay is not None else 3600.0)
+        if delay is None:
+            return
+        delay = max(delay, self._rest_until - self._loop.time())
+        if delay <= 0:
+            self._timer = self._loop.call_later(0, self.move_on)
+        else:
+            self._timer = self._loop.call_later(min(delay, 3600.0), self.move_on)
+
+    def rest(self, seconds: float) -> None:
+        """Handle nothing for so long."""
+        self._rest_until = self._loop.time() + seconds

@@ -1,0 +1,236 @@
+"""The conformance workloads: small logs, one trap each, with the schedules that each policy owes.
+
+Each is a text file in ``conformance/``, in the five-column format, with what is expected in its comments::
+
+    ; expect POLICY START ...        the right starts in seconds, one a job; - for a job that cannot run
+    ; wrong POLICY CODE START ...    what falling into the trap gives, and the code of the referee's first breach;
+                                     START+RUN where the job ran for another time than it may
+
+They are for authors of other simulators as well: ``write_conformance`` gives them as text and as SWF.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from qbatch.model.errors import OutputError
+from qbatch.model.record import MICROSECONDS
+from qbatch.referee.finished_schedule import ABSENT, FinishedSchedule
+from qbatch.results.output import whole_file
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceRun:
+    """When a job starts and how long it then runs, in seconds."""
+
+    start: int
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceJob:
+    """A row of a conformance workload, in seconds; an estimate of 0 is none."""
+
+    number: int
+    submit: int
+    run: int
+    procs: int
+    estimate: int
+
+    @property
+    def run_allowed(self) -> int:
+        """How long the job runs when it is killed at its estimate."""
+        return min(self.run, self.estimate) if self.estimate > 0 else self.run
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A wrong schedule and the code of the first breach in it."""
+
+    policy: str
+    code: str
+    runs: tuple[ConformanceRun | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conformance:
+    """One conformance workload: its trap, its jobs, the right schedules by policy, the wrong ones."""
+
+    name: str
+    trap: str
+    about: str
+    procs: int
+    jobs: tuple[ConformanceJob, ...]
+    expected: dict[str, tuple[ConformanceRun | None, ...]]
+    wrong: tuple[Wrong, ...]
+    text: str
+
+    def finished(self, runs: Sequence[ConformanceRun | None]) -> FinishedSchedule:
+        """Return a schedule of these jobs for the referee; None for a job that did not run."""
+        pairs = [(job, run) for job, run in zip(self.jobs, runs, strict=True) if run is not None]
+
+        def column(values: list[int], scale: int = MICROSECONDS) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+            return np.array(values, np.int64) * scale
+
+        start, run = column([run.start for _, run in pairs]), column([run.run for _, run in pairs])
+        nobody = np.full(len(pairs), ABSENT, np.int64)
+        return FinishedSchedule(
+            name=self.name,
+            procs_total=self.procs,
+            number=column([job.number for job, _ in pairs], 1),
+            submit=column([job.submit for job, _ in pairs]),
+            start=start,
+            end=start + run,
+            procs=column([job.procs for job, _ in pairs], 1),
+            estimate=column([job.estimate or job.run for job, _ in pairs]),
+            run=run,
+            promise=nobody,
+            first_promise=nobody,
+        )
+
+    def swf(self, runs: Sequence[ConformanceRun | None] | None = None, *notes: str) -> bytes:
+        """Return the workload as SWF; with ``runs`` the schedule: waits, run times, allocated processors, status."""
+        from qbatch.workloads import Header, write_log
+
+        columns: dict[str, list[int]] = {
+            "job": [job.number for job in self.jobs],
+            "submit": [job.submit for job in self.jobs],
+            "run": [job.run for job in self.jobs],
+            "procs_requested": [job.procs for job in self.jobs],
+            "time_requested": [job.estimate or -1 for job in self.jobs],
+        }
+        if runs is not None:
+            pairs = list(zip(self.jobs, runs, strict=True))
+            columns["wait"] = [run.start - job.submit if run else -1 for job, run in pairs]
+            columns["run"] = [run.run if run else -1 for _, run in pairs]
+            columns["procs_allocated"] = [job.procs if run else -1 for job, run in pairs]
+            columns["status"] = [(5 if run.run < job.run else 1) if run else 5 for job, run in pairs]
+        lines = ["; Version: 2.2", f"; MaxProcs: {self.procs}", f"; Note: qbatch conformance workload {self.name}"]
+        lines += [f"; Note: {note}" for note in (self.trap, *notes)]
+        out = BytesIO()
+        write_log(out, Header(lines=tuple(lines)), {name: np.array(column) for name, column in columns.items()})
+        return out.getvalue()
+
+
+@cache
+def conformance_workloads() -> tuple[Conformance, ...]:
+    """Return the conformance workloads, by name."""
+    folder = resources.files("qbatch.referee") / "conformance"
+    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".txt")), key=lambda entry: entry.name)
+    return tuple(_parse(entry.name.removesuffix(".txt"), entry.read_text(encoding="utf-8")) for entry in files)
+
+
+def _parse(name: str, text: str) -> Conformance:
+    jobs: list[ConformanceJob] = []
+    said: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if not line.startswith(";"):
+            submit, run, procs, estimate = map(int, line.split())
+            jobs.append(ConformanceJob(len(jobs) + 1, submit, run, procs, estimate))
+        else:
+            word, _, rest = line[1:].strip().partition(" ")
+            said.setdefault(word.rstrip(":"), []).append(rest)
+    expected = {policy: _runs(jobs, starts) for policy, *starts in map(str.split, said["expect"])}
+    wrong = [Wrong(policy, code, _runs(jobs, starts)) for policy, code, *starts in map(str.split, said["wrong"])]
+    return Conformance(
+        name=name,
+        trap=said["trap"][0],
+        about=" ".join(said["about"]),
+        procs=int(said["MaxProcs"][0]),
+        jobs=tuple(jobs),
+        expected=expected,
+        wrong=tuple(wrong),
+        text=text,
+    )
+
+
+def _runs(jobs: Sequence[ConformanceJob], words: Sequence[str]) -> tuple[ConformanceRun | None, ...]:
+    runs: list[ConformanceRun | None] = []
+    for job, word in zip(jobs, words, strict=True):
+        start, _, run = word.partition("+")
+        runs.append(None if word == "-" else ConformanceRun(int(start), int(run) if run else job.run_allowed))
+    return tuple(runs)
+
+
+_README = """\
+Conformance workloads for batch schedulers and their simulators
+================================================================
+
+Each NAME.txt is a workload of a few jobs with one trap; NAME.swf is the same in the Standard Workload Format 2.2.
+Run your scheduler on it, on as many processors as MaxProcs says, and compare the starts with expected.csv, or let
+qbatch judge the schedule that it wrote (SWF with waits, or CSV with job_id,submit,start,end,procs,estimate):
+
+    qbatch verify YOUR-SCHEDULE.swf --policy easy
+
+Exit code 0: kept; 1: a breach, named with its instant and its jobs; 3: unreadable.
+
+The text format: one job a line, "submit run procs estimate", seconds, jobs numbered from 1; an estimate of 0 is none
+(the run time counts). Comments begin with ";":
+
+    ; trap: what it is about                ; about: how the right schedule comes about, and the wrong one
+    ; expect POLICY START ...               the right starts, one a job; "-" for a job that can never run
+    ; wrong POLICY CODE START[+RUN] ...     a wrong schedule, and the code of the first breach in it
+
+right/ holds the right schedules in SWF, wrong/ the wrong ones: "qbatch verify" has to accept and to reject them.
+
+The rules behind it: a job that reaches its estimate is killed there. At one instant, first jobs end, then jobs
+arrive (in order of job number), then comes one pass; if a job of no length started, another round follows.
+Reservations are half-open [start, start + estimate). EASY: the shadow time is the earliest instant at which the
+head fits by the estimates of the running jobs; every job that ends exactly then counts toward the extra processors;
+the rest of the queue is scanned once, in order; a job that starts and does not end by the shadow time consumes
+extra processors.
+Conservative: each job gets the earliest reservation (max(estimate, 1 s) long) on arrival; when jobs end before their
+estimate, each waiting job is lifted out and put back at its earliest, in order of arrival (conservative), or
+in order of planned start (conservative:compress=start); nobody starts after a start that was promised.
+
+"""
+
+
+def write_conformance(directory: str | Path) -> int:
+    """Write the set for authors of other simulators, and return how many workloads it has.
+
+    A directory that is not there is made; files of other names in it are left alone.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    target = Path(directory)
+    workloads = conformance_workloads()
+    files = {"README.txt": (_README + "\n".join(_listing(workloads)) + "\n").encode()}
+    table = ["workload,policy,job_id,start"]
+    for each in workloads:
+        files[f"{each.name}.txt"] = each.text.encode()
+        files[f"{each.name}.swf"] = each.swf()
+        for policy, runs in each.expected.items():
+            files[f"right/{_file_name(each.name, policy)}"] = each.swf(runs, f"the right schedule of {policy}")
+            starts = ["" if run is None else str(run.start) for run in runs]
+            table += [f"{each.name},{policy},{job.number},{at}" for job, at in zip(each.jobs, starts, strict=True)]
+        for place, wrong in enumerate(each.wrong, 1):
+            note = f"a wrong schedule of {wrong.policy}: {wrong.code}"
+            files[f"wrong/{_file_name(each.name, wrong.policy, str(place), wrong.code)}"] = each.swf(wrong.runs, note)
+    files["expected.csv"] = ("\n".join(table) + "\n").encode()
+    try:
+        for folder in (target, target / "right", target / "wrong"):
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{directory}: cannot be made a directory ({error.strerror or error})") from error
+    for name, content in files.items():
+        with whole_file(target / name) as out:
+            out.write(content)
+    return len(workloads)
+
+
+def _file_name(*parts: str) -> str:
+    return ".".join(part.replace(":", "-").replace("=", "-") for part in parts) + ".swf"
+
+
+def _listing(workloads: Sequence[Conformance]) -> list[str]:
+    width = max(len(each.name) for each in workloads)
+    return [f"{each.name:<{width}}  {each.trap}" for each in workloads]

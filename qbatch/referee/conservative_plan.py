@@ -1,0 +1,190 @@
+"""What conservative backfilling owes, as far as a finished schedule shows it.
+
+A plan moves only when a job ends early, and then only forward.  So the place of a waiting job in the plan is known
+from its arrival to the first early end after it (its first promise), and again from the last early end before its
+start (its start).  Where every waiting job's place is known, the first promise of an arriving job follows: the
+earliest start among the running jobs, by their estimates, and these places.  Elsewhere it has to stand in the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array
+from qbatch.referee.breach import Breach, processors, seconds, were
+from qbatch.referee.finished_schedule import ABSENT, NEVER, FinishedSchedule
+
+
+class PlanCheck:
+    """Checks a schedule against the plan that it shows.
+
+    ``derived`` counts the jobs whose first promise follows from the schedule, ``promised`` those of whom it is known.
+
+    Source: Feitelson and Weil 1998, section 2.1, Figs. 2 to 4; design.md, "The meaning of one instant" (the
+    earliest reservation at the arrival, at least a second long; plans only move earlier; compression at early ends).
+    """
+
+    def __init__(self, done: FinishedSchedule, *, is_compressing: bool) -> None:
+        self.done = done
+        self.booked = np.maximum(done.estimate, MICROSECONDS)
+        early = (done.run < done.estimate) & (done.start >= done.submit) & is_compressing
+        # Where a job of no length ends early, the sweep comes after the arrivals of that instant, else before them.
+        self.sweeps = np.unique(done.end[early & (done.end > done.start)])
+        self.late_sweeps = np.unique(done.end[early & (done.end <= done.start)])
+        self.until = NEVER if done.known_until is None else done.known_until
+        self.derived = 0
+        self.promised = 0
+
+    def breaches(self) -> Iterator[Breach]:
+        """Yield the breaches of promises, of the plan, and of compression."""
+        yield from self._promises()
+        yield from self._idleness()
+
+    def _promises(self) -> Iterator[Breach]:
+        """Check job by job, in order of arrival, what it was promised, or must have been."""
+        done = self.done
+        first_sweep = _first(self.sweeps, done.submit, "right")
+        first_late = _first(self.late_sweeps, done.submit, "left")
+        promised = done.first_promise.copy()
+        there = np.empty(0, np.int64)
+        rows = np.flatnonzero((done.start >= done.submit) & (done.procs <= done.procs_total))
+        for row in rows.tolist():
+            now = int(done.submit[row])
+            there = there[(done.end[there] > now) | (done.start[there] >= now)]
+            waits = done.start[there] >= now
+            places, is_known = self._places(now, there[waits], promised, (first_sweep, first_late))
+            begins = done.start[there].copy()
+            begins[waits] = places
+            if is_known:
+                found = _earliest(
+                    _Bookings(begins, begins + self.booked[there], done.procs[there]),
+                    done.procs_total - int(done.procs[row]),
+                    int(self.booked[row]),
+                    now,
+                )
+                self.derived += 1
+                yield from self._compared(row, found)
+                if promised[row] == ABSENT:
+                    promised[row] = found
+            if promised[row] != ABSENT:
+                self.promised += 1
+                is_unmoved = first_sweep[row] > done.start[row] and first_late[row] > done.start[row]
+                yield from self._kept(row, int(promised[row]), bool(is_unmoved))
+                if promised[row] < min(self.until, int(done.start[row])):
+                    promised[row] = ABSENT  # broken: where it stood from then on, nobody knows
+            there = np.append(there, row)
+
+    def _places(
+        self, now: int, rows: Int64Array, promised: Int64Array, firsts: tuple[Int64Array, Int64Array]
+    ) -> tuple[Int64Array, bool]:
+        """Return where waiting jobs stand in the plan at an arrival, and whether that is known of all of them."""
+        first_sweep, first_late = firsts
+        start = self.done.start[rows]
+        has_stayed = (promised[rows] != ABSENT) & (first_sweep[rows] > now) & (first_late[rows] >= now)
+        next_sweep, next_late = _next(self.sweeps, now, "right"), _next(self.late_sweeps, now, "left")
+        has_settled = (promised[rows] == start) | ((next_sweep > start) & (next_late > start))
+        places = np.where(has_stayed, promised[rows], start)
+        return places, bool((has_stayed | has_settled).all())
+
+    def _compared(self, row: int, found: int) -> Iterator[Breach]:
+        """Compare the recorded first promise, if there is one, with the earliest start in the plan."""
+        done = self.done
+        told = int(done.first_promise[row])
+        if told not in (ABSENT, found):
+            number = int(done.number[row])
+            text = f"job {number} was promised {seconds(told)} at its arrival; the earliest start was {seconds(found)}"
+            yield Breach("wrong-promise", int(done.submit[row]), (number,), text)
+
+    def _kept(self, row: int, promise: int, is_unmoved: bool) -> Iterator[Breach]:
+        done = self.done
+        number, start = int(done.number[row]), int(done.start[row])
+        if start > promise and (done.promise[row] == ABSENT or start <= done.promise[row]):
+            is_told = done.first_promise[row] != ABSENT
+            source = "was promised" if is_told else "by the plan at its arrival was to start by"
+            text = f"job {number} {source} {seconds(promise)}, and started at {seconds(start)}"
+            yield Breach("promise-broken", promise, (number,), text)
+        elif start < promise and is_unmoved:
+            place = f"before its place at {seconds(promise)}, and nobody ended early"
+            text = f"job {number} started at {seconds(start)}, {place}"
+            yield Breach("plan-left", start, (number,), text)
+
+    def _idleness(self) -> Iterator[Breach]:
+        """Check that a sweep leaves nobody waiting who is next to start, with no further sweep between, and fits.
+
+        Of the jobs that a sweep leaves in the queue, the one with the earliest place cannot fit at that instant:
+        else it would fit there from now on, for the machine only empties until its place.
+        """
+        done = self.done
+        if not len(self.sweeps):
+            return
+        by_start, by_end = np.argsort(done.start, kind="stable"), np.argsort(done.end, kind="stable")
+        starts, begun = done.start[by_start], np.concatenate([[0], np.cumsum(done.procs[by_start])])
+        ends, ended = done.end[by_end], np.concatenate([[0], np.cumsum(done.procs[by_end])])
+        used = begun[np.searchsorted(starts, self.sweeps, "right")] - ended[np.searchsorted(ends, self.sweeps, "right")]
+        brief = np.flatnonzero(done.end <= done.start)  # in a further round of that instant: counted as if still there
+        named: set[int] = set()
+        for at, taken in zip(self.sweeps.tolist(), used.tolist(), strict=True):
+            free = done.procs_total - taken - int(done.procs[brief[done.start[brief] == at]].sum())
+            limit = min(_next(self.sweeps, at, "right"), _next(self.late_sweeps, at, "left"))
+            row = self._next_start(by_start, int(np.searchsorted(starts, at, "right")), at, limit)
+            if row >= 0 and done.procs[row] <= free and row not in named:
+                named.add(row)
+                number, start = int(done.number[row]), seconds(int(done.start[row]))
+                text = (
+                    f"job {number} ({processors(int(done.procs[row]))}) was next to start, at {start}, and should have "
+                    f"been moved to {seconds(at)}, when a job ended early and {were(free)} free"
+                )
+                yield Breach("needless-wait", at, (number,), text)
+
+    def _next_start(self, by_start: Int64Array, place: int, at: int, limit: int) -> int:
+        """Return who starts next, before the limit, of those submitted before an instant; -1 for nobody."""
+        done = self.done
+        while place < len(by_start):
+            row = int(by_start[place])
+            if done.start[row] >= limit:
+                return -1
+            if done.submit[row] < at:
+                return row
+            place += 1
+        return -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Bookings:
+    """Processors taken in half-open spans."""
+
+    begin: Int64Array
+    end: Int64Array
+    procs: Int64Array
+
+
+def _earliest(bookings: _Bookings, most_used: int, duration: int, now: int) -> int:
+    """Return the first instant from now on from which for a duration no more than so many processors are booked."""
+    lasting = bookings.end > now
+    begin = np.maximum(bookings.begin[lasting], now)
+    at = np.concatenate([[now], begin, bookings.end[lasting]])
+    change = np.concatenate([[0], bookings.procs[lasting], -bookings.procs[lasting]])
+    order = np.argsort(at, kind="stable")
+    at, used = at[order], np.cumsum(change[order])
+    last = np.append(at[1:] > at[:-1], True)  # of each instant, what holds when all its changes are made
+    at, used = at[last], used[last]
+    full: BoolArray = used > most_used
+    opens = at[~full & np.concatenate([[True], full[:-1]])]
+    closes = at[full & np.concatenate([[False], ~full[:-1]])]
+    closes = np.append(closes, NEVER)[: len(opens)] if not full[0] else np.append(closes, NEVER)[-len(opens) :]
+    return int(opens[np.argmax(closes - opens >= duration)])
+
+
+def _first(instants: Int64Array, after: Int64Array, side: str) -> Int64Array:
+    """Return for each instant the first of the sorted ones after it (``left``: or at it)."""
+    places = np.searchsorted(instants, after, side)  # type: ignore[call-overload]
+    found: Int64Array = np.append(instants, NEVER)[places]
+    return found
+
+
+def _next(instants: Int64Array, after: int, side: str) -> int:
+    place = int(np.searchsorted(instants, after, side))  # type: ignore[call-overload]
+    return int(instants[place]) if place < len(instants) else NEVER

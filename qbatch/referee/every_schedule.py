@@ -1,0 +1,124 @@
+"""What every schedule owes, whatever the policy: times that agree, a machine that is not overfilled, kept promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from qbatch.model.record import BoolArray, Int64Array
+from qbatch.referee.breach import Breach, job_list, processors, seconds
+from qbatch.referee.finished_schedule import FinishedSchedule
+
+
+def check_times(done: FinishedSchedule, *, is_killing: bool) -> Iterator[Breach]:
+    """Check submit <= start, end = start + run, run <= estimate (unless nobody is killed), one row a job number.
+
+    Of jobs that ran in pieces not the end but the pieces are checked (:func:`check_pieces`).
+
+    Source: design.md, "The meaning of one instant"; Standard Workload Format 2.2, fields 1 to 4 and 9.
+    """
+    for row in _rows(done.start < done.submit):
+        yield _breach(
+            done, row, "early-start", done.start[row], f"started before its submission at {seconds(done.submit[row])}"
+        )
+    for row in _rows((done.end != done.start + done.run) & ~done.is_in_pieces):
+        says = f"ends at {seconds(done.end[row])}, but its start and its run time of {seconds(done.run[row])} say "
+        yield _breach(done, row, "wrong-end", done.start[row], f"{says}{seconds(done.start[row] + done.run[row])}")
+    if is_killing:
+        for row in _rows(done.run > done.estimate):
+            text = f"ran for {seconds(done.run[row])}, beyond its estimate of {seconds(done.estimate[row])}"
+            yield _breach(done, row, "overrun", done.start[row] + done.estimate[row], text)
+    order = np.argsort(done.number, kind="stable")
+    numbers = done.number[order]
+    for row in order[1:][numbers[1:] == numbers[:-1]].tolist():
+        yield _breach(done, row, "duplicate-job", done.start[row], "has a number that another row has too")
+
+
+def check_capacity(done: FinishedSchedule) -> Iterator[Breach]:
+    """Check the processors in use at every instant; a job holds the half-open [start, end), of no length nothing.
+
+    A job in pieces holds what each of them had; one whose pieces are not known is left out.
+    One breach for each unbroken spell of overuse, at its beginning; a job wider than the machine is one of its own.  Where
+    every job and piece names its host, each host is checked by itself too.
+    """
+    for row in _rows(done.procs > done.procs_total):
+        text = f"runs on {processors(int(done.procs[row]))}, but the machine has {done.procs_total}"
+        yield _breach(done, row, "capacity", done.start[row], text)
+    spans = done.spans()
+    spans = spans[(spans[:, 2] > spans[:, 1]) & (done.procs[spans[:, 0]] <= done.procs_total)]
+    yield from _overuse(done, spans, done.procs_total, "")
+    for host, cpus in enumerate(done.host_cpus):
+        yield from _overuse(done, spans[spans[:, 4] == host], cpus, f" of host {host}")
+
+
+def _overuse(done: FinishedSchedule, spans: Int64Array, total: int, where: str) -> Iterator[Breach]:
+    row_of, begin, end, procs, _ = spans.T
+    at = np.concatenate([begin, end])
+    change = np.concatenate([procs, -procs])
+    instants, places = np.unique(at, return_inverse=True)
+    used = np.cumsum(np.bincount(places, weights=change, minlength=len(instants)))
+    over = used > total
+    for place in np.flatnonzero(over & ~np.concatenate([[False], over[:-1]])).tolist() if len(over) else []:
+        instant = int(instants[place])
+        there = np.flatnonzero((begin <= instant) & (end > instant))
+        there = there[np.argsort(-begin[there], kind="stable")]  # who came last made it too much
+        numbers = tuple(dict.fromkeys(done.number[row_of[there]].tolist()))
+        text = f"{int(used[place])} of {processors(total)}{where} in use, by {job_list(numbers)}"
+        yield Breach("capacity", instant, numbers, text)
+
+
+def check_pieces(done: FinishedSchedule) -> Iterator[Breach]:
+    """Check the pieces of each job that did not run in one go: one after another, from its start to its end, and its work.
+
+    Work is conserved under suspension and resizing (papers.md 3.7), as far as microseconds can say it: the last piece of a
+    replay is rounded up to one, and the run time of a job that really ran, its work over its processors, is rounded down.
+    So the pieces do less than a microsecond of the job's processors too much.
+    """
+    if done.pieces is None:
+        return
+    ordered = done.pieces[np.lexsort((done.pieces[:, 2], done.pieces[:, 1], done.pieces[:, 0]))].tolist()
+    for row, group in groupby(ordered, key=lambda piece: int(piece[0])):
+        pieces = list(group)
+        begins, ends = [piece[1] for piece in pieces], [piece[2] for piece in pieces]
+        for before, after in pairwise(pieces):
+            if after[1] < before[2]:
+                text = f"has a piece from {seconds(after[1])}, but the one before lasts until {seconds(before[2])}"
+                yield _breach(done, row, "piece-times", after[1], text)
+        if begins[0] != done.start[row] or max(ends) != done.end[row]:
+            text = f"ran from {seconds(done.start[row])} to {seconds(done.end[row])}, but its pieces from "
+            yield _breach(
+                done, row, "piece-times", done.start[row], f"{text}{seconds(begins[0])} to {seconds(max(ends))}"
+            )
+        wanted = int(done.run[row]) * int(done.procs[row])
+        work = sum((end - begin) * procs for _, begin, end, procs, _, is_kept in pieces if is_kept)
+        if not wanted <= work < wanted + int(done.procs[row]):
+            text = f"did {_work(work)} of work in its pieces; its processors and run time make {_work(wanted)}"
+            yield _breach(done, row, "piece-work", done.end[row], text)
+
+
+def _work(microseconds: int) -> str:
+    return f"{seconds(microseconds).removesuffix(' s')} processor-seconds"
+
+
+def check_promises(done: FinishedSchedule) -> Iterator[Breach]:
+    """Check that nobody started after the promise in the rows, and that promises only moved earlier.
+
+    Source: Feitelson and Weil 1998, section 2.1; design.md, "The meaning of one instant".
+    """
+    for row in _rows((done.promise >= 0) & (done.start > done.promise)):
+        text = f"was promised to start at {seconds(done.promise[row])}, and started at {seconds(done.start[row])}"
+        yield _breach(done, row, "promise-broken", done.promise[row], text)
+    for row in _rows((done.promise >= 0) & (done.first_promise >= 0) & (done.promise > done.first_promise)):
+        text = f"was promised {seconds(done.first_promise[row])} at first and {seconds(done.promise[row])} at last"
+        yield _breach(done, row, "promise-moved", done.first_promise[row], text)
+
+
+def _rows(mask: BoolArray) -> list[int]:
+    return np.flatnonzero(mask).tolist()
+
+
+def _breach(done: FinishedSchedule, row: int, code: str, instant: int, text: str) -> Breach:
+    number = int(done.number[row])
+    return Breach(code, int(instant), (number,), f"job {number} {text}")

@@ -1,0 +1,226 @@
+"""The referee: checks a finished schedule, ours or another simulator's, against what a policy owes.
+
+It calls no scheduler: what it says follows from the schedule alone.  Three groups of checks: what every schedule
+owes (``every_schedule``), FCFS and EASY instant by instant (``queue_order``), conservative backfilling as far as a
+schedule shows its plan (``conservative_plan``).  What cannot be decided is said to be unchecked, never taken as kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qbatch.planning.policy import ListLoop, PlanLoop, Policy, name_of
+from qbatch.policies import POLICIES, load_policy
+from qbatch.referee.breach import CODES, Breach, seconds
+from qbatch.referee.conservative_plan import PlanCheck
+from qbatch.referee.every_schedule import check_capacity, check_pieces, check_promises, check_times
+from qbatch.referee.finished_schedule import FinishedSchedule, finished_of, read_finished
+from qbatch.referee.queue_order import check_queue
+
+SCHEMA = "qbatch.verify/1"
+"""The schema of the document that ``qbatch verify --json`` prints."""
+
+__all__ = [
+    "CODES", "SCHEMA", "Breach", "FinishedSchedule", "Verdict", "finished_of", "judge", "read_finished", "seconds",
+    "verdict_document",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the referee found: every breach, in order of instant, what was checked and what could not be."""
+
+    schedule: FinishedSchedule
+    policy: str | None
+    breaches: tuple[Breach, ...]
+    checked: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the schedule does all that could be checked."""
+        return not self.breaches
+
+    @property
+    def not_checked(self) -> tuple[str, ...]:
+        """What could not be checked, each in a few words: ``unchecked`` without the reasons."""
+        return tuple(text.partition(": ")[0] for text in self.unchecked)
+
+
+class _Findings:
+    """What the checks of one schedule have found so far."""
+
+    def __init__(self) -> None:
+        self.breaches: list[Breach] = []
+        self.checked: list[str] = []
+        self.unchecked: list[str] = []
+
+
+def judge(done: FinishedSchedule, policy: str | None = None, *, is_killing: bool = True) -> Verdict:
+    """Check a finished schedule against what every schedule owes, and what the policy named owes.
+
+    ``is_killing``: whether a job has to end at its estimate; if not, estimates are lifted to run times.
+
+    Raises:
+        UsageError: if there is no such policy.
+    """
+    chosen = load_policy(policy) if policy is not None else None
+    found = _Findings()
+    if done.is_preempted:
+        is_killing = False
+        found.unchecked.append(
+            "capacity and run times: the log says Preemption: TS, so that its run times hold time in which jobs were suspended"
+        )
+    found.breaches += check_times(done, is_killing=is_killing)
+    found.checked.append("submissions, starts, run times and ends; one row a job")
+    if not done.is_preempted:
+        _judge_capacity(done, found)
+    if is_killing:
+        found.checked.append("run times against estimates")
+    done = done.lifted()
+    entry = POLICIES.get((policy or "").partition(":")[0])
+    _judge_promises(done, chosen, found, may_break=entry is not None and entry.is_interrupting)
+    if chosen is None:
+        found.unchecked.append("order and backfilling: name the policy with --policy")
+    elif done.is_preempted:
+        found.unchecked.append(f"order and backfilling of {name_of(chosen)}: the log does not say who ran when")
+    else:
+        _judge_policy(done, chosen, found)
+    if done.skipped:
+        found.unchecked.append("the jobs left out: they are taken never to have waited in the queue")
+    if done.known_until is not None:
+        found.breaches = [breach for breach in found.breaches if breach.instant < done.known_until]
+        found.unchecked.append(
+            f"what came after {seconds(done.known_until)}, when the log was written: jobs still ran and waited"
+        )
+    breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
+    name = name_of(chosen) if chosen is not None else None
+    return Verdict(done, name, breaches, tuple(found.checked), tuple(found.unchecked))
+
+
+def _judge_capacity(done: FinishedSchedule, found: _Findings) -> None:
+    found.breaches += check_capacity(done)
+    held = " held by jobs that ran in one go" if done.is_in_pieces.any() and done.pieces is None else ""
+    found.checked.append(f"capacity at every instant: {done.procs_total} processors{held}")
+    if done.host_cpus:
+        found.checked.append(f"capacity of each of {len(done.host_cpus)} hosts at every instant")
+        found.unchecked.append("memory of hosts: job rows do not hold it")
+    _judge_pieces(done, found)
+
+
+def _judge_pieces(done: FinishedSchedule, found: _Findings) -> None:
+    """Check the jobs that did not run in one go, or say that they could not be."""
+    count = int(done.is_in_pieces.sum())
+    if not count:
+        return
+    jobs = "1 job" if count == 1 else f"{count:,} jobs"
+    if done.pieces is None:
+        found.unchecked.append(
+            f"the {jobs} in pieces, and what they held of the machine: bare job rows do not say when they ran; "
+            "verify the result's directory (replay --out DIR)"
+        )
+        return
+    found.breaches += check_pieces(done)
+    found.checked.append(f"the {len(done.pieces):,} pieces of {jobs}: times, work, and capacity by pieces")
+
+
+def _judge_promises(done: FinishedSchedule, chosen: Policy | None, found: _Findings, *, may_break: bool) -> None:
+    recorded = int((done.promise >= 0).sum())
+    loop = getattr(chosen, "loop", None)
+    if not recorded:
+        return
+    if isinstance(loop, PlanLoop) and loop.compression == "scratch":
+        found.unchecked.append("promises: a plan made from scratch at each early end owes none")
+        return
+    if may_break:
+        broken = sum(1 for _ in check_promises(done))
+        found.unchecked.append(f"promises: quanta and shares may put them off; {broken:,} of {recorded:,} were")
+        return
+    found.breaches += check_promises(done)
+    found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")
+
+
+def _judge_policy(done: FinishedSchedule, chosen: Policy, found: _Findings) -> None:
+    loop = getattr(chosen, "loop", None)
+    if isinstance(loop, ListLoop | PlanLoop) and not done.is_one_pool:
+        found.unchecked.append(
+            f"order and backfilling of {name_of(chosen)}: the checks are for one pool of processors, and the machine has hosts"
+        )
+    elif isinstance(loop, ListLoop | PlanLoop) and done.is_in_pieces.any():
+        found.breaches += _running_in_pieces(done, name_of(chosen))
+        found.unchecked.append(f"order and backfilling of {name_of(chosen)}, which runs every job in one go")
+    elif isinstance(loop, ListLoop) and (loop.is_stopping or loop.is_by_shadow) and loop.order == "fcfs":
+        is_backfilling = loop.is_by_shadow
+        found.breaches += check_queue(done, is_backfilling=is_backfilling)
+        if is_backfilling:
+            found.checked.append("EASY: the guarantee to the head, every backfilled start, needless waits")
+        else:
+            found.checked.append("FCFS: the order of the starts, needless waits")
+    elif isinstance(loop, PlanLoop) and loop.compression != "scratch":
+        _judge_plan(done, loop.compression, found)
+    else:
+        found.unchecked.append(f"order and backfilling of {name_of(chosen)}: there is no check for this policy yet")
+
+
+def _running_in_pieces(done: FinishedSchedule, policy: str) -> Iterator[Breach]:
+    for row in np.flatnonzero(done.is_in_pieces).tolist():
+        number, count = int(done.number[row]), int(done.piece_count[row])
+        text = f"job {number} ran in {count} piece{'' if count == 1 else 's'}; {policy} runs every job in one go"
+        yield Breach("in-pieces", int(done.start[row]), (number,), text)
+
+
+def _judge_plan(done: FinishedSchedule, compression: str, found: _Findings) -> None:
+    check = PlanCheck(done, is_compressing=compression != "none")
+    found.breaches += check.breaches()
+    total = len(done)
+    if check.promised:
+        found.checked.append(f"conservative: starts against first promises, of {check.promised:,} of {total:,} jobs")
+    if check.derived:
+        found.checked.append(
+            f"conservative: first promises against the plan at the arrival, of {check.derived:,} of {total:,} jobs"
+        )
+    if check.promised < total:
+        found.unchecked.append(
+            f"the promises of {total - check.promised:,} jobs: not checkable without promises in the rows "
+            "(job rows of qbatch hold them; after an early end a plan does not follow from the schedule alone)"
+        )
+    elif check.derived < total:
+        found.unchecked.append(
+            f"the first promises of {total - check.derived:,} jobs against the plan at their arrival"
+        )
+    if compression == "none":
+        return
+    found.checked.append("conservative: after an early end, whether who is next to start was moved up")
+    found.unchecked.append(f"the order in which compression ({compression}) moved the jobs")
+
+
+def verdict_document(verdict: Verdict, most: int) -> dict[str, Any]:
+    """Return a verdict for JSON, with at most so many breaches; instants in seconds of the log's clock."""
+    done = verdict.schedule
+    return {
+        "schedule": done.name,
+        "policy": verdict.policy,
+        "jobs": len(done),
+        "procs": done.procs_total,
+        "skipped": done.skipped,
+        "kept": verdict.is_kept,
+        "all_checked": not verdict.unchecked,
+        "breaches_total": len(verdict.breaches),
+        "breaches": [
+            {
+                "code": breach.code,
+                "at_s": breach.instant / 1e6,
+                "at": seconds(breach.instant),
+                "jobs": list(breach.jobs),
+                "text": breach.text,
+            }
+            for breach in verdict.breaches[:most]
+        ],
+        "checked": list(verdict.checked),
+        "unchecked": list(verdict.unchecked),
+        "notes": list(done.notes),
+    }

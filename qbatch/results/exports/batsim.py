@@ -1,0 +1,69 @@
+"""Batsim's ``jobs.csv``, which evalys reads.
+
+Source: the documentation of Batsim 4, "Jobs" output (one sentence a column), and evalys 4.0 ``JobSet``.  Processors are
+dealt out as in our Gantt chart (lowest first), because job rows do not say which they were.  A line has one start, one end and
+one set of processors: a job that ran in pieces is there as one bar, on as many processors as it asked for.
+"""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import numpy as np
+
+from qbatch.model.record import MICROSECONDS
+from qbatch.results.boxes import Boxes, assign
+from qbatch.results.exports.exportable import Exportable
+from qbatch.results.job_rows import JobRows
+from qbatch.results.pieces import as_one_bar
+from qbatch.results.result import most_procs
+
+COLUMNS = (
+    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time", "success",
+    "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time", "stretch",
+    "allocated_resources", "consumed_energy", "metadata",
+)  # fmt: skip
+"""The columns of Batsim 4, in its order."""
+
+
+def write_batsim(out: BinaryIO, source: Exportable) -> None:
+    """Write the jobs of the only policy, by end, as Batsim does; times in seconds, always with a point.
+
+    The execution time is from start to end, with what a job was suspended.  Every job counts as completed: job rows do not
+    tell a job that was ended at its estimate from one that needed just so long.
+
+    Raises:
+        UsageError: if there are several policies.
+    """
+    rows = as_one_bar(source.one_policy("Batsim's jobs.csv"))
+    boxes = assign(rows, max(source.result.procs_total, most_procs(rows)), source.result.host_cpus)
+    places = _intervals(rows, boxes)
+    out.write(",".join(COLUMNS).encode() + b"\n")
+    columns = (rows.job_id, rows.submit, rows.start, rows.end, rows.procs, rows.estimate)
+    cells = list(zip(*(column.tolist() for column in columns), strict=True))
+    for row in np.argsort(rows.end, kind="stable").tolist():
+        job, submit, start, end, procs, estimate = cells[row]
+        stretch = f"{(end - submit) / (end - start):.6f}" if end > start else ""
+        times = (start, end - start, end, start - submit, end - submit)
+        line = (
+            f"{job},w0,{job},{_seconds(submit)},{procs},{_seconds(estimate)},1,COMPLETED_SUCCESSFULLY,"
+            f"{','.join(map(_seconds, times))},{stretch},{places[row]},-1,\n"
+        )
+        out.write(line.encode())
+
+
+def _intervals(rows: JobRows, boxes: Boxes) -> list[str]:
+    """Return the processors of each job as Batsim writes them: ``0-3 5``; a job of no length has the lowest."""
+    found: list[list[tuple[int, int]]] = [[] for _ in range(len(rows))]
+    for job, low, high in zip(boxes.job.tolist(), boxes.low.tolist(), boxes.high.tolist(), strict=True):
+        found[job].append((low, high - 1))
+    procs = rows.procs.tolist()
+    return [
+        " ".join(f"{low}-{high}" if high > low else str(low) for low, high in sorted(each or [(0, procs[row] - 1)]))
+        for row, each in enumerate(found)
+    ]
+
+
+def _seconds(microseconds: int) -> str:
+    seconds, rest = divmod(microseconds, MICROSECONDS)
+    return f"{seconds}.{rest:06d}".rstrip("0") if rest else f"{seconds}.0"

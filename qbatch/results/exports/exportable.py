@@ -1,0 +1,59 @@
+"""What is exported: a result, where its jobs ran if that is known, and its log form if there is a better one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, NamedTuple
+
+from qbatch.model.errors import UsageError
+from qbatch.results.job_rows import JobRows
+from qbatch.results.pieces import spans_of
+from qbatch.results.result import Result
+
+
+class ExportedBar(NamedTuple):
+    """A piece of a job on one host: ``row`` is the job's place in the rows, times in microseconds.
+
+    A job on several hosts, or one that was suspended in between, is several bars.
+    """
+
+    row: int
+    host: str
+    begin: int
+    end: int
+    procs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exportable:
+    """A result to be exported.  ``bars``, by policy: where the jobs ran; without, all hosts are taken for one machine.
+
+    ``write_swf`` writes the log where more is known of the jobs than job rows hold; ``swf_keeps`` and ``swf_loses`` say what
+    that log tells of jobs that ran in pieces.
+    """
+
+    result: Result
+    bars: Mapping[str, Sequence[ExportedBar]] = field(default_factory=dict)
+    write_swf: Callable[[BinaryIO], None] | None = None
+    swf_keeps: str = ""
+    swf_loses: str = ""
+
+    def bars_of(self, rows: JobRows) -> Sequence[ExportedBar]:
+        """Return the bars of one policy's jobs; of jobs whose hosts are not known, one for each piece on ``machine``."""
+        if rows.policy in self.bars:
+            return self.bars[rows.policy]
+        spans = spans_of(rows)
+        columns = zip(*(column.tolist() for column in (spans.job, spans.begin, spans.end, spans.procs)), strict=True)
+        return [ExportedBar(row, "machine", begin, end, procs) for row, begin, end, procs in columns]
+
+    def one_policy(self, form: str) -> JobRows:
+        """Return the rows of the only policy.
+
+        Raises:
+            UsageError: if there are several, and ``form`` holds one schedule.
+        """
+        if len(self.result.rows) != 1:
+            called, known = self.result.called, ", ".join(self.result.policies)
+            raise UsageError(f"{form} holds one schedule, {called} has several: name one --policy ({known})")
+        return self.result.rows[0]

@@ -1,0 +1,72 @@
+"""The forms of export by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from qbatch.results.exports.batsim import write_batsim
+from qbatch.results.exports.chrome import write_chrome
+from qbatch.results.exports.exportable import Exportable
+from qbatch.results.exports.swf import write_swf
+from qbatch.results.job_rows import write_job_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form: who writes it, what it is, whether it is text that a terminal may show, and what it loses of pieces.
+
+    ``keeps`` and ``loses``: of a job that was suspended or resized, what the form still tells and what not.
+    """
+
+    write: Callable[[BinaryIO, Exportable], None]
+    text: str
+    is_text: bool = True
+    keeps: str = ""
+    loses: str = ""
+
+    def losses(self, source: Exportable) -> list[str]:
+        """Return a line about what is kept and lost of jobs that ran in pieces, and one about their memory, where any is."""
+        is_own_log = self.write is write_swf and source.write_swf is not None
+        keeps, loses = (source.swf_keeps, source.swf_loses) if is_own_log else (self.keeps, self.loses)
+        count = sum(int(rows.is_in_pieces.sum()) for rows in source.result.rows)
+        found = []
+        if count and loses:
+            jobs = "1 job" if count == 1 else f"{count:,} jobs"
+            found.append(
+                f"{jobs} ran in pieces: kept is {keeps}; lost is {loses}; qbatch export result -o DIR keeps all"
+            )
+        if self.write is write_swf and not is_own_log and source.result.may_count_memory:
+            found.append(
+                "the memory that jobs asked for is lost, for job rows have none, and the machine has memory or several hosts; "
+                "qbatch replay LOG --machine FILE -p POLICY --swf FILE keeps it"
+            )
+        return found
+
+
+def _write_parquet(out: BinaryIO, source: Exportable) -> None:
+    write_job_rows(out, source.result.rows, ".parquet")
+
+
+def _write_csv(out: BinaryIO, source: Exportable) -> None:
+    write_job_rows(out, source.result.rows, ".csv")
+
+
+_KEPT_IN_ROWS = "first start, end, run time, wait in all and the number of pieces"
+_LOST = "when each was suspended or resized"
+
+FORMS: dict[str, Form] = {
+    "parquet": Form(_write_parquet, "job rows as Parquet", is_text=False, keeps=_KEPT_IN_ROWS, loses=_LOST),
+    "csv": Form(_write_csv, "job rows as CSV", keeps=_KEPT_IN_ROWS, loses=_LOST),
+    "swf": Form(
+        write_swf, "the schedule as a workload log", keeps="first start and end",
+        loses=f"{_LOST}, and the time that each really ran (field 4 is end - start)",
+    ),
+    "chrome": Form(write_chrome, "a trace that opens in ui.perfetto.dev"),
+    "batsim": Form(
+        write_batsim, "Batsim's jobs.csv, for evalys", keeps="first start and end",
+        loses=f"{_LOST}: each is one bar, and bars may need more processors than the machine has",
+    ),
+}  # fmt: skip
+"""Every form of export."""

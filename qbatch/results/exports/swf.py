@@ -1,0 +1,66 @@
+"""A schedule as a log in the Standard Workload Format: the waits are those of the schedule."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import numpy as np
+
+from qbatch.distribution import __version__
+from qbatch.model.record import MICROSECONDS, Int64Array
+from qbatch.results.exports.exportable import Exportable
+from qbatch.results.run_words import acknowledged
+from qbatch.workloads.header import Header
+from qbatch.workloads.log import Column
+from qbatch.workloads.swf_writer import write_log
+
+
+def write_swf(out: BinaryIO, source: Exportable) -> None:
+    """Write the log of the only policy, by submission; times are those of the log that was replayed.
+
+    The status is 1 (completed), or -1 where it is not known: of a job that ran for just its estimate, which may have been
+    ended there.  The run time is from the first start to the end, with what a job was suspended: the header then says
+    ``Preemption: TS``, which is the format's word for totals without the pieces.
+
+    Raises:
+        UsageError: if there are several policies.
+    """
+    rows = source.one_policy("SWF")
+    if source.write_swf is not None:
+        source.write_swf(out)
+        return
+    order = np.lexsort((rows.sequence, rows.submit))
+    rows = rows.taken(order)
+    columns: dict[str, Column] = {
+        "job": rows.job_id,
+        "submit": _seconds(rows.submit),
+        "wait": _seconds(rows.start - rows.submit),
+        "run": _seconds(rows.end - rows.start),
+        "procs_allocated": rows.procs,
+        "procs_requested": rows.procs,
+        "time_requested": _seconds(rows.estimate),
+        "status": np.where(rows.run < rows.estimate, 1, -1),
+        "user": rows.user,
+        "group": rows.group,
+        "queue": rows.queue,
+    }
+    clock, result = source.result.clock, source.result
+    preemption = "TS" if rows.is_in_pieces.any() else "No"
+    lines = [
+        "; Version: 2.2", f"; Computer: simulated by qbatch {__version__}", f"; MaxJobs: {len(rows)}",
+        f"; MaxRecords: {len(rows)}", f"; Preemption: {preemption}", f"; MaxProcs: {result.procs_total}",
+    ]  # fmt: skip
+    if clock.unix_start is not None:
+        lines.append(f"; UnixStartTime: {clock.unix_start}")
+    if clock.zone is not None:
+        lines.append(f"; TimeZoneString: {clock.zone}")
+    lines += [f"; Queue: {number} {' '.join(name.split())}" for number, name in result.queue_names.items()]
+    thanks = acknowledged(result.document)
+    lines += [f"; Acknowledge: {thanks}"] if thanks else []
+    lines.append(f"; Note: {' '.join(f'{result.name} under the policy {rows.policy}'.split())}")
+    write_log(out, Header(lines=tuple(lines)), columns)
+
+
+def _seconds(times: Int64Array) -> Column:
+    """Return microseconds as seconds: whole numbers where all are whole."""
+    return times // MICROSECONDS if not (times % MICROSECONDS).any() else times / MICROSECONDS

@@ -1,0 +1,52 @@
+"""What a command line names, read: a result's directory, a file of job rows, or a log with waits, which is a schedule too."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from qbatch.model.errors import InputError
+from qbatch.results.recorded import is_log, recorded_result
+from qbatch.results.result import Result, read_bare, read_directory, result_beside
+
+
+def read_result(path: str | Path, *, procs: int | None = None) -> Result:
+    """Read a result's directory, a file of job rows, or a log with waits; ``procs`` overrides the size of the machine.
+
+    Job rows in a result's directory are read as that part of the result, others are bare.  A log is what really happened, under
+    the policy name ``log`` (:mod:`qbatch.results.recorded`).
+
+    Raises:
+        InputError: if it is neither, or damaged, or no job ran.
+    """
+    source = Path(path)
+    if not source.is_dir() and is_log(str(path)):
+        return recorded_result(str(path), procs)
+    result = read_directory(source) if source.is_dir() else result_beside(source) or read_bare(source)
+    if not any(len(rows) for rows in result.rows):
+        raise InputError(f"{path}: no job ran")
+    if procs is not None:
+        result = replace(result, procs_total=procs, is_size_guessed=False)
+    return replace(result, path=str(path))
+
+
+def read_named(text: str, *, procs: int | None = None) -> Result:
+    """Read a result or job rows as a command line names them: ``PATH``, or ``PATH:POLICY`` for one policy of it.
+
+    Raises:
+        InputError: as ``read_result``.
+        UsageError: if it holds no such policy.
+    """
+    path, policy = split_name(text)
+    return read_result(path, procs=procs).only([] if policy is None else [policy])
+
+
+def split_name(text: str) -> tuple[str, str | None]:
+    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``: policies have colons too (``hybrid:depth=2``), and so may
+    paths."""
+    if not os.path.exists(text):
+        for place, letter in enumerate(text):
+            if letter == ":" and place and os.path.exists(text[:place]):
+                return text[:place], text[place + 1 :]
+    return text, None

@@ -1,0 +1,199 @@
+"""A log with waits is a schedule: what really happened on the machine that the log is of.
+
+One reader for all who look at such a schedule: the referee, and, under the policy name ``log``, everything that takes a
+result (``compare``, ``plot``, ``report``, ``metrics``, ``export``).  A job starts at its submission plus its wait, ends its run
+time later, and holds the processors that were allocated to it, or those that it asked for where the log does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qbatch.model.errors import InputError
+from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64Array, LogClock
+from qbatch.results.job_rows import ABSENT, JobRows
+from qbatch.results.result import Result, most_procs
+from qbatch.workloads import Log, machine_procs, read_log
+from qbatch.workloads.log import used_procs
+from qbatch.workloads.unfinished import unfinished_of
+
+POLICY = "log"
+"""What the schedule of a log is called where policies have names."""
+
+LATEST = float(1 << 42)
+"""Seconds that a time may be, so that sums of microseconds stay in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The jobs of a log that have a wait, a run time and processors, in order of sequence; times in microseconds.
+
+    ``row``: their rows in the log.  ``skipped``: how many others there are, by the first reason that holds.  ``known_until``:
+    when the log was written, if jobs were not over then: those that ran are taken to run for their requested time, as in a
+    replay; ``waits``: which waited, and have no start.
+    """
+
+    log: Log
+    procs_total: int
+    row: Int64Array
+    submit: Int64Array
+    wait: Int64Array
+    run: Int64Array
+    requested: Int64Array
+    procs: Int64Array
+    skipped: dict[str, int]
+    waits: BoolArray
+    known_until: int | None = None
+
+    @property
+    def estimate(self) -> Int64Array:
+        """The requested times, or the run times where there are none."""
+        return np.where(self.requested > 0, self.requested, self.run)
+
+    @property
+    def is_preempted(self) -> bool:
+        """Whether the header says ``Preemption: TS``: totals of jobs that may have been suspended, and not which."""
+        return (self.log.header.preemption or "").strip().upper() == "TS"
+
+
+def read_recorded(path: str, procs: int | None = None, *, with_waiting: bool = False) -> Recorded:
+    """Read the schedule that a log holds; ``procs`` overrides what its header says of the machine.
+
+    ``with_waiting``: with the jobs that waited when the log was written.
+
+    Raises:
+        InputError: if it cannot be read, holds no schedule, or nobody says how large the machine is.
+    """
+    log = read_log(path)
+    total = procs if procs is not None else machine_procs(log.header)
+    if total is None:
+        raise InputError(f"{path}: its header has neither MaxProcs nor MaxNodes; say how many with --procs N")
+    allocated, unfinished = used_procs(log), unfinished_of(log)
+    waits = unfinished.waits if with_waiting and unfinished is not None else np.zeros(len(log), np.bool_)
+    keep = np.ones(len(log), np.bool_)
+    skipped: dict[str, int] = {}
+    reasons: tuple[tuple[str, Callable[[], Any]], ...] = (
+        ("no_wait", lambda: (log["wait"] == -1) & ~waits),
+        ("no_run_time", lambda: (log["run"] < 0) & ~waits),
+        ("no_processors", lambda: allocated <= 0),
+    )
+    for name, wrong in reasons:
+        bad: BoolArray = np.asarray(wrong()) & keep
+        if bad.any():
+            skipped[name] = int(bad.sum())
+        keep &= ~bad
+    if not keep.any():
+        raise InputError(f"{path}: no job in it has a wait, a run time and processors; a schedule is SWF with field 3")
+    rows = np.flatnonzero(keep)
+    submit, wait, run, requested = (
+        _microseconds(log[name][rows], path, name) for name in ("submit", "wait", "run", "time_requested")
+    )
+    procs_had = allocated[rows].astype(np.int64)
+    known_until = None
+    if unfinished is not None:
+        known_until = round(unfinished.second * MICROSECONDS)
+        run = np.where((unfinished.runs | waits)[rows], np.maximum(np.maximum(run, requested), 0), run)
+    return Recorded(log, total, rows, submit, wait, run, requested, procs_had, skipped, waits[rows], known_until)
+
+
+def is_log(path: str) -> bool:
+    """Tell from its name whether a file is a workload log, and no result or job rows; ``-`` is standard input."""
+    return path == "-" or path.lower().endswith((".swf", ".swf.gz", ".swf.xz", ".txt", ".txt.gz"))
+
+
+def recorded_result(path: str, procs: int | None = None) -> Result:
+    """Return the schedule that a log holds as a result of one policy, ``log``.
+
+    Raises:
+        InputError: as ``read_recorded``.
+    """
+    try:
+        recorded = read_recorded(path, procs)
+    except InputError as error:
+        if "a schedule is SWF with field 3" not in str(error):
+            raise
+        raise InputError(
+            f"{path}: is a log, not a result, and it does not say when its jobs started (field 3); "
+            f"first qbatch replay {path} --out DIR, then give DIR"
+        ) from error
+    log, skipped = recorded.log, dict(recorded.skipped)
+    is_early = recorded.wait < 0
+    if is_early.any():
+        skipped["negative_wait"] = int(is_early.sum())
+    rows = _job_rows(recorded, np.flatnonzero(~is_early))
+    clock = LogClock(log.header.unix_start_time, log.header.time_zone_string)
+    notes = list(log.notes)
+    if recorded.is_preempted:
+        notes.append("its header says Preemption: TS, so run times hold time in which jobs were suspended")
+    unfinished = unfinished_of(log)
+    if unfinished is not None:
+        ran, waited = int(unfinished.runs.sum()), int(unfinished.waits.sum())
+        notes.append(
+            f"when it was written {ran:,} jobs ran, whose requested time is taken for their run time, and {waited:,} waited, "
+            "which are left out"
+        )
+    peak = most_procs(rows)
+    if peak > recorded.procs_total:
+        notes.append(f"{peak:,} processors are in use at once, more than the {recorded.procs_total:,} of the machine")
+    document: dict[str, Any] = {
+        "recorded": True,
+        "log": {
+            "name": log.name, "sha256": log.sha256, "rows": len(log), "jobs": len(rows), "notes": notes,
+            "acknowledge": list(log.header.acknowledgements),
+        },
+        "procs_total": recorded.procs_total,
+        "machine": {"procs": recorded.procs_total},
+        "skipped": skipped,
+        "queues": {str(number): name for number, name in log.header.queue_names().items()},
+    }  # fmt: skip
+    return Result(Path(path).name if path != "-" else path, (rows,), recorded.procs_total, clock, document, path=path)
+
+
+def _job_rows(recorded: Recorded, chosen: Int64Array) -> JobRows:
+    log, row = recorded.log, recorded.row[chosen]
+    submit, run = recorded.submit[chosen], recorded.run[chosen]
+    start = submit + recorded.wait[chosen]
+    nothing = np.full(len(chosen), ABSENT, np.int64)
+    rows = JobRows(
+        policy=POLICY,
+        job_id=log["job"][row].astype(np.int64),
+        submit=submit,
+        start=start,
+        end=start + run,
+        procs=recorded.procs[chosen],
+        estimate=recorded.estimate[chosen],
+        run=run,
+        kind=kinds_of(submit, start),
+        promise=nothing,
+        first_promise=nothing,
+        user=log["user"][row].astype(np.int64),
+        group=log["group"][row].astype(np.int64),
+        queue=log["queue"][row].astype(np.int64),
+        sequence=np.arange(len(chosen)),
+        counted=np.ones(len(chosen), np.bool_),
+        piece_count=np.zeros(len(chosen), np.int64),
+    )
+    return rows.taken(np.argsort(start, kind="stable"))
+
+
+def kinds_of(submit: Int64Array, start: Int64Array) -> Int8Array:
+    """Return how each job started, of jobs in order of sequence, as design.md defines it ("The meaning of one instant").
+
+    Backfilled: an earlier job starts later.  Else immediate: it starts at its submission.  Else in order.
+    """
+    latest = np.maximum.accumulate(start)
+    kinds = np.where(start == submit, KINDS.index("immediate"), KINDS.index("in_order"))
+    return np.where(latest > start, KINDS.index("backfilled"), kinds).astype(np.int8)
+
+
+def _microseconds(values: Any, path: str, name: str) -> Int64Array:
+    """Return seconds as integer microseconds, as the replay reads them."""
+    if len(values) and float(np.abs(values).max()) > LATEST:
+        raise InputError(f"{path}: a value of field {name} is too large for a time in seconds")
+    whole = values.astype(np.int64) * MICROSECONDS if values.dtype.kind in "iu" else np.rint(values * MICROSECONDS)
+    return np.asarray(whole, np.int64)

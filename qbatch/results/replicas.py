@@ -1,0 +1,138 @@
+"""Which results may stand side by side, and which are replicas of one experiment: one answer for reports and comparisons.
+
+A replica is the same experiment again: the same machine, the same options, and another seed, or, where that is asked for,
+another log.  What differs in anything else is another experiment, and a mean over the two is the mean of nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qbatch.model.errors import InputError
+from qbatch.results.finished import in_order_of_submission
+from qbatch.results.job_rows import JobRows
+from qbatch.results.result import Result
+
+Named = tuple[str, Result]
+"""What a user called a result, and the result."""
+
+_MACHINE = {"hosts": "hosts:", "single_host": "single_host =", "one_pool": "one_pool =", "host_cpus": "processors by host:",
+            "digest": "other hosts, memory or classes: digest"}  # fmt: skip
+
+
+def check_alike(read: Sequence[Named], way_out: str) -> None:
+    """Refuse results that are not of one machine and one set of options; a seed may differ, and a log.
+
+    ``way_out`` ends the message: what can be done about it.
+
+    Raises:
+        InputError: naming the result, the one that it is unlike, and what differs.
+    """
+    for each in read[1:]:
+        for what in (*machine_differences(read[0], each), *option_differences(read[0], each)):
+            raise InputError(f"{each[0]}: {what}; {way_out}")
+
+
+def check_one_log(read: Sequence[Named]) -> None:
+    """Refuse results of several logs.
+
+    Raises:
+        InputError: naming the result, the one that it is unlike, and both logs.
+    """
+    path, first = read[0]
+    for where, result in read[1:]:
+        if log_of(result) != log_of(first):
+            raise InputError(
+                f"{where}: is of another log ({_log_words(result)}) than {path} ({_log_words(first)}); replicas differ in "
+                "their seed only: --logs-differ takes other logs as replicas too"
+            )
+
+
+def check_distinct(replicas: Sequence[tuple[str, Sequence[JobRows]]]) -> None:
+    """Refuse a replica whose schedules are those of an earlier one: it would make intervals narrow that nothing supports.
+
+    Raises:
+        InputError: naming both.
+    """
+    known: dict[str, str] = {}
+    for where, schedules in replicas:
+        ordered = [in_order_of_submission(rows) for rows in sorted(schedules, key=lambda rows: rows.policy)]
+        digest = _digest(ordered, ("job_id", "submit", "procs", "start", "end"))
+        if digest in known:
+            raise InputError(
+                f"{where}: holds the same schedules as {known[digest]}, and counted twice they would make intervals too "
+                "narrow; leave one out (a seed changes only what is drawn, as with --estimates f:N)"
+            )
+        known[digest] = where
+
+
+def machine_differences(one: Named, other: Named) -> Iterator[str]:
+    """Tell in words in what the machine of the second result differs from that of the first."""
+    (path, first), (_, result) = one, other
+    if result.procs_total != first.procs_total:
+        is_guess = first.is_size_guessed or result.is_size_guessed
+        hint = " (bare job rows do not say how large it is: tell --procs)" if is_guess else ""
+        yield f"has a machine of {result.procs_total} processors, but {path} one of {first.procs_total}{hint}"
+    told, tells = _machine(first), _machine(result)
+    for key, words in _MACHINE.items():
+        if key in told and key in tells and told[key] != tells[key]:
+            yield f"has a machine with {words} {tells[key]}, but {path} one with {told[key]}"
+
+
+def option_differences(one: Named, other: Named) -> Iterator[str]:
+    """Tell in words in which options the second result differs from the first; the seed is none of them."""
+    (path, first), (_, result) = one, other
+    if first.is_recorded or result.is_recorded:
+        return  # what really happened was run with no options of ours
+    options, others = _options(first), _options(result)
+    if bool(options) != bool(others):
+        silent, told = ("it", path) if options else (path, "it")
+        yield f"cannot be held against {path}: {silent} does not say with which options it was run, as {told} does"
+        return
+    for key in sorted(set(options) | set(others)):
+        if options.get(key) != others.get(key):
+            yield f"was run with {key} = {others.get(key)}, but {path} with {options.get(key)}"
+
+
+def log_of(result: Result) -> str:
+    """Return what tells one log from another: its hash, else its name; of bare job rows, which jobs ran."""
+    if not result.document:
+        return jobs_digest(result)
+    log = result.document.get("log")
+    told = (log.get("sha256") or log.get("name")) if isinstance(log, dict) else None
+    return str(told or Path(result.called).resolve())
+
+
+def jobs_digest(result: Result) -> str:
+    """Return a hash of which jobs ran, the same under every policy: their numbers, submissions and sizes."""
+    rows = in_order_of_submission(next(rows for rows in result.rows if len(rows)))
+    return _digest([rows], ("job_id", "submit", "procs"))
+
+
+def _digest(parts: Sequence[JobRows], names: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for rows in parts:
+        for name in names:
+            digest.update(np.ascontiguousarray(getattr(rows, name)).tobytes())
+    return digest.hexdigest()
+
+
+def _log_words(result: Result) -> str:
+    log = result.document.get("log")
+    told = log.get("sha256") if isinstance(log, dict) else None
+    return f"{result.name}, sha256 {told[:12]}" if isinstance(told, str) else result.name
+
+
+def _machine(result: Result) -> dict[str, Any]:
+    machine, digest = result.document.get("machine"), result.document.get("machine_digest")
+    return (machine if isinstance(machine, dict) else {}) | ({} if digest is None else {"digest": digest})
+
+
+def _options(result: Result) -> dict[str, Any]:
+    options = result.document.get("options")
+    return {key: value for key, value in options.items() if key != "seed"} if isinstance(options, dict) else {}

@@ -1,0 +1,399 @@
+"""A result: what a run leaves behind, as a directory with ``result.json`` and the job rows of each policy.
+
+Under ``files`` the document names the job rows by policy, under ``pieces`` the files with the pieces of jobs that did not run in
+one go (:mod:`qbatch.results.pieces`), of those policies that have any.
+
+The directory appears whole or not at all.  An earlier result in its place is replaced whole, but nothing else is:
+a directory that holds anything besides a result is refused, so that no file of the user is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qbatch.distribution import __version__
+from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
+from qbatch.model.record import LogClock, Schedule
+from qbatch.results.job_rows import ROW_FIELDS, JobRows, job_rows_of, read_job_rows, write_job_rows
+from qbatch.results.pieces import spans_of, with_pieces, write_pieces
+
+SCHEMA = "qbatch.result/1"
+"""The schema of ``result.json`` that this program writes and reads."""
+
+DOCUMENT = "result.json"
+"""The name of the document in a result's directory."""
+
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result as it was read: the job rows of each policy, the machine's size, the clock, the whole document.
+
+    Of a bare file of job rows the document is empty and, unless it was told, the machine is as large as the most
+    processors that were in use at once: ``is_size_guessed``.
+    """
+
+    name: str
+    rows: tuple[JobRows, ...]
+    procs_total: int
+    clock: LogClock = field(default_factory=LogClock)
+    document: dict[str, Any] = field(default_factory=dict)
+    is_size_guessed: bool = False
+    path: str = ""
+
+    @property
+    def called(self) -> str:
+        """What a message calls it: the path from which it was read, else its name."""
+        return self.path or self.name
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it is what really happened, by the waits of a log, and no run of ours."""
+        return self.document.get("recorded") is True
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The policies, in the order in which they were run."""
+        return tuple(rows.policy for rows in self.rows)
+
+    @property
+    def may_count_memory(self) -> bool:
+        """Whether what jobs ask for of memory may matter on its machine: memory is counted there, or it has several hosts."""
+        machine = self.document.get("machine")
+        return isinstance(machine, dict) and not (machine.get("one_pool", True) and machine.get("hosts", 1) == 1)
+
+    @property
+    def host_cpus(self) -> tuple[int, ...]:
+        """The processors of each host where jobs live inside one of several and their rows say in which; else none."""
+        machine = self.document.get("machine")
+        cpus = machine.get("host_cpus") if isinstance(machine, dict) else None
+        if not isinstance(cpus, list) or not all(isinstance(each, int) and each > 0 for each in cpus):
+            return ()
+        if sum(cpus) != self.procs_total:
+            return ()
+        return tuple(cpus) if all(_is_on(rows, len(cpus)) for rows in self.rows) else ()
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names of the hosts of ``host_cpus``; numbers where none are told."""
+        names = self.document.get("machine", {}).get("host_names") if self.host_cpus else []
+        is_told = isinstance(names, list) and len(names) == len(self.host_cpus)
+        return tuple(map(str, names)) if is_told else tuple(map(str, range(len(self.host_cpus))))
+
+    @property
+    def queue_names(self) -> dict[int, str]:
+        """What the log calls its queues, by number; what cannot be read as that is left out."""
+        told = self.document.get("queues")
+        if not isinstance(told, dict):
+            return {}
+        return {int(key): name for key, name in told.items() if key.isdecimal() and isinstance(name, str)}
+
+    def only(self, policies: Sequence[str]) -> Result:
+        """Return the result with these policies in this order; with all of them when none is named.
+
+        A policy may be written as one types it, with parameters that are the default: see ``name_among``.
+
+        Raises:
+            UsageError: if there is no such policy.
+        """
+        from qbatch.policies.registry import name_among
+
+        by_name = {rows.policy: rows for rows in self.rows}
+        policies = [name_among(policy, by_name) for policy in policies]
+        for policy in policies:
+            if policy not in by_name:
+                known = ", ".join(by_name)
+                raise UsageError(f"{self.called}: no policy {policy!r}{suggestion(policy, by_name)}; it has {known}")
+        rows = tuple(by_name[policy] for policy in dict.fromkeys(policies)) if policies else self.rows
+        return replace(self, rows=rows)
+
+
+def _is_on(rows: JobRows, hosts: int) -> bool:
+    """Whether every job and every piece names one of so many hosts."""
+    named = rows.host if rows.pieces is None else np.concatenate([rows.host, rows.pieces[:, 4]])
+    return bool(((named >= 0) & (named < hosts)).all())
+
+
+def most_procs(rows: JobRows) -> int:
+    """Return the most processors in use at once; a job of no length uses none."""
+    spans = spans_of(rows)
+    lasting = spans.end > spans.begin
+    at = np.concatenate([spans.end[lasting], spans.begin[lasting]])
+    change = np.concatenate([-spans.procs[lasting], spans.procs[lasting]])
+    used = np.cumsum(change[np.argsort(at, kind="stable")])  # at one instant, ends come first
+    return max(int(used.max(initial=0)), int(rows.procs.max(initial=1)))
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule | JobRows]) -> None:
+    """Write a result: ``document`` as ``result.json``, and the job rows and pieces of each schedule beside it.
+
+    The schema, the version, the files, and what the schedules' workload tells (log, machine size, clock, skipped
+    jobs) are filled in where the document does not say them; of job rows the document has to say it.
+
+    Raises:
+        OutputError: if the directory holds something else than an earlier result, or cannot be written.
+    """
+    target = Path(os.path.realpath(directory))
+    _check_free(Path(directory), target)
+    files = _file_names([schedule.policy for schedule in schedules])
+    pieces = {
+        each.policy: files[each.policy].replace("jobs-", "pieces-", 1) for each in schedules if each.pieces is not None
+    }
+    whole = _filled(document, schedules) | {"schema": SCHEMA, "files": files} | ({"pieces": pieces} if pieces else {})
+    text = json.dumps(_plain(whole), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def fill(folder: Path) -> None:
+        for schedule in schedules:
+            with _synced(folder / files[schedule.policy]) as out:
+                write_job_rows(out, [schedule], ".parquet")
+            if schedule.policy in pieces:
+                with _synced(folder / pieces[schedule.policy]) as out:
+                    write_pieces(out, schedule if isinstance(schedule, JobRows) else job_rows_of(schedule))
+        with _synced(folder / DOCUMENT) as out:
+            out.write(text.encode(errors="backslashreplace"))
+
+    try:
+        _replace_directory(target, fill)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"{directory}: cannot be written ({reason}); nothing was left there") from error
+
+
+def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule | JobRows]) -> dict[str, Any]:
+    filled: dict[str, Any] = {"schema": SCHEMA, "version": __version__, **document}
+    if schedules and isinstance(schedules[0], Schedule):
+        work = schedules[0].workload
+        filled.setdefault("log", {"name": work.name, "sha256": work.sha256})
+        filled.setdefault("procs_total", work.procs_total)
+        filled.setdefault("clock", {"unix_start": work.clock.unix_start, "zone": work.clock.zone})
+        filled.setdefault("skipped", work.skipped)
+        if work.queue_names:
+            filled.setdefault("queues", work.queue_names)
+    filled.setdefault("policies", [{"name": schedule.policy} for schedule in schedules])
+    filled.setdefault("environment", _environment())
+    return filled
+
+
+def _environment() -> dict[str, str]:
+    """Return when and with what a result is written; ``SOURCE_DATE_EPOCH`` sets the time, for the same bytes again."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
+    return {
+        "written": now.isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _file_names(policies: Sequence[str]) -> dict[str, str]:
+    """Return a file name for each policy: safe on any file system, and no two alike, not even but for case."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for policy in policies:
+        if policy in names:
+            raise OutputError(f"two schedules of the policy {policy!r}: a result keeps one for each policy")
+        safe = re.sub(r"[^A-Za-z0-9._+-]", "-", policy)[:_LONGEST_NAME] or "policy"
+        name, again = safe, 1
+        while name.lower() in taken:
+            again += 1
+            name = f"{safe}-{again}"
+        taken.add(name.lower())
+        names[policy] = f"jobs-{name}.parquet"
+    return names
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON knows it: NumPy's numbers as Python's, no NaN and no infinity but null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+@contextmanager
+def _synced(path: Path) -> Any:
+    with open(path, "xb") as out:
+        yield out
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _replace_directory(target: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a new directory beside the target, then give it the target's name; on any error leave all as it was.
+
+    A directory cannot take the name of one that is not empty, so an earlier result steps aside first: a process
+    that is killed between the two renames leaves both under hidden names, and nothing is lost.
+    """
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    old: Path | None = None
+    try:
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(fresh, 0o777 & ~umask)
+        fill(fresh)
+        _sync_directory(fresh)
+        if target.is_dir() and any(target.iterdir()):
+            aside = fresh.with_suffix(".old")
+            os.rename(target, aside)
+            old = aside
+        os.rename(fresh, target)
+    except BaseException:
+        if old is not None and not target.exists():
+            os.rename(old, target)
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+    with suppress(OSError):
+        _sync_directory(target.parent)
+
+
+def _sync_directory(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _check_free(named: Path, target: Path) -> None:
+    """Refuse a target that is neither new, nor empty, nor an earlier result and nothing besides."""
+    if not target.is_dir():
+        if target.exists():
+            raise OutputError(f"{named}: is a file; a result is a directory")
+        return
+    try:
+        inside = sorted(entry.name for entry in target.iterdir())
+        if not inside:
+            return
+        document = _read_document(target) if DOCUMENT in inside else {}
+    except (InputError, OSError):
+        document = {}
+    known, pieces = document.get("files"), document.get("pieces", {})
+    if not isinstance(known, dict) or not isinstance(pieces, dict):
+        raise OutputError(f"{named}: is not empty and no result of qbatch; name a new directory")
+    strangers = [name for name in inside if name not in (DOCUMENT, *known.values(), *pieces.values())]
+    if strangers:
+        raise OutputError(
+            f"{named}: holds {strangers[0]}, which is no part of the result there; move it away or name a new directory"
+        )
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def result_beside(path: str | Path) -> Result | None:
+    """Return what the result says of job rows that lie in its directory; None for a file that is no part of a result."""
+    source = Path(path)
+    if not source.is_file():
+        return None
+    try:
+        files = _read_document(source.parent).get("files")
+    except InputError:
+        return None
+    if not isinstance(files, dict) or source.name not in files.values():
+        return None
+    return read_directory(source.parent, source.name)
+
+
+def read_bare(path: Path) -> Result:
+    """Read job rows that are part of no result; the size of the machine is what ran at once at most."""
+    rows = tuple(read_job_rows(path))
+    return Result(path.name, rows, max(map(most_procs, rows), default=0), is_size_guessed=True)
+
+
+def read_directory(path: Path, only: str | None = None) -> Result:
+    """Read a result, or of its files of job rows only the one that is named."""
+    document = _read_document(path)
+    files = document.get("files")
+    where = path / DOCUMENT
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise InputError(f"{where}: files: should name the job rows of each policy")
+    pieces = document.get("pieces", {})
+    if not isinstance(pieces, dict) or not all(isinstance(name, str) for name in pieces.values()):
+        raise InputError(f"{where}: pieces: should name the files of pieces by policy, not {pieces!r}")
+    rows = [
+        _rows_of(path, str(policy), name, pieces.get(policy)) for policy, name in files.items() if only in (None, name)
+    ]
+    total = document.get("procs_total")
+    if not isinstance(total, int) or isinstance(total, bool) or total < 1:
+        raise InputError(f"{where}: procs_total: should be the machine's processors, not {total!r}")
+    _check_shapes(document, where)
+    name = document.get("log", {}).get("name")
+    return Result(str(name or path.name), tuple(rows), total, _clock(document.get("clock"), where), document)
+
+
+def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
+    """Refuse a document in which what is read by name later has no names."""
+    for key in ("log", "machine"):
+        if not isinstance(document.get(key, {}), dict):
+            raise InputError(f"{where}: {key}: should be an object, not {str(document[key])[:40]}")
+    results, notes = document.get("results", []), document.get("log", {}).get("notes") or []
+    if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+        raise InputError(f"{where}: results: should be a list of objects, one for each policy, not {str(results)[:40]}")
+    if not isinstance(notes, list):
+        raise InputError(f"{where}: log: notes: should be a list, not {str(notes)[:40]}")
+
+
+def _rows_of(folder: Path, policy: str, name: str, pieces: str | None) -> JobRows:
+    for key, inside in (("files", name), ("pieces", pieces)):
+        if inside is not None and Path(inside).name != inside:
+            raise InputError(f"{folder / DOCUMENT}: {key}: {inside!r} lies outside of the result")
+    found = read_job_rows(folder / name)
+    if not found:
+        empty: dict[str, Any] = dict.fromkeys(ROW_FIELDS, np.empty(0, np.int64))
+        return JobRows(policy=policy, **empty)
+    if len(found) > 1 or found[0].policy != policy:
+        has = ", ".join(rows.policy for rows in found)
+        raise InputError(f"{folder / name}: should hold the jobs of {policy!r}, but holds those of {has}")
+    return found[0] if pieces is None else with_pieces(found[0], folder / pieces)
+
+
+def _clock(given: Any, where: Path) -> LogClock:
+    if given is None:
+        return LogClock()
+    start, zone = (given.get("unix_start"), given.get("zone")) if isinstance(given, dict) else ("", "")
+    if not isinstance(start, int | None) or not isinstance(zone, str | None):
+        raise InputError(f"{where}: clock: should hold unix_start and zone, not {given!r}")
+    return LogClock(start, zone)
+
+
+def _read_document(folder: Path) -> dict[str, Any]:
+    """Read ``result.json`` of a result's directory."""
+    path = folder / DOCUMENT
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise InputError(f"{folder}: is no result of qbatch: it holds no {DOCUMENT}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON ({error})") from error
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != SCHEMA:
+        raise InputError(f"{path}: schema: should be {SCHEMA!r}, not {schema!r}")
+    return dict(document)

@@ -1,0 +1,130 @@
+"""What a run says of itself, in words: its log by name, its options, and what a reader must know before any number.
+
+What is read here is the document of ``qbatch replay --json`` and of ``result.json``; what it does not tell is not guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from qbatch.results.result import Result
+
+
+def short_name(name: str) -> str:
+    """Return the last part of a log's path: what a title has room for."""
+    return name.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def title_name(name: str) -> str:
+    """Return the name of a log as a title has it: without folders and without what says its form."""
+    return re.sub(r"\.(swf|txt)(\.gz|\.xz)?$", "", short_name(name)) or name
+
+
+def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) -> str:
+    """Return the options of a replay in words: where estimates come from, the kill, and whatever is not as usual.
+
+    ``missing``: for how many of the ``jobs`` the log has no estimate.
+    """
+    how = str(options.get("estimates", "log"))
+    if how != "log":
+        words = [f"estimates {how}" + (f" (seed {options.get('seed', 0)})" if how.startswith("f:") else "")]
+    elif missing and missing == jobs:
+        words = ["run times for estimates (the log has none)"]
+    else:
+        words = ["estimates of the log" + (f" (missing: {missing:,}, run times for these)" if missing else "")]
+    words.append(
+        "jobs end at their estimates" if options.get("kill", True) else "no kill: estimates lifted to run times"
+    )
+    for key, text in (("load", "load x{}"), ("since", "from {}"), ("before", "to {}"), ("first", "first {} jobs"),
+                      ("counted_from", "counted from {}")):  # fmt: skip
+        value = options.get(key)
+        if value is not None and not (key == "load" and value == 1):
+            words.append(text.format(value))
+    if options.get("warmup"):
+        words.append(f"warm-up of {options['warmup']:g} s")
+    return "; ".join(words)
+
+
+def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what stands under a table of a run: the log, the machine, the options, the jobs left out, notes."""
+    log, machine = _mapping(document.get("log")), _mapping(document.get("machine"))
+    facts = [("log", f"{short_name(str(log.get('name')))}, {log.get('jobs', 0):,} jobs")]
+    if log.get("sha256"):
+        facts.append(("sha256", str(log["sha256"])))
+    hosts = machine.get("hosts", 1)
+    facts.append(("machine", f"{machine.get('procs', 0):,} processors" + (f", {hosts} hosts" if hosts != 1 else "")))
+    if _mapping(document.get("options")):
+        missed, jobs = document.get("estimates_missing", 0), log.get("jobs", 0)
+        facts.append(("options", option_words(document["options"], missed, jobs)))
+    skipped = skipped_words(_mapping(document.get("skipped")))
+    if skipped:
+        facts.append(("left out", skipped))
+    thanks = acknowledged(document)
+    if thanks:
+        facts.append(("acknowledge", thanks))
+    missing = missing_estimates(document)
+    return [*facts, ("note", missing)] if missing else facts
+
+
+def run_words(result: Result) -> list[str]:
+    """Return the log, the machine and the options of a result, each in a few words; what it does not tell is left out."""
+    options, log = _mapping(result.document.get("options")), _mapping(result.document.get("log"))
+    words = [short_name(result.name)]
+    if not result.is_size_guessed:
+        words.append(f"{result.procs_total:,} processors")
+    if options:
+        words.append(option_words(options, result.document.get("estimates_missing", 0), log.get("jobs", 0)))
+    return words
+
+
+def recorded_notes(result: Result) -> list[str]:
+    """Return what must be said of a log that is taken for a schedule: which jobs are left out, and what is odd about it."""
+    if not result.is_recorded:
+        return []
+    document = result.document
+    notes = [
+        f"{count:,} {'job is' if count == 1 else 'jobs are'} left out: {reason.replace('_', ' ')}"
+        for reason, count in _mapping(document.get("skipped")).items()
+    ]
+    return notes + [str(note) for note in _mapping(document.get("log")).get("notes") or []]
+
+
+def acknowledged(document: Mapping[str, Any]) -> str:
+    """Return whom the log's header asks to acknowledge, in one line; nothing where it names nobody."""
+    names = _mapping(document.get("log")).get("acknowledge")
+    return "; ".join(" ".join(str(name).split()) for name in names) if isinstance(names, list) else ""
+
+
+def skipped_words(skipped: Mapping[str, Any]) -> str:
+    """Return how many jobs were left out for each reason."""
+    return ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items())
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def missing_estimates(document: Mapping[str, Any]) -> str | None:
+    """Return a sentence about jobs for which the log has no estimate; None where all have one, or others were asked for."""
+    options, log = document.get("options"), document.get("log")
+    missing, jobs = document.get("estimates_missing"), log.get("jobs") if isinstance(log, dict) else None
+    if (
+        not isinstance(missing, int)
+        or missing < 1
+        or not isinstance(options, dict)
+        or options.get("estimates") != "log"
+    ):
+        return None
+    return missing_estimates_of(missing, jobs if isinstance(jobs, int) else None)
+
+
+def missing_estimates_of(missing: int, jobs: int | None) -> str:
+    """Return the same sentence, of so many of so many jobs."""
+    if missing == jobs:
+        who = "no job has an estimate in the log"
+    else:
+        who = f"{missing:,}{'' if jobs is None else f' of {jobs:,}'} jobs have no estimate in the log"
+    return f"{who}: run times are taken for estimates, so that policies know exactly when these jobs end"
