@@ -23,10 +23,12 @@ from qbatch.workloads.machines import load_machine
 from tests.daemon.harness import Daemon
 from tests.documents.blocks import DOCUMENTS, ROOT, Block, blocks_of, commands, every_block
 from tests.documents.terminal import TypedShell
+from tests.documents.test_writing_policies import codes
 from tests.workloads.accounting.samples import BASE, SACCT_HEADER, Sample, pbs_pro, slurm
 
 NOT_TYPED = {
     "make ": "is what starts this test, or takes as long; the goals are looked at",
+    "pytest tests/contract --policy widest:": "is run by tests/documents/test_writing_policies.py",
     "systemctl ": "needs systemd as init; tests/systemd checks the units",
     "cp user/qbatch": "belongs to the line with systemctl behind it",
     "cp system/qbatch": "belongs to the line with systemctl behind it",
@@ -57,7 +59,8 @@ def is_for_a_shell(block: Block) -> bool:
 
 
 def prepare(home: Path) -> None:
-    """Lay out what a cluster's administrator has: accounting files of a PBS, and sacct on PATH."""
+    """Lay out what a reader has: accounting files of a PBS, sacct on PATH, and the policy that a document tells to write."""
+    (home / "widest.py").write_text(next(code for code in codes() if "WidestFirst" in code), encoding="utf-8")
     spool = home / "spool" / "server_priv" / "accounting"
     spool.mkdir(parents=True)
     (spool / "20231114").write_text("".join("\n".join(pbs_pro(job)) + "\n" for job in JOBS), encoding="utf-8")

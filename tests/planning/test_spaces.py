@@ -161,7 +161,7 @@ class ByProfile:
             at, allocation = profile.earliest(job.row, job.estimate, view.now)
             profile.reserve(allocation, at, at + job.estimate)
             if at == view.now:
-                yield Start(job.row, () if view.space.counts_only else allocation)
+                yield view.space.start(job.row, allocation)
 
 
 @pytest.mark.parametrize(

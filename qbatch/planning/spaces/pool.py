@@ -71,6 +71,10 @@ class PoolSpace(Space):
         """Whether the number of free processors alone decides about all that wait."""
         return True
 
+    def start(self, row: int, allocation: Allocation) -> Start:
+        """Return the start of a row: the engine fills the hosts in their order."""
+        return Start(row)
+
     def profile(self) -> Profile:
         """Return the free processors over time."""
         return _PoolProfile(self.view)
@@ -120,7 +124,7 @@ class PoolSpace(Space):
         return 0
 
     def start_in(self, row: int, place: int) -> Start:
-        """Return the start of a row: the engine fills the hosts in their order."""
+        """Return the start of a row."""
         return Start(row)
 
 

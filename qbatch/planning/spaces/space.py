@@ -156,6 +156,10 @@ class Space(ABC):
         """Tell whether there is room for a job now."""
         return self.room(self.view).take(job)
 
+    def start(self, row: int, allocation: Allocation) -> Start:
+        """Return the start of a row now, where a profile found room for it."""
+        return Start(row, allocation)
+
     @abstractmethod
     def profile(self) -> Profile:
         """Return what the running jobs leave from now on."""
