@@ -40,14 +40,14 @@ MOST_MAILS = 8
 
 
 class Outbox:
-    """Carries effects out, in order.
+    """Carries out what the core asks for, in order.
 
     ``executor``: None where jobs are emulated.  ``surroundings``: variables that every job gets.
 
     Args:
         waiters: are answered when jobs start and end.
         forecasts: are held against what happens.
-        announcer: tells who subscribed.
+        event_stream: tells who subscribed.
         report: takes what is known of an attempt that cannot be made.
     """
 
@@ -61,7 +61,7 @@ class Outbox:
         self.scripts = ""
         self._waiters = waiters
         self._forecasts = forecasts
-        self._announcer = event_stream
+        self._event_stream = event_stream
         self._mails: set[asyncio.Task[None]] = set()
         self._mailing = asyncio.Semaphore(MOST_MAILS)
 
@@ -150,7 +150,7 @@ class Outbox:
         if effect.kind == "started" and key is not None:
             self._forecasts.started(effect)
             self._waiters.started(key, Outcome(name=core.id_of(key), state="R"))
-        self._announcer.happened(core, effect)
+        self._event_stream.happened(core, effect)
 
     def _append(self, core: Core, effect: Append) -> None:
         """Append a line to a job's files; never through a link, and only to a file that is there."""

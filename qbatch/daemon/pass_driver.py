@@ -1,4 +1,4 @@
-"""The rhythm of a service: what is due is handled instant by instant, passes follow, commands get their turn between them."""
+"""The pass driver of a service: what is due is handled instant by instant, passes follow, commands get their turn between them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Moved(Protocol):
         ...
 
     def collect(self) -> None:
-        """Take the effects that the core has made since; a commit follows."""
+        """Take from the core's outbox what was put there since; a commit follows."""
         ...
 
     def clock_record(self) -> ClockRecord:

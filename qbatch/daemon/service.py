@@ -1,7 +1,7 @@
 """The service: takes commands and reports, keeps the journal, makes passes, answers when the effect is committed.
 
 One event loop, one writer.  A command is applied to the core at once and journaled with its instant; while one group is
-being committed the next one gathers.  After the commit the replies go out, then the effects (launches, mail, events),
+being committed the next one gathers.  After the commit the replies go out, then what the core asks for (launches, mail, events),
 then one pass: an answer never waits for a pass, but where the policy may refuse.  There a submission makes the pass of its pool
 itself, before it is answered, and both are one entry of the journal (:mod:`qbatch.daemon.core.admission`).  An
 unexpected error of a command refuses it, and the state is read from disk, as it was before; one of the store ends the
@@ -154,14 +154,14 @@ class Service:
     # Commands
 
     def take(self, client: ConnectedClient) -> bool:
-        """Take a caller, if there is room for it."""
+        """Take a connected client, if there is room for it."""
         if len(self.clients) >= self.instance.most_connections:
             return False
         self.clients.add(client)
         return True
 
     def leave(self, client: ConnectedClient) -> None:
-        """A caller has gone."""
+        """A connected client has gone."""
         self.clients.discard(client)
 
     def receive(self, client: ConnectedClient, request: Request, body: bytes) -> None:
@@ -267,7 +267,7 @@ class Service:
         self._group.entries += entries
 
     def collect(self) -> None:
-        """Take the effects that the core has made since; a commit follows."""
+        """Take from the core's outbox what was put there since; a commit follows."""
         group = self._group
         for effect in self.core.take_effects():
             if isinstance(effect, Ending):

@@ -86,7 +86,7 @@ class ShadowProcess:
     """The policies in shadow, as the daemon sees them.
 
     Args:
-        service: tells the state and how far time has gone; its announcer tells of new tables.
+        service: tells the state and how far time has gone; its event stream tells of new tables.
     """
 
     def __init__(self, service: Followed) -> None:

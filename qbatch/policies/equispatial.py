@@ -136,22 +136,22 @@ class EquiSpatial:
     def decide(self, view: View) -> Iterable[Action]:
         """Place who waits, divide the hosts that are due, and say who has more or less than before."""
         memory: Shares = view.memory
-        desk = _HostBooks(view, memory, self.is_long_first)
+        books = _HostBooks(view, memory, self.is_long_first)
         length = view.now - memory.at
         for row, share in memory.missing.items():
             memory.missed[row] += share * length
-        has_memory_come = self._follow(view, memory, desk)
-        guests = [row for row in self._place(view, memory, desk, has_memory_come) if self._serve(view, desk, row)]
+        has_memory_come = self._follow(view, memory, books)
+        guests = [row for row in self._place(view, memory, books, has_memory_come) if self._serve(view, books, row)]
         for host, division in enumerate(memory.hosts):
             if host in view.closed or not division.is_due:
                 continue
-            desk.level(host)
-            if division.last is None or view.now - division.last >= self.interval or host in desk.forced:
-                desk.divide(host)
-        if desk.touched or view.is_machine_changed or memory.missed.keys() != memory.missing.keys():
-            memory.missing = desk.virtual_shares(memory.missed)
+            books.level(host)
+            if division.last is None or view.now - division.last >= self.interval or host in books.forced:
+                books.divide(host)
+        if books.touched or view.is_machine_changed or memory.missed.keys() != memory.missing.keys():
+            memory.missing = books.virtual_shares(memory.missed)
         memory.at, memory.closed = view.now, view.closed
-        actions = [*self._changes(view, memory, desk, guests), *self._timer(view, memory, desk)]
+        actions = [*self._changes(view, memory, books, guests), *self._timer(view, memory, books)]
         memory.not_begun = [row for row in memory.not_begun if not memory.placed[row].procs]
         return actions
 
@@ -168,7 +168,7 @@ class EquiSpatial:
         text = f"no open host of {job.procs} processors or more has {memory_text(job.memory)} of memory free"
         return Reason("memory", self.name, text, numbers)
 
-    def _follow(self, view: View, memory: Shares, desk: _HostBooks) -> bool:
+    def _follow(self, view: View, memory: Shares, books: _HostBooks) -> bool:
         """Forget who has gone; who has not begun on a host that closed is placed anew.  Tell whether memory may be free
         that was not."""
         # A guest whose host closed is both requeued and, if no open host could hold it, withdrawn.
@@ -183,18 +183,18 @@ class EquiSpatial:
                 if not is_here and (row not in waiting or each.host in view.closed):
                     gone.add(row)
             for host in memory.closed - view.closed:
-                desk.touch(host)
+                books.touch(host)
                 memory.hosts[host].is_due = True
         for row in sorted(gone):
-            desk.leave(row)
+            books.leave(row)
         if view.is_machine_changed:
             for row, run in sorted((*view.running.items(), *view.suspended.items())):
                 if row not in memory.placed:
                     procs = run.procs if row in view.running else 0
-                    desk.adopt(row, Share(run.allocation[0].host, view.jobs[row].procs, procs))
+                    books.adopt(row, Share(run.allocation[0].host, view.jobs[row].procs, procs))
         return bool(gone) or view.is_machine_changed
 
-    def _place(self, view: View, memory: Shares, desk: _HostBooks, has_memory_come: bool) -> list[int]:
+    def _place(self, view: View, memory: Shares, books: _HostBooks, has_memory_come: bool) -> list[int]:
         """Give places to those who wait, in sequence; return the arrivals for which no host has memory."""
         left = []
         arrived = set(view.arrived)
@@ -202,40 +202,40 @@ class EquiSpatial:
             if row in memory.placed:
                 continue
             job = view.jobs[row]
-            host = desk.choose(job, job.memory)
+            host = books.choose(job, job.memory)
             if host is None:
                 memory.missed.setdefault(row, 0)
                 if row in arrived:
                     left.append(row)
                 continue
             procs = min(job.procs, memory.hosts[host].idle)
-            desk.enter(row, Share(host, job.procs, procs, owed=memory.missed.pop(row, 0)), job.memory)
+            books.enter(row, Share(host, job.procs, procs, owed=memory.missed.pop(row, 0)), job.memory)
         return left
 
-    def _serve(self, view: View, desk: _HostBooks, row: int) -> bool:
+    def _serve(self, view: View, books: _HostBooks, row: int) -> bool:
         """Give an arrival without memory its quantum, if there is a host for it."""
         job = view.jobs[row]
         need = min(job.memory, self.memory)
         if not job.is_rerunnable or need >= job.memory:
             return False
         open_hosts = {
-            host for host, spec in enumerate(view.machine.hosts) if spec.cpus >= job.procs + desk.taken_at_least(host)
+            host for host, spec in enumerate(view.machine.hosts) if spec.cpus >= job.procs + books.taken_at_least(host)
         }
-        host = desk.choose(job, need, open_hosts)
+        host = books.choose(job, need, open_hosts)
         if host is None:
             return False
-        is_squeezing = desk.memory.hosts[host].idle < job.procs
-        del desk.memory.missed[row]
-        desk.enter(row, Share(host, job.procs, job.procs, is_guest=True, is_squeezing=is_squeezing), need)
+        is_squeezing = books.memory.hosts[host].idle < job.procs
+        del books.memory.missed[row]
+        books.enter(row, Share(host, job.procs, job.procs, is_guest=True, is_squeezing=is_squeezing), need)
         if is_squeezing:
-            desk.forced.add(host)
+            books.forced.add(host)
         return True
 
-    def _changes(self, view: View, memory: Shares, desk: _HostBooks, guests: list[int]) -> Iterator[Action]:
+    def _changes(self, view: View, memory: Shares, books: _HostBooks, guests: list[int]) -> Iterator[Action]:
         """Say who changes: those who give processors up first."""
         more: list[Action] = []
         placed, running = memory.placed, view.running
-        for row in sorted(row for host in desk.touched for row in memory.hosts[host].rows):
+        for row in sorted(row for host in books.touched for row in memory.hosts[host].rows):
             each, run = placed[row], running.get(row)
             if run is not None:
                 had = run.allocation[0].procs
@@ -257,10 +257,10 @@ class EquiSpatial:
                 more.append(Start(row, (chunk,), until, is_trial=row in guests))
         yield from more
 
-    def _timer(self, view: View, memory: Shares, desk: _HostBooks) -> Iterator[WakeAt]:
+    def _timer(self, view: View, memory: Shares, books: _HostBooks) -> Iterator[WakeAt]:
         """Ask to be woken when the next host may be divided, a debt is paid, a job becomes a long one."""
-        for host in desk.touched:
-            memory.hosts[host].look_at = desk.next_look(host)
+        for host in books.touched:
+            memory.hosts[host].look_at = books.next_look(host)
         instants = [each.look_at for each in memory.hosts if each.look_at is not None]
         instants += [
             each.last + self.interval

@@ -116,9 +116,9 @@ class QuantumService:
         memory.is_stale = False
         inner = Inner(seen, name_of(self.inner))
         actions += [inner.action(action) for action in list(self.inner.decide(seen))]
-        desk = _QuantaBooks(view, inner)
-        for row in self._candidates(view, memory, desk):
-            actions += self._serve(view, memory, desk, row)
+        books = _QuantaBooks(view, inner)
+        for row in self._candidates(view, memory, books):
+            actions += self._serve(view, memory, books, row)
         return actions
 
     def explain(self, view: View, row: int) -> Reason:
@@ -189,14 +189,14 @@ class QuantumService:
             shown.show_waiting(waiting)
         return shown.view(**facts)
 
-    def _candidates(self, view: View, memory: ServiceMemory, desk: _QuantaBooks) -> list[int]:
+    def _candidates(self, view: View, memory: ServiceMemory, books: _QuantaBooks) -> list[int]:
         rows: Iterable[int] = view.arrived
         if self.protect is None:
             # Nobody makes room: who asks for more than any host has free need not be asked.
-            rows = view.queue[view.columns.procs[view.queue] <= max(desk.free)].tolist()
-        return [row for row in rows if row not in desk.gone and row not in memory.had]
+            rows = view.queue[view.columns.procs[view.queue] <= max(books.free)].tolist()
+        return [row for row in rows if row not in books.gone and row not in memory.had]
 
-    def _serve(self, view: View, memory: ServiceMemory, desk: _QuantaBooks, row: int) -> Iterator[Action]:
+    def _serve(self, view: View, memory: ServiceMemory, books: _QuantaBooks, row: int) -> Iterator[Action]:
         """Give one waiting job a quantum, if there is a host for it."""
         job = view.jobs[row]
         if not job.is_rerunnable or view.space.is_apart(job):
@@ -205,11 +205,11 @@ class QuantumService:
         chosen: list[int] = []
         for host, spec in enumerate(view.machine.hosts):
             need = min(job.memory, self.memory) if spec.memory else 0
-            if host in view.closed or spec.cpus < job.procs or (spec.memory and desk.free_memory[host] < need):
+            if host in view.closed or spec.cpus < job.procs or (spec.memory and books.free_memory[host] < need):
                 continue
-            room, victims = desk.free[host], list[int]()
+            room, victims = books.free[host], list[int]()
             if room < job.procs and self.protect is not None:
-                for victim in desk.victims_on(host, self.protect):
+                for victim in books.victims_on(host, self.protect):
                     if room >= job.procs:
                         break
                     victims.append(victim)
@@ -221,10 +221,10 @@ class QuantumService:
             return
         host = best[2]
         need = min(job.memory, self.memory) if view.machine.hosts[host].memory else 0
-        idle, until = min(desk.free[host], job.procs), view.now + self.quantum
-        desk.free[host] -= idle
-        desk.free_memory[host] -= need
-        desk.gone.update((row, *chosen))
+        idle, until = min(books.free[host], job.procs), view.now + self.quantum
+        books.free[host] -= idle
+        books.free_memory[host] -= need
+        books.gone.update((row, *chosen))
         end = min(until, view.now + job.estimate)
         memory.quanta.append(Quantum(row, host, job.procs, need, idle, chosen, view.now, end))
         memory.fresh.append(row)

@@ -1,4 +1,4 @@
-"""Requests that only ask, or that are about the daemon itself: functions of (service, caller, request)."""
+"""Requests that only ask, or that are about the daemon itself: functions of (service, client, request)."""
 
 from __future__ import annotations
 
