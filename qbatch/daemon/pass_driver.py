@@ -1,4 +1,4 @@
-"""The pass driver of a service: what is due is handled instant by instant, passes follow, commands get their turn between them."""
+"""The pass driver of a service: what is due is handled instant by instant, passes follow, commands come in between."""
 
 from __future__ import annotations
 
