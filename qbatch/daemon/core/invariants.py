@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core.job import BY_POLICY
+from qbatch.daemon.core.states import ON_HOSTS, WAITING, BatchState
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -21,15 +22,13 @@ def breaches(core: Core) -> list[str]:
             ones += core.arrays[job.sequence].members.values()
         else:
             ones.append(job)
-    live = [job for job in ones if job.letter not in "FX"]
-    real_counts = Counter((job.queue, job.letter) for job in live)
+    live = [job for job in ones if not job.is_over]
+    real_counts = Counter((job.queue, job.state) for job in live)
     for name, queue in core.queues.items():
-        for letter in "QHWRSE":
-            real = real_counts[name, letter]
-            if queue.counts.get(letter, 0) != real:
-                found.append(
-                    f"queue {name} counts {queue.counts.get(letter, 0)} jobs in state {letter}; there are {real}"
-                )
+        for state in (*WAITING, *ON_HOSTS):
+            counted, real = queue.counts.get(state, 0), real_counts[name, state]
+            if counted != real:
+                found.append(f"queue {name} counts {counted} jobs in state {state.letter}; there are {real}")
     used: dict[str, int] = {}
     for job in live:
         for passed in job.waits_for.split("\n") if job.waits_for else []:
@@ -78,12 +77,12 @@ def _of_job(core: Core, job: BatchJob) -> list[str]:
         found.append(f"job {name} has row {job.row}, which is somebody else's")
     if job.holds_hosts and (job.key not in pool.running or not job.allocation):
         found.append(f"job {name} runs without hosts")
-    if job.letter == "Q" and not (job.is_pending or job.row >= 0 or job.gate):
+    if job.state is BatchState.QUEUED and not (job.is_pending or job.row >= 0 or job.gate):
         found.append(f"job {name} is queued, but neither the engine nor a gate knows it")
-    if job.letter == "Q" and (job.hold or job.unmet):
+    if job.state is BatchState.QUEUED and (job.hold or job.unmet):
         found.append(f"job {name} is queued, but it is held")
-    if job.letter in "HW" and (job.is_pending or job.row >= 0):
-        found.append(f"job {name} is in state {job.letter}, but the engine has it")
+    if job.is_waiting and job.state is not BatchState.QUEUED and (job.is_pending or job.row >= 0):
+        found.append(f"job {name} is in state {job.state.letter}, but the engine has it")
     if job.is_pending and job.key not in pool.pending:
         found.append(f"job {name} is to arrive at the engine, but is not among the arrivals")
     return found

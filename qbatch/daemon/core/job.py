@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from qbatch.daemon.core.states import ON_HOSTS, OVER, WAITING, BatchState
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.progress import Progress
@@ -19,9 +20,6 @@ USER_HOLD, OTHER_HOLD, SYSTEM_HOLD, DEPENDENCY_HOLD = 1, 2, 4, 8
 
 HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
 """The letters of ``qhold -h``; a dependency shows as ``s``."""
-
-SUBSTATES = {"Q": 10, "H": 20, "W": 30, "T": 0, "R": 42, "S": 45, "E": 51, "B": 1, "F": 92, "X": 91}
-"""The substate that ``qstat -f`` shows for each state letter (OpenPBS job_attr.h)."""
 
 
 class Prepared:
@@ -81,7 +79,7 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class BatchJob(msgspec.Struct, gc=False, array_like=True):
     """One job, array or subjob.  Instants in microseconds, -1 for not yet.
 
-    ``letter``: its state as PBS writes it.  ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1
+    ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1
     while the engine does not know it.  ``status``: exit status, None before the end.  ``ending``: why it is being
     ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``, ``refused``).
     ``pauses``: from when until when its present attempt was suspended, -1 for an end that has not come.
@@ -103,7 +101,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     group: str
     queue: str
     submitted: int
-    letter: str = "Q"
+    state: BatchState = BatchState.QUEUED
     hold: int = 0
     unmet: int = 0
     row: int = -1
@@ -163,8 +161,23 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def holds_hosts(self) -> bool:
-        """Whether it runs: it has hosts."""
-        return self.letter in "RSE"
+        """Whether it has hosts: it runs, is suspended or is being ended."""
+        return self.state in ON_HOSTS
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits to start, or to start again."""
+        return self.state in WAITING
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended for good."""
+        return self.state in OVER
+
+    @property
+    def is_running_or_suspended(self) -> bool:
+        """Whether it has hosts and was not told to end."""
+        return self.state is BatchState.RUNNING or self.state is BatchState.SUSPENDED
 
     def ran(self, now: int) -> int:
         """Return how long its present attempt has run: microseconds from its start to ``now`` without its pauses."""

@@ -9,6 +9,7 @@ import heapq
 
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import Core, QueueState, RunLimit
+from qbatch.daemon.core.states import BatchState
 from qbatch.model.events import Withdrawn
 from qbatch.model.job import Job
 from qbatch.wire.errors import Refusal
@@ -90,7 +91,7 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
             gate = core.gates.setdefault(name, RunLimit())
             heapq.heappush(gate.waiting, (job.eligible, job.sequence, job.member))
             # All who wait at one gate are of one queue: more entries than that are stale.
-            if len(gate.waiting) > 2 * core.queues[job.queue].counts.get("Q", 0) + MOST_STALE:
+            if len(gate.waiting) > 2 * core.queues[job.queue].counts.get(BatchState.QUEUED, 0) + MOST_STALE:
                 _sweep(core, name)
             return
     for name in names:
@@ -163,7 +164,7 @@ def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
         Refusal: too many jobs wait for that.
     """
     pool = core.pool_of(first)
-    waiting = [job for job in pool.by_row if job is not None and job.letter == "Q"]
+    waiting = [job for job in pool.by_row if job is not None and job.state is BatchState.QUEUED]
     waiting += [job for job in (core.find(key) for key in pool.pending) if job is not None]
     if len(waiting) > MOST_EXCHANGED:
         raise Refusal("bad-state", f"{len(waiting)} jobs wait; places are exchanged where at most {MOST_EXCHANGED} do")
@@ -205,7 +206,7 @@ def recount(core: Core, queue_names: list[str]) -> None:
 
 
 def _recount(core: Core, jobs: list[BatchJob]) -> None:
-    waiting = [job for job in jobs if job.letter == "Q"]
+    waiting = [job for job in jobs if job.state is BatchState.QUEUED]
     running = [job for job in jobs if job.holds_hosts]
     left: dict[str, None] = {}
     for job in waiting:

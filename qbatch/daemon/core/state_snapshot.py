@@ -15,6 +15,7 @@ from qbatch.daemon.core import old_images, slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import ArrayState, Core, PoolState, RunLimit
+from qbatch.daemon.core.states import OVER, BatchState
 from qbatch.daemon.settings import Settings
 from qbatch.engine import snapshot
 from qbatch.model.errors import InputError
@@ -61,7 +62,7 @@ class CoreSnapshot(msgspec.Struct):
     prepared: list[PreparedSnapshot]
     jobs: msgspec.Raw
     live: list[tuple[int, int, int]]
-    queues: dict[str, tuple[bool, bool, dict[str, int], dict[str, int]]]
+    queues: dict[str, tuple[bool, bool, dict[BatchState, int], dict[str, int]]]
     pools: dict[str, PoolSnapshot]
     gates: dict[str, tuple[int, list[tuple[int, int, int]]]]
     children: list[tuple[JobKey, list[tuple[str, JobKey]]]]
@@ -206,13 +207,13 @@ def _load_jobs(core: Core, image: CoreSnapshot) -> None:
             _settle(pools, job)
             continue
         members = {}
-        counts: dict[str, int] = {}
+        counts: dict[BatchState, int] = {}
         for _ in range(count - 1):
             one = next(rows)
             members[one.member] = one
-            counts[one.letter] = counts.get(one.letter, 0) + 1
+            counts[one.state] = counts.get(one.state, 0) + 1
             _settle(pools, one)
-        left = sum(counts.values()) - counts.get("F", 0) - counts.get("X", 0)
+        left = sum(counts.values()) - sum(counts.get(state, 0) for state in OVER)
         core.arrays[sequence] = ArrayState(members, counts, left, failed)
     core.order = list(core.jobs)
 
@@ -222,6 +223,6 @@ def _settle(pools: dict[str, PoolState], job: BatchJob) -> None:
     if job.row >= 0:
         pool.by_row[job.row] = job
     # Whose trial is over while it is being ended has no row any more, and still runs.
-    if job.letter in "RSE":
+    if job.holds_hosts:
         pool.running[job.key] = job
         slots.restore(pool, job)

@@ -215,7 +215,7 @@ def test_umask_checkpoint_and_no_dependency_can_be_altered(bench: Bench) -> None
     assert alter(bench, job, umask=0o22, checkpoint="n", depend="") == ""
     found = job_of(bench, job)
     assert (found.spec.umask, found.spec.checkpoint, found.spec.depend, found.unmet) == (0o22, "n", "", 0)
-    assert (found.letter, bench.core.children) == ("Q", {})
+    assert (found.state.letter, bench.core.children) == ("Q", {})
 
 
 def test_a_slot_limit_that_comes_later_counts_those_that_run(bench: Bench) -> None:
@@ -332,7 +332,7 @@ def test_a_requeued_job_has_not_started_and_a_held_one_has_no_promise() -> None:
     assert job_of(bench, waits).promised == -1
     bench.do(ALICE, requests.Rerun(jobs=(job,)))
     found = job_of(bench, job)
-    assert (found.letter, found.started, found.promised, found.attempt) == ("Q", -1, -1, 1)
+    assert (found.state.letter, found.started, found.promised, found.attempt) == ("Q", -1, -1, 1)
     assert bench.state(bench.submit(depend=f"after:{job}")) == "Q"
 
 
