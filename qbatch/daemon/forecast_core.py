@@ -1,6 +1,6 @@
 """The forecast of a server in which jobs wait outside the engines too: at run limits, for their time, for other jobs.
 
-The whole core is driven on, so its own gates, dependencies and times decide.  Each job runs for its walltime and ends well,
+The whole core is driven on, so its own run limits, dependencies and times decide.  Each job runs for its walltime and ends well,
 nothing else is submitted, nobody releases a hold.
 """
 

@@ -207,7 +207,7 @@ class Forecaster:
         if job.is_waiting and job.state is not BatchState.QUEUED:
             return f"Not Running: {self.reason(job).text}"
         waiting, free = self._facts(pool)
-        if job.gate or job.row < 0 or waiting <= MOST_EXPLAINED:
+        if job.run_limit or job.row < 0 or waiting <= MOST_EXPLAINED:
             return f"Not Running: {self.reason(job).text}"
         procs = job.prepared.demand.procs
         if procs > free:

@@ -3,7 +3,7 @@
 A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the named jobs wait for this
 one; ``on:COUNT`` waits for so many ``before*`` of others.  What can never be met any more deletes the job.
 
-Here it is only told what follows: who is met, who can never run, who is to be held.  :mod:`.flow` does it.
+Here it is only told what follows: which are met, which can never run, which are to be held.  :mod:`.flow` does it.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def started(core: Core, key: JobKey) -> list[JobKey]:
 
 
 def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doomed]]:
-    """A job has ended: return whose dependency on it is met by that, and whose never will be."""
+    """A job has ended: return the jobs whose dependency on it is met by that, and those whose never will be."""
     met: list[JobKey] = []
     doomed: list[Doomed] = []
     for kind, child in core.children.pop(key, ()):

@@ -36,8 +36,8 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
         return _on_hosts(core, job)
     if job.state is not BatchState.QUEUED:
         return Reason("not-waiting", "server", f"is not waiting: its state is {job.state.letter}")
-    if job.gate:
-        return _at_gate(core, job)
+    if job.run_limit:
+        return _at_run_limit(core, job)
     if job.is_pending or job.row < 0:
         return Reason("arriving", "server", "has just arrived; the next pass looks at it")
     return core.pool_of(job).engine.explain(job.row)
@@ -66,11 +66,11 @@ def _on_hosts(core: Core, job: BatchJob) -> Reason:
     return Reason("not-waiting", "server", f"has run for {ran} on {hosts}{share}{spent}")
 
 
-def _at_gate(core: Core, job: BatchJob) -> Reason:
-    kind, _, rest = job.gate.partition(" ")
-    limit = run_limits.limit_of(core, job.gate)
-    gate = core.gates.get(job.gate)
-    numbers = {"limit": limit, "used": gate.used if gate is not None else 0}
+def _at_run_limit(core: Core, job: BatchJob) -> Reason:
+    kind, _, rest = job.run_limit.partition(" ")
+    limit = run_limits.limit_of(core, job.run_limit)
+    run_limit = core.run_limits.get(job.run_limit)
+    numbers = {"limit": limit, "used": run_limit.used if run_limit is not None else 0}
     if kind == "array":
         return Reason("array-limit", "server", f"its array may have {limit} jobs running or next at once", numbers)
     queue = core.queues[rest.partition(" ")[0]]

@@ -1,4 +1,4 @@
-"""How a job moves: held and released, past the gates, started and ended, and what that means for those who depend on it."""
+"""How a job moves: held and released, past its run limits, started and ended, and what that means for those that depend on it."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> b
 
 
 def _tell_of_start(core: Core, key: JobKey) -> None:
-    """A job has begun: who waited for that waits for one less."""
+    """A job has begun: a job that waited for that waits for one less."""
     for child in dependencies.started(core, key):
         _met(core, child)
 
 
 def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None) -> None:
-    """A job has ended: who depends on it waits for one less, or can never run and is deleted.
+    """A job has ended: a job that depends on it waits for one less, or can never run and is deleted.
 
-    ``doomed``: where to note who can never run, if the caller sees to them; a chain of thousands must not recurse.
+    ``doomed``: where to note the jobs that can never run, if the caller sees to them; a chain of thousands must not recurse.
     """
     met, never = dependencies.ended(core, key, status)
     for child in met:
@@ -154,7 +154,7 @@ def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
 
 
 def leave_hosts(core: Core, job: BatchJob) -> None:
-    """A job that ran does not run any more: tell the engine and give its places at the gates back.
+    """A job that ran does not run any more: tell the engine and give its places in run limits back.
 
     One that the policy has suspended is taken back; of one whose trial is over already the engine knows.
     """
@@ -322,7 +322,7 @@ def _leave_engine(core: Core, job: BatchJob) -> None:
 
 
 def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Stop the clock and the processes of a running job; who it is that wants it is noted.
+    """Stop the clock and the processes of a running job; whether a user or the policy wants it is noted.
 
     The processes of one that is being ended are left alone: they have been told to end, and have their grace to do so.
     """
@@ -342,7 +342,7 @@ def close_pause(core: Core, job: BatchJob) -> None:
 
 
 def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Let a suspended job go on, if nobody else wants it to stand still."""
+    """Let a suspended job go on, if neither a user nor the policy wants it to stand still any more."""
     job.stopped_by &= ~by
     if job.stopped_by or job.state is not BatchState.SUSPENDED:
         return

@@ -1,4 +1,4 @@
-"""What must always hold of the state: counts, gates, hosts, rows.  Checked by tests and by ``qbatch check``."""
+"""What must always hold of the state: counts, run limits, hosts, rows.  Checked by tests and by ``qbatch check``."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def breaches(core: Core) -> list[str]:
         for passed in job.waits_for.split("\n") if job.waits_for else []:
             used[passed] = used.get(passed, 0) + 1
         found += _of_job(core, job)
-    for name, gate in core.gates.items():
-        if gate.used != used.get(name, 0):
-            found.append(f"gate {name} counts {gate.used}; {used.get(name, 0)} jobs have passed it")
+    for name, run_limit in core.run_limits.items():
+        if run_limit.used != used.get(name, 0):
+            found.append(f"run limit {name} counts {run_limit.used}; {used.get(name, 0)} jobs have a place in it")
     for pool in core.pools:
         taken = [0] * len(pool.machine.hosts)
         for job in pool.running.values():
-            # Who the policy has suspended has no processors; whose trial is over has given them back.
+            # A job that the policy has suspended has no processors; one whose trial is over has given them back.
             if job.row < 0 or job.stopped_by & BY_POLICY:
                 continue
             for chunk in job.allocation:
@@ -74,11 +74,11 @@ def _of_job(core: Core, job: BatchJob) -> list[str]:
     pool = core.pool_of(job)
     found = []
     if job.row >= 0 and pool.by_row[job.row] is not job:
-        found.append(f"job {name} has row {job.row}, which is somebody else's")
+        found.append(f"job {name} has row {job.row}, which is another job's")
     if job.holds_hosts and (job.key not in pool.running or not job.allocation):
         found.append(f"job {name} runs without hosts")
-    if job.state is BatchState.QUEUED and not (job.is_pending or job.row >= 0 or job.gate):
-        found.append(f"job {name} is queued, but neither the engine nor a gate knows it")
+    if job.state is BatchState.QUEUED and not (job.is_pending or job.row >= 0 or job.run_limit):
+        found.append(f"job {name} is queued, but neither the engine nor a run limit knows it")
     if job.state is BatchState.QUEUED and (job.hold or job.unmet):
         found.append(f"job {name} is queued, but it is held")
     if job.is_waiting and job.state is not BatchState.QUEUED and (job.is_pending or job.row >= 0):

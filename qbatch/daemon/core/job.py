@@ -25,7 +25,7 @@ HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
 class Prepared:
     """A specification that was read and checked once; equal submissions share one.
 
-    A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.image`).
+    A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.state_snapshot`).
     """
 
     __slots__ = ("demand", "indices", "listed", "request", "slot_limit", "spec", "walltime")
@@ -79,11 +79,11 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class BatchJob(msgspec.Struct, gc=False, array_like=True):
     """One job, array or subjob.  Instants in microseconds, -1 for not yet.
 
-    ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1
-    while the engine does not know it.  ``status``: exit status, None before the end.  ``ending``: why it is being
-    ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``, ``refused``).
+    ``hold``: bits of holds.  ``run_limit``: the name of the run limit at which it waits, or empty.  ``row``: its row in the
+    engine of its pool, -1 while the engine does not know it.  ``status``: exit status, None before the end.  ``ending``: why it
+    is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``, ``refused``).
     ``pauses``: from when until when its present attempt was suspended, -1 for an end that has not come.
-    ``stopped_by``: who suspended it, ``BY_USER`` or ``BY_POLICY`` or both; it goes on when nobody does any more.
+    ``stopped_by``: ``BY_USER`` or ``BY_POLICY`` or both have suspended it; it goes on when neither does any more.
     ``progress``: how far its present attempt has got, or had at its end; None before it.  ``sizes``: from when on it had how
     many processors, where that is not what it asked for.  ``trials``: from when until when on how many processors and where
     (as in ``exec_host``) it ran on trial, in attempts that were thrown away.  ``lost``: the same of its latest attempts that
@@ -106,7 +106,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     unmet: int = 0
     row: int = -1
     is_pending: bool = False
-    gate: str = ""
+    run_limit: str = ""
     queued: int = -1
     eligible: int = -1
     modified: int = -1

@@ -1,7 +1,7 @@
 """Jobs of a snapshot of version 1, in which a job's progress was five numbers among its others.
 
 ``due``: when an emulated run ended; ``left``: how long it would run on, of one that was suspended; ``work``, ``done`` and
-``since``.  Snapshots from before the last three were kept have none of them: nobody was resized then.
+``since``.  Snapshots from before the last three were kept have none of them: no job was resized then.
 """
 
 from __future__ import annotations

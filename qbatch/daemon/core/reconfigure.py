@@ -46,7 +46,7 @@ def reconfigure(core: Core, settings: Settings, policy_of: Callable[[str], Polic
             if (
                 one.state is BatchState.QUEUED
                 and not one.is_array
-                and (pool.settings.name not in same or is_elsewhere or one.gate)
+                and (pool.settings.name not in same or is_elsewhere or one.run_limit)
             ):
                 run_limits.withdraw(old, one)
                 waiting.append((one.eligible, *one.key))

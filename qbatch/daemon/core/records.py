@@ -123,7 +123,7 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
 
 
 def _comment(core: Core, job: BatchJob) -> str:
-    """Return what was last said of a job, or how it stands where that is unusual: suspended and by whom, on trial."""
+    """Return what was last said of a job, or how it stands where that is unusual: suspended and by what, on trial."""
     if job.comment or not job.is_running_or_suspended:
         return job.comment
     pool = core.pool_of(job)
@@ -299,7 +299,7 @@ def queue_record(core: Core, queue: QueueState) -> QueueRecord:
 
 
 def host_records(core: Core) -> list[HostRecord]:
-    """Return all hosts, in the order of the configuration; whom the policy has suspended keeps his memory there, not his
+    """Return all hosts, in the order of the configuration; a job that the policy has suspended keeps its memory there, not its
     processors."""
     found = []
     for number, pool in enumerate(core.pools):

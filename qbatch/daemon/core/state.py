@@ -1,4 +1,4 @@
-"""The job table and all that belongs to it: queues, gates, pools with their engines, the calendar, effects.
+"""The job table and all that belongs to it: queues, run limits, pools with their engines, the calendar, the outbox.
 
 Only this room changes it.  ``now`` is the instant of the input being handled; it never runs backwards.
 """
@@ -235,7 +235,7 @@ class Core:
         self.pools = [PoolState(pool, load(pool.policy)) for pool in settings.pools]
         self.host_places = {host.name: (number, place) for number, pool in enumerate(settings.pools)
                             for place, host in enumerate(pool.hosts)}  # fmt: skip
-        self.gates: dict[str, RunLimit] = {}
+        self.run_limits: dict[str, RunLimit] = {}
         self.children: dict[JobKey, list[tuple[str, JobKey]]] = {}
         self.endings: OrderedDict[JobKey, int] = OrderedDict()
         self.keys: OrderedDict[tuple[int, str], JobKey] = OrderedDict()
@@ -403,7 +403,7 @@ class Core:
             self.endings.popitem(last=False)
 
     def take_effects(self) -> list[Effect]:
-        """Return the effects since the last call."""
+        """Return what has come into the outbox since the last call."""
         outbox, self.outbox = self.outbox, []
         return outbox
 

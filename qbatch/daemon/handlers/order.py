@@ -18,7 +18,7 @@ def handle(core: Core, actor: Actor, request: Order) -> Outcomes:
         if job.state is not BatchState.QUEUED or not job.is_plain:
             name = core.id_of(job.key)
             raise Refusal("bad-state", f"Request invalid for state of job {name}", name)
-        if job.gate:
+        if job.run_limit:
             name, reason = core.id_of(job.key), explain.reason_for(core, job)
             raise Refusal(
                 "bad-state", f"Request invalid for state of job {name}: it has no place yet: {reason.text}", name

@@ -1,6 +1,6 @@
 """Send a signal to running jobs (qsig); ``suspend`` and ``resume`` stop and go on.
 
-CONT to a suspended job is ``resume``: whom the policy has suspended as well, no signal wakes.
+CONT to a suspended job is ``resume``: no signal wakes a job that the policy has suspended as well.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class _Page:
             if job.is_array and self.request.subjobs:
                 members = self.core.arrays[job.sequence].members.values()
                 named += [_Named(each.key, text, each) for each in members]
-        # Who is named twice is shown twice on one page; several pages could not go on after him.
+        # A job that is named twice is shown twice on one page; several pages could not go on after it.
         if len(named) <= self.limit:
             return named
         once: dict[JobKey, _Named] = {}

@@ -11,7 +11,7 @@ for their walltime; it uses the shadow up, so it is called on a copy.
 
 * Deleted, here as there: the job leaves at the instant of the command, also if it needs longer to die in reality.
 * Run again (qrerun): here only if it runs here at that instant; each attempt takes the run time of the last real one.
-* Host down: who is on that host *here* loses it.  Who lost it only in reality has an assumed run time (:mod:`.truth`).
+* Host down: a job that is on that host *here* loses it.  One lost only in reality has an assumed run time (:mod:`.truth`).
 * Lost: known in reality only; the job is taken to have been able to run its walltime.
 * If a run time turns out shorter than what the shadow has lived through (an attempt was run again), the job ends now.
 """
