@@ -66,7 +66,7 @@ class EventStream:
             host=words[0] if effect.kind == "host" else "",
             queue=words[0] if effect.kind == "queue" else "",
             text=effect.text,
-            counts={} if queue is None else queue.counts,
+            counts={} if queue is None else queue.letter_counts,
         )
         self._send(event, subscribers)
 

@@ -1,6 +1,6 @@
 """The forecast of a server in which jobs wait outside the engines too: at run limits, for their time, for other jobs.
 
-The whole core is driven on, so its own gates, dependencies and times decide.  Each job runs for its walltime and ends well,
+The whole core is driven on, so its own run limits, dependencies and times decide.  Each job runs for its walltime and ends well,
 nothing else is submitted, nobody releases a hold.
 """
 
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from qbatch.daemon.core import flow, passes
+from qbatch.daemon.core import passes
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Happening, PoolState
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.forecast import is_cut_short
 from qbatch.planning.view import OVERDUE
 from qbatch.wire.identifiers import JobKey
@@ -40,7 +41,7 @@ def hopeful(core: Core) -> Iterator[BatchJob]:
     """Yield the waiting jobs that start in time if nobody does anything: all but those that are held."""
     for job in core.live_jobs():
         for each in core.members(job):
-            is_held = bool(each.hold) or each.letter not in "QHW"
+            is_held = bool(each.hold) or not each.is_waiting
             if not is_held and not each.is_array and not each.is_pending:
                 yield each
 
@@ -77,10 +78,8 @@ def _prepare(core: Core, now: int) -> None:
             progress, work = job.under_way, job.prepared.walltime * job.prepared.request.procs
             core.timers.pause(progress, core.now)
             progress.work = work
-            if job.letter == "S":
+            if job.state is BatchState.SUSPENDED:
                 continue
-            if job.letter == "E":  # it was told to end, and will
-                flow.set_letter(core, job, "R")
             if progress.done >= work:
                 progress.work = progress.done + OVERDUE * progress.procs
             core.timers.resume(job, progress, core.now)

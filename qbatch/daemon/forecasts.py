@@ -13,6 +13,7 @@ from qbatch.daemon.clock import Clock
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BatchJob, hold_text
 from qbatch.daemon.core.state import Core, Happening, PoolState
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.forecast import BUDGET, Expected, forecast, is_quick
 from qbatch.daemon.forecast_core import forecast_core, waits_outside
 from qbatch.daemon.pass_times import PassTimes
@@ -80,7 +81,7 @@ class Forecaster:
         core = self._core()
         state = (core.events_made, core.now if self._clock.mode != "real" else 0)
         age = asyncio.get_running_loop().time() - self._made_at
-        waiting = sum(queue.counts.get(letter, 0) for queue in core.queues.values() for letter in "QHW")
+        waiting = sum(queue.waiting for queue in core.queues.values())
         if (state == self._made_of and age < 60) or (age < KEPT and waiting > MOST_MADE_ANEW):
             return self.last
         if self._running is not None:
@@ -99,7 +100,7 @@ class Forecaster:
         loop = asyncio.get_running_loop()
         said = Said([])
         self._missing = ("", "")
-        if any(queue.counts.get(letter) for queue in core.queues.values() for letter in "QHW"):
+        if any(queue.waiting for queue in core.queues.values()):
             reader, child = self._fork()
             try:
                 said = _decode(await loop.run_in_executor(None, _read_all, reader, child))
@@ -111,7 +112,7 @@ class Forecaster:
         found: dict[JobKey, Expected] = {}
         for sequence, member, start, end in said.jobs:
             job = core.find(JobKey(sequence, member))
-            if job is not None and job.letter in "QHW":
+            if job is not None and job.is_waiting:
                 found[job.key] = Expected(start, end)
         self.last, self._made_of, self._made_at = found, state, loop.time()
         for key, expected in found.items():
@@ -164,9 +165,9 @@ class Forecaster:
         """Return a record with the forecast of its start, or why it has none; an array's is that of its first job."""
         core = self._core()
         job = core.find(parse_id(record.id))
-        if job is None or job.letter not in "QHWB":
+        if job is None or not (job.is_waiting or job.state is BatchState.BEGUN):
             return record
-        waiting = [each for each in core.members(job) if each.letter in "QHW"]
+        waiting = [each for each in core.members(job) if each.is_waiting]
         starts = [self.last[each.key].start for each in waiting if each.key in self.last]
         if starts:
             return msgspec.structs.replace(record, estimated_start=min(starts))
@@ -179,7 +180,7 @@ class Forecaster:
         depends = job if is_first else core.jobs[job.sequence]
         if self._missing[0] and not job.hold:
             return self._missing
-        if job.letter == "H" and job.hold:
+        if job.state is BatchState.HELD and job.hold:
             return "held", f"is held ({hold_text(job.hold)}) until somebody releases it"
         if depends.unmet:
             what = depends.spec.depend or "a job that was to come before it"
@@ -203,10 +204,10 @@ class Forecaster:
         """Return the comment of a waiting job, as ``qstat -s`` shows it: in full where the queue is short."""
         core = self._core()
         pool = core.pool_of(job)
-        if job.letter in "HW":
+        if job.is_waiting and job.state is not BatchState.QUEUED:
             return f"Not Running: {self.reason(job).text}"
         waiting, free = self._facts(pool)
-        if job.gate or job.row < 0 or waiting <= MOST_EXPLAINED:
+        if job.run_limit or job.row < 0 or waiting <= MOST_EXPLAINED:
             return f"Not Running: {self.reason(job).text}"
         procs = job.prepared.demand.procs
         if procs > free:
@@ -263,7 +264,7 @@ def in_calendar(reason: Reason) -> str:
 
 def _stopped(pool: PoolState) -> frozenset[int]:
     """Return the rows of jobs that somebody has suspended: nobody knows when they will end."""
-    return frozenset(job.row for job in pool.running.values() if job.letter == "S")
+    return frozenset(job.row for job in pool.running.values() if job.state is BatchState.SUSPENDED)
 
 
 def _read_all(reader: int, child: int) -> bytes:

@@ -8,6 +8,8 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
+from qbatch.daemon.core.states import BatchState
+
 if TYPE_CHECKING:
     from qbatch.daemon.service import Service
 
@@ -63,6 +65,6 @@ class Notifier:
         while True:
             await asyncio.sleep(self.interval or 5.0)
             if await service.gets_on(self.interval or 5.0):
-                counts = sum(queue.counts.get("Q", 0) for queue in service.core.queues.values())
+                queued = sum(queue.counts.get(BatchState.QUEUED, 0) for queue in service.core.queues.values())
                 running = sum(len(pool.running) for pool in service.core.pools)
-                self.send(f"WATCHDOG=1\nSTATUS={counts} queued, {running} running, {service.clock.mode} time")
+                self.send(f"WATCHDOG=1\nSTATUS={queued} queued, {running} running, {service.clock.mode} time")

@@ -27,6 +27,7 @@ from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.state import Account, Core
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST, SHORTAGES, Ended, Executor
 from qbatch.daemon.restore import RESTORED
 from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
@@ -372,7 +373,7 @@ class _Daemon:
                 executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
             if job.modified > job.started:
                 executor.set_walltime(job.file_key, job.prepared.walltime / 1e6)
-            if job.letter == "S":
+            if job.state is BatchState.SUSPENDED:
                 executor.signal(job.file_key, signal.SIGSTOP)
             elif job.pauses:
                 executor.signal(job.file_key, signal.SIGCONT)

@@ -52,7 +52,6 @@ class JobRecord(Record, frozen=True):
     not_before: int | None = None
     resources: dict[str, str] = {}
     used: dict[str, str] = {}
-    percent: int | None = None
     exec_host: str = ""
     exec_vnode: str = ""
     exit_status: int | None = None
@@ -196,7 +195,6 @@ class HostRecord(Record, frozen=True):
     jobs: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     comment: str = ""
-    changed: int | None = None
 
 
 class Hosts(Record, frozen=True):

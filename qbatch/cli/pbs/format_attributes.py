@@ -246,7 +246,6 @@ def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
         ("resv_enable", "", True),
         ("sharing", "", "default_shared"),
         ("comment", "", host.comment),
-        ("last_state_change_time", "", None if host.changed is None else ctime(host.changed)),
     ]
     return _attributes(rows)
 

@@ -100,8 +100,6 @@ def percent_done(job: JobRecord) -> str:
         return "-- "
     if job.state == "X":
         return "100"
-    if job.percent is not None:
-        return f"{job.percent:3d} "
     if job.is_array and job.array_counts:
         total = sum(job.array_counts.values())
         done = sum(job.array_counts.get(name, 0) for name in ("X", "F", "Expired"))

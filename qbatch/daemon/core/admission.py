@@ -45,7 +45,7 @@ def quote(core: Core, actor: Actor, spec: Spec, queue: QueueState, prepared: Pre
     pool = core.pools[queue.pool]
     waits = spec.hold.strip("n ") or spec.depend or (spec.not_before or 0) > core.now
     names = run_limits.names_of(queue, actor.user)
-    used = {name: core.gates[name].used for name in names if name in core.gates}
+    used = {name: core.run_limits[name].used for name in names if name in core.run_limits}
     if not pool.engine.may_refuse or waits or any(used.get(name, 0) >= run_limits.limit_of(core, name) for name in names):
         return None
     passes.make_pass(core, pool)

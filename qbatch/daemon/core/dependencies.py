@@ -3,7 +3,7 @@
 A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the named jobs wait for this
 one; ``on:COUNT`` waits for so many ``before*`` of others.  What can never be met any more deletes the job.
 
-Here it is only told what follows: who is met, who can never run, who is to be held.  :mod:`.flow` does it.
+Here it is only told what follows: which are met, which can never run, which are to be held.  :mod:`.flow` does it.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def refuse_never(core: Core, found: list[Dependency]) -> None:
 
 def _can_wait(core: Core, key: JobKey) -> bool:
     job = core.find(key)
-    return job is not None and job.letter not in "FX" and not job.holds_hosts
+    return job is not None and not job.is_over and not job.holds_hosts
 
 
 def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
@@ -183,7 +183,7 @@ def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
 def _already(core: Core, kind: str, key: JobKey) -> bool | None:
     """Tell whether a dependency is met, can never be met (False), or is open (None)."""
     parent = core.find(key)
-    if parent is not None and parent.letter not in "FX":
+    if parent is not None and not parent.is_over:
         return True if kind == "after" and (parent.started >= 0 or parent.attempt > 0) else None
     status = core.endings.get(key)
     if status is None:
@@ -199,7 +199,7 @@ def _is_met(kind: str, status: int) -> bool:
 def _hold_for(core: Core, key: JobKey, kind: str, parent: JobKey) -> BatchJob | None:
     """Enter that a job waits for another; return it if that is one more for which it waits."""
     child = core.find(key)
-    if child is None or child.letter in "FX" or child.holds_hosts:
+    if child is None or child.is_over or child.holds_hosts:
         return None
     core.children.setdefault(parent, []).append((kind, child.key))
     if child.spec.depend and "on:" in child.spec.depend and child.unmet > 0:
@@ -218,7 +218,7 @@ def started(core: Core, key: JobKey) -> list[JobKey]:
 
 
 def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doomed]]:
-    """A job has ended: return whose dependency on it is met by that, and whose never will be."""
+    """A job has ended: return the jobs whose dependency on it is met by that, and those whose never will be."""
     met: list[JobKey] = []
     doomed: list[Doomed] = []
     for kind, child in core.children.pop(key, ()):

@@ -1,4 +1,4 @@
-"""How the core has its jobs run: as timers of its own, or by effects that processes outside carry out.
+"""How the core has its jobs run: as timers of its own, or by effects in the outbox that processes outside carry out.
 
 Each kind of executor keeps a job's progress, at the core's instant; what else it must do is all that differs.  Nothing here
 holds state: progress is the job's, the ends that are due are in the core's calendar, so a snapshot has both.
@@ -65,7 +65,7 @@ class Emulated:
 
 
 class Processes:
-    """Jobs are processes: each change is an effect, and ends are reported."""
+    """Jobs are processes: each change goes into the outbox, and ends are reported."""
 
     def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
         """Have an attempt launched; whether a trial can go on is seen while it runs."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import run_limits
 from qbatch.daemon.core.job import BY_POLICY, BY_USER, hold_text
+from qbatch.daemon.core.states import BatchState
 from qbatch.model.reasons import Reason
 from qbatch.wire.resources import format_duration
 
@@ -17,26 +18,26 @@ if TYPE_CHECKING:
 def reason_for(core: Core, job: BatchJob) -> Reason:
     """Return why a job is where it is, with the numbers behind it."""
     if job.is_array and not job.unmet:
-        waiting = [each for each in core.members(job) if each.letter not in "RSE"]
+        waiting = [each for each in core.members(job) if not each.holds_hosts]
         if waiting:
             return reason_for(core, waiting[0])
         return Reason("not-waiting", "server", "all jobs of the array run or have run")
-    if job.letter == "H":
+    if job.state is BatchState.HELD:
         if job.is_subjob and core.jobs[job.sequence].unmet:
             return reason_for(core, core.jobs[job.sequence])
         if job.unmet:
             text = f"waits for other jobs: {job.spec.depend or 'they were submitted with before...'} ({job.unmet} not met yet)"
             return Reason("dependency", "server", text, {"unmet": job.unmet})
         return Reason("held", "server", f"is held ({hold_text(job.hold)}); release it with: qrls {core.id_of(job.key)}")
-    if job.letter == "W":
+    if job.state is BatchState.WAITING_FOR_TIME:
         text = f"may not start before {job.not_before / 1e6:.15g} s"
         return Reason("not-before", "server", text, {"not_before": job.not_before})
-    if job.letter in "RSE":
+    if job.holds_hosts:
         return _on_hosts(core, job)
-    if job.letter != "Q":
-        return Reason("not-waiting", "server", f"is not waiting: its state is {job.letter}")
-    if job.gate:
-        return _at_gate(core, job)
+    if job.state is not BatchState.QUEUED:
+        return Reason("not-waiting", "server", f"is not waiting: its state is {job.state.letter}")
+    if job.run_limit:
+        return _at_run_limit(core, job)
     if job.is_pending or job.row < 0:
         return Reason("arriving", "server", "has just arrived; the next pass looks at it")
     return core.pool_of(job).engine.explain(job.row)
@@ -48,14 +49,16 @@ def _on_hosts(core: Core, job: BatchJob) -> Reason:
     hosts = ", ".join(pool.machine.hosts[chunk.host].name for chunk in job.allocation[:8])
     ran, most = format_duration(job.ran(core.now)), format_duration(job.prepared.walltime)
     asked = job.prepared.request.procs
-    if job.letter == "S":
+    if job.state is BatchState.SUSPENDED:
         by = {BY_USER: "by a user (go on: qsig -s resume)", BY_POLICY: f"by {pool.name_of_policy}"}
         who = by.get(job.stopped_by, "by a user and by the policy")
         since = format_duration(core.now - job.pauses[-1][0])
         text = f"is suspended {who} for {since} on {hosts}, keeps its memory, has run for {ran} of {most}"
         return Reason("suspended", "server", text, {"since": job.pauses[-1][0], "ran": job.ran(core.now)})
     if job.row >= 0 and pool.engine.is_trial(job.row):
-        text = f"has a quantum on {hosts} and has run for {ran}; if it does not end in it, it waits again and begins anew"
+        text = (
+            f"has a quantum on {hosts} and has run for {ran}; if it does not end in it, it waits again and begins anew"
+        )
         return Reason("quantum", "server", text, {"ran": job.ran(core.now)})
     used = format_duration(job.walltime_used(core.now))
     share = f" on {job.size} of its {asked} processors" if job.size < asked else ""
@@ -63,11 +66,11 @@ def _on_hosts(core: Core, job: BatchJob) -> Reason:
     return Reason("not-waiting", "server", f"has run for {ran} on {hosts}{share}{spent}")
 
 
-def _at_gate(core: Core, job: BatchJob) -> Reason:
-    kind, _, rest = job.gate.partition(" ")
-    limit = run_limits.limit_of(core, job.gate)
-    gate = core.gates.get(job.gate)
-    numbers = {"limit": limit, "used": gate.used if gate is not None else 0}
+def _at_run_limit(core: Core, job: BatchJob) -> Reason:
+    kind, _, rest = job.run_limit.partition(" ")
+    limit = run_limits.limit_of(core, job.run_limit)
+    run_limit = core.run_limits.get(job.run_limit)
+    numbers = {"limit": limit, "used": run_limit.used if run_limit is not None else 0}
     if kind == "array":
         return Reason("array-limit", "server", f"its array may have {limit} jobs running or next at once", numbers)
     queue = core.queues[rest.partition(" ")[0]]

@@ -14,7 +14,7 @@ KINDS = ("submit-refused", "status-slow", "status-failed", "job-exit", "job-lost
 
 
 class FaultState(msgspec.Struct):
-    """One fault: how often it strikes still (-1: until it is cleared), and whom (a pattern for job names)."""
+    """One fault: how often it strikes still (-1: until it is cleared), and which jobs (a pattern for their names)."""
 
     kind: str
     count: int

@@ -1,4 +1,4 @@
-"""How a job moves: held and released, past the gates, started and ended, and what that means for those who depend on it."""
+"""How a job moves: held and released, past its run limits, started and ended, and what that means for those that depend on it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_USER, BatchJob, Prepared
 from qbatch.daemon.core.records import exec_texts, full_record
 from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Mail
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.states import State
 from qbatch.model.actions import Allocation
@@ -31,36 +32,15 @@ PAUSE = 1_000_000
 """How long a job waits that was lost at the very instant of its start: it would be lost there again and again."""
 
 
-def array_letter(core: Core, parent: BatchJob) -> str:
-    """Return the state of an array that is not over, by those of its jobs: B once any has begun; before that H or W if
-    all that wait are held or wait for a time, else Q."""
-    if parent.started >= 0:
-        return "B"
-    counts = core.arrays[parent.sequence].counts
-    queued, held, later = (counts.get(letter, 0) for letter in "QHW")
-    if queued or (held and later):
-        return "Q"
-    return "H" if held else "W" if later else parent.letter
-
-
-def set_letter(core: Core, job: BatchJob, letter: str) -> None:
-    """Change a job's state, every count of it, and the state of its array."""
-    core.set_letter(job, letter)
-    if job.is_subjob:
-        parent = core.jobs[job.sequence]
-        if parent.letter not in "FX":
-            parent.letter = array_letter(core, parent)
-
-
 def settle(core: Core, job: BatchJob) -> None:
     """Give a job that is not with the engine the state that its holds, its time and its dependencies ask for."""
     if _is_held(core, job):
-        set_letter(core, job, "H")
+        core.set_state(job, "held")
     elif job.not_before > core.now:
-        set_letter(core, job, "W")
+        core.set_state(job, "postponed")
         core.at(job.not_before, "release", job.key)
     else:
-        set_letter(core, job, "Q")
+        core.set_state(job, "queued")
         job.eligible = core.now
         run_limits.enter(core, job)
 
@@ -82,15 +62,15 @@ def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> b
 
 
 def _tell_of_start(core: Core, key: JobKey) -> None:
-    """A job has begun: who waited for that waits for one less."""
+    """A job has begun: a job that waited for that waits for one less."""
     for child in dependencies.started(core, key):
         _met(core, child)
 
 
 def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None) -> None:
-    """A job has ended: who depends on it waits for one less, or can never run and is deleted.
+    """A job has ended: a job that depends on it waits for one less, or can never run and is deleted.
 
-    ``doomed``: where to note who can never run, if the caller sees to them; a chain of thousands must not recurse.
+    ``doomed``: where to note the jobs that can never run, if the caller sees to them; a chain of thousands must not recurse.
     """
     met, never = dependencies.ended(core, key, status)
     for child in met:
@@ -100,7 +80,7 @@ def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | No
         return
     for child, why in never:  # grows while it is gone through
         job = core.find(child)
-        if job is not None and job.letter not in "FX":
+        if job is not None and not job.is_over:
             end = delete_array if job.is_array else delete
             end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never)
 
@@ -108,19 +88,19 @@ def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | No
 def _met(core: Core, key: JobKey) -> None:
     """One dependency of a job is met: it is held no more if that was the last."""
     job = core.find(key)
-    if job is None or job.letter in "FX" or job.unmet == 0:
+    if job is None or job.is_over or job.unmet == 0:
         return
     job.unmet -= 1
-    held = [each for each in core.members(job) if each.letter == "H"]
+    held = [each for each in core.members(job) if each.state is BatchState.HELD]
     for each in held:
         settle(core, each)
-    if any(each.letter != "H" for each in held):
+    if any(each.state is not BatchState.HELD for each in held):
         core.happened("released", job.key, "its dependencies are met")
 
 
 def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) -> None:
     """A job starts: the engine has given it hosts, for a trial or until it ends."""
-    set_letter(core, job, "R")
+    core.set_state(job, "started")
     job.attempt += 1
     job.started = job.modified = core.now
     job.allocation = allocation
@@ -136,7 +116,7 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
     if job.is_subjob:
         parent = core.jobs[job.sequence]
         if parent.started < 0:
-            parent.letter = "B"
+            core.set_state(parent, "begun")
             parent.started = parent.modified = core.now
             core.happened("started", parent.key)
             _mail(core, parent, "b", "began")
@@ -174,7 +154,7 @@ def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
 
 
 def leave_hosts(core: Core, job: BatchJob) -> None:
-    """A job that ran does not run any more: tell the engine and give its places at the gates back.
+    """A job that ran does not run any more: tell the engine and give its places in run limits back.
 
     One that the policy has suspended is taken back; of one whose trial is over already the engine knows.
     """
@@ -212,6 +192,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
             job.not_before = core.now + PAUSE
         job.started = job.promised = -1
         job.pauses, job.sizes, job.progress = (), (), None
+        core.set_state(job, "requeued")
         settle(core, job)
         return
     if job.ending == "deleted" and status >= 0:
@@ -232,7 +213,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
     """A job is over for good: history, dependencies, its array (``doomed``: see :func:`_tell_of_end`)."""
     was_running = job.started >= 0 and bool(job.allocation)
     has_begun = job.started >= 0 if job.is_array else was_running
-    set_letter(core, job, "X" if job.is_subjob else "F")
+    core.set_state(job, "expired" if job.is_subjob else "finished")
     job.status = status
     job.ended = job.modified = core.now
     queue = core.queues[job.queue]
@@ -291,8 +272,8 @@ def delete(
     core.outbox.append(told)
     if executor_of(core).stop(core, job, 0 if is_forced else grace) or is_forced:
         ended(core, job, DELETED)
-    elif job.letter != "E":
-        set_letter(core, job, "E")
+    elif job.state is not BatchState.EXITING:
+        core.set_state(job, "told to end")
 
 
 def returned(core: Core, job: BatchJob) -> None:
@@ -320,7 +301,7 @@ def returned(core: Core, job: BatchJob) -> None:
     job.started = -1
     job.pauses, job.sizes, job.progress = (), (), None
     job.modified = core.now
-    set_letter(core, job, "Q")
+    core.set_state(job, "requeued")
     if _is_held(core, job) or run_limits.is_past_limit(core, job):
         _leave_engine(core, job)
         run_limits.give_back(core, job)
@@ -341,16 +322,16 @@ def _leave_engine(core: Core, job: BatchJob) -> None:
 
 
 def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Stop the clock and the processes of a running job; who it is that wants it is noted.
+    """Stop the clock and the processes of a running job; whether a user or the policy wants it is noted.
 
     The processes of one that is being ended are left alone: they have been told to end, and have their grace to do so.
     """
     job.stopped_by |= by
-    if job.letter == "S" or job.ending:
+    if job.state is BatchState.SUSPENDED or job.ending:
         return
     executor_of(core).pause(core, job)
     job.pauses += ((core.now, -1),)
-    set_letter(core, job, "S")
+    core.set_state(job, "suspended")
     core.happened("suspended", job.key)
 
 
@@ -361,12 +342,12 @@ def close_pause(core: Core, job: BatchJob) -> None:
 
 
 def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Let a suspended job go on, if nobody else wants it to stand still."""
+    """Let a suspended job go on, if neither a user nor the policy wants it to stand still any more."""
     job.stopped_by &= ~by
-    if job.stopped_by or job.letter != "S":
+    if job.stopped_by or job.state is not BatchState.SUSPENDED:
         return
     close_pause(core, job)
-    set_letter(core, job, "R")
+    core.set_state(job, "resumed")
     executor_of(core).resume(core, job)
     core.happened("resumed", job.key)
 
@@ -408,7 +389,7 @@ def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
     if queue != job.queue:
         for name, sign in ((job.queue, -1), (queue, 1)):
             of_queue = core.queues[name]
-            of_queue.counts[job.letter] = of_queue.counts.get(job.letter, 0) + sign
+            of_queue.counts[job.state] = of_queue.counts.get(job.state, 0) + sign
             of_queue.users[job.user] = of_queue.users.get(job.user, 0) + sign
             if not of_queue.users[job.user]:
                 del of_queue.users[job.user]

@@ -1,4 +1,4 @@
-"""What must always hold of the state: counts, gates, hosts, rows.  Checked by tests and by ``qbatch check``."""
+"""What must always hold of the state: counts, run limits, hosts, rows.  Checked by tests and by ``qbatch check``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core.job import BY_POLICY
+from qbatch.daemon.core.states import ON_HOSTS, WAITING, BatchState
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -21,27 +22,25 @@ def breaches(core: Core) -> list[str]:
             ones += core.arrays[job.sequence].members.values()
         else:
             ones.append(job)
-    live = [job for job in ones if job.letter not in "FX"]
-    real_counts = Counter((job.queue, job.letter) for job in live)
+    live = [job for job in ones if not job.is_over]
+    real_counts = Counter((job.queue, job.state) for job in live)
     for name, queue in core.queues.items():
-        for letter in "QHWRSE":
-            real = real_counts[name, letter]
-            if queue.counts.get(letter, 0) != real:
-                found.append(
-                    f"queue {name} counts {queue.counts.get(letter, 0)} jobs in state {letter}; there are {real}"
-                )
+        for state in (*WAITING, *ON_HOSTS):
+            counted, real = queue.counts.get(state, 0), real_counts[name, state]
+            if counted != real:
+                found.append(f"queue {name} counts {counted} jobs in state {state.letter}; there are {real}")
     used: dict[str, int] = {}
     for job in live:
         for passed in job.waits_for.split("\n") if job.waits_for else []:
             used[passed] = used.get(passed, 0) + 1
         found += _of_job(core, job)
-    for name, gate in core.gates.items():
-        if gate.used != used.get(name, 0):
-            found.append(f"gate {name} counts {gate.used}; {used.get(name, 0)} jobs have passed it")
+    for name, run_limit in core.run_limits.items():
+        if run_limit.used != used.get(name, 0):
+            found.append(f"run limit {name} counts {run_limit.used}; {used.get(name, 0)} jobs have a place in it")
     for pool in core.pools:
         taken = [0] * len(pool.machine.hosts)
         for job in pool.running.values():
-            # Who the policy has suspended has no processors; whose trial is over has given them back.
+            # A job that the policy has suspended has no processors; one whose trial is over has given them back.
             if job.row < 0 or job.stopped_by & BY_POLICY:
                 continue
             for chunk in job.allocation:
@@ -75,15 +74,15 @@ def _of_job(core: Core, job: BatchJob) -> list[str]:
     pool = core.pool_of(job)
     found = []
     if job.row >= 0 and pool.by_row[job.row] is not job:
-        found.append(f"job {name} has row {job.row}, which is somebody else's")
+        found.append(f"job {name} has row {job.row}, which is another job's")
     if job.holds_hosts and (job.key not in pool.running or not job.allocation):
         found.append(f"job {name} runs without hosts")
-    if job.letter == "Q" and not (job.is_pending or job.row >= 0 or job.gate):
-        found.append(f"job {name} is queued, but neither the engine nor a gate knows it")
-    if job.letter == "Q" and (job.hold or job.unmet):
+    if job.state is BatchState.QUEUED and not (job.is_pending or job.row >= 0 or job.run_limit):
+        found.append(f"job {name} is queued, but neither the engine nor a run limit knows it")
+    if job.state is BatchState.QUEUED and (job.hold or job.unmet):
         found.append(f"job {name} is queued, but it is held")
-    if job.letter in "HW" and (job.is_pending or job.row >= 0):
-        found.append(f"job {name} is in state {job.letter}, but the engine has it")
+    if job.is_waiting and job.state is not BatchState.QUEUED and (job.is_pending or job.row >= 0):
+        found.append(f"job {name} is in state {job.state.letter}, but the engine has it")
     if job.is_pending and job.key not in pool.pending:
         found.append(f"job {name} is to arrive at the engine, but is not among the arrivals")
     return found

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from qbatch.daemon.core.states import ON_HOSTS, OVER, WAITING, BatchState
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.progress import Progress
@@ -20,14 +21,11 @@ USER_HOLD, OTHER_HOLD, SYSTEM_HOLD, DEPENDENCY_HOLD = 1, 2, 4, 8
 HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
 """The letters of ``qhold -h``; a dependency shows as ``s``."""
 
-SUBSTATES = {"Q": 10, "H": 20, "W": 30, "T": 0, "R": 42, "S": 45, "E": 51, "B": 1, "F": 92, "X": 91}
-"""The substate that ``qstat -f`` shows for each state letter (OpenPBS job_attr.h)."""
-
 
 class Prepared:
     """A specification that was read and checked once; equal submissions share one.
 
-    A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.image`).
+    A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.state_snapshot`).
     """
 
     __slots__ = ("demand", "indices", "listed", "request", "slot_limit", "spec", "walltime")
@@ -81,11 +79,11 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class BatchJob(msgspec.Struct, gc=False, array_like=True):
     """One job, array or subjob.  Instants in microseconds, -1 for not yet.
 
-    ``letter``: its state as PBS writes it.  ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1
-    while the engine does not know it.  ``status``: exit status, None before the end.  ``ending``: why it is being
-    ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``, ``refused``).
+    ``hold``: bits of holds.  ``run_limit``: the name of the run limit at which it waits, or empty.  ``row``: its row in the
+    engine of its pool, -1 while the engine does not know it.  ``status``: exit status, None before the end.  ``ending``: why it
+    is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``, ``refused``).
     ``pauses``: from when until when its present attempt was suspended, -1 for an end that has not come.
-    ``stopped_by``: who suspended it, ``BY_USER`` or ``BY_POLICY`` or both; it goes on when nobody does any more.
+    ``stopped_by``: ``BY_USER`` or ``BY_POLICY`` or both have suspended it; it goes on when neither does any more.
     ``progress``: how far its present attempt has got, or had at its end; None before it.  ``sizes``: from when on it had how
     many processors, where that is not what it asked for.  ``trials``: from when until when on how many processors and where
     (as in ``exec_host``) it ran on trial, in attempts that were thrown away.  ``lost``: the same of its latest attempts that
@@ -103,12 +101,12 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     group: str
     queue: str
     submitted: int
-    letter: str = "Q"
+    state: BatchState = BatchState.QUEUED
     hold: int = 0
     unmet: int = 0
     row: int = -1
     is_pending: bool = False
-    gate: str = ""
+    run_limit: str = ""
     queued: int = -1
     eligible: int = -1
     modified: int = -1
@@ -163,8 +161,23 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def holds_hosts(self) -> bool:
-        """Whether it runs: it has hosts."""
-        return self.letter in "RSE"
+        """Whether it has hosts: it runs, is suspended or is being ended."""
+        return self.state in ON_HOSTS
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits to start, or to start again."""
+        return self.state in WAITING
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended for good."""
+        return self.state in OVER
+
+    @property
+    def is_running_or_suspended(self) -> bool:
+        """Whether it has hosts and was not told to end."""
+        return self.state is BatchState.RUNNING or self.state is BatchState.SUSPENDED
 
     def ran(self, now: int) -> int:
         """Return how long its present attempt has run: microseconds from its start to ``now`` without its pauses."""

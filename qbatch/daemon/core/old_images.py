@@ -1,7 +1,7 @@
 """Jobs of a snapshot of version 1, in which a job's progress was five numbers among its others.
 
 ``due``: when an emulated run ended; ``left``: how long it would run on, of one that was suspended; ``work``, ``done`` and
-``since``.  Snapshots from before the last three were kept have none of them: nobody was resized then.
+``since``.  Snapshots from before the last three were kept have none of them: no job was resized then.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.states import BatchState
 from qbatch.model.progress import Progress
 
 _GONE = {"due": -1, "left": -1, "work": -1, "done": 0, "since": -1}
@@ -38,7 +39,7 @@ def jobs_of(data: bytes, decode: Callable[[bytes], list[BatchJob]], now: int) ->
 
 def _count_work(job: BatchJob, progress: Progress, left: int, now: int) -> None:
     progress.done = job.ran(now) * progress.procs
-    if job.letter == "R":
+    if job.state is BatchState.RUNNING:
         progress.since = now
     left = progress.due - now if progress.due >= 0 else left
     if left >= 0:

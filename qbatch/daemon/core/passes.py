@@ -15,6 +15,7 @@ from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
 from qbatch.daemon.core.job import BY_POLICY, BatchJob
 from qbatch.daemon.core.state import Account, Core, PoolState
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.round import Round
 from qbatch.model.actions import Action, Break, Promise, Reject, Resize, Resume, Start, Suspend
@@ -95,7 +96,7 @@ def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
         if job.spec.used_memory is not None:
             used["mem"] = float(job.spec.used_memory)
         flow.ended(core, job, status, _WORDS.get(status, ""), used)
-    elif what == "release" and job.letter == "W":
+    elif what == "release" and job.state is BatchState.WAITING_FOR_TIME:
         flow.settle(core, job)
         core.happened("released", job.key, "its time has come")
 

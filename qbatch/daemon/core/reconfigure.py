@@ -7,6 +7,7 @@ from collections.abc import Callable
 from qbatch.daemon.core import run_limits, state_snapshot
 from qbatch.daemon.core.exchange import exchange
 from qbatch.daemon.core.state import Core, machine_of
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.settings import Pool, Settings
 from qbatch.engine.admission import refusal
 from qbatch.model.errors import InputError
@@ -42,7 +43,11 @@ def reconfigure(core: Core, settings: Settings, policy_of: Callable[[str], Polic
             pool = old.pool_of(one)
             now_in = next((each for each in settings.queues if each.name == one.queue), None)
             is_elsewhere = now_in is not None and settings.pool_of(now_in).name != pool.settings.name
-            if one.letter == "Q" and not one.is_array and (pool.settings.name not in same or is_elsewhere or one.gate):
+            if (
+                one.state is BatchState.QUEUED
+                and not one.is_array
+                and (pool.settings.name not in same or is_elsewhere or one.run_limit)
+            ):
                 run_limits.withdraw(old, one)
                 waiting.append((one.eligible, *one.key))
     new = state_snapshot.load(state_snapshot.dump(old), settings, policy_of, keep_engines=same)

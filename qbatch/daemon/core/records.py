@@ -9,8 +9,9 @@ from msgspec import structs
 
 from qbatch.daemon.core.dependencies import depend_text
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_POLICY, SUBSTATES, hold_text
+from qbatch.daemon.core.job import BY_POLICY, hold_text
 from qbatch.daemon.core.slots import divide
+from qbatch.daemon.core.states import OVER, SUBSTATES, WAITING, BatchState
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
 from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
@@ -108,7 +109,7 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
         name=job.name,
         user=job.user,
         queue=job.queue,
-        state=job.letter,
+        state=job.state.letter,
         resources=resources,
         used=_used_so_far(core, job),
         started=_instant(job.started) if job.allocation or job.is_array else None,
@@ -122,11 +123,11 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
 
 
 def _comment(core: Core, job: BatchJob) -> str:
-    """Return what was last said of a job, or how it stands where that is unusual: suspended and by whom, on trial."""
-    if job.comment or job.letter not in "RS":
+    """Return what was last said of a job, or how it stands where that is unusual: suspended and by what, on trial."""
+    if job.comment or not job.is_running_or_suspended:
         return job.comment
     pool = core.pool_of(job)
-    if job.letter == "S":
+    if job.state is BatchState.SUSPENDED:
         return f"Job suspended by {pool.name_of_policy if job.stopped_by & BY_POLICY else 'a user'}"
     return "Job runs for a quantum" if job.row >= 0 and pool.engine.is_trial(job.row) else ""
 
@@ -134,7 +135,7 @@ def _comment(core: Core, job: BatchJob) -> str:
 def event_record(core: Core, key: JobKey) -> JobRecord | None:
     """Return what an event tells of a job: what the tables show, where it runs, when it came and what it was promised."""
     job = core.find(key)
-    if job is None or job.letter in "FX":
+    if job is None or job.is_over:
         return core.recent.get(key)
     return structs.replace(
         brief_record(core, job),
@@ -174,10 +175,10 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         name=job.name,
         user=job.user,
         queue=job.queue,
-        state=job.letter,
+        state=job.state.letter,
         owner=f"{job.user}@{spec.host or 'localhost'}",
         group=job.group,
-        substate=SUBSTATES.get(job.letter, 10) if job.ending != "deleted" or job.letter not in "FX" else 91,
+        substate=SUBSTATES[job.state] if job.ending != "deleted" or not job.is_over else 91,
         hold=hold_text(job.hold | (8 if job.unmet else 0)),
         priority=job.priority,
         submitted=job.submitted,
@@ -233,12 +234,12 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
     counts = array.counts
     return {
         "array_submitted": format_indices(list(job.prepared.indices)),
-        "array_remaining": format_indices([index for index, each in array.members.items() if each.letter in "QHW"]),
+        "array_remaining": format_indices([index for index, each in array.members.items() if each.is_waiting]),
         "array_counts": {
-            "Queued": sum(counts.get(letter, 0) for letter in "QHW"),
-            "Running": counts.get("R", 0) + counts.get("S", 0),
-            "Exiting": counts.get("E", 0),
-            "Expired": counts.get("X", 0) + counts.get("F", 0),
+            "Queued": sum(counts.get(state, 0) for state in WAITING),
+            "Running": counts.get(BatchState.RUNNING, 0) + counts.get(BatchState.SUSPENDED, 0),
+            "Exiting": counts.get(BatchState.EXITING, 0),
+            "Expired": sum(counts.get(state, 0) for state in OVER),
         },
         "slot_limit": job.slot_limit,
     }
@@ -282,7 +283,7 @@ def queue_record(core: Core, queue: QueueState) -> QueueRecord:
         enabled=queue.enabled,
         started=queue.started,
         priority=settings.priority,
-        counts={letter: count for letter, count in queue.counts.items() if count},
+        counts={letter: count for letter, count in queue.letter_counts.items() if count},
         total=queue.total,
         max_queued=settings.max_queued,
         max_running=settings.max_running,
@@ -298,7 +299,7 @@ def queue_record(core: Core, queue: QueueState) -> QueueRecord:
 
 
 def host_records(core: Core) -> list[HostRecord]:
-    """Return all hosts, in the order of the configuration; whom the policy has suspended keeps his memory there, not his
+    """Return all hosts, in the order of the configuration; a job that the policy has suspended keeps its memory there, not its
     processors."""
     found = []
     for number, pool in enumerate(core.pools):

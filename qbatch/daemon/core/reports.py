@@ -5,6 +5,7 @@ from __future__ import annotations
 from qbatch.daemon.core import faults, flow
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Forget, Mail
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST, Ended, Report, Started
 from qbatch.wire.identifiers import PLAIN, JobKey
 
@@ -39,8 +40,8 @@ def reported(core: Core, report: Report) -> None:
         core.happened("lost", job.key, job.comment)
         flow.ended(core, job, LOST, _with_files(core, job, job.comment, report.undelivered), dict(report.used))
         return
-    if job.letter == "S":
-        flow.set_letter(core, job, "R")
+    if job.state is BatchState.SUSPENDED:
+        core.set_state(job, "resumed")
     flow.ended(core, job, status, _with_files(core, job, why, report.undelivered), dict(report.used))
 
 

@@ -1,6 +1,6 @@
-"""The gates before the engine: limits on running jobs that a waiting job has to pass, and the places that they give.
+"""Run limits: how many jobs may run at once, of a queue, of one user in a queue, of an array.
 
-A job that waits stands at the first gate that is full, or is with the engine of its pool and holds a place at each gate.
+A job that waits is with the engine of its pool and holds a place in each of its run limits, or waits at the first that is full.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import heapq
 
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import Core, QueueState, RunLimit
+from qbatch.daemon.core.states import BatchState
 from qbatch.model.events import Withdrawn
 from qbatch.model.job import Job
 from qbatch.wire.errors import Refusal
@@ -18,11 +19,11 @@ MOST_EXCHANGED = 5000
 """Waiting jobs up to which two of them may exchange their places."""
 
 MOST_STALE = 64
-"""Entries at a gate of jobs that do not wait there any more, beyond as many as jobs wait."""
+"""Entries at a run limit of jobs that do not wait there any more, beyond as many as jobs wait."""
 
 
 def run_limits_of(core: Core, job: BatchJob) -> list[str]:
-    """Return the names of the gates that a job has to pass."""
+    """Return the names of the run limits of a job."""
     names = names_of(core.queues[job.queue], job.user)
     if job.is_subjob and core.jobs[job.sequence].slot_limit is not None:
         names.insert(0, f"array {job.sequence}")
@@ -30,7 +31,7 @@ def run_limits_of(core: Core, job: BatchJob) -> list[str]:
 
 
 def names_of(queue: QueueState, user: str) -> list[str]:
-    """Return the names of the gates of a queue that a user's job has to pass."""
+    """Return the names of the run limits of a queue for a job of a user."""
     names, settings = [], queue.settings
     if settings.max_running is not None or not queue.started:
         names.append(f"queue {settings.name}")
@@ -58,9 +59,9 @@ def request_of(prepared: Prepared, number: int, submit: int, user: int, group: i
     )
 
 
-def limit_of(core: Core, gate: str) -> int:
-    """Return how many jobs a gate lets through at once."""
-    kind, _, rest = gate.partition(" ")
+def limit_of(core: Core, name: str) -> int:
+    """Return how many jobs may have a place in a run limit at once."""
+    kind, _, rest = name.partition(" ")
     if kind == "array":
         parent = core.jobs.get(int(rest))
         return 1 << 60 if parent is None or parent.slot_limit is None else parent.slot_limit
@@ -72,30 +73,30 @@ def limit_of(core: Core, gate: str) -> int:
 
 
 def is_past_limit(core: Core, job: BatchJob) -> bool:
-    """Tell whether a job that passed its gates would not get through all of them again: a queue stopped, a limit fell."""
+    """Tell whether a job that has its places would not get all of them again: a queue stopped, a limit fell."""
     names = run_limits_of(core, job)
-    return any(core.gates[name].used > limit_of(core, name) for name in names if name in core.gates)
+    return any(core.run_limits[name].used > limit_of(core, name) for name in names if name in core.run_limits)
 
 
 def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
-    """Hand an eligible job to the engine of its pool, or let it wait at the first gate that is full.
+    """Hand an eligible job to the engine of its pool, or let it wait at the first run limit that is full.
 
     ``submit``: the instant of arrival by which the engine ranks it; now if none is given.
     """
     names = run_limits_of(core, job)
     for name in names:
-        gate = core.gates.get(name)
-        if (gate.used if gate is not None else 0) >= limit_of(core, name):
-            job.gate = name
-            gate = core.gates.setdefault(name, RunLimit())
-            heapq.heappush(gate.waiting, (job.eligible, job.sequence, job.member))
-            # All who wait at one gate are of one queue: more entries than that are stale.
-            if len(gate.waiting) > 2 * core.queues[job.queue].counts.get("Q", 0) + MOST_STALE:
+        run_limit = core.run_limits.get(name)
+        if (run_limit.used if run_limit is not None else 0) >= limit_of(core, name):
+            job.run_limit = name
+            run_limit = core.run_limits.setdefault(name, RunLimit())
+            heapq.heappush(run_limit.waiting, (job.eligible, job.sequence, job.member))
+            # All jobs that wait at one run limit are of one queue: more entries than that are stale.
+            if len(run_limit.waiting) > 2 * core.queues[job.queue].counts.get(BatchState.QUEUED, 0) + MOST_STALE:
                 _sweep(core, name)
             return
     for name in names:
-        core.gates.setdefault(name, RunLimit()).used += 1
-    job.gate = ""
+        core.run_limits.setdefault(name, RunLimit()).used += 1
+    job.run_limit = ""
     job.waits_for = "\n".join(names)
     job.is_pending = True
     user, group = core.number_of(job.user), core.number_of(job.group)
@@ -105,15 +106,15 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
 
 
 def withdraw(core: Core, job: BatchJob) -> None:
-    """Take a waiting job back from the engine or from the gate at which it waits; a promise to it is over."""
+    """Take a waiting job back from the engine or from the run limit at which it waits; a promise to it is over."""
     for name in _take_out(core, job):
         let_through(core, name)
 
 
 def _take_out(core: Core, job: BatchJob) -> list[str]:
-    """Withdraw a waiting job; return the gates whose places it gave back, which are still to be opened for others."""
+    """Withdraw a waiting job; return the run limits in which it gave places back, which others may have now."""
     job.promised = -1
-    job.gate = ""
+    job.run_limit = ""
     pool = core.pool_of(job)
     if job.is_pending:
         del pool.pending[job.key]
@@ -129,29 +130,29 @@ def _take_out(core: Core, job: BatchJob) -> list[str]:
 def _leave_limits(core: Core, job: BatchJob) -> list[str]:
     names, job.waits_for = job.waits_for.split("\n") if job.waits_for else [], ""
     for name in names:
-        core.gates[name].used -= 1
+        core.run_limits[name].used -= 1
     return names
 
 
 def give_back(core: Core, job: BatchJob) -> None:
-    """Give a job's places at the gates to those who wait there."""
+    """Give a job's places in its run limits to the jobs that wait there."""
     for name in _leave_limits(core, job):
         let_through(core, name)
 
 
 def let_through(core: Core, name: str) -> None:
-    """Let through a gate who waits there, in order, while it has room."""
-    gate = core.gates.get(name)
-    if gate is None:
+    """Let the jobs that wait at a run limit go on, in order, while it has room."""
+    run_limit = core.run_limits.get(name)
+    if run_limit is None:
         return
-    while gate.waiting and gate.used < limit_of(core, name):
-        eligible, sequence, member = heapq.heappop(gate.waiting)
+    while run_limit.waiting and run_limit.used < limit_of(core, name):
+        eligible, sequence, member = heapq.heappop(run_limit.waiting)
         job = core.find(JobKey(sequence, member))
-        if job is not None and job.gate == name and job.eligible == eligible:
-            job.gate = ""
+        if job is not None and job.run_limit == name and job.eligible == eligible:
+            job.run_limit = ""
             enter(core, job)
-    if not gate.used and not gate.waiting:
-        del core.gates[name]
+    if not run_limit.used and not run_limit.waiting:
+        del core.run_limits[name]
 
 
 def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
@@ -163,7 +164,7 @@ def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
         Refusal: too many jobs wait for that.
     """
     pool = core.pool_of(first)
-    waiting = [job for job in pool.by_row if job is not None and job.letter == "Q"]
+    waiting = [job for job in pool.by_row if job is not None and job.state is BatchState.QUEUED]
     waiting += [job for job in (core.find(key) for key in pool.pending) if job is not None]
     if len(waiting) > MOST_EXCHANGED:
         raise Refusal("bad-state", f"{len(waiting)} jobs wait; places are exchanged where at most {MOST_EXCHANGED} do")
@@ -180,7 +181,7 @@ def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
 
 
 def set_started(core: Core, queue: QueueState, started: bool) -> None:
-    """Start or stop a queue: jobs of a stopped one wait at its gate."""
+    """Start or stop a queue: jobs of a stopped one wait at its run limit."""
     queue.started = started
     recount(core, [queue.settings.name])
 
@@ -192,7 +193,7 @@ def set_slot_limit(core: Core, parent: BatchJob, limit: int) -> None:
 
 
 def recount(core: Core, queue_names: list[str]) -> None:
-    """Make the jobs of these queues hold the gates that :func:`gates_of` names now.
+    """Make the jobs of these queues hold the places that :func:`run_limits_of` names now.
 
     Running jobs count even above a limit; waiting ones leave the engine and come again, in the order in which they
     became eligible.
@@ -205,20 +206,20 @@ def recount(core: Core, queue_names: list[str]) -> None:
 
 
 def _recount(core: Core, jobs: list[BatchJob]) -> None:
-    waiting = [job for job in jobs if job.letter == "Q"]
+    waiting = [job for job in jobs if job.state is BatchState.QUEUED]
     running = [job for job in jobs if job.holds_hosts]
     left: dict[str, None] = {}
     for job in waiting:
         left.update(dict.fromkeys(_take_out(core, job)))
     for job in running:
         left.update(dict.fromkeys(_leave_limits(core, job)))
-    for name in list(core.gates):
+    for name in list(core.run_limits):
         _sweep(core, name)
     for job in running:
         names = run_limits_of(core, job)
         job.waits_for = "\n".join(names)
         for name in names:
-            core.gates.setdefault(name, RunLimit()).used += 1
+            core.run_limits.setdefault(name, RunLimit()).used += 1
     waiting.sort(key=lambda job: (job.eligible, job.sequence, job.member))
     for place, job in enumerate(waiting):
         enter(core, job, max(core.now - len(waiting) + place, 0))
@@ -227,13 +228,13 @@ def _recount(core: Core, jobs: list[BatchJob]) -> None:
 
 
 def _sweep(core: Core, name: str) -> None:
-    """Forget at a gate who does not wait there any more, and the gate if nobody uses it."""
-    gate = core.gates[name]
+    """Forget at a run limit the jobs that do not wait there any more, and the run limit itself if no job uses it."""
+    run_limit = core.run_limits[name]
     kept = []
-    for eligible, sequence, member in gate.waiting:
+    for eligible, sequence, member in run_limit.waiting:
         job = core.find(JobKey(sequence, member))
-        if job is not None and job.gate == name and job.eligible == eligible:
+        if job is not None and job.run_limit == name and job.eligible == eligible:
             kept.append((eligible, sequence, member))
-    gate.waiting = sorted(dict.fromkeys(kept))
-    if not gate.used and not gate.waiting:
-        del core.gates[name]
+    run_limit.waiting = sorted(dict.fromkeys(kept))
+    if not run_limit.used and not run_limit.waiting:
+        del core.run_limits[name]

@@ -1,4 +1,4 @@
-"""The job table and all that belongs to it: queues, gates, pools with their engines, the calendar, effects.
+"""The job table and all that belongs to it: queues, run limits, pools with their engines, the calendar, the outbox.
 
 Only this room changes it.  ``now`` is the instant of the input being handled; it never runs backwards.
 """
@@ -15,6 +15,7 @@ import msgspec
 
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared, Runs
+from qbatch.daemon.core.states import NEXT, OVER, WAITING, BatchState
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
 from qbatch.model.events import Event
@@ -134,14 +135,14 @@ Effect = Launch | Stop | Send | Fit | Allow | Forget | Append | Mail | Account |
 
 
 class QueueState(msgspec.Struct, gc=False):
-    """What changes about a queue: enabled, started, jobs by state letter, jobs by user."""
+    """What changes about a queue: enabled, started, jobs by state, jobs by user."""
 
     settings: Queue
     place: int
     pool: int
     enabled: bool
     started: bool
-    counts: dict[str, int]
+    counts: dict[BatchState, int]
     users: dict[str, int]
 
     @property
@@ -149,12 +150,22 @@ class QueueState(msgspec.Struct, gc=False):
         """Jobs in the queue."""
         return sum(self.counts.values())
 
+    @property
+    def waiting(self) -> int:
+        """Jobs in the queue that have not started, or wait to start again."""
+        return sum(self.counts.get(state, 0) for state in WAITING)
+
+    @property
+    def letter_counts(self) -> dict[str, int]:
+        """Jobs by the letter of their state, as PBS counts them."""
+        return {state.letter: count for state, count in self.counts.items()}
+
 
 class ArrayState(msgspec.Struct, gc=False):
     """The jobs of one array by index, in ascending order, and how many are in which state."""
 
     members: dict[int, BatchJob]
-    counts: dict[str, int]
+    counts: dict[BatchState, int]
     live: int
     failed: int = 0
 
@@ -224,7 +235,7 @@ class Core:
         self.pools = [PoolState(pool, load(pool.policy)) for pool in settings.pools]
         self.host_places = {host.name: (number, place) for number, pool in enumerate(settings.pools)
                             for place, host in enumerate(pool.hosts)}  # fmt: skip
-        self.gates: dict[str, RunLimit] = {}
+        self.run_limits: dict[str, RunLimit] = {}
         self.children: dict[JobKey, list[tuple[str, JobKey]]] = {}
         self.endings: OrderedDict[JobKey, int] = OrderedDict()
         self.keys: OrderedDict[tuple[int, str], JobKey] = OrderedDict()
@@ -287,7 +298,7 @@ class Core:
         """
         key = self.key_of(text)
         job = self.find(key)
-        if job is not None and job.letter not in "FX":
+        if job is not None and not job.is_over:
             return job
         if job is not None or key in self.recent or key in self.endings or self.was_used(key):
             name = self.id_of(key)
@@ -312,7 +323,7 @@ class Core:
         """Return the jobs of an array that have not ended, or the job itself."""
         if not job.is_array:
             return [job]
-        return [each for each in self.arrays[job.sequence].members.values() if each.letter not in "FX"]
+        return [each for each in self.arrays[job.sequence].members.values() if not each.is_over]
 
     def queue(self, name: str) -> QueueState:
         """Return a queue.
@@ -344,20 +355,36 @@ class Core:
         """Return the number by which policies know a user, group or queue."""
         return self.numbers.setdefault(name, len(self.numbers))
 
-    def set_letter(self, job: BatchJob, letter: str) -> None:
-        """Change a job's state and every count of it."""
-        if job.is_array:
-            job.letter = letter
-            return
-        counts = self.queues[job.queue].counts
-        counts[job.letter] = counts.get(job.letter, 0) - 1
-        if letter not in "FX":
-            counts[letter] = counts.get(letter, 0) + 1
+    def set_state(self, job: BatchJob, cause: str) -> None:
+        """Change a job's state by what happened to it, every count of it, and the state of its array.
+
+        Raises:
+            RuntimeError: that cannot happen in this state (:data:`.states.NEXT`); a defect of the server.
+        """
+        state = NEXT[cause].get(job.state)
+        if state is None:
+            raise RuntimeError(f"job {self.id_of(job.key)} is {job.state.name.lower()}; it cannot be {cause}")
+        if not job.is_array:
+            counts = self.queues[job.queue].counts
+            counts[job.state] = counts.get(job.state, 0) - 1
+            if state not in OVER:
+                counts[state] = counts.get(state, 0) + 1
         if job.is_subjob:
             of_array = self.arrays[job.sequence].counts
-            of_array[job.letter] = of_array.get(job.letter, 0) - 1
-            of_array[letter] = of_array.get(letter, 0) + 1
-        job.letter = letter
+            of_array[job.state] = of_array.get(job.state, 0) - 1
+            of_array[state] = of_array.get(state, 0) + 1
+        job.state = state
+        if job.is_subjob and (parent := self.jobs[job.sequence]).state in WAITING:
+            self._follow_members(parent)
+
+    def _follow_members(self, parent: BatchJob) -> None:
+        """An array of which nothing has begun is held, or waits for a time, if all of its jobs that wait do; else queued."""
+        counts = self.arrays[parent.sequence].counts
+        queued, held, postponed = (counts.get(state, 0) for state in WAITING)
+        if queued or (held and postponed):
+            self.set_state(parent, "queued")
+        elif held or postponed:
+            self.set_state(parent, "held" if held else "postponed")
 
     def at(self, due: int, what: str, key: JobKey, attempt: int = 0) -> None:
         """Enter something in the calendar."""
@@ -376,7 +403,7 @@ class Core:
             self.endings.popitem(last=False)
 
     def take_effects(self) -> list[Effect]:
-        """Return the effects since the last call."""
+        """Return what has come into the outbox since the last call."""
         outbox, self.outbox = self.outbox, []
         return outbox
 

@@ -15,6 +15,7 @@ from qbatch.daemon.core import old_images, slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import ArrayState, Core, PoolState, RunLimit
+from qbatch.daemon.core.states import OVER, BatchState
 from qbatch.daemon.settings import Settings
 from qbatch.engine import snapshot
 from qbatch.model.errors import InputError
@@ -61,9 +62,9 @@ class CoreSnapshot(msgspec.Struct):
     prepared: list[PreparedSnapshot]
     jobs: msgspec.Raw
     live: list[tuple[int, int, int]]
-    queues: dict[str, tuple[bool, bool, dict[str, int], dict[str, int]]]
+    queues: dict[str, tuple[bool, bool, dict[BatchState, int], dict[str, int]]]
     pools: dict[str, PoolSnapshot]
-    gates: dict[str, tuple[int, list[tuple[int, int, int]]]]
+    run_limits: dict[str, tuple[int, list[tuple[int, int, int]]]] = msgspec.field(name="gates")
     children: list[tuple[JobKey, list[tuple[str, JobKey]]]]
     endings: list[tuple[JobKey, int]]
     keys: list[tuple[int, str, JobKey]]
@@ -111,7 +112,7 @@ def dump(core: Core) -> bytes:
             ones += array.members.values()
             live.append((job.sequence, 1 + len(array.members), array.failed))
     jobs = msgspec.Raw(msgspec.msgpack.Encoder(enc_hook=place_of).encode(ones))
-    image = CoreSnapshot(
+    state = CoreSnapshot(
         VERSION, core.now, core.next_sequence, prepared, jobs, live,
         {name: (q.enabled, q.started, q.counts, q.users) for name, q in core.queues.items()},
         {
@@ -121,14 +122,14 @@ def dump(core: Core) -> bytes:
             )
             for pool in core.pools
         },
-        {name: (gate.used, gate.waiting) for name, gate in core.gates.items()},
+        {name: (limit.used, limit.waiting) for name, limit in core.run_limits.items()},
         list(core.children.items()), list(core.endings.items()),
         [(uid, text, key) for (uid, text), key in core.keys.items()],
         core.calendar, core.entries, core.numbers, core.user_jobs, core.events_made, core.log_arrived,
         core.ended_count, core.is_dirty, core.faults, core.log_id, core.log_offset,
         {pool.settings.name: (pool.settings.policy, pool.chosen) for pool in core.pools if pool.chosen},
     )  # fmt: skip
-    return _encode(image)
+    return _encode(state)
 
 
 def load(
@@ -139,23 +140,23 @@ def load(
     ``keep_engines``: under other settings, the pools whose engines go on; the others begin with empty ones.
 
     Raises:
-        InputError: the bytes are no image, or do not belong to these settings.
+        InputError: the bytes are no snapshot, or do not belong to these settings.
     """
     try:
-        image = _decode(data)
+        state = _decode(data)
     except msgspec.MsgspecError as error:
         raise InputError(f"the snapshot cannot be read: {error}") from error
-    if image.version not in (1, VERSION):
-        raise InputError(f"the snapshot has version {image.version}; this program reads {VERSION} and 1")
+    if state.version not in (1, VERSION):
+        raise InputError(f"the snapshot has version {state.version}; this program reads {VERSION} and 1")
     core = Core(settings, policy_of)
-    _load_tables(core, image)
+    _load_tables(core, state)
     for pool in core.pools:
-        configured, chosen = image.chosen.get(pool.settings.name, ("", ""))
+        configured, chosen = state.chosen.get(pool.settings.name, ("", ""))
         if chosen and configured == pool.settings.policy:
             # Set on the live server, and the configuration has said nothing else since.
             pool.chosen, pool.policy = chosen, policy_of(chosen)
             pool.engine.exchange_policy(pool.policy)
-        said = image.pools.get(pool.settings.name)
+        said = state.pools.get(pool.settings.name)
         if said is None or (keep_engines is not None and pool.settings.name not in keep_engines):
             continue
         pool.engine = snapshot.load(pool.machine, pool.policy, said.engine)
@@ -163,56 +164,56 @@ def load(
         pool.pending = dict(said.pending)
         pool.events = list(said.events)
         pool.host_comments, pool.shut, pool.down = said.comments, set(said.shut), set(said.down)
-    _load_jobs(core, image)
+    _load_jobs(core, state)
     for pool in core.pools:
-        said = image.pools.get(pool.settings.name)
+        said = state.pools.get(pool.settings.name)
         found = {key: core.find(key) for key in said.running} if said is not None else {}
         pool.running = {key: job for key, job in found.items() if job is not None and job.key in pool.running}
     return core
 
 
-def _load_tables(core: Core, image: CoreSnapshot) -> None:
+def _load_tables(core: Core, state: CoreSnapshot) -> None:
     for name in ("now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived",
                  "ended_count", "is_dirty", "faults", "log_id", "log_offset"):  # fmt: skip
-        setattr(core, name, getattr(image, name))
-    for name, (enabled, started, counts, users) in image.queues.items():
+        setattr(core, name, getattr(state, name))
+    for name, (enabled, started, counts, users) in state.queues.items():
         queue = core.queues.get(name)
         if queue is None:
             if sum(counts.values()):
                 raise InputError(f"queue {name} has jobs, but the configuration does not have it any more; put it back")
             continue
         queue.enabled, queue.started, queue.counts, queue.users = enabled, started, counts, users
-    for name, (used, waiting) in image.gates.items():
-        gate = core.gates.setdefault(name, RunLimit())
-        gate.used, gate.waiting = used, waiting
-    core.children = {key: list(waiting) for key, waiting in image.children}
-    core.endings = OrderedDict(image.endings)
-    core.keys = OrderedDict(((uid, text), key) for uid, text, key in image.keys)
+    for name, (used, waiting) in state.run_limits.items():
+        limit = core.run_limits.setdefault(name, RunLimit())
+        limit.used, limit.waiting = used, waiting
+    core.children = {key: list(waiting) for key, waiting in state.children}
+    core.endings = OrderedDict(state.endings)
+    core.keys = OrderedDict(((uid, text), key) for uid, text, key in state.keys)
 
 
-def _load_jobs(core: Core, image: CoreSnapshot) -> None:
+def _load_jobs(core: Core, state: CoreSnapshot) -> None:
     prepared = [
         Prepared(each.spec, each.demand, each.walltime, each.request, each.indices, each.slot_limit)
-        for each in image.prepared
+        for each in state.prepared
     ]
     decoder = msgspec.msgpack.Decoder(list[BatchJob], dec_hook=lambda _, place: prepared[place])
-    is_old = image.version == 1
-    rows = iter(old_images.jobs_of(image.jobs, decoder.decode, core.now) if is_old else decoder.decode(image.jobs))
+    is_old = state.version == 1
+    rows = iter(old_images.jobs_of(state.jobs, decoder.decode, core.now) if is_old else decoder.decode(state.jobs))
     pools = {name: core.pools[queue.pool] for name, queue in core.queues.items()}
-    for sequence, count, failed in image.live:
+    for sequence, count, failed in state.live:
         job = next(rows)
         core.jobs[sequence] = job
         if count == 1 and job.member != ARRAY:
             _settle(pools, job)
             continue
         members = {}
-        counts: dict[str, int] = {}
+        counts: dict[BatchState, int] = {}
         for _ in range(count - 1):
             one = next(rows)
             members[one.member] = one
-            counts[one.letter] = counts.get(one.letter, 0) + 1
+            counts[one.state] = counts.get(one.state, 0) + 1
             _settle(pools, one)
-        left = sum(counts.values()) - counts.get("F", 0) - counts.get("X", 0)
+        left = sum(counts.values()) - sum(counts.get(state, 0) for state in OVER)
         core.arrays[sequence] = ArrayState(members, counts, left, failed)
     core.order = list(core.jobs)
 
@@ -221,7 +222,7 @@ def _settle(pools: dict[str, PoolState], job: BatchJob) -> None:
     pool = pools[job.queue]
     if job.row >= 0:
         pool.by_row[job.row] = job
-    # Whose trial is over while it is being ended has no row any more, and still runs.
-    if job.letter in "RSE":
+    # A job whose trial is over while it is being ended has no row any more, and still runs.
+    if job.holds_hosts:
         pool.running[job.key] = job
         slots.restore(pool, job)

@@ -10,6 +10,7 @@ import msgspec
 from qbatch.daemon.core import accounting, dependencies, flow
 from qbatch.daemon.core.job import BatchJob, Prepared, hold_bits
 from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
+from qbatch.daemon.core.states import BatchState
 from qbatch.engine.admission import refusal
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.wire.errors import Refusal
@@ -77,7 +78,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
     if prepared.indices:
         _expand(core, job, queue)
     else:
-        queue.counts["Q"] = queue.counts.get("Q", 0) + 1
+        queue.counts[BatchState.QUEUED] = queue.counts.get(BatchState.QUEUED, 0) + 1
         flow.settle(core, job)
     if not can_run:
         why = "a dependency can never be met"
@@ -91,8 +92,8 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
 def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
     indices = parent.prepared.indices
     members: dict[int, BatchJob] = {}
-    core.arrays[parent.sequence] = ArrayState(members, {"Q": len(indices)}, len(indices))
-    queue.counts["Q"] = queue.counts.get("Q", 0) + len(indices)
+    core.arrays[parent.sequence] = ArrayState(members, {BatchState.QUEUED: len(indices)}, len(indices))
+    queue.counts[BatchState.QUEUED] = queue.counts.get(BatchState.QUEUED, 0) + len(indices)
     for index in indices:
         members[index] = BatchJob(
             sequence=parent.sequence,
@@ -325,7 +326,8 @@ def check_group(core: Core, group: str, spec: Spec) -> None:
     others = [name for name in _names(spec.group_list) if name != group]
     if others and spec.resource_rules > 1 and "user" not in core.settings.lenient:
         raise Refusal(
-            "bad-group", f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of their owner, {group}"
+            "bad-group",
+            f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of their owner, {group}",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import flow, run_limits
+from qbatch.daemon.core import run_limits
 from qbatch.daemon.core.job import hold_bits
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import RANKS, each, owned
@@ -40,7 +40,7 @@ def handle(core: Core, actor: Actor, request: Hold) -> Outcomes:
             one.comment = request.comment[:200] or one.comment
             if not one.is_array and not one.holds_hosts:
                 run_limits.withdraw(core, one)
-                flow.set_letter(core, one, "H")
+                core.set_state(one, "held")
         core.happened("held", job.key)
 
     return each(core, request.jobs, act)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qbatch.daemon.core import flow
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.handlers.authority import each, owned
 from qbatch.daemon.handlers.hold import bits_for
 from qbatch.wire.records import Outcomes
@@ -19,7 +20,7 @@ def handle(core: Core, actor: Actor, request: Release) -> Outcomes:
         for one in [job, *core.members(job)] if job.is_array else [job]:
             one.hold &= ~bits
             one.modified = core.now
-            if not one.is_array and one.letter == "H" and not one.hold:
+            if not one.is_array and one.state is BatchState.HELD and not one.hold:
                 flow.settle(core, one)
         core.happened("released", job.key)
 

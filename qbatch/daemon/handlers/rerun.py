@@ -16,7 +16,7 @@ def handle(core: Core, actor: Actor, request: Rerun) -> Outcomes:
     def act(name: str) -> None:
         job = owned(core, actor, name)
         identifier = core.id_of(job.key)
-        running = [one for one in core.members(job) if one.letter in "RS" and one.ending != "deleted"]
+        running = [one for one in core.members(job) if one.is_running_or_suspended and one.ending != "deleted"]
         if not running:
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
         if not job.spec.is_rerunnable and not request.is_forced:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.handlers.authority import each, owned
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
@@ -15,7 +16,7 @@ def handle(core: Core, actor: Actor, request: RunNow) -> Outcomes:
     def act(name: str) -> None:
         job = owned(core, actor, name)
         identifier = core.id_of(job.key)
-        if job.letter != "Q":
+        if job.state is not BatchState.QUEUED:
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
         raise Refusal(
             "unsupported",

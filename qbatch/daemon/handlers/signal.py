@@ -1,6 +1,6 @@
 """Send a signal to running jobs (qsig); ``suspend`` and ``resume`` stop and go on.
 
-CONT to a suspended job is ``resume``: whom the policy has suspended as well, no signal wakes.
+CONT to a suspended job is ``resume``: no signal wakes a job that the policy has suspended as well.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import signal
 from qbatch.daemon.core import flow
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.handlers.authority import each, owned
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
@@ -42,14 +43,14 @@ def handle(core: Core, actor: Actor, request: Signal) -> Outcomes:
 
     def act(name: str) -> None:
         job = owned(core, actor, name)
-        running = [one for one in core.members(job) if one.letter in "RS"]
+        running = [one for one in core.members(job) if one.is_running_or_suspended]
         if not running:
             identifier = core.id_of(job.key)
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
         for one in running:
             if word == "suspend":
                 flow.suspend(core, one)
-            elif word == "resume" or (number == signal.SIGCONT and one.letter == "S"):
+            elif word == "resume" or (number == signal.SIGCONT and one.state is BatchState.SUSPENDED):
                 flow.resume(core, one)
             elif number and executor_of(core).send(core, one, number):
                 one.ending = "signal"

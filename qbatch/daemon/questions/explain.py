@@ -15,22 +15,22 @@ async def handle(service: Service, client: ConnectedClient, request: Explain) ->
     core = service.core
     key = core.key_of(request.job)
     job = core.find(key)
-    if job is None or job.letter in "FX":
+    if job is None or job.is_over:
         return await _ended(service, request.job)
     reason = service.forecasts.reason(job)
     estimate, none = None, ""
-    waiting = [each.key for each in core.members(job) if each.letter in "QHW"]
+    waiting = [each.key for each in core.members(job) if each.is_waiting]
     if waiting:
         found = await service.forecasts.all()
         expected = [found[key].start for key in waiting if key in found]
         estimate = min(expected, default=None)
-        still = [each for key in waiting if (each := core.find(key)) is not None and each.letter in "QHW"]
+        still = [each for key in waiting if (each := core.find(key)) is not None and each.is_waiting]
         none = service.forecasts.why_none(still[0])[1] if estimate is None and still else ""
     pool = core.pool_of(job)
     ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
     return Explanation(
         job=core.id_of(job.key),
-        state=job.letter,
+        state=job.state.letter,
         code=reason.code,
         text=reason.text,
         said_by=reason.said_by,

@@ -44,7 +44,7 @@ def _without(service: Service, found: Mapping[JobKey, Expected]) -> Iterator[For
     core = service.core
     for whole in core.live_jobs():
         for job in core.members(whole):
-            if job.letter in "QHW" and not job.is_array and job.key not in found:
+            if job.is_waiting and not job.is_array and job.key not in found:
                 code, reason = service.forecasts.why_none(job)
                 yield ForecastRecord(
                     job=core.id_of(job.key), promised=_promised(core, job.key), code=code, reason=reason

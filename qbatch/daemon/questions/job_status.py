@@ -109,7 +109,7 @@ class _Page:
             core.now = was
         if job.holds_hosts and self.service.outbox.executor is not None:
             record = self._measured(job, record)
-        if not self.request.is_brief and not record.comment and job.letter in "QHW" and not job.is_array:
+        if not self.request.is_brief and not record.comment and job.is_waiting and not job.is_array:
             record = msgspec.structs.replace(record, comment=self.service.forecasts.short_reason(job))
         return self._shown(record, job.uid)
 
@@ -157,7 +157,7 @@ class _Page:
             return
         first = after.sequence - 1 if after.member != -1 and self.request.subjobs else after.sequence
         for job in self.core.live_jobs(max(first, 0)):
-            if self._is_wanted(job.user, job.queue, job.letter, job.is_array) and (
+            if self._is_wanted(job.user, job.queue, job.state.letter, job.is_array) and (
                 job.sequence > after.sequence or after.sequence == 0
             ):
                 yield job
@@ -165,7 +165,7 @@ class _Page:
                 for each in self.core.arrays[job.sequence].members.values():
                     if job.sequence == after.sequence and each.member <= after.member and after.member != ARRAY:
                         continue
-                    if self._is_wanted(each.user, each.queue, each.letter, False):
+                    if self._is_wanted(each.user, each.queue, each.state.letter, False):
                         yield each
 
     def _on_hosts(self, after: JobKey) -> Iterator[BatchJob]:
@@ -174,7 +174,7 @@ class _Page:
         for key in sorted(running):
             job = running[key]
             is_asked = self.request.subjobs or not job.is_subjob
-            if key > after and is_asked and self._is_wanted(job.user, job.queue, job.letter, job.is_array):
+            if key > after and is_asked and self._is_wanted(job.user, job.queue, job.state.letter, job.is_array):
                 yield job
 
     async def named(self) -> Jobs:
@@ -206,14 +206,14 @@ class _Page:
                 named.append(_Named(JobKey(-len(named)), text, error=error.record))
                 continue
             job = self.core.find(key)
-            if job is None or (job.letter in "FX" and self.request.finished == "no" and not job.is_subjob):
+            if job is None or (job.is_over and self.request.finished == "no" and not job.is_subjob):
                 named.append(_Named(key, text))
                 continue
             named.append(_Named(job.key, text, job))
             if job.is_array and self.request.subjobs:
                 members = self.core.arrays[job.sequence].members.values()
                 named += [_Named(each.key, text, each) for each in members]
-        # Who is named twice is shown twice on one page; several pages could not go on after him.
+        # A job that is named twice is shown twice on one page; several pages could not go on after it.
         if len(named) <= self.limit:
             return named
         once: dict[JobKey, _Named] = {}
@@ -271,7 +271,7 @@ class _Page:
             for job in self._live(after):
                 if job.sequence > last or count > self.limit:
                     break
-                if job.letter not in "FX":
+                if not job.is_over:
                     records.append((job.key, self._record(job)))
                     count += 1
         records.sort(key=lambda pair: pair[0])

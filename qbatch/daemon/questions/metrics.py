@@ -19,7 +19,7 @@ def handle(service: Service, client: ConnectedClient, request: Metrics) -> Text:
         lines.extend(f"qbatch_{name}{labels} {value:.17g}" for labels, value in values)
 
     jobs = [(f'{{queue="{name}",state="{letter}"}}', float(count))
-            for name, queue in core.queues.items() for letter, count in sorted(queue.counts.items())]  # fmt: skip
+            for name, queue in core.queues.items() for letter, count in sorted(queue.letter_counts.items())]  # fmt: skip
     add("jobs", "gauge", "Jobs by queue and state.", jobs)
     add("jobs_ended_total", "counter", "Jobs that have ended.", [("", core.ended_count)])
     add("jobs_submitted_total", "counter", "Sequence numbers given out.", [("", core.next_sequence - 1)])

@@ -18,7 +18,7 @@ def handle(service: Service, client: ConnectedClient, request: ServerStatus) -> 
     core, settings = service.core, service.settings
     counts: dict[str, int] = {}
     for queue in core.queues.values():
-        for letter, count in queue.counts.items():
+        for letter, count in queue.letter_counts.items():
             if count:
                 counts[letter] = counts.get(letter, 0) + count
     clock = service.clock.record()

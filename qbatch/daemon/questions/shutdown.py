@@ -24,7 +24,7 @@ async def handle(service: Service, client: ConnectedClient, request: Shutdown) -
         ended = await _end_all(service, client)
         text = f"{ended} running jobs were ended; "
     running = _running(service)
-    waiting = sum(queue.counts.get(letter, 0) for queue in service.core.queues.values() for letter in "QHW")
+    waiting = sum(queue.waiting for queue in service.core.queues.values())
     if running and service.settings.executor == "emulated" and service.clock.mode == "real":
         text += f"{running} emulated jobs end at their time all the same; "
     elif running and service.settings.executor == "emulated":

@@ -74,7 +74,7 @@ def _until(service: Service, request: Time) -> None:
 
     def is_reached() -> bool:
         now = service.core.find(key)
-        is_over = now is None or now.letter in "FX"
+        is_over = now is None or now.is_over
         return is_over or (is_start and now is not None and now.started >= 0)
 
     service.pass_driver.breakpoint = is_reached

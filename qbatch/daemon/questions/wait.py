@@ -35,9 +35,9 @@ async def _one(service: Service, name: str, until: str) -> Outcome | asyncio.Fut
     core = service.core
     key = core.key_of(name)
     job = core.find(key)
-    if job is not None and job.letter not in "FX":
+    if job is not None and not job.is_over:
         if until == "start" and job.started >= 0:
-            return Outcome(name=core.id_of(key), state=job.letter)
+            return Outcome(name=core.id_of(key), state=job.state.letter)
         return service.waiters.enter(key, until)
     record = core.recent.get(key) or (await service.store.finished([key])).get(key)
     if record is None:

@@ -11,7 +11,7 @@ for their walltime; it uses the shadow up, so it is called on a copy.
 
 * Deleted, here as there: the job leaves at the instant of the command, also if it needs longer to die in reality.
 * Run again (qrerun): here only if it runs here at that instant; each attempt takes the run time of the last real one.
-* Host down: who is on that host *here* loses it.  Who lost it only in reality has an assumed run time (:mod:`.truth`).
+* Host down: a job that is on that host *here* loses it.  One lost only in reality has an assumed run time (:mod:`.truth`).
 * Lost: known in reality only; the job is taken to have been able to run its walltime.
 * If a run time turns out shorter than what the shadow has lived through (an attempt was run again), the job ends now.
 """
@@ -25,6 +25,7 @@ import msgspec
 from qbatch.daemon.core import emulation, flow, passes, state_snapshot
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Effect, Ending, Happening
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadowing.mirror import Item
@@ -82,8 +83,7 @@ class ShadowRun:
         core = self.core
         for pool in core.pools:
             for job in list(pool.running.values()):
-                if job.letter == "E" or job.ending:
-                    flow.set_letter(core, job, "R")
+                if job.state is BatchState.EXITING or job.ending:
                     flow.ended(core, job, flow.DELETED)
                 else:
                     self._unknown[job.key] = job
@@ -135,7 +135,7 @@ class ShadowRun:
         self._frontier = max(self._frontier, frontier)
         self._go()
         while len(self._items) > MOST_ITEMS or self._bytes > MOST_BYTES:
-            blocking = [job for job in self._unknown.values() if job.letter == "R"]
+            blocking = [job for job in self._unknown.values() if job.state is BatchState.RUNNING]
             if not blocking:
                 return
             self._suppose(min(blocking, key=self._known_until))
@@ -178,7 +178,7 @@ class ShadowRun:
         return job.under_way.end_of(lived, self.core.now)
 
     def _go(self) -> None:
-        running = (job for job in self._unknown.values() if job.letter == "R")
+        running = (job for job in self._unknown.values() if job.state is BatchState.RUNNING)
         self._until = min((self._known_until(job) for job in running), default=_FOREVER)
         while self._step():
             pass
@@ -256,7 +256,12 @@ class ShadowRun:
             if effect.kind == "requeued":
                 self._unknown.pop(effect.key, None)
                 self._supposed.pop(effect.key, None)
-            elif job is not None and job.letter == "R" and effect.kind in ("started", "resumed") and job.under_way.work < 0:
+            elif (
+                job is not None
+                and job.state is BatchState.RUNNING
+                and effect.kind in ("started", "resumed")
+                and job.under_way.work < 0
+            ):
                 self._unknown[effect.key] = job
                 self._until = min(self._until, self._known_until(job))
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Effect, Ending, Happening
+from qbatch.daemon.core.states import BatchState
 from qbatch.metrics.per_job import bounded_slowdowns
 from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.pieces import run_of
@@ -69,7 +70,7 @@ class ShadowTally:
         for number, pool in enumerate(core.pools):
             for key, job in pool.running.items():
                 self._occupy(key, number, _procs_of(job))
-                if job.letter == "S":
+                if job.state is BatchState.SUSPENDED:
                     self._stop(key, core.now)
 
     def take(self, outbox: list[Effect]) -> None:
@@ -189,7 +190,9 @@ class ShadowTally:
         waiting = [0] * len(self._sums)
         for job in self._core.live_jobs(self._first - 1):
             number = self._core.queues[job.queue].pool
-            waiting[number] += sum(each.letter == "Q" for each in self._core.members(job) if not each.is_array)
+            waiting[number] += sum(
+                each.state is BatchState.QUEUED for each in self._core.members(job) if not each.is_array
+            )
         found = []
         for number, (pool, sums) in enumerate(zip(self._core.pools, self._sums, strict=True)):
             sums.move_on(at)

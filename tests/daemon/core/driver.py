@@ -102,7 +102,7 @@ class Bench:
     def state(self, job: str) -> str:
         """Return the state letter of a job, F or X once it has ended."""
         found = self.core.find(self.core.key_of(job))
-        return found.letter if found is not None else self.ended[job].state
+        return found.state.letter if found is not None else self.ended[job].state
 
     def check(self) -> None:
         """Check the invariants."""

@@ -104,7 +104,7 @@ def test_a_job_that_may_not_start_yet_is_judged_when_it_may() -> None:
     assert bench.ended[held].refused is not None
     assert next(each.text for each in bench.outbox if isinstance(each, Mail)).endswith("1 s too late")
     assert records(bench, held) == ["Q", "A"]
-    assert bench.core.find(bench.core.key_of(child)).letter == "Q"  # type: ignore[union-attr]
+    assert bench.core.find(bench.core.key_of(child)).state.letter == "Q"  # type: ignore[union-attr]
     bench.wait(6)
     assert bench.ended[child].refused is not None
     assert bench.ended[later].refused is not None
@@ -149,7 +149,7 @@ def test_an_array_is_refused_if_all_of_it_is() -> None:
 def test_of_an_array_that_fits_in_part_the_rest_ends_as_refused() -> None:
     bench = bench_with()
     array = bench.submit(**asks(4, 40, array="1-3"))
-    letters = {index: each.letter for index, each in bench.core.arrays[1].members.items()}
+    letters = {index: each.state.letter for index, each in bench.core.arrays[1].members.items()}
     assert letters == {1: "R", 2: "Q", 3: "X"}
     bench.check()
     bench.wait(80)

@@ -92,7 +92,7 @@ def test_everybody_ends_once_all_is_open(policy: str) -> None:
         for job in list(bench.core.live_jobs()):
             bench.do(ROOT, requests.Release(jobs=(bench.core.id_of(job.key),), kinds="uos"))
             for one in bench.core.members(job) if job.sequence in bench.core.jobs else []:
-                if one.letter == "S":
+                if one.state.letter == "S":
                     bench.do(ROOT, requests.Signal(jobs=(bench.core.id_of(one.key),), signal="resume"))
                 elif one.hold:
                     bench.do(ROOT, requests.Release(jobs=(bench.core.id_of(one.key),), kinds="uos"))

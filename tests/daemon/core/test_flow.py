@@ -227,7 +227,7 @@ def test_a_host_that_goes_down_takes_its_jobs_along_and_they_run_again(bench: Be
     bench.wait(1)
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
-    assert (found.letter, found.attempt) == ("R", 2)
+    assert (found.state.letter, found.attempt) == ("R", 2)
     ((attempt, begin, end, procs, where),) = found.lost
     assert (attempt, end - begin, procs, end) == (1, 10 * 1_000_000, 4, found.started)
     assert where.partition("/")[0] in ("n1", "n2")

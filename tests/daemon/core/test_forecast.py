@@ -34,7 +34,7 @@ def test_what_is_forecast_happens(policy: str, kind: str) -> None:
             bench.wait(1)
         bench.wait(1)
         pool = bench.core.pools[0]
-        keys = {job.row: job.key for job in pool.by_row if job is not None and job.letter == "Q"}
+        keys = {job.row: job.key for job in pool.by_row if job is not None and job.state.letter == "Q"}
         assert keys
         copy = snapshot.load(pool.machine, pool.policy, snapshot.dump(pool.engine))
         found = {

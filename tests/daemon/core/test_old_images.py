@@ -97,7 +97,7 @@ def test_it_is_written_again_in_the_present_version(name: str) -> None:
 
 
 def facts(job: BatchJob) -> tuple[object, ...]:
-    return job.letter, job.progress, job.sizes, job.pauses, job.started
+    return job.state, job.progress, job.sizes, job.pauses, job.started
 
 
 @pytest.mark.parametrize("name", ["emulated", "resized"])

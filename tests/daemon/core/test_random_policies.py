@@ -118,7 +118,7 @@ def command(bench: Bench, draw: random.Random) -> None:
 def end_some(bench: Bench, draw: random.Random) -> None:
     """Report the ends of attempts, most often of those that were told to end."""
     for job in running(bench):
-        chance = 0.6 if job.ending else {"R": 0.2, "S": 0.03, "E": 0.6}[job.letter]
+        chance = 0.6 if job.ending else {"R": 0.2, "S": 0.03, "E": 0.6}[job.state.letter]
         if draw.random() < chance:
             bench.report(Ended(job.file_key, 271 if job.ending else draw.choice((0, 0, 1, LOST)), bench.core.now))
 
@@ -130,12 +130,12 @@ def let_all_end(bench: Bench, draw: random.Random) -> None:
     for job in list(bench.core.live_jobs()):
         for one in [job, *bench.core.members(job)] if job.sequence in bench.core.jobs else []:
             bench.do(ROOT, requests.Release(jobs=(bench.core.id_of(one.key),), kinds="uos"))
-            if one.letter == "S":
+            if one.state.letter == "S":
                 bench.do(ROOT, requests.Signal(jobs=(bench.core.id_of(one.key),), signal="resume"))
     for _ in range(300 if bench.settings.executor == "process" else 0):
         bench.wait(draw.choice((0, 1, 20)))
         for job in running(bench):
-            if job.letter != "S" and draw.random() < 0.5:
+            if job.state.letter != "S" and draw.random() < 0.5:
                 bench.report(Ended(job.file_key, 271 if job.ending else 0, bench.core.now))
     bench.wait(1_000_000)
 

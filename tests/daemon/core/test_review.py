@@ -215,7 +215,7 @@ def test_umask_checkpoint_and_no_dependency_can_be_altered(bench: Bench) -> None
     assert alter(bench, job, umask=0o22, checkpoint="n", depend="") == ""
     found = job_of(bench, job)
     assert (found.spec.umask, found.spec.checkpoint, found.spec.depend, found.unmet) == (0o22, "n", "", 0)
-    assert (found.letter, bench.core.children) == ("Q", {})
+    assert (found.state.letter, bench.core.children) == ("Q", {})
 
 
 def test_a_slot_limit_that_comes_later_counts_those_that_run(bench: Bench) -> None:
@@ -223,7 +223,7 @@ def test_a_slot_limit_that_comes_later_counts_those_that_run(bench: Bench) -> No
     bench.wait(1)
     assert alter(bench, array, slot_limit=14) == ""
     bench.check()
-    assert bench.core.gates["array 1"].used == 16
+    assert bench.core.run_limits["array 1"].used == 16
     for first, left in ((1, 14), (3, 14)):
         bench.do(ALICE, requests.Delete(jobs=tuple(f"1[{index}]" for index in (first, first + 1))))
         bench.wait(1)
@@ -240,8 +240,8 @@ def test_gates_that_come_and_go_keep_nothing(bench: Bench) -> None:
         bench.do(ALICE, requests.Release(jobs=(jobs[0],)))
         bench.make_pass()
         bench.check()
-        assert len(bench.core.gates.get("queue batch", RunLimit()).waiting) <= 6
-    assert bench.core.gates == {}
+        assert len(bench.core.run_limits.get("queue batch", RunLimit()).waiting) <= 6
+    assert bench.core.run_limits == {}
     bench.wait(200)
     assert bench.core.jobs == {}
 
@@ -253,10 +253,10 @@ def test_holding_and_releasing_at_a_gate_leaves_no_pile(bench: Bench) -> None:
         bench.now += 1
         bench.do(ALICE, requests.Hold(jobs=(jobs[4],)))
         bench.do(ALICE, requests.Release(jobs=(jobs[4],)))
-    assert len(bench.core.gates["user narrow alice"].waiting) < 80
+    assert len(bench.core.run_limits["user narrow alice"].waiting) < 80
     bench.check()
     bench.wait(100)
-    assert (bench.core.jobs, bench.core.gates) == ({}, {})
+    assert (bench.core.jobs, bench.core.run_limits) == ({}, {})
 
 
 def test_regate_takes_the_gates_of_now(bench: Bench) -> None:
@@ -270,7 +270,7 @@ def test_regate_takes_the_gates_of_now(bench: Bench) -> None:
     run_limits.recount(bench.core, ["batch", "narrow"])
     bench.check()
     bench.wait(100)
-    assert (bench.core.jobs, bench.core.gates) == ({}, {})
+    assert (bench.core.jobs, bench.core.run_limits) == ({}, {})
 
 
 def test_mail_of_arrays() -> None:
@@ -332,7 +332,7 @@ def test_a_requeued_job_has_not_started_and_a_held_one_has_no_promise() -> None:
     assert job_of(bench, waits).promised == -1
     bench.do(ALICE, requests.Rerun(jobs=(job,)))
     found = job_of(bench, job)
-    assert (found.letter, found.started, found.promised, found.attempt) == ("Q", -1, -1, 1)
+    assert (found.state.letter, found.started, found.promised, found.attempt) == ("Q", -1, -1, 1)
     assert bench.state(bench.submit(depend=f"after:{job}")) == "Q"
 
 

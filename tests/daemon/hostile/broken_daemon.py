@@ -12,6 +12,7 @@ from qbatch.cli.main import main
 from qbatch.daemon import attempts
 from qbatch.daemon.core import passes, reports
 from qbatch.daemon.core.state import Core, PoolState
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.questions import asking
@@ -21,7 +22,7 @@ from qbatch.wire import requests
 def _message(core: Core, actor: Any, request: Any) -> None:
     core.next_sequence += 7
     core.jobs.clear()
-    core.queues["batch"].counts["Q"] = -3
+    core.queues["batch"].counts[BatchState.QUEUED] = -3
     raise ZeroDivisionError("a bug in message")
 
 

@@ -158,7 +158,7 @@ def test_what_an_older_version_took_is_taken_again_from_its_journal_and_shown_as
     journal_entry.apply(bench.core, journal_entry.command(0, ALICE, body))
     bench.make_pass()
     job = bench.core.live("1")
-    assert job.letter == "R"
+    assert job.state.letter == "R"
     assert full_record(bench.core, job).resources["vmem"] == "hybrid:depth=3"
 
 

@@ -41,7 +41,7 @@ def fates(core: Core) -> dict[JobKey, Fate]:
     for job in core.live_jobs():
         for one in [job, *core.members(job)]:
             if not one.is_array:
-                found[one.key] = (one.letter, one.eligible, one.started, one.ended)
+                found[one.key] = (one.state.letter, one.eligible, one.started, one.ended)
     return found | ended(core)
 
 

@@ -92,7 +92,7 @@ def test_what_is_settled_never_changes_and_rests_on_ends_that_have_come(
             assert fate == ends[key]
         for job in shadow.live_jobs():
             for one in shadow.members(job):
-                if one.letter == "R" and not one.is_array:
+                if one.state.letter == "R" and not one.is_array:
                     assert one.started == starts.get(one.key, ends.get(one.key, (0, 0, 0, 0))[2])
 
 
@@ -142,7 +142,7 @@ def test_whatever_is_done_to_jobs_the_shadow_goes_on_and_gets_there(
     assert not team.failed
     for job in team.shadows[policy].core.live_jobs():
         for one in team.shadows[policy].core.members(job):
-            if one.letter == "R" and not one.is_array:
+            if one.state.letter == "R" and not one.is_array:
                 # It runs on here because it was stopped there, or lost its host there, and may run for its walltime.
                 assert (
                     bench.core.find(one.key) is not None or one.started + one.prepared.walltime >= team.mirror.frontier
