@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from qbatch.model.machine import Machine, one_host
-from qbatch.model.record import KINDS, Schedule, Workload
+from qbatch.model.record import KINDS, Int64Array, Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.workloads import read_log
@@ -59,6 +59,11 @@ def assert_same(schedule: Schedule, outcomes: Sequence[Outcome], context: str = 
     first = [-1 if outcome.first_promise is None else outcome.first_promise for outcome in outcomes]
     assert schedule.promise.tolist() == told, context
     assert schedule.first_promise.tolist() == first, context
+
+
+def total_wait(schedule: Schedule) -> Int64Array:
+    """Return how long each job that ran did not advance, in one go or in pieces: response less run time."""
+    return schedule.end - schedule.workload.submit - schedule.workload.run
 
 
 def same_schedule(one: Schedule, other: Schedule) -> bool:

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.metrics.columns import MeasuredColumns, all_rows, begun_late
 from qbatch.metrics.dates import Grouped, by_day, by_month
-from qbatch.metrics.per_job import Metrics, job_metrics
+from qbatch.metrics.per_job import JobTimes, Metrics, job_metrics, job_times
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.record import KINDS, MICROSECONDS, Int64Array, Schedule
 
@@ -32,7 +31,7 @@ class BreakdownGroup:
     metrics: Metrics
 
 
-def breakdown(schedule: Schedule, key: str, figures: Callable[[MeasuredColumns], Metrics] = job_metrics) -> list[BreakdownGroup]:
+def breakdown(schedule: Schedule, key: str, figures: Callable[[JobTimes], Metrics] = job_metrics) -> list[BreakdownGroup]:
     """Return the groups by ``key`` (one of ``BREAKDOWNS``) of the jobs that ran and are counted; none is empty.
 
     Each group has the metrics that ``measure`` computes job by job, also of jobs that ran in pieces; or other ``figures`` of
@@ -48,10 +47,9 @@ def breakdown(schedule: Schedule, key: str, figures: Callable[[MeasuredColumns],
     codes, labels = BREAKDOWNS[key](schedule, rows)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(labels) + 1)).tolist()
-    rows = rows[order]
-    columns = all_rows(begun_late(schedule))
+    jobs = job_times(schedule, rows[order])
     return [
-        BreakdownGroup(label, end - begin, figures(columns.only(rows[begin:end])))
+        BreakdownGroup(label, end - begin, figures(JobTimes(*(times[begin:end] for times in jobs))))
         for label, begin, end in zip(labels, bounds, bounds[1:], strict=False)
         if begin < end
     ]

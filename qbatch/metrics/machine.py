@@ -1,78 +1,82 @@
 """Metrics of the machine over the whole run: makespan, throughput, utilisation, loss of capacity.
 
-A job is taken to hold its processors from start to end.  A policy that suspends jobs keeps its makespan, throughput
-and utilisation over the makespan (which count the run times), but not the other two, which need the slices.
+They are told of a schedule in which every job ran (``Schedule.only_ran``).  Utilisation over the makespan counts the run times;
+utilisation up to the last submission counts what held processors, the pieces of jobs that ran in pieces; loss of capacity takes
+a job to hold its processors from start to end, and is not for jobs in pieces.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from qbatch.metrics.columns import MeasuredColumns
 from qbatch.metrics.sums import LOW_BITS, exact_area
-from qbatch.model.record import MICROSECONDS, Int64Array
+from qbatch.model.record import MICROSECONDS, Int64Array, Schedule
 
 HOUR_US = 3600 * MICROSECONDS
 
 
-def makespan_us(jobs: MeasuredColumns) -> int:
+def makespan_us(submit: Int64Array, end: Int64Array) -> int:
     """Makespan = last end - first submit (papers.md 0.3); 0 without jobs."""
-    return int(jobs.end.max()) - int(jobs.submit.min()) if len(jobs) else 0
+    return int(end.max()) - int(submit.min()) if len(submit) else 0
 
 
-def makespan_s(jobs: MeasuredColumns) -> float | None:
-    """Makespan in seconds = last end - first submit (papers.md 0.3)."""
-    return makespan_us(jobs) / MICROSECONDS if len(jobs) else None
+def makespan_s(submit: Int64Array, end: Int64Array) -> float | None:
+    """Makespan in seconds = last end - first submit (papers.md 0.3); None without jobs."""
+    return makespan_us(submit, end) / MICROSECONDS if len(submit) else None
 
 
-def throughput_per_hour(jobs: MeasuredColumns) -> float | None:
+def throughput_per_hour(ran: Schedule) -> float | None:
     """Throughput = jobs that ran / makespan (standard)."""
-    return _share(len(jobs) * HOUR_US, makespan_us(jobs))
+    return _share(len(ran.start) * HOUR_US, makespan_us(ran.workload.submit, ran.end))
 
 
-def utilisation_makespan(jobs: MeasuredColumns, procs_total: int) -> float | None:
+def utilisation_makespan(ran: Schedule) -> float | None:
     """Utilisation = sum(procs * run) / (P * makespan) (papers.md 0.3)."""
-    return _share(exact_area(jobs.procs, jobs.run), procs_total * makespan_us(jobs))
+    jobs = ran.workload
+    return _share(exact_area(jobs.procs, jobs.run), jobs.procs_total * makespan_us(jobs.submit, ran.end))
 
 
-def utilisation_submit(jobs: MeasuredColumns, procs_total: int) -> float | None:
+def utilisation_submit(ran: Schedule) -> float | None:
     """Utilisation from the first to the last submit = processor time used in that window / (P * its length).
 
-    Of each job only the part inside the window counts (papers.md 0.3: the window for open traces).
+    Of what held processors only the part inside the window counts (papers.md 0.3: the window for open traces).
     """
+    jobs = ran.workload
     if not len(jobs):
         return None
     first, last = int(jobs.submit.min()), int(jobs.submit.max())
-    inside = np.minimum(jobs.end, last)
-    inside -= np.minimum(jobs.start, last)
-    return _share(exact_area(jobs.procs, inside), procs_total * (last - first))
+    spans = ran.spans()
+    inside = np.minimum(spans.end, last)
+    inside -= np.minimum(spans.begin, last)
+    return _share(exact_area(spans.procs, inside), jobs.procs_total * (last - first))
 
 
-def loss_of_capacity(jobs: MeasuredColumns, procs_total: int) -> float | None:
+def loss_of_capacity(ran: Schedule) -> float | None:
     """Loss of capacity = processor time idle while a waiting job would fit on the idle processors / (P * makespan).
 
     At each instant all idle processors are lost if the smallest request that waits is no larger than their number,
     none if not.  So a policy that starts whatever fits loses nothing, and what is left of the idle time is
     fragmentation or want of jobs.  Definition: tests/oracle/metrics.py.
     """
+    jobs = ran.workload
     if not len(jobs):
         return None
     # Imported here: who wants the other metrics need not wait for the compiler.
     from qbatch.metrics.kernels.loss import lost_area
 
-    by_start = np.argsort(jobs.start, kind="stable")  # nearly in order, which this kind of sort makes use of
-    by_end = np.argsort(jobs.end)
+    by_start = np.argsort(ran.start, kind="stable")  # nearly in order, which this kind of sort makes use of
+    by_end = np.argsort(ran.end)
     high, low = lost_area(
-        jobs.submit, jobs.start, jobs.end, jobs.procs, _by_submit(jobs), by_start, by_end, procs_total
+        jobs.submit, ran.start, ran.end, jobs.procs, _by_submit(jobs.submit), by_start, by_end, jobs.procs_total
     )
-    return _share((int(high) << LOW_BITS) + int(low), procs_total * makespan_us(jobs))
+    return _share((int(high) << LOW_BITS) + int(low), jobs.procs_total * makespan_us(jobs.submit, ran.end))
 
 
-def _by_submit(jobs: MeasuredColumns) -> Int64Array:
+def _by_submit(submit: Int64Array) -> Int64Array:
     """Return the rows in order of submit; they are in it already when nobody has shuffled the workload."""
-    if np.any(jobs.submit[1:] < jobs.submit[:-1]):
-        return np.argsort(jobs.submit)
-    return np.arange(len(jobs))
+    if np.any(submit[1:] < submit[:-1]):
+        return np.argsort(submit)
+    return np.arange(len(submit))
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from qbatch.metrics import machine, per_job
-from qbatch.metrics.columns import begun_late, rows_in_pieces, rows_that_count, rows_that_ran
 from qbatch.metrics.per_job import Metrics
 from qbatch.model.record import Schedule
 
@@ -21,19 +22,17 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
 
     Jobs that were refused are in none of them; where there are any, ``rejected_count`` and ``rejected_share`` tell how many.
     """
-    counted = rows_that_count(begun_late(schedule))
-    figures: Metrics = {"jobs": len(counted), **per_job.job_metrics(counted)}
-    figures["backfilled_share"] = per_job.backfilled_share(counted)
-    figures["immediate_share"] = per_job.immediate_share(counted)
-    del counted
-    ran, procs_total = rows_that_ran(schedule), schedule.workload.procs_total
-    figures["makespan_s"] = machine.makespan_s(ran)
+    rows = np.flatnonzero(schedule.ran & schedule.workload.counted)
+    figures: Metrics = {"jobs": len(rows), **per_job.job_metrics(per_job.job_times(schedule, rows))}
+    figures["backfilled_share"] = per_job.backfilled_share(schedule.kind[rows])
+    figures["immediate_share"] = per_job.immediate_share(schedule.kind[rows])
+    ran = schedule.only_ran()
+    figures["makespan_s"] = machine.makespan_s(ran.workload.submit, ran.end)
     figures["throughput_per_hour"] = machine.throughput_per_hour(ran)
-    figures["utilisation_makespan"] = machine.utilisation_makespan(ran, procs_total)
-    figures["utilisation_submit"] = machine.utilisation_submit(rows_in_pieces(schedule), procs_total)
+    figures["utilisation_makespan"] = machine.utilisation_makespan(ran)
+    figures["utilisation_submit"] = machine.utilisation_submit(ran)
     if costly:
-        is_whole = schedule.pieces is None
-        figures["loss_of_capacity"] = machine.loss_of_capacity(ran, procs_total) if is_whole else None
+        figures["loss_of_capacity"] = machine.loss_of_capacity(ran) if schedule.pieces is None else None
     figures["queue_max"] = schedule.queue_max
     if schedule.rejected:
         count = sum(bool(schedule.workload.counted[each.row]) for each in schedule.rejected)

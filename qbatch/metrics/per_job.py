@@ -1,15 +1,17 @@
-"""Metrics that every job has for itself - wait, response, slowdown - and their mean, median, p95 and maximum."""
+"""Metrics that every job has for itself - wait, response, slowdown - and their mean, median, p95 and maximum.
+
+The formula of each stands here and nowhere else: over columns, so that a schedule, job rows and a running count share it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.metrics.columns import MeasuredColumns
 from qbatch.metrics.sums import exact_sum
-from qbatch.model.record import KINDS, MICROSECONDS, Int64Array
+from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64Array, Schedule
 
 Metrics = dict[str, float | int | None]
 Float64Array = NDArray[np.float64]
@@ -21,31 +23,49 @@ BOUND_US = 10 * MICROSECONDS
 """Run times below this count as this in the bounded slowdown (Feitelson & Weil 1998: ten seconds)."""
 
 
-def waits(jobs: MeasuredColumns, out: Int64Array) -> Int64Array:
-    """Wait = start - submit (papers.md 0.3: ``wait_first``); ``measure`` sees to jobs that ran in pieces."""
-    return np.subtract(jobs.start, jobs.submit, out=out)
+class JobTimes(NamedTuple):
+    """Wait, response and run time of some jobs that ran, in microseconds."""
+
+    wait: Int64Array
+    response: Int64Array
+    run: Int64Array
 
 
-def responses(jobs: MeasuredColumns, out: Int64Array) -> Int64Array:
+def waits(
+    submit: Int64Array, start: Int64Array, end: Int64Array, run: Int64Array, is_in_pieces: BoolArray
+) -> Int64Array:
+    """Wait = start - submit (papers.md 0.3: ``wait_first``).
+
+    Of a job that ran in pieces it is all the time in which the job did not advance, end - submit - run (``wait_total``).
+    """
+    wait = start - submit
+    return np.where(is_in_pieces, end - submit - run, wait) if is_in_pieces.any() else wait
+
+
+def responses(submit: Int64Array, end: Int64Array) -> Int64Array:
     """Response = end - submit (papers.md 0.3)."""
-    return np.subtract(jobs.end, jobs.submit, out=out)
+    return end - submit
 
 
-def slowdowns(response: Int64Array, run: Int64Array, out: Float64Array) -> Float64Array:
-    """Slowdown = response / run (papers.md 0.3), the run that happened; infinite or NaN where the run is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.divide(response, run, out=out)
+def slowdowns(response: Int64Array, run: Int64Array) -> Float64Array:
+    """Slowdown = response / run (papers.md 0.3), the run that happened; NaN where the run is 0."""
+    return np.asarray(np.divide(response, run, out=np.full(len(run), np.nan), where=run > 0))
 
 
-def bounded_slowdowns(
-    response: Int64Array, run: Int64Array, out: Float64Array, *, bound_us: int = BOUND_US
-) -> Float64Array:
+def bounded_slowdowns(response: Int64Array, run: Int64Array, bound_us: int = BOUND_US) -> Float64Array:
     """Bounded slowdown = response / max(run, bound), not clipped, as Feitelson & Weil 1998 print it with 10 s.
 
     A job of 2 s that did not wait has 0.2.
     """
-    np.maximum(run, bound_us, out=out)
-    return np.divide(response, out, out=out)
+    return np.asarray(response / np.maximum(run, bound_us))
+
+
+def job_times(schedule: Schedule, rows: Int64Array) -> JobTimes:
+    """Return the times of some rows of a schedule, all of which ran."""
+    work = schedule.workload
+    submit, end, run = work.submit[rows], schedule.end[rows], work.run[rows]
+    wait = waits(submit, schedule.start[rows], end, run, schedule.is_in_pieces[rows])
+    return JobTimes(wait, responses(submit, end), run)
 
 
 def clipped(bounded: Float64Array) -> Float64Array:
@@ -61,61 +81,48 @@ def nearest_rank(ordered: NDArray[Any], percent: int) -> Any:
     return ordered[-(-percent * len(ordered) // 100) - 1].item()
 
 
-def job_metrics(jobs: MeasuredColumns) -> Metrics:
-    """Return the families wait, response, slowdown, bounded_slowdown and bounded_slowdown_clipped of some jobs.
-
-    Two buffers serve all five, and each quantity is sorted once, in place.
-    """
-    times = np.empty(len(jobs), np.int64)
-    ratios = np.empty(len(jobs), np.float64)
-    figures = _of_times("wait", waits(jobs, out=times))
-    response = responses(jobs, out=times)
-    slowdown = _sorted(slowdowns(response, jobs.run, out=ratios))
-    skipped = len(jobs) - int(np.count_nonzero(jobs.run))
-    # Jobs of run time 0 have an infinite slowdown or none: they stand last, and are left out.
-    of_ratios = _of_ratios("slowdown", slowdown[: len(jobs) - skipped])
+def job_metrics(jobs: JobTimes) -> Metrics:
+    """Return the families wait, response, slowdown, bounded_slowdown and bounded_slowdown_clipped of some jobs."""
+    slowdown = np.sort(slowdowns(jobs.response, jobs.run))
+    # Jobs of run time 0 have no slowdown: they stand last, and are left out.
+    skipped = len(jobs.run) - int(np.count_nonzero(jobs.run))
+    of_ratios = _of_ratios("slowdown", slowdown[: len(slowdown) - skipped])
     of_ratios["slowdown_skipped"] = skipped
-    bounded = _sorted(bounded_slowdowns(response, jobs.run, out=ratios))
+    bounded = np.sort(bounded_slowdowns(jobs.response, jobs.run))
     of_ratios |= _of_ratios("bounded_slowdown", bounded)
     of_ratios |= _of_ratios("bounded_slowdown_clipped", clipped(bounded))
-    return figures | _of_times("response", response) | of_ratios
+    return _of_times("wait", jobs.wait) | _of_times("response", jobs.response) | of_ratios
 
 
-def mean_clipped_slowdown(jobs: MeasuredColumns, bound_us: int) -> float | None:
+def mean_clipped_slowdown(jobs: JobTimes, bound_us: int) -> float | None:
     """Return the mean of max(1, response / max(run, bound)); None of no jobs (papers.md 3.6 takes a bound of 60 s)."""
-    if not len(jobs):
+    if not len(jobs.run):
         return None
-    response = responses(jobs, out=np.empty(len(jobs), np.int64))
-    bounded = bounded_slowdowns(response, jobs.run, out=np.empty(len(jobs), np.float64), bound_us=bound_us)
-    return float(np.sum(_sorted(clipped(bounded)))) / len(jobs)
+    bounded = clipped(bounded_slowdowns(jobs.response, jobs.run, bound_us))
+    return float(np.sum(np.sort(bounded))) / len(bounded)
 
 
-def backfilled_share(jobs: MeasuredColumns) -> float | None:
+def backfilled_share(kind: Int8Array) -> float | None:
     """Jobs whose pass left an earlier-submitted job waiting / jobs (Feitelson & Weil 1998, Fig. 10; papers.md 1.4)."""
-    return _share_of_kind(jobs, "backfilled")
+    return _share_of_kind(kind, "backfilled")
 
 
-def immediate_share(jobs: MeasuredColumns) -> float | None:
+def immediate_share(kind: Int8Array) -> float | None:
     """Jobs that started at their arrival, not backfilled / jobs (design.md, "The meaning of one instant")."""
-    return _share_of_kind(jobs, "immediate")
+    return _share_of_kind(kind, "immediate")
 
 
-def _share_of_kind(jobs: MeasuredColumns, kind: str) -> float | None:
-    count = int(np.count_nonzero(jobs.kind == KINDS.index(kind)))
-    return count / len(jobs) if len(jobs) else None
-
-
-def _sorted(values: Float64Array) -> Float64Array:
-    values.sort()
-    return values
+def _share_of_kind(kinds: Int8Array, kind: str) -> float | None:
+    count = int(np.count_nonzero(kinds == KINDS.index(kind)))
+    return count / len(kinds) if len(kinds) else None
 
 
 def _of_times(name: str, times: Int64Array) -> Metrics:
-    """Sort the times in place and return their statistics in seconds."""
+    """Return the statistics of some times, in seconds."""
     keys = [f"{name}_{statistic}_s" for statistic in STATISTICS]
     if not len(times):
         return dict.fromkeys(keys)
-    times.sort()
+    times = np.sort(times)
     mean = exact_sum(times) / (len(times) * MICROSECONDS)
     ranks = (nearest_rank(times, 50), nearest_rank(times, 95), times[-1].item())
     return dict(zip(keys, (mean, *(rank / MICROSECONDS for rank in ranks)), strict=True))

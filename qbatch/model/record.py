@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qbatch.model.spans import Spans, moved_pieces, rows_in_pieces, with_pieces
+
 Int64Array = NDArray[np.int64]
 Int8Array = NDArray[np.int8]
 BoolArray = NDArray[np.bool_]
@@ -82,6 +84,17 @@ class Workload:
         """Return a copy with some columns or facts replaced."""
         return replace(self, **columns)
 
+    def only(self, rows: Int64Array) -> Workload:
+        """Return some of the jobs, by their rows in ascending order, as a workload of their own."""
+        return self.changed(**{name: getattr(self, name)[rows] for name in WORKLOAD_COLUMNS})
+
+
+WORKLOAD_COLUMNS = (
+    "number", "submit", "procs", "estimate", "run", "logged_run", "memory", "user", "group", "queue", "counted", "log_row",
+    "used_memory",
+)  # fmt: skip
+"""The columns of a workload."""
+
 
 class Rejection(NamedTuple):
     """A job that was refused: its row, the instant in microseconds, the code of the reason and its text."""
@@ -101,8 +114,7 @@ class Schedule:
     the policy rejected.  ``queue_max``: the longest queue, before the passes.
 
     ``start`` is the first start, and ``kind`` how it came about: a quantum that was thrown away counts (papers.md 3.7,
-    item 8).  A job that ran in pieces waited ``end - submit - run`` in all (papers.md 0.3, ``wait_total``), which is
-    ``start - submit`` for every other one.  ``pieces``: None where every job ran in one go; else what the
+    item 8).  ``pieces``: None where every job ran in one go; else what the
     jobs ran that did not, one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
     thrown away (0), in order of end.  ``host``: on which host each ran (at last), -1 for none, where the machine has
     several and a job lives inside one; else None.  ``rejected``: which were refused, by row.  ``broken``: how often
@@ -128,10 +140,36 @@ class Schedule:
         return np.asarray(self.start >= 0)
 
     @property
-    def wait_total(self) -> Int64Array:
-        """Response less run time: all the time in which a job did not advance; of rows that ran only."""
-        work = self.workload
-        return np.asarray(self.end - work.submit - work.run)
+    def is_in_pieces(self) -> BoolArray:
+        """Which rows did not run in one go on the processors that they asked for."""
+        return rows_in_pieces(self.pieces, len(self.workload))
+
+    def spans(self) -> Spans:
+        """Return what held processors when; of a job in pieces each of them."""
+        rows = np.flatnonzero(self.ran & ~self.is_in_pieces)
+        host = np.full(len(rows), -1) if self.host is None else self.host[rows]
+        return with_pieces(Spans(rows, self.start[rows], self.end[rows], self.workload.procs[rows], host), self.pieces)
+
+    def only_ran(self) -> Schedule:
+        """Return the schedule of the jobs that ran, without those that were rejected; itself where there are none."""
+        if self.ran.all():
+            return self
+        rows = np.flatnonzero(self.ran)
+        places = np.full(len(self.workload), -1, np.int64)
+        places[rows] = np.arange(len(rows))
+        return replace(
+            self,
+            workload=self.workload.only(rows),
+            start=self.start[rows],
+            kind=self.kind[rows],
+            promise=self.promise[rows],
+            first_promise=self.first_promise[rows],
+            end=self.end[rows],
+            pieces=moved_pieces(self.pieces, places),
+            host=None if self.host is None else self.host[rows],
+            rejected=(),
+            broken=None if self.broken is None else self.broken[rows],
+        )
 
     def in_order_of_start(self) -> Int64Array:
         """Return the rows that ran, by (start, sequence): the order of the job rows."""

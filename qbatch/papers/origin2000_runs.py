@@ -16,8 +16,7 @@ import numpy as np
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.metrics import breakdown, measure
-from qbatch.metrics.columns import MeasuredColumns, begun_late, rows_that_count
-from qbatch.metrics.per_job import Metrics, job_metrics, mean_clipped_slowdown
+from qbatch.metrics.per_job import JobTimes, Metrics, job_metrics, job_times, mean_clipped_slowdown
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Schedule, Workload
 from qbatch.policies import load_policy
@@ -152,7 +151,8 @@ def figures_of(
     """Return the figures of a schedule, all by the metrics that everybody has."""
     work = schedule.workload
     whole = measure(schedule, costly=False)
-    whole[BOUNDED] = mean_clipped_slowdown(rows_that_count(begun_late(schedule)), _QUANTUM_S * MICROSECONDS)
+    counted = job_times(schedule, np.flatnonzero(schedule.ran & work.counted))
+    whole[BOUNDED] = mean_clipped_slowdown(counted, _QUANTUM_S * MICROSECONDS)
     is_longer = work.counted & (work.run > _QUANTUM_S * MICROSECONDS)
     longer = Schedule(
         work.changed(counted=is_longer), schedule.policy, schedule.start, schedule.kind, schedule.promise,
@@ -171,19 +171,18 @@ def figures_of(
     )
 
 
-def _metrics(jobs: MeasuredColumns) -> Metrics:
+def _metrics(jobs: JobTimes) -> Metrics:
     """Return the metrics of some jobs, the slowdown bounded by a minute among them."""
     return {**job_metrics(jobs), BOUNDED: mean_clipped_slowdown(jobs, _QUANTUM_S * MICROSECONDS)}
 
 
 def _top_waits(schedule: Schedule) -> tuple[tuple[float, float], ...]:
     """Return run time and wait, in seconds, of the 5 % of the counted jobs that waited longest."""
-    work = schedule.workload
-    rows = np.flatnonzero(schedule.ran & work.counted)
-    wait = (begun_late(schedule).start - work.submit)[rows]
-    top = rows[np.argsort(-wait, kind="stable")[: int(_TOP_SHARE * len(rows))]]
-    waits = begun_late(schedule).start[top] - work.submit[top]
-    return tuple(zip((work.run[top] / MICROSECONDS).tolist(), (waits / MICROSECONDS).tolist(), strict=True))
+    rows = np.flatnonzero(schedule.ran & schedule.workload.counted)
+    jobs = job_times(schedule, rows)
+    top = np.argsort(-jobs.wait, kind="stable")[: int(_TOP_SHARE * len(rows))]
+    run, wait = jobs.run[top] / MICROSECONDS, jobs.wait[top] / MICROSECONDS
+    return tuple(zip(run.tolist(), wait.tolist(), strict=True))
 
 
 def by_policy(runs: Sequence[RunFigures], month: str, policy: str) -> list[RunFigures]:

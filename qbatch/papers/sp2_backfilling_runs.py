@@ -46,10 +46,6 @@ MODEL_JOBS, MODEL_PROCS, MODEL_LOAD = 5_000, 128, 0.7
 MODEL_LOGS = 5
 """How many generated logs Figures 9 and 10 are averaged over."""
 
-_COLUMNS = (
-    "number", "submit", "procs", "estimate", "run", "logged_run",
-    "memory", "used_memory", "user", "group", "queue", "counted", "log_row",
-)  # fmt: skip
 _MEAN = "bounded_slowdown_mean"
 
 
@@ -144,7 +140,7 @@ def months_of(work: Workload, reading: str, files: Sequence[tuple[str, Int64Arra
             for one in zip(*groups, strict=True)
         ]
     return [
-        MonthFigures(label, len(rows), _by_policy([_slowdown(part_of(work, rows), policy) for policy in POLICIES]))
+        MonthFigures(label, len(rows), _by_policy([_slowdown(work.only(rows), policy) for policy in POLICIES]))
         for label, rows in files
     ]
 
@@ -166,11 +162,6 @@ def month_files(log: Log, work: Workload) -> list[tuple[str, Int64Array]] | None
     return [(label, rows) for label, rows in parts if len(rows)]
 
 
-def part_of(work: Workload, rows: Int64Array) -> Workload:
-    """Return some of the jobs as a workload of their own."""
-    return work.changed(**{name: getattr(work, name)[rows] for name in _COLUMNS})
-
-
 def _slowdown(work: Workload, policy: str) -> float:
     return float(measure(simulate(work, policy), costly=False)[_MEAN] or 0)
 
@@ -189,7 +180,7 @@ def run_table_1(bench: Bench) -> dict[str, list[SizeFigures]]:
     total = len(bench.prepared(Options()))
     for size in _announced(bench, "Table 1", sizes):
         work = bench.prepared(Options(estimates="perfect"), size)
-        same = part_of(work, np.flatnonzero(work.procs <= sizes[0]))
+        same = work.only(np.flatnonzero(work.procs <= sizes[0]))
         files = month_files(bench.log, same)
         months = {"fitting": months_of(work, "whole"), "same": months_of(same, "whole")}
         if files is not None:
@@ -218,7 +209,7 @@ def run_table_3(bench: Bench) -> dict[str, list[FactorFigures]]:
         for policy in POLICIES:
             found = {"whole": _slowdown(work, policy)}
             if files is not None:
-                parts = [(len(rows), _slowdown(part_of(work, rows), policy)) for _, rows in files]
+                parts = [(len(rows), _slowdown(work.only(rows), policy)) for _, rows in files]
                 found["files"] = math.fsum(jobs * mean for jobs, mean in parts) / len(work)
             for reading, mean in found.items():
                 row = values.setdefault(reading, {}).setdefault(factor, {})

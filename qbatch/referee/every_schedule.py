@@ -7,7 +7,8 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from qbatch.model.record import BoolArray, Int64Array
+from qbatch.model.record import BoolArray
+from qbatch.model.spans import Spans
 from qbatch.referee.breach import Breach, job_list, processors, seconds
 from qbatch.referee.finished_schedule import FinishedSchedule
 
@@ -47,14 +48,14 @@ def check_capacity(done: FinishedSchedule) -> Iterator[Breach]:
         text = f"runs on {processors(int(done.procs[row]))}, but the machine has {done.procs_total}"
         yield _breach(done, row, "capacity", done.start[row], text)
     spans = done.spans()
-    spans = spans[(spans[:, 2] > spans[:, 1]) & (done.procs[spans[:, 0]] <= done.procs_total)]
+    spans = spans.only((spans.end > spans.begin) & (done.procs[spans.job] <= done.procs_total))
     yield from _overuse(done, spans, done.procs_total, "")
     for host, cpus in enumerate(done.host_cpus):
-        yield from _overuse(done, spans[spans[:, 4] == host], cpus, f" of host {host}")
+        yield from _overuse(done, spans.only(spans.host == host), cpus, f" of host {host}")
 
 
-def _overuse(done: FinishedSchedule, spans: Int64Array, total: int, where: str) -> Iterator[Breach]:
-    row_of, begin, end, procs, _ = spans.T
+def _overuse(done: FinishedSchedule, spans: Spans, total: int, where: str) -> Iterator[Breach]:
+    row_of, begin, end, procs, _ = spans
     at = np.concatenate([begin, end])
     change = np.concatenate([procs, -procs])
     instants, places = np.unique(at, return_inverse=True)

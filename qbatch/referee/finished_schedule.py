@@ -14,7 +14,8 @@ import numpy as np
 
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule
-from qbatch.results.job_rows import JobRows, job_rows_of, moved_pieces, rejected_in, times_of
+from qbatch.model.spans import Spans, moved_pieces, with_pieces
+from qbatch.results.job_rows import JobRows, job_rows_of, rejected_in, times_of
 from qbatch.results.recorded import LATEST, read_recorded
 from qbatch.results.table import Block, read_blocks
 
@@ -86,15 +87,11 @@ class FinishedSchedule:
         """Which jobs did not run in one go on the processors that they asked for."""
         return np.asarray(self.piece_count > 0)
 
-    def spans(self) -> Int64Array:
-        """Return what held processors when, one line each of row, begin, end, processors, host.
-
-        A job in pieces has one for each of them, and none where they are not known.
-        """
-        whole = np.flatnonzero(~self.is_in_pieces)
-        columns = (whole, self.start[whole], self.end[whole], self.procs[whole], self.host[whole])
-        lines = np.stack(columns, axis=1)
-        return lines if self.pieces is None else np.concatenate([lines, self.pieces[:, :5]])
+    def spans(self) -> Spans:
+        """Return what held processors when; a job in pieces has a span for each of them, and none where they are not known."""
+        rows = np.flatnonzero(~self.is_in_pieces)
+        whole = Spans(rows, self.start[rows], self.end[rows], self.procs[rows], self.host[rows])
+        return with_pieces(whole, self.pieces)
 
 
 def finished_of(schedule: Schedule) -> FinishedSchedule:

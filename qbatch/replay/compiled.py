@@ -40,7 +40,7 @@ def run_compiled(
         return _run_plan(work, machine, loop, name, progress)
     classes = loop.classify(work) if isinstance(loop, ClassLoop) else None
     rows = _that_fit(work, machine, classes)
-    taken = work if rows is None else _taken(work, rows)
+    taken = work if rows is None else work.only(rows)
     if classes is not None and rows is not None:
         classes = classes._replace(jobs=np.ascontiguousarray(classes.jobs[:, rows]))
     schedule = _run_list(taken, machine, loop, classes, name, progress)
@@ -57,11 +57,6 @@ def _that_fit(work: Workload, machine: Machine, classes: Classes | None) -> Int6
     if classes is not None:
         fits &= classes.jobs[lsf.MAY] != 0
     return None if fits.all() else np.flatnonzero(fits)
-
-
-def _taken(work: Workload, rows: Int64Array) -> Workload:
-    columns = ("submit", "procs", "estimate", "run", "memory")
-    return work.changed(**{name: np.asarray(getattr(work, name))[rows] for name in columns})
 
 
 def _with_rejected(

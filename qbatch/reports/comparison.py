@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from qbatch.metrics import BREAKDOWNS
 from qbatch.metrics.dependence import Estimate, a_day_of
+from qbatch.metrics.machine import makespan_us
 from qbatch.metrics.paired import PRACTICAL, Difference, Verdict, finding_of, holm, paired
 from qbatch.metrics.ratio import difference_estimate, replicated_difference
 from qbatch.model.errors import InputError
@@ -59,13 +60,9 @@ class Quantity:
     of: Callable[[JobRows], Floats]
 
 
-def _slowdown(rows: JobRows) -> Floats:
-    return np.asarray((rows.end - rows.submit) / np.maximum(rows.run, 1))
-
-
 QUANTITIES = (
     Quantity("wait_mean_s", "s", "Mean wait", lambda rows: rows.wait / MICROSECONDS),
-    Quantity("slowdown_mean", "ratio", "Mean slowdown", _slowdown),
+    Quantity("slowdown_mean", "ratio", "Mean slowdown", lambda rows: rows.slowdown),
     Quantity("bounded_slowdown_mean", "ratio", "Mean bounded slowdown", lambda rows: rows.bounded_slowdown),
 )
 """What is compared job by job; jobs of no run time are left out of the slowdown."""
@@ -368,9 +365,7 @@ def _daily(pair: Matched, procs_total: int) -> tuple[Floats, Floats]:
 
 def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     """Compare the makespan: one number for each schedule, so an interval only over replicas."""
-    spans = [
-        tuple(float(rows.end.max() - rows.submit.min()) / MICROSECONDS for rows in pair.common) for pair in pairs
-    ]
+    spans = [tuple(makespan_us(rows.submit, rows.end) / MICROSECONDS for rows in pair.common) for pair in pairs]
     one, other = spans[0]
     estimate = Estimate(other - one, None, None, None, 1, 0.0)
     record = _record("makespan_s", "s", "Makespan", Difference(one, other, estimate, None, None), how)

@@ -15,8 +15,9 @@ import numpy as np
 
 from qbatch.model.free_runs import FreeRuns
 from qbatch.model.record import Int64Array
+from qbatch.model.spans import Spans
 from qbatch.results.job_rows import JobRows
-from qbatch.results.pieces import Spans, spans_of
+from qbatch.results.pieces import spans_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,7 @@ def assign(rows: JobRows, procs_total: int, host_cpus: Sequence[int] = ()) -> Bo
         return _dealt(spans, procs_total)
     parts, low = [], 0
     for host, cpus in enumerate(host_cpus):
-        there = spans.host == host
-        columns = (spans.job, spans.begin, spans.end, spans.procs, spans.host)
-        boxes = _dealt(Spans(*(column[there] for column in columns)), cpus)
+        boxes = _dealt(spans.only(spans.host == host), cpus)
         parts.append(Boxes(boxes.job, boxes.low + low, boxes.high + low, boxes.begin, boxes.end))
         low += cpus
     names = ("job", "low", "high", "begin", "end")
@@ -55,7 +54,7 @@ def _dealt(spans: Spans, procs_total: int) -> Boxes:
     """Deal out the processors of one pool."""
     lasting = np.flatnonzero(spans.end > spans.begin)
     lasting = lasting[np.lexsort((spans.job[lasting], spans.begin[lasting]))]
-    spans = Spans(*(column[lasting] for column in (spans.job, spans.begin, spans.end, spans.procs, spans.host)))
+    spans = spans.only(lasting)
     goes_on = _continued(spans).tolist()
     job, begin, end, procs = (column.tolist() for column in (spans.job, spans.begin, spans.end, spans.procs))
     dealer = _Dealer(procs_total)

@@ -17,8 +17,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from qbatch.metrics.per_job import bounded_slowdowns, responses, slowdowns, waits
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64Array, Schedule
+from qbatch.model.spans import moved_pieces
 from qbatch.results.row_text import Cells, ratios, row_text, times
 from qbatch.results.table import BLOCK_ROWS, Block, arrow, read_blocks
 
@@ -43,9 +45,6 @@ REJECTED = "rejected"
 
 SUFFIXES = (".csv", ".parquet")
 """The forms in which job rows are written."""
-
-BOUND = 10 * MICROSECONDS
-"""The run time below which bounded slowdown takes a job to have run this long."""
 
 ABSENT = -1
 """What a column holds for a job without a promise, user, group, queue or known kind."""
@@ -112,12 +111,17 @@ class JobRows:
     @property
     def wait(self) -> Int64Array:
         """How long each job waited: all the time in which it did not advance (papers.md 0.3)."""
-        return np.where(self.is_in_pieces, self.end - self.submit - self.run, self.start - self.submit)
+        return waits(self.submit, self.start, self.end, self.run, self.is_in_pieces)
+
+    @property
+    def slowdown(self) -> NDArray[np.float64]:
+        """Response over run time; NaN where the run time is 0."""
+        return slowdowns(responses(self.submit, self.end), self.run)
 
     @property
     def bounded_slowdown(self) -> NDArray[np.float64]:
         """Response over run time, which counts as 10 s when it is less."""
-        return np.asarray((self.end - self.submit) / np.maximum(self.run, BOUND))
+        return bounded_slowdowns(responses(self.submit, self.end), self.run)
 
     def taken(self, which: NDArray[Any]) -> JobRows:
         """Return some of the rows: a mask, or indices without repetitions."""
@@ -127,16 +131,6 @@ class JobRows:
         places = np.full(len(self), ABSENT, np.int64)
         places[np.arange(len(self))[which]] = np.arange(len(columns["job_id"]))
         return replace(self, **columns, pieces=moved_pieces(self.pieces, places))
-
-
-def moved_pieces(pieces: Int64Array | None, places: Int64Array) -> Int64Array | None:
-    """Return the pieces of some jobs, with their new places; ``ABSENT`` leaves a job out, and None is none at all."""
-    if pieces is None:
-        return None
-    moved = pieces.copy()
-    moved[:, 0] = places[pieces[:, 0]]
-    moved = moved[moved[:, 0] >= 0]
-    return moved if len(moved) else None
 
 
 ROW_FIELDS = tuple(field.name for field in fields(JobRows) if field.name not in ("policy", "pieces", "rejected", "reasons"))
@@ -174,12 +168,9 @@ def _piece_counts(schedule: Schedule) -> Int64Array:
 
 
 def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> Chunk:
-    """Return the columns of some rows: times in microseconds, ratios as floats with NaN for none."""
+    """Return the ``ROW_FIELDS`` of some rows."""
     work = schedule.workload
     submit, start, end, run = work.submit[rows], schedule.start[rows], schedule.end[rows], work.run[rows]
-    response = end - submit
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slowdown = np.where(run > 0, response / run, np.nan)
     return {
         "job_id": work.number[rows],
         "submit": submit,
@@ -188,9 +179,6 @@ def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> 
         "procs": work.procs[rows],
         "estimate": work.estimate[rows],
         "run": run,
-        "wait": np.where(piece_counts[rows] > 0, response - run, start - submit),
-        "slowdown": slowdown,
-        "bounded_slowdown": response / np.maximum(run, BOUND),
         "kind": schedule.kind[rows],
         "promise": schedule.promise[rows],
         "user": work.user[rows].astype(np.int64),
@@ -208,37 +196,36 @@ def _chunks(schedules: Iterable[Schedule | JobRows]) -> Iterator[tuple[str, Chun
     for schedule in schedules:
         if isinstance(schedule, JobRows):
             for first in range(0, len(schedule), BLOCK_ROWS):
-                yield (
-                    schedule.policy,
-                    _chunk_of(schedule.taken(np.arange(first, min(first + BLOCK_ROWS, len(schedule))))),
-                )
+                block = slice(first, first + BLOCK_ROWS)
+                yield schedule.policy, _with_figures({name: getattr(schedule, name)[block] for name in ROW_FIELDS})
             yield from _rejected_chunks(schedule.rejected)
             continue
         rows, counts = schedule.in_order_of_start(), _piece_counts(schedule)
         for first in range(0, len(rows), BLOCK_ROWS):
-            yield schedule.policy, _columns(schedule, rows[first : first + BLOCK_ROWS], counts)
+            yield schedule.policy, _with_figures(_columns(schedule, rows[first : first + BLOCK_ROWS], counts))
         yield from _rejected_chunks(_rejected_of(schedule))
 
 
 def _rejected_chunks(rejected: JobRows | None) -> Iterator[tuple[str, Chunk]]:
     if rejected is None:
         return
-    whole = _chunk_of(rejected) | {REASON: np.array(rejected.reasons, object)}
+    nothing = np.full(len(rejected), np.nan)
+    whole: Chunk = {name: getattr(rejected, name) for name in ROW_FIELDS}
+    whole |= {"wait": np.full(len(rejected), ABSENT), "slowdown": nothing, "bounded_slowdown": nothing}
+    whole[REASON] = np.array(rejected.reasons, object)
     for first in range(0, len(rejected), _REASONS_AT_ONCE):
         yield rejected.policy, {name: column[first : first + _REASONS_AT_ONCE] for name, column in whole.items()}
 
 
-def _chunk_of(rows: JobRows) -> Chunk:
-    """Return rows that were read as columns to be written."""
-    if rows.reasons:
-        nothing = np.full(len(rows), np.nan)
-        ratios = {"wait": np.full(len(rows), ABSENT, np.int64), "slowdown": nothing, "bounded_slowdown": nothing}
-        return {name: getattr(rows, name) for name in ROW_FIELDS} | ratios
-    response = rows.end - rows.submit
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slowdown = np.where(rows.run > 0, response / rows.run, np.nan)
-    ratios = {"wait": rows.wait, "slowdown": slowdown, "bounded_slowdown": rows.bounded_slowdown}
-    return {name: getattr(rows, name) for name in ROW_FIELDS} | ratios
+def _with_figures(columns: Chunk) -> Chunk:
+    """Return the columns of jobs that ran with what they waited and their slowdowns, NaN for none."""
+    submit, start, end, run = (columns[name] for name in ("submit", "start", "end", "run"))
+    response = responses(submit, end)
+    return columns | {
+        "wait": waits(submit, start, end, run, columns["piece_count"] > 0),
+        "slowdown": slowdowns(response, run),
+        "bounded_slowdown": bounded_slowdowns(response, run),
+    }
 
 
 # ------------------------------------------------------------------------------------------------ writing

@@ -7,14 +7,15 @@ Everything that asks what ran when asks here, so that a job in one go and a job 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from qbatch.model.errors import InputError
-from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array
+from qbatch.model.record import MICROSECONDS, Int64Array
+from qbatch.model.spans import Spans, rows_in_pieces, with_pieces
 from qbatch.results.job_rows import YES_OR_NO, JobRows, meant
 from qbatch.results.table import Block, arrow, read_blocks
 
@@ -23,31 +24,11 @@ COLUMNS = ("job_id", "sequence", "begin", "end", "procs", "host", "kept")
 the (first) host counted from 0 in the machine's order, and whether the work of the piece was kept or thrown away."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """What held processors when: ``job`` (its place in the rows) had ``procs`` in the half-open ``[begin, end)``, on the
-    host ``host`` (-1: not known)."""
-
-    job: Int64Array
-    begin: Int64Array
-    end: Int64Array
-    procs: Int64Array
-    host: Int64Array
-
-
 def spans_of(rows: JobRows) -> Spans:
     """Return what ran, one span each: a job in pieces has one for each of them, where they are known."""
-    if rows.pieces is None:
-        return Spans(np.arange(len(rows)), rows.start, rows.end, rows.procs, rows.host)
-    job, begin, end, procs, host = rows.pieces[:, :5].T
-    whole = np.flatnonzero(~_held(rows))
-    return Spans(
-        np.concatenate([whole, job]),
-        np.concatenate([rows.start[whole], begin]),
-        np.concatenate([rows.end[whole], end]),
-        np.concatenate([rows.procs[whole], procs]),
-        np.concatenate([rows.host[whole], host]),
-    )
+    whole = np.flatnonzero(~rows_in_pieces(rows.pieces, len(rows)))
+    spans = Spans(whole, rows.start[whole], rows.end[whole], rows.procs[whole], rows.host[whole])
+    return with_pieces(spans, rows.pieces)
 
 
 def waits_of(rows: JobRows) -> Spans:
@@ -86,14 +67,6 @@ def as_one_bar(rows: JobRows) -> JobRows:
     return replace(rows, pieces=None)
 
 
-def _held(rows: JobRows) -> BoolArray:
-    """Return whose pieces are there."""
-    mask = np.zeros(len(rows), np.bool_)
-    if rows.pieces is not None:
-        mask[rows.pieces[:, 0]] = True
-    return mask
-
-
 # ------------------------------------------------------------------------------------------------ the file
 
 
@@ -114,7 +87,7 @@ def write_pieces(out: BinaryIO, rows: JobRows) -> None:
     pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), out, compression="zstd")
 
 
-def with_pieces(rows: JobRows, path: str | Path) -> JobRows:
+def read_pieces(rows: JobRows, path: str | Path) -> JobRows:
     """Return the rows with the pieces that a file holds.
 
     Raises:

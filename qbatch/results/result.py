@@ -29,7 +29,7 @@ from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
 from qbatch.model.record import LogClock, Schedule
 from qbatch.results.job_rows import ROW_FIELDS, JobRows, job_rows_of, read_job_rows, write_job_rows
-from qbatch.results.pieces import spans_of, with_pieces, write_pieces
+from qbatch.results.pieces import read_pieces, spans_of, write_pieces
 
 SCHEMA = "qbatch.result/1"
 """The schema of ``result.json`` that this program writes and reads."""
@@ -370,7 +370,7 @@ def _rows_of(folder: Path, policy: str, name: str, pieces: str | None) -> JobRow
     if len(found) > 1 or found[0].policy != policy:
         has = ", ".join(rows.policy for rows in found)
         raise InputError(f"{folder / name}: should hold the jobs of {policy!r}, but holds those of {has}")
-    return found[0] if pieces is None else with_pieces(found[0], folder / pieces)
+    return found[0] if pieces is None else read_pieces(found[0], folder / pieces)
 
 
 def _clock(given: Any, where: Path) -> LogClock:

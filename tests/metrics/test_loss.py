@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbatch.metrics import machine, measure, sums
-from qbatch.metrics.columns import rows_that_ran
 from qbatch.metrics.kernels import loss
 from tests.oracle.metrics import measure as oracle
 
@@ -18,7 +17,7 @@ from .samples import loose_rows, schedule_of, seconds
 @given(st.integers(0, 2**32), st.integers(1, 14), st.integers(1, 40))
 def test_the_sweep_is_as_the_oracle_has_it(seed: int, n: int, procs_total: int) -> None:
     rows = loose_rows(random.Random(seed), n, procs_total)
-    lost = machine.loss_of_capacity(rows_that_ran(schedule_of(rows, procs_total)), procs_total)
+    lost = machine.loss_of_capacity(schedule_of(rows, procs_total).only_ran())
     assert lost == oracle(rows, procs_total)["loss_of_capacity"]
 
 

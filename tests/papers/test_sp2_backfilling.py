@@ -18,7 +18,7 @@ from qbatch.papers import sp2_backfilling
 from qbatch.papers import sp2_backfilling_runs as runs
 from qbatch.papers.record import HOLDS, VERDICTS, PaperOutcome
 from qbatch.papers.sp2_backfilling import is_kth, run_paper
-from qbatch.papers.sp2_backfilling_runs import MODEL_LOGS, month_files, part_of
+from qbatch.papers.sp2_backfilling_runs import MODEL_LOGS, month_files
 from qbatch.replay import Options, prepare
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.harness import TRACES
@@ -100,7 +100,7 @@ def test_the_months_of_the_logged_end_hold_each_job_once(small_log: Log) -> None
     files = month_files(waited, work)
     assert files is not None
     assert np.array_equal(np.sort(np.concatenate([rows for _, rows in files])), np.arange(600))
-    assert part_of(work, files[0][1]).number.tolist() == work.number[files[0][1]].tolist()
+    assert work.only(files[0][1]).number.tolist() == work.number[files[0][1]].tolist()
     assert month_files(small_log, prepare(small_log, one_host(32), Options())) is None
     names = [table.name for table in run_paper(waited, procs=32, seeds=2, parts=("1", "2", "3")).tables]
     assert {"table1-files", "table2-files", "table3-files"} <= set(names)

@@ -17,6 +17,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
 from qbatch.policies import load_policy
 from qbatch.policies.equispatial import water_fill
+from tests.harness import total_wait
 from tests.policies.naive_spatial import Sharing, dealt, simulate
 from tests.policies.test_immediate import SECOND, asked, random_case, schedule_of, seconds
 
@@ -48,7 +49,7 @@ def test_with_memory_everyone_ends_and_his_work_is_done_once() -> None:
         text = f"equispatial:interval={rng.choice((0, 2, 30))},quantum={rng.choice((1, 5))},memory={rng.choice((1, 5))}"
         schedule = schedule_of(text, hosts, jobs)
         assert (schedule.end >= 0).all()
-        assert (schedule.wait_total >= 0).all(), seed
+        assert (total_wait(schedule) >= 0).all(), seed
 
 
 def shares_at(schedule, at: float) -> dict[int, int]:

@@ -17,7 +17,7 @@ from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule
 from qbatch.policies import load_policy
 from qbatch.replay import run
-from tests.harness import workload_of
+from tests.harness import total_wait, workload_of
 from tests.oracle import naive
 from tests.policies import naive_quantum
 from tests.policies.naive_quantum import Asked
@@ -104,7 +104,7 @@ def test_a_new_job_takes_the_processors_of_a_victim_that_resumes_when_it_has_gon
     schedule = schedule_of(IMMEDIATE, [(4, 0)], [asked(0, 4, 1000), asked(600, 3, 20)])
     assert seconds(schedule.start) == [0, 600]
     assert seconds(schedule.end) == [1020, 620]
-    assert seconds(schedule.wait_total) == [20, 0]
+    assert seconds(total_wait(schedule)) == [20, 0]
     assert schedule.pieces.tolist() == [
         [0, 0, 600 * SECOND, 4, 0, 1],
         [0, 620 * SECOND, 1020 * SECOND, 4, 0, 1],
@@ -125,7 +125,7 @@ def test_a_guest_that_does_not_end_loses_what_it_did_and_its_first_start_stands(
     schedule = schedule_of(IMMEDIATE, [(4, 0)], [asked(0, 4, 1000), asked(700, 4, 100)])
     assert seconds(schedule.start) == [0, 700]
     assert seconds(schedule.end) == [1060, 1160]
-    assert seconds(schedule.wait_total) == [60, 360]
+    assert seconds(total_wait(schedule)) == [60, 360]
     assert schedule.pieces[:, 5].tolist() == [1, 0, 1, 1]
 
 
@@ -135,7 +135,7 @@ def test_too_much_memory_ends_the_quantum_at_once_and_the_victim_counts_as_inter
     # The clock of the victim restarts at 700: job 3 comes a second too early, job 4 does not.
     assert seconds(schedule.start) == [0, 700, 2060, 1300]
     assert seconds(schedule.end) == [2030, 2060, 2090, 1330]
-    assert seconds(schedule.wait_total)[1] == 1330
+    assert seconds(total_wait(schedule))[1] == 1330
 
 
 def test_victims_are_taken_by_slowdown_and_the_room_they_leave_over_belongs_to_the_quantum() -> None:

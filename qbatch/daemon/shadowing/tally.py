@@ -46,7 +46,7 @@ class _Sums:
         """Add the slowdowns of the jobs that have ended since, one after the other: the order alone makes the sum."""
         if self.ends:
             both = np.array(self.ends, np.int64)
-            for each in bounded_slowdowns(both[:, 0], both[:, 1], np.empty(len(both))).tolist():
+            for each in bounded_slowdowns(both[:, 0], both[:, 1]).tolist():
                 self.slowdown += each
             self.ends.clear()
 

@@ -157,10 +157,9 @@ def _bounds(study: ReportStudy, policy: str, confidence: float | None) -> dict[s
 
 def quantities(rows: JobRows) -> dict[str, Any]:
     """Return what every job has, as floats: seconds and ratios; the slowdown of those only that ran for a time."""
-    ran = rows.run > 0
     return {
         "wait": rows.wait / MICROSECONDS,
-        "slowdown": (rows.end - rows.submit)[ran] / rows.run[ran],
+        "slowdown": rows.slowdown[rows.run > 0],
         "bounded_slowdown": rows.bounded_slowdown,
     }
 

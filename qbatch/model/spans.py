@@ -1,0 +1,53 @@
+"""What held processors when: the spans of jobs that ran in one go, and the pieces of those that did not.
+
+Pieces are one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or thrown away (0).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64Array = NDArray[np.int64]
+
+
+class Spans(NamedTuple):
+    """The job of row ``job`` had ``procs`` processors in the half-open ``[begin, end)``, in microseconds, on the host ``host``
+    (-1: not known)."""
+
+    job: Int64Array
+    begin: Int64Array
+    end: Int64Array
+    procs: Int64Array
+    host: Int64Array
+
+    def only(self, which: NDArray[np.bool_] | Int64Array) -> Spans:
+        """Return some of them, by mask or by number."""
+        return Spans(*(column[which] for column in self))
+
+
+def with_pieces(whole: Spans, pieces: Int64Array | None) -> Spans:
+    """Return the spans of jobs that ran in one go, and behind them the pieces of the others."""
+    if pieces is None:
+        return whole
+    return Spans(*(np.concatenate(both) for both in zip(whole, pieces[:, :5].T, strict=True)))
+
+
+def rows_in_pieces(pieces: Int64Array | None, count: int) -> NDArray[np.bool_]:
+    """Return which of so many rows have pieces."""
+    mask = np.zeros(count, np.bool_)
+    if pieces is not None:
+        mask[pieces[:, 0]] = True
+    return mask
+
+
+def moved_pieces(pieces: Int64Array | None, places: Int64Array) -> Int64Array | None:
+    """Return the pieces of some jobs, with their new places; -1 leaves a job out, and None is none at all."""
+    if pieces is None:
+        return None
+    moved = pieces.copy()
+    moved[:, 0] = places[pieces[:, 0]]
+    moved = moved[moved[:, 0] >= 0]
+    return moved if len(moved) else None
