@@ -7,16 +7,21 @@ Nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from qbatch.engine.cluster import Cluster
 from qbatch.engine.states import CODES, NEXT, State
 from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
+from qbatch.model.reasons import Reason
 from qbatch.planning.chunks import can_share_one_host, divides, requested
 
 _QUEUED = CODES[State.QUEUED]
+
+_Answer = TypeVar("_Answer")
 
 
 def check(cluster: Cluster, action: Action, now: int) -> Allocation:
@@ -48,6 +53,29 @@ def _whole(action: Action, now: int, **values: object) -> None:
     for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise _refused(action, now, f"its {name} is {value!r}, not a whole number")
+
+
+def answer(found: Any, kind: type[_Answer], who: str) -> _Answer:
+    """Return what a policy says (a reason, a quote), which goes over sockets and into records.
+
+    Raises:
+        DecisionError: it is no such thing, or holds other than texts and whole numbers of Python.
+    """
+    try:
+        if not isinstance(found, kind):
+            raise TypeError(f"it is of type {type(found).__name__}")
+        msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=kind)
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        kinds = f"a {kind.__name__} of texts and whole numbers"
+        raise DecisionError(f"policy {who} says {found!r}, which is not {kinds}: {error}") from error
+    return found
+
+
+def _reason(action: Reject | Break, now: int) -> None:
+    try:
+        answer(action.reason, Reason, "")
+    except DecisionError as error:
+        raise _refused(action, now, f"its reason is not one of texts and whole numbers: {error.__cause__}") from error
 
 
 def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
@@ -83,6 +111,7 @@ def _resume(cluster: Cluster, action: Resume, now: int) -> Allocation:
 
 def _reject(cluster: Cluster, action: Reject, now: int) -> Allocation:
     _state(cluster, action, now, "reject")
+    _reason(action, now)
     return ()
 
 
@@ -222,6 +251,7 @@ def _break(cluster: Cluster, action: Break, now: int) -> Allocation:
         raise _refused(action, now, "only a promise to a waiting job can be broken")
     if action.row not in cluster.promises:
         raise _refused(action, now, "nothing is promised to it")
+    _reason(action, now)
     return ()
 
 

@@ -209,8 +209,8 @@ class Engine:
             return self._parked_reason(row)
         view = self.view()
         if isinstance(self.policy, Explaining):
-            reason: Reason = self._ask(lambda: self.policy.explain(view, row))  # type: ignore[attr-defined]
-            return reason
+            said = self._ask(lambda: self.policy.explain(view, row))  # type: ignore[attr-defined]
+            return checks.answer(said, Reason, name_of(self.policy))
         job, who = view.jobs[row], name_of(self.policy)
         if job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
@@ -233,7 +233,7 @@ class Engine:
         policy, own = self.policy, type(self.policy).__module__
         view = View(self._window, max(self.now or 0, at or 0), self.machine, self._cluster.queue, self._memory)
         before = plain.encode(self._memory, own) if self._watch is not None else b""
-        quote: Quote = self._ask(lambda: policy.quote(view, job))
+        quote = checks.answer(self._ask(lambda: policy.quote(view, job)), Quote, name_of(policy))
         if self._watch is not None and plain.encode(self._memory, own) != before:
             raise DecisionError(f"policy {name_of(policy)} changed its memory when it was asked for a quote")
         return quote

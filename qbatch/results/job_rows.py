@@ -297,9 +297,11 @@ def _is_whole(schedule: Schedule | JobRows) -> bool:
     work = schedule if isinstance(schedule, JobRows) else schedule.workload
     ran = schedule.start >= 0
     columns = (work.submit, work.estimate, work.run, schedule.start[ran], schedule.end[ran])
-    promises = (schedule.promise, schedule.first_promise)
+    absent = [schedule.promise, schedule.first_promise]
+    if isinstance(schedule, JobRows) and schedule.rejected is not None:
+        absent += [getattr(schedule.rejected, name) for name in ("submit", "start", "end", "estimate", "run", "promise")]
     return not any((times % MICROSECONDS).any() for times in columns) and not any(
-        (times[times >= 0] % MICROSECONDS).any() for times in promises
+        (times[times >= 0] % MICROSECONDS).any() for times in absent
     )
 
 

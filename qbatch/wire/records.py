@@ -29,7 +29,7 @@ class JobRecord(Record, frozen=True):
     thrown back into the queue; ``started`` is the start of its last attempt, which comes after them.  ``lost``: the latest
     attempts that were lost (a host went down, the job was to run again), a tuple each piece: which attempt, from when until
     when, on how many processors and where.  ``no_estimate``: why a waiting job has no forecast, where that was asked for.
-    ``refused``: why it was refused after it was queued; it never ran.  ``broken``: the promises to it that were taken back: when,
+    ``refused``: why it was refused after it was queued; it never ran.  ``broken``: the latest promises taken back: when,
     the start that was promised, and why.
     """
 

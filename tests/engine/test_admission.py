@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from qbatch.engine import plain, snapshot
@@ -15,10 +16,22 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
+from qbatch.planning.view import View
 from tests.engine.test_engine import SECOND, Script, engine_with, job
 from tests.policies.refusing import Bounded, Forgetful, Silent
 
 WHY = Reason("late", "the test", "it comes later")
+
+
+NOT_PLAIN = (
+    Reason("late", "the test", "by a number of NumPy", {"late": np.int64(3)}),
+    Reason("late", "the test", "by a boolean", {"late": True}),
+    Reason("late", "the test", "beyond 64 bits", {"late": 1 << 70}),
+    Reason("late", "the test", "a row of NumPy", {}, (np.int64(0),)),
+    Reason("late", 7, "said by a number"),  # type: ignore[arg-type]
+    Reason("late", "the test", "half a letter \ud800"),
+    "too late",
+)
 
 
 def ask(procs: int, estimate: int, submit: int = 0) -> Job:
@@ -34,6 +47,39 @@ def test_a_broken_promise_is_reported_when_it_is_taken_back_and_another_may_be_l
     assert engine.promise_to(0) == 50
     assert engine.handle(6, [Woken()]).broken == ()
     assert engine.handle(40, [Woken()]).broken == ()  # the new promise is kept
+
+
+@pytest.mark.parametrize("why", NOT_PLAIN)
+def test_a_reason_that_no_record_could_hold_is_refused_loudly(why: Reason) -> None:
+    for actions in ([Reject(0, why)], [Promise(0, SECOND), Break(0, why)]):
+        with pytest.raises(DecisionError, match="its reason is not one of texts and whole numbers"):
+            engine_with(actions).handle(0, [job()])
+
+
+class Saying(Script):
+    """Says what it is told to say."""
+
+    def __init__(self, said: object) -> None:
+        super().__init__([])
+        self.said = said
+
+    def explain(self, view: View, row: int) -> object:
+        """Say why a job waits."""
+        return self.said
+
+    def quote(self, view: View, job: Job) -> object:
+        """Say what would become of a job."""
+        return self.said
+
+
+@pytest.mark.parametrize("said", [*NOT_PLAIN, None, Quote(start=np.int64(5)), (1, 2)])
+def test_an_explanation_or_a_quote_that_no_answer_could_hold_is_refused_loudly(said: object) -> None:
+    engine = Engine(one_host(4), Saying(said))  # type: ignore[arg-type]
+    engine.handle(0, [job()])
+    with pytest.raises(DecisionError, match="not a Reason of texts and whole numbers"):
+        engine.explain(0)
+    with pytest.raises(DecisionError, match="not a Quote of texts and whole numbers"):
+        engine.quote(ask(1, 1))
 
 
 def test_a_promise_without_a_successor_is_gone_and_the_start_is_not_late() -> None:

@@ -153,3 +153,20 @@ class Faulty(Silent):
         if any(view.jobs[row].procs == 3 for row in view.arrived):
             raise ZeroDivisionError("three")
         return super().decide(view)
+
+
+class Wavering:
+    """Runs nothing, and promises each waiting job another start in every pass, a second apart."""
+
+    may_refuse = True
+    name = "wavering"
+
+    def new_memory(self, machine: Machine) -> list[int]:
+        return []
+
+    def decide(self, view: View) -> Iterable[Action]:
+        for row in view.memory:
+            yield Break(row, Reason("wavers", self.name, f"it wavers at {view.now} us"))
+        view.memory[:] = view.queue.tolist()
+        yield from (Promise(row, view.now + 10 * SECOND) for row in view.memory)
+        yield WakeAt(view.now + SECOND)

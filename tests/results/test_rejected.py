@@ -111,6 +111,21 @@ def test_a_file_without_refused_jobs_has_no_such_column() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_refused_job_keeps_the_fraction_of_a_second_of_its_submission(suffix: str, tmp_path: Path) -> None:
+    rows = job_rows_of(schedule())
+    assert rows.rejected is not None
+    nobody = rows.taken(np.zeros(len(rows), np.bool_))  # the times of those that ran are no whole seconds either
+    rows = replace(nobody, rejected=replace(rows.rejected, submit=rows.rejected.submit + SECOND // 4))
+    out, path = BytesIO(), tmp_path / f"rows{suffix}"
+    write_job_rows(out, [rows], suffix)
+    path.write_bytes(out.getvalue())
+    (again,) = read_job_rows(path)
+    assert rows.rejected is not None
+    assert again.rejected is not None
+    assert again.rejected.submit.tolist() == rows.rejected.submit.tolist()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_rows_are_read_back_as_they_were(suffix: str, tmp_path: Path) -> None:
     both = [schedule(), schedule("easy")]
     path = tmp_path / f"rows{suffix}"

@@ -88,7 +88,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     many processors, where that is not what it asked for.  ``trials``: from when until when on how many processors and where
     (as in ``exec_host``) it ran on trial, in attempts that were thrown away.  ``lost``: the same of its latest attempts that
     were lost (its host went down, it was to run again), each piece with the number of its attempt before it.  ``slots``: its
-    chunks on their hosts.  ``refused``: why it was refused after it was taken in.  ``broken``: the promises to it
+    chunks on their hosts.  ``refused``: why it was refused after it was taken in.  ``broken``: the latest promises to it
     that the policy took back: when, the start that was promised, and why.
     """
 

@@ -26,6 +26,9 @@ from qbatch.wire.identifiers import JobKey
 REFUSED = -1
 """Exit status of a job that was refused: it never ran."""
 
+MOST_BROKEN = 100
+"""Promises taken back that a job's record keeps: the latest."""
+
 _WORDS = {flow.OVER_WALLTIME: "walltime exceeded", LOST: "LOST: a fault on demand"}
 
 
@@ -163,7 +166,7 @@ def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> No
 
 def _break_promise(core: Core, job: BatchJob, reason: Reason) -> None:
     """The policy takes its promise back: that is told once, and stays in the job's record."""
-    job.broken += ((core.now, job.promised, reason.text),)
+    job.broken = (*job.broken, (core.now, job.promised, reason.text))[-MOST_BROKEN:]
     job.comment = f"the promised start is lost: {reason.text}"
     job.promised = -1
     core.happened("promise-broken", job.key, reason.text)

@@ -242,6 +242,17 @@ def test_a_broken_promise_is_told_once_and_kept_in_the_record() -> None:
     assert bench.ended[long].started == 80 * SECOND
 
 
+def test_a_record_keeps_the_latest_of_many_promises_that_were_taken_back() -> None:
+    bench = bench_with("tests.policies.refusing:Wavering")
+    job = bench.core.live(bench.submit(**asks(4, 50)))
+    bench.wait(100)
+    first = job.broken[0]
+    assert len(job.broken) == passes.MOST_BROKEN
+    bench.wait(50)
+    assert len(job.broken) == passes.MOST_BROKEN
+    assert job.broken[0] == (first[0] + 50 * SECOND, first[1] + 50 * SECOND, f"it wavers at {first[0] + 50 * SECOND} us")
+
+
 def test_a_loss_that_nobody_decided_is_seen_when_the_plan_cannot_be_kept() -> None:
     """A job outlives its estimate (it is suspended by a user): who was promised its end is told a second later at most."""
     bench = bench_with()
