@@ -336,7 +336,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         """Open a job."""
         self.push_screen(JobScreen(self.shown, self.source, event.job))
 
-    def on_hosts_opened(self, event: HostPanel.Opened) -> None:
+    def on_host_panel_opened(self, event: HostPanel.Opened) -> None:
         """Open a host."""
         self.push_screen(HostScreen(self.shown, event.name))
 

@@ -30,15 +30,15 @@ class DrawnPanel(Styled, can_focus=True):
     }  # fmt: skip
 
     DEFAULT_CSS = """
-    Drawn { background: $surface; color: $foreground; scrollbar-size: 1 1; overflow-x: hidden; }
-    Drawn > .drawn--muted { color: $foreground-muted; }
-    Drawn > .drawn--good { color: $text-success; }
-    Drawn > .drawn--warning { color: $text-warning; }
-    Drawn > .drawn--bad { color: $text-error; }
-    Drawn > .drawn--accent { color: $text-accent; text-style: bold; }
-    Drawn > .drawn--strong { text-style: bold; }
-    Drawn > .drawn--cursor { background: $block-cursor-blurred-background; color: $block-cursor-blurred-foreground; }
-    Drawn:focus > .drawn--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
+    DrawnPanel { background: $surface; color: $foreground; scrollbar-size: 1 1; overflow-x: hidden; }
+    DrawnPanel > .drawn--muted { color: $foreground-muted; }
+    DrawnPanel > .drawn--good { color: $text-success; }
+    DrawnPanel > .drawn--warning { color: $text-warning; }
+    DrawnPanel > .drawn--bad { color: $text-error; }
+    DrawnPanel > .drawn--accent { color: $text-accent; text-style: bold; }
+    DrawnPanel > .drawn--strong { text-style: bold; }
+    DrawnPanel > .drawn--cursor { background: $block-cursor-blurred-background; color: $block-cursor-blurred-foreground; }
+    DrawnPanel:focus > .drawn--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
     """
 
     @property
