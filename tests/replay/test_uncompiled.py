@@ -9,35 +9,45 @@ import sys
 
 import pytest
 
-from qbatch.model.machine import one_host
-from qbatch.replay import prepare
+from qbatch.model.machine import Host, Machine, one_host
+from qbatch.policies import load_policy
+from qbatch.replay import prepare, run
 from qbatch.workloads import generate_log
-from tests.harness import run_named
 
 POLICIES = ("fcfs", "easy", "easy:order=lxf", "easy:order=sjf", "hybrid:depth=3", "conservative",
             "conservative:compress=start", "conservative:compress=none", "conservative:compress=scratch")  # fmt: skip
 
 
-def starts(policy: str) -> list[int]:
-    work = prepare(generate_log(jobs=150, procs=32, load=1.3, seed=4), one_host(32))
-    return run_named(work, policy, driver="compiled").start.tolist()
+ON_HOSTS = ("easy", "sjf-backfill:depth=2", "lxfw-backfill:depth=3", "priority-backfill:wait=1,procs=1,bypass=2", "lsf")
+POOL = one_host(32)
+HOSTS = Machine((Host("a", 16), Host("b", 8), Host("c", 16)), single_host=True)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_the_loops_run_to_the_end(policy: str) -> None:
-    found = starts(policy)
+def starts(policy: str, machine: Machine = POOL) -> list[int]:
+    work = prepare(generate_log(jobs=150, procs=16, load=1.3, seed=4), machine)
+    return run(work, machine, load_policy(policy), driver="compiled").start.tolist()
+
+
+RUNS = [*((each, POOL) for each in POLICIES), *((each, HOSTS) for each in ON_HOSTS)]
+
+
+@pytest.mark.parametrize(("policy", "machine"), RUNS)
+def test_the_loops_run_to_the_end(policy: str, machine: Machine) -> None:
+    found = starts(policy, machine)
     assert len(found) == 150
     assert min(found) >= 0
 
 
 def test_compiled_and_uncompiled_loops_agree() -> None:
     code = (
-        "import json\nfrom tests.replay.test_uncompiled import POLICIES, starts\n"
-        "print(json.dumps({policy: starts(policy) for policy in POLICIES}))"
+        "import json\nfrom tests.replay.test_uncompiled import HOSTS, ON_HOSTS, POLICIES, starts\n"
+        "found = {policy: starts(policy) for policy in POLICIES}\n"
+        "print(json.dumps([found, {policy: starts(policy, HOSTS) for policy in ON_HOSTS}]))"
     )
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
-    assert json.loads(done.stdout) == {policy: starts(policy) for policy in POLICIES}
+    on_hosts = {policy: starts(policy, HOSTS) for policy in ON_HOSTS}
+    assert json.loads(done.stdout) == [{policy: starts(policy) for policy in POLICIES}, on_hosts]
 
 
 def test_a_plan_that_remembers_few_releases_says_the_same() -> None:
