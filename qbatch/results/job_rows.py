@@ -386,7 +386,7 @@ def _read_block(block: Block) -> Chunk:
             chunk[name] = times_of(block, name, is_rejected)
     start = chunk["start"]
     if "end" not in chunk:
-        block.check("run", chunk["run"] > np.iinfo(np.int64).max - start, "is too large")
+        block.check("run", chunk["run"] > np.iinfo(np.int64).max - np.maximum(start, 0), "is too large")
         chunk["end"] = np.where(is_rejected, ABSENT, start + chunk["run"])
     chunk.setdefault("run", np.where(is_rejected, ABSENT, chunk["end"] - start))
     chunk.setdefault("estimate", chunk["run"])

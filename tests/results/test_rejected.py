@@ -152,6 +152,15 @@ def test_a_job_that_ran_may_not_lack_its_start(tmp_path: Path) -> None:
         read_job_rows(path)
 
 
+def test_rows_without_ends_may_be_refused_too(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("job_id,submit,start,run,procs,kind\n1,0,3,5,1,in_order\n2,0,,,1,rejected\n", encoding="utf-8")
+    (rows,) = read_job_rows(path)
+    assert rows.end.tolist() == [8 * SECOND]
+    assert rows.rejected is not None
+    assert rows.rejected.job_id.tolist() == [2]
+
+
 def test_metrics_are_over_jobs_that_ran_and_tell_the_share_of_the_others(tmp_path: Path) -> None:
     done = schedule()
     figures = measure(done)
