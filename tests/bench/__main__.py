@@ -244,6 +244,8 @@ def commands(report: Report, log: Log, jobs: int) -> None:
         whole_command(
             report, ["replay", path, "-p", "easy"], f"qbatch replay of {jobs:,} jobs under EASY, file to table"
         )
+        rows = os.path.join(folder, "rows.csv")
+        whole_command(report, ["replay", path, "-p", "easy", "--jobs", rows], "the same, with job rows as CSV (--jobs)")
         whole_command(report, ["--help"], "qbatch --help")
         memory(report, path, jobs)
         compilation(report, str(kth) if kth.exists() else "traces/demo-128.swf")
