@@ -167,7 +167,7 @@ def monitor_figures(*, is_short: bool) -> None:
 
 def origin2000_figures(report: Report, *, is_short: bool) -> None:
     """Measure the policies of the Origin 2000."""
-    report.say("\n## The Origin 2000: eight hosts with memory, through the engine\n\n| what | measured |\n|---|---|")
+    report.say("\n## The Origin 2000: eight hosts with memory\n\n| what | measured |\n|---|---|")
     origin2000.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), times=1 if is_short else 3)
 
 
