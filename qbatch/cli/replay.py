@@ -336,13 +336,14 @@ def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out
 
 def _write_skipped(log: Log, machine: Machine, path: Text) -> None:
     """List the jobs that cannot run; before the replay, since a log of which no job can run is when the list is needed most."""
+    from qbatch.replay.prepare import reasons_to_skip
     from qbatch.results.output import whole_file
     from qbatch.results.skipped_jobs import write_skipped
 
     if path is None:
         return
     with whole_file(path) as file:
-        write_skipped(file, log, machine)
+        write_skipped(file, log, reasons_to_skip(log, machine))
     unlisted = log.bad_rows - len(log.bad_lines)
     if unlisted:
         talk(f"note: {path}: {unlisted:,} more unreadable rows are not listed")

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from qbatch.model.machine import Machine
-from qbatch.replay.prepare import reasons_to_skip
+from qbatch.model.record import Int64Array
 from qbatch.workloads import Log
 
 COLUMNS = ("line", "job_id", "reason")
 """The columns of the file.  ``line`` counts the lines of the log from 1; a row that could not be read has no job number."""
 
 
-def write_skipped(out: BinaryIO, log: Log, machine: Machine) -> int:
-    """Write the jobs of a log that cannot run on a machine, in order of line; return how many stand there."""
-    rows = sorted(_skipped(log, machine))
+def write_skipped(out: BinaryIO, log: Log, reasons: Mapping[str, Int64Array]) -> int:
+    """Write the jobs of a log that cannot run, in order of line; return how many stand there.
+
+    ``reasons``: the rows of the log for each reason (:func:`qbatch.replay.prepare.reasons_to_skip`).
+    """
+    rows = sorted(_skipped(log, reasons))
     text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -26,9 +28,9 @@ def write_skipped(out: BinaryIO, log: Log, machine: Machine) -> int:
     return len(rows)
 
 
-def _skipped(log: Log, machine: Machine) -> Iterator[tuple[int, str, str]]:
+def _skipped(log: Log, reasons: Mapping[str, Int64Array]) -> Iterator[tuple[int, str, str]]:
     for line, reason in zip(log.bad_lines, log.bad_reasons, strict=True):
         yield line, "", f"unreadable: {reason}"
-    for reason, rows in reasons_to_skip(log, machine).items():
+    for reason, rows in reasons.items():
         for line, job in zip(log.line[rows].tolist(), log["job"][rows].tolist(), strict=True):
             yield line, str(job), reason

@@ -58,37 +58,16 @@ class HostGrid:
 
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
         """Return the first instant from which the chunks of a row fit for ``duration``, and where (``FOREVER``: never)."""
-        start = int(
-            _earliest_chunks(
-                self._times,
-                self._free,
-                self._state,
-                self.shapes.heads,
-                self.shapes.types,
-                int(self.shapes.of[row]),
-                duration,
-                not_before,
-                self.hosts,
-                self._taken,
-            )
-        )
+        wanted = self.shapes.heads, self.shapes.types, int(self.shapes.of[row])
+        known = self._times, self._free, self._state
+        start = int(_earliest_chunks(*known, *wanted, duration, not_before, self.hosts, self._taken))
         return start, self._placed() if start < FOREVER else ()
 
     def start_now(self, row: int, end: int) -> Allocation:
         """Return where a row fits from now to ``end``, empty if nowhere; take it from what is free now."""
-        fits = _chunks_fit(
-            self._times,
-            self._free,
-            self._state,
-            self.shapes.heads,
-            self.shapes.types,
-            int(self.shapes.of[row]),
-            self.now,
-            end,
-            self.now_free,
-            self.hosts,
-            self._taken,
-        )
+        wanted = self.shapes.heads, self.shapes.types, int(self.shapes.of[row])
+        known = self._times, self._free, self._state
+        fits = _chunks_fit(*known, *wanted, self.now, end, self.now_free, self.hosts, self._taken)
         if not fits:
             return ()
         placed = self._placed()

@@ -123,10 +123,6 @@ class PoolSpace(Space):
         """Return the pool."""
         return 0
 
-    def start_in(self, row: int, place: int) -> Start:
-        """Return the start of a row."""
-        return Start(row)
-
 
 def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -> list[int]:
     """Make one pass by the number of free processors; return the rows that start, in order (see :meth:`Space.list_pass`)."""
