@@ -46,6 +46,7 @@ class Workload:
     killed there), ``logged_run`` what the log says.  Another source may let jobs outlive their estimates.  ``procs``:
     processors.  ``memory``: bytes of the whole job, 0 for none asked;
     ``used_memory``: what it will really use, -1 where that is not known (everywhere, if it is not given).
+    ``deadline``: the instant by which each is to end, -1 for none (everywhere, if it is not given).
     ``estimates_missing``: for how many of the jobs the log has no estimate, whatever stands for it here.
     ``user``, ``group``, ``queue``: the log's numbers, -1 for absent; ``queue_names``: what the log calls its queues.
     ``counted``: whether metrics count the
@@ -72,10 +73,12 @@ class Workload:
     used_memory: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
     queue_names: dict[int, str] = field(default_factory=dict)
     estimates_missing: int = 0
+    deadline: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __post_init__(self) -> None:
-        if len(self.used_memory) == 0 and len(self.submit):
-            object.__setattr__(self, "used_memory", np.broadcast_to(np.int64(-1), len(self.submit)))
+        for name in ("used_memory", "deadline"):
+            if len(getattr(self, name)) == 0 and len(self.submit):
+                object.__setattr__(self, name, np.broadcast_to(np.int64(-1), len(self.submit)))
 
     def __len__(self) -> int:
         return len(self.submit)
@@ -91,7 +94,7 @@ class Workload:
 
 WORKLOAD_COLUMNS = (
     "number", "submit", "procs", "estimate", "run", "logged_run", "memory", "user", "group", "queue", "counted", "log_row",
-    "used_memory",
+    "used_memory", "deadline",
 )  # fmt: skip
 """The columns of a workload."""
 

@@ -100,7 +100,20 @@ class ClassLoop(msgspec.Struct, frozen=True):
     refusal: tuple[str, str]
 
 
-Loop = ListLoop | PlanLoop | ClassLoop
+class DeadlineLoop(msgspec.Struct, frozen=True):
+    """The compiled loop of a scheduler that admits jobs by deadlines.
+
+    ``rules``: the numbers of :mod:`qbatch.planning.kernels.deadline_plan`.  ``factor``: of artificial deadlines, and
+    ``slack_factor``: of slack-based backfilling, in thousandths.  ``weight``: the priority of every job of a log.
+    """
+
+    rules: tuple[int, ...]
+    factor: int
+    slack_factor: int
+    weight: float
+
+
+Loop = ListLoop | PlanLoop | ClassLoop | DeadlineLoop
 
 
 @runtime_checkable
@@ -122,8 +135,10 @@ def loop_of(policy: Policy, machine: Machine) -> Loop | None:
     from qbatch.planning.spaces import space_of
 
     loop = policy.loop_on(machine)
-    replayed = None if loop is None else space_of(machine).replayed_as(machine, is_planned=isinstance(loop, PlanLoop))
-    return None if replayed is None else loop
+    if loop is None:
+        return None
+    is_planned = isinstance(loop, PlanLoop | DeadlineLoop)
+    return None if space_of(machine).replayed_as(machine, is_planned=is_planned) is None else loop
 
 
 def note_of_classes(policies: Iterable[Policy], machine: Machine) -> str | None:

@@ -226,6 +226,66 @@ POLICIES["soon"] = PolicyEntry(
 )
 
 
+_IB03 = "Islam, Balaji, Sadayappan and Panda 2003"
+_KEY = Choice("key", "llf", ("llf", "edf"), "least latest start first, or earliest deadline first")
+_OTHERS = (
+    Choice(
+        "others", "relax", ("relax", "reject"),
+        "what happens where the artificial deadline of a job without one cannot be kept: a later one, or a refusal",
+    ),
+    Real("factor", 5.0, 1.0, 1e6, "an artificial deadline is so many estimates after submission, and a day at least"),
+)  # fmt: skip
+
+
+def _deadlines(scheme: str) -> Callable[..., Policy]:
+    def make(name: str, **values: Any) -> Policy:
+        from qbatch.policies.deadlines import DeadlineScheduler, rules_of
+
+        return DeadlineScheduler(name, rules_of(scheme, **values))
+
+    return make
+
+
+POLICIES |= {
+    "qops": PolicyEntry(
+        _deadlines("qops"),
+        "admits a job if its deadline and all accepted ones can be kept; places anew from few positions of the plan",
+        f"{_IB03}, section 3, Fig. 3 (QoPS)",
+        (
+            Whole("violations", 5, 0, 1_000_000, "how many misses a position may have before the next is tried (K)"),
+            _KEY,
+            Choice("placing", "sorted", ("sorted", "head", "both"), "where a new job goes among those placed anew"),
+            *_OTHERS,
+        ),
+    ),
+    "msb": PolicyEntry(
+        _deadlines("msb"),
+        "admits a job if its deadline and all accepted ones can be kept; tries every position of the plan, takes the cheapest",
+        f"{_IB03}, section 2.2, Fig. 1 (modified slack-based)",
+        (
+            Choice("order", "ast", ("ast", "llf", "edf"), "the order of the plan: planned start, or a key"),
+            Choice("price", "fraction", ("fraction", "delay", "makespan"), "what a plan costs"),
+            *_OTHERS,
+        ),
+    ),
+    "mrt": PolicyEntry(
+        _deadlines("mrt"),
+        "admits a job if its deadline and all accepted ones can be kept; searches depth first, each step strongly feasible",
+        f"{_IB03}, section 2.3, Fig. 2 (modified real-time); Ramamritham, Stankovic and Shiah 1990",
+        (_KEY, Whole("backtracks", 10, 0, 1_000_000, "how many steps back a search may take"), *_OTHERS),
+    ),
+    "slack": PolicyEntry(
+        _deadlines("slack"),
+        "promises each job a start within its slack, less for what is important or wide, and backfills by price",
+        "Talby and Feitelson 1999",
+        (
+            Real("factor", 3.0, 0.0, 1e6, "the slack in mean waits (SF)"),
+            Real("administrative", 1.0, 0.001, 1e6, "administrative priority, beside that of the user"),
+        ),
+    ),
+}
+
+
 def load_policy(text: str) -> Policy:
     """Return the policy that a text such as ``hybrid:depth=4`` or ``mine:Smallest`` names.
 

@@ -14,15 +14,16 @@ from qbatch.engine.admission import Admission
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Int64Array, Rejection, Schedule, Workload
-from qbatch.planning.kernels import lsf, plan
+from qbatch.planning.kernels import deadline_plan, deadlines, lsf, plan
 from qbatch.planning.kernels.host_round import OnHosts
 from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import new_profile
 from qbatch.planning.kernels.types import Classes
-from qbatch.planning.policy import ClassLoop, ListLoop, Loop, PlanLoop
+from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop
 from qbatch.planning.spaces import PoolSpace, space_of
+from qbatch.policies.deadlines import refusal_of
 from qbatch.replay.calendar import ProgressCallback
-from qbatch.replay.kernels import loops
+from qbatch.replay.kernels import admission_loop, loops
 
 BUDGET = 20_000
 """Rounds between two looks at progress and interruption."""
@@ -35,9 +36,11 @@ def run_compiled(
     work: Workload, machine: Machine, loop: Loop, name: str, progress: ProgressCallback | None = None
 ) -> Schedule:
     """Return the schedule of a workload by a compiled loop that :func:`qbatch.planning.policy.loop_of` gave for the machine."""
-    machine = space_of(machine).replayed_as(machine, is_planned=isinstance(loop, PlanLoop)) or machine
+    machine = space_of(machine).replayed_as(machine, is_planned=isinstance(loop, PlanLoop | DeadlineLoop)) or machine
     if isinstance(loop, PlanLoop):
         return _run_plan(work, machine, loop, name, progress)
+    if isinstance(loop, DeadlineLoop):
+        return _run_admission(work, machine, loop, name, progress)
     classes = loop.classify(work) if isinstance(loop, ClassLoop) else None
     rows = _that_fit(work, machine, classes)
     taken = work if rows is None else work.only(rows)
@@ -170,6 +173,37 @@ def _run_plan(
         )
         _tell(progress, counts)
     return Schedule(work, name, start, kind, promise, first_promise, start + work.run, int(counts[loops.LONGEST]))
+
+
+def _run_admission(
+    work: Workload, machine: Machine, loop: DeadlineLoop, name: str, progress: ProgressCallback | None
+) -> Schedule:
+    """Run a scheduler that admits jobs by deadlines."""
+    rows, space = len(work), min(len(work), machine.procs) + 1
+    start, kind, promise = np.full(rows, -1, np.int64), np.zeros(rows, np.int8), np.full(rows, NO_PROMISE, np.int64)
+    counts, totals = np.zeros(8, np.int64), np.zeros(4, np.int64)
+    endings, base = np.empty((space, 2), np.int64), new_profile(machine.procs, int(work.submit[0]), 256)
+    jobs, weights = np.zeros((deadlines.COLUMNS, 64), np.int64), np.full(64, loop.weight)
+    rules = np.array([*loop.rules, loop.factor, loop.slack_factor, machine.procs], np.int64)
+    deadline = np.ascontiguousarray(work.deadline, np.int64)
+    columns = (work.submit, work.procs, work.estimate, work.run, deadline)
+    run_admission = admission_loop.admission_loop(loop.rules[deadline_plan.SCHEME])
+    is_done = False
+    while not is_done:
+        is_done, base, jobs, weights = run_admission(
+            rules, *columns, counts, totals, endings, base, jobs, weights, start, kind, promise, BUDGET
+        )
+        _tell(progress, counts)
+    ran = start >= 0
+    rejected = []
+    for row in np.flatnonzero(~ran).tolist():
+        submit, estimate, until = int(work.submit[row]), int(work.estimate[row]), int(deadline[row])
+        latest = int(admission_loop.latest_of(rules, submit, estimate, until))
+        asked = Job(number=0, submit=submit, procs=int(work.procs[row]), estimate=estimate, deadline=None if until < 0 else until)
+        why = refusal_of(name, submit, asked, latest)
+        rejected.append(Rejection(row, submit, why.code, why.text))
+    end, longest = np.where(ran, start + work.run, -1), int(counts[loops.LONGEST])
+    return Schedule(work, name, start, kind, promise, promise, end, longest, rejected=tuple(rejected))
 
 
 def _tell(progress: ProgressCallback | None, counts: Int64Array) -> None:

@@ -111,13 +111,15 @@ class LogSource:
         if not self._coming:
             work, begin = self._workload, self._made
             columns = (work.number, work.submit, work.procs, work.estimate, work.memory, work.user, work.group, work.queue,
-                       work.run, work.used_memory)  # fmt: skip
+                       work.run, work.used_memory, work.deadline)  # fmt: skip
             rows = zip(*(column[begin : begin + _AT_ONCE].tolist() for column in columns), strict=True)
             offset = self.offset
             self._coming = [
                 Arrival(Job(row=row, number=number, submit=submit + offset, procs=procs, estimate=estimate, memory=memory,
-                            user=user, group=group, queue=queue), run, used)
-                for row, (number, submit, procs, estimate, memory, user, group, queue, run, used) in enumerate(rows, begin)
+                            user=user, group=group, queue=queue, deadline=deadline + offset if deadline >= 0 else None),
+                        run, used)
+                for row, (number, submit, procs, estimate, memory, user, group, queue, run, used, deadline) in enumerate(
+                    rows, begin)
             ]  # fmt: skip
             self._coming.reverse()
             self._made += len(self._coming)
@@ -148,4 +150,5 @@ def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Wor
         counted=np.ones(len(jobs), np.bool_),
         log_row=np.arange(len(jobs)),
         used_memory=column(*(arrival.used_memory for arrival in arrivals)),
+        deadline=column(*(-1 if job.deadline is None else job.deadline for job in jobs)),
     )

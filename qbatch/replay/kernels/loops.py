@@ -56,7 +56,7 @@ of the waiting rows, the last instant, the longest queue so far)."""
 
 
 @kernel
-def _note_kinds(started: Int64Array, first_left: int, submit: Int64Array, now: int, kind: Int8Array) -> None:
+def note_kinds(started: Int64Array, first_left: int, submit: Int64Array, now: int, kind: Int8Array) -> None:
     """Note how the jobs of one pass started; ``first_left`` is the first row that it left waiting."""
     for row in started:
         if first_left != NOBODY and first_left < row:
@@ -179,7 +179,7 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
             if count > 0:
                 head = _close_gaps(waiting, head, start, last)
                 first_left = waiting[head] if head < tail else NOBODY
-                _note_kinds(started[:count], first_left, submit, now, kind)
+                note_kinds(started[:count], first_left, submit, now, kind)
         counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
         counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
         return bool(arrived >= rows and active == 0)
@@ -264,7 +264,7 @@ def plan_loop(compression: int) -> Callable[..., tuple[bool, Int64Array]]:
                 started[count] = row
                 count += 1
             if count > 0:
-                _note_kinds(started[:count], first_waiting(queue, state), submit, now, kind)
+                note_kinds(started[:count], first_waiting(queue, state), submit, now, kind)
         counts[ARRIVED], counts[ACTIVE], counts[NOW] = arrived, active, now
         return bool(arrived >= rows and active == 0 and queued(state) == 0), profile
 

@@ -1,0 +1,221 @@
+"""The kept plan of a policy that admits jobs by deadlines on one pool: what is done with it in a pass (papers.md 2.8, rule 1).
+
+The plan is ``jobs`` as in :mod:`.deadlines`: ``count`` accepted waiting jobs in order of (planned start, row).  ``rules`` are
+the numbers of a policy, at the places below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+
+from qbatch.planning.kernels.deadlines import (
+    BOOKED,
+    COLUMNS,
+    ESTIMATE,
+    LATEST,
+    PROCS,
+    ROW,
+    SLACK,
+    START,
+    SUBMIT,
+    WITHOUT_DEADLINE,
+    by_key,
+    earliest_of,
+    insertion,
+    mrt,
+    qops,
+    reserve,
+    room_for,
+    unreserve,
+)
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.order import stable_order
+from qbatch.planning.kernels.profile import FOREVER, window_between
+from qbatch.planning.kernels.types import Float64Array, Int64Array
+
+QOPS, MSB, MRT, SLACK_BASED = 0, 1, 2, 3
+"""The schemes."""
+
+SCHEME, KEY, PLACING, LIMIT, PRICE, RELAXES = range(6)
+"""Places in ``rules``: the scheme, its key or order, where QoPS puts the job that asks, the most violations or steps back, the
+price of a plan, and whether a job without a deadline gets a later artificial one rather than a refusal."""
+
+REFUSED = -1
+"""What :func:`admit` returns of a job that it refuses."""
+
+
+def _search_of(scheme: int) -> Callable[..., bool]:
+    """Return the kernel that searches a plan by one scheme: a constant to the compiler, which leaves out the others."""
+
+    @allocating_kernel
+    def is_planned(
+        now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, rules: Int64Array,
+        planned: Int64Array,
+    ) -> bool:  # fmt: skip
+        """Search a plan that takes in the job of slot ``count``; tell whether there is one, in ``planned``."""
+        if jobs[LATEST, count] < now:
+            return False
+        if scheme == QOPS:
+            return bool(qops(now, base, jobs, count, rules[KEY], rules[PLACING], rules[LIMIT], planned))
+        if scheme == MRT:
+            return bool(mrt(now, base, jobs, count, rules[KEY], rules[LIMIT], planned))
+        return bool(insertion(now, base, jobs, weights, count, rules[KEY], rules[PRICE], planned))
+
+    return cast(Callable[..., bool], is_planned)
+
+
+is_planned_by_qops, is_planned_by_insertion, is_planned_by_mrt = _search_of(QOPS), _search_of(MSB), _search_of(MRT)
+
+
+@allocating_kernel
+def stay(now: int, base: Int64Array, jobs: Int64Array, count: int, planned: Int64Array) -> None:
+    """Leave the plan as it is; the job of slot ``count`` takes its earliest place in it."""
+    profile = room_for(base, count + 1)
+    for slot in range(count):
+        planned[slot] = jobs[START, slot]
+        reserve(profile, jobs, slot, planned[slot])
+    planned[count] = earliest_of(profile, jobs, count, now)
+
+
+@allocating_kernel
+def put_in_order(jobs: Int64Array, weights: Float64Array, count: int) -> None:
+    """Put the slots in order of (planned start, row)."""
+    by_row = stable_order(jobs[ROW, :count].copy())
+    starts = np.empty(count, np.int64)
+    for place in range(count):
+        starts[place] = jobs[START, by_row[place]]
+    order = stable_order(starts)
+    old, old_weights = jobs[:, :count].copy(), weights[:count].copy()
+    for place in range(count):
+        slot = by_row[order[place]]
+        weights[place] = old_weights[slot]
+        for column in range(COLUMNS):
+            jobs[column, place] = old[column, slot]
+
+
+def _admission_of(scheme: int) -> Callable[..., int]:
+    """Return the kernel that admits jobs by one scheme."""
+
+    @allocating_kernel
+    def admit(
+        now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, rules: Int64Array,
+        has_deadline: bool,
+    ) -> int:  # fmt: skip
+        """Take the job of slot ``count`` into the plan or refuse it; return how often its deadline was doubled, or ``REFUSED``.
+
+        A job without a deadline comes with an artificial one (rule 9).  Of slack-based backfilling every job is taken, and its
+        latest start is then its first planned start and its slack (rule 13).
+        """
+        planned = np.empty(count + 1, np.int64)
+        doublings = 0
+        while True:
+            if scheme == QOPS:
+                is_found = is_planned_by_qops(now, base, jobs, weights, count, rules, planned)
+            elif scheme == MRT:
+                is_found = is_planned_by_mrt(now, base, jobs, weights, count, rules, planned)
+            else:
+                is_found = is_planned_by_insertion(now, base, jobs, weights, count, rules, planned)
+            if is_found:
+                break
+            if has_deadline or rules[RELAXES] == 0:
+                return REFUSED
+            if jobs[LATEST, count] >= FOREVER:
+                stay(now, base, jobs, count, planned)
+                break
+            doublings += 1
+            allowance = 2 * (jobs[LATEST, count] + jobs[ESTIMATE, count] - jobs[SUBMIT, count])
+            jobs[LATEST, count] = jobs[SUBMIT, count] + allowance - jobs[ESTIMATE, count]
+            if allowance > WITHOUT_DEADLINE:
+                jobs[LATEST, count] = FOREVER
+        for slot in range(count + 1):
+            jobs[START, slot] = planned[slot]
+        if scheme == SLACK_BASED:
+            jobs[LATEST, count] = planned[count] + jobs[SLACK, count]
+        put_in_order(jobs, weights, count + 1)
+        return doublings
+
+    return cast(Callable[..., int], admit)
+
+
+admit_by_qops, admit_by_msb, admit_by_mrt, admit_by_slack = (_admission_of(each) for each in (QOPS, MSB, MRT, SLACK_BASED))
+
+
+@kernel
+def leave(jobs: Int64Array, weights: Float64Array, count: int, slot: int) -> None:
+    """Take a slot out of ``count``; the caller counts."""
+    for place in range(slot, count - 1):
+        weights[place] = weights[place + 1]
+        for column in range(COLUMNS):
+            jobs[column, place] = jobs[column, place + 1]
+
+
+@allocating_kernel
+def compress(now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int) -> None:
+    """Move planned starts earlier, one sweep in order of arrival: each is lifted out and put back at its earliest."""
+    profile = room_for(base, 2 * count)
+    for slot in range(count):
+        reserve(profile, jobs, slot, jobs[START, slot])
+    has_moved = False
+    for slot in stable_order(jobs[ROW, :count].copy()):
+        planned = jobs[START, slot]
+        start = window_between(profile, jobs[PROCS, slot], jobs[BOOKED, slot], now, planned, planned)
+        if start < planned:
+            unreserve(profile, jobs, slot, planned)
+            reserve(profile, jobs, slot, start)
+            jobs[START, slot] = start
+            has_moved = True
+    if has_moved:
+        put_in_order(jobs, weights, count)
+
+
+@allocating_kernel
+def placed_in_order(
+    now: int, base: Int64Array, jobs: Int64Array, count: int, order: Int64Array, planned: Int64Array
+) -> int:
+    """Place all slots anew in an order, each at its earliest; return how many start later than they may."""
+    profile = room_for(base, count)
+    missed = 0
+    for slot in order:
+        planned[slot] = earliest_of(profile, jobs, slot, now)
+        reserve(profile, jobs, slot, planned[slot])
+        missed += planned[slot] > jobs[LATEST, slot]
+    return missed
+
+
+@allocating_kernel
+def repair(
+    now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, breached: Int64Array
+) -> int:
+    """Make the plan anew after a running job outlived its estimate or hosts closed (rule 11).
+
+    A job that now starts later than it may gets that start as its latest.  Their rows are written to ``breached``; returns how
+    many they are.
+    """
+    planned, other = np.empty(count, np.int64), np.empty(count, np.int64)
+    in_order = placed_in_order(now, base, jobs, count, np.arange(count), planned)
+    if in_order > 0 and placed_in_order(now, base, jobs, count, by_key(jobs, count, 0), other) < in_order:
+        planned = other
+    missed = 0
+    for slot in range(count):
+        jobs[START, slot] = planned[slot]
+        if planned[slot] > jobs[LATEST, slot]:
+            jobs[LATEST, slot] = planned[slot]
+            breached[missed] = jobs[ROW, slot]
+            missed += 1
+    put_in_order(jobs, weights, count)
+    return missed
+
+
+@allocating_kernel
+def starts_after_each(now: int, base: Int64Array, jobs: Int64Array, count: int) -> Int64Array:
+    """Return the start of the job of slot ``count`` at its earliest after each beginning of the plan, that of none first."""
+    profile = room_for(base, count)
+    starts = np.empty(count + 1, np.int64)
+    for kept in range(count + 1):
+        if kept > 0:
+            reserve(profile, jobs, kept - 1, jobs[START, kept - 1])
+        starts[kept] = earliest_of(profile, jobs, count, now)
+    return starts

@@ -1,0 +1,344 @@
+"""Admission with deadlines on one pool: the searches of QoPS, MSB, MRT and slack-based backfilling for a plan that admits a job.
+
+Source: spec/papers.md section 2, exact in 2.8 (its rules are named here); Islam et al. 2003 for QoPS, Figs. 1 to 3.
+
+A plan is ``jobs[COLUMNS, space]``: its first ``count`` slots are the accepted waiting jobs in order of (planned start, row),
+slot ``count`` is the job that asks.  ``weights`` holds the priority of each slot (slack-based backfilling only).  ``base`` is
+the profile that the running jobs leave.  A search writes the planned start of every slot to ``planned`` and tells whether it
+found a plan in which everything starts at its ``LATEST`` at the latest; ``jobs`` stays as it was.
+
+Times are integer microseconds.  A booking lasts ``BOOKED``; deadlines are tested by ``LATEST`` = deadline - estimate, which
+is ``FOREVER`` without a deadline.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.order import stable_order
+from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, window_between
+from qbatch.planning.kernels.types import BoolArray, Float64Array, Int64Array
+
+ROW, PROCS, BOOKED, ESTIMATE, LATEST, SUBMIT, START, SLACK = range(8)
+"""Rows of ``jobs``: the row in the engine, processors, how long it books, its estimate, the latest start that it accepts, its
+submission, its planned start, and the slack that it was given (slack-based backfilling)."""
+
+COLUMNS = 8
+"""How many facts a slot has."""
+
+LLF, EDF, BY_START = 0, 1, 2
+"""Keys: least latest start first, earliest deadline first, earliest planned start first (MSB's ``ast``).  Ties by row."""
+
+HEAD, SORTED, BOTH = 0, 1, 2
+"""Where QoPS puts the job that asks among those that are placed anew: first; by its key; by its key and, if that fails, first."""
+
+FRACTION, DELAY, MAKESPAN, WEIGHTED = 0, 1, 2, 3
+"""Prices of a plan: delays as shares of the slack left, delays, the last planned end, shares weighed by priority."""
+
+SECOND = 1_000_000
+"""The least slack that a delay is divided by, in microseconds."""
+
+WITHOUT_DEADLINE = 1 << 61
+"""An allowance beyond this is none: the job has no deadline any more (rule 9)."""
+
+
+@allocating_kernel
+def room_for(base: Int64Array, count: int) -> Int64Array:
+    """Return a copy of a profile with space for ``count`` bookings more."""
+    copy = np.empty((2, base[0, 0] + 2 * count + 16), np.int64)
+    restore(base, copy)
+    return copy
+
+
+@kernel
+def restore(base: Int64Array, copy: Int64Array) -> None:
+    """Make a profile the same function as another one; it has the space."""
+    for segment in range(base[0, 0] + 1):
+        copy[TIME, segment] = base[TIME, segment]
+        copy[FREE, segment] = base[FREE, segment]
+
+
+@kernel
+def earliest_of(profile: Int64Array, jobs: Int64Array, slot: int, not_before: int) -> int:
+    """Return the first instant from which the processors of a slot are free for as long as it books."""
+    return int(window_between(profile, jobs[PROCS, slot], jobs[BOOKED, slot], not_before, FOREVER, FOREVER))
+
+
+@kernel
+def reserve(profile: Int64Array, jobs: Int64Array, slot: int, start: int) -> None:
+    """Book a slot from ``start`` on."""
+    add(profile, start, start + jobs[BOOKED, slot], -jobs[PROCS, slot])
+
+
+@kernel
+def unreserve(profile: Int64Array, jobs: Int64Array, slot: int, start: int) -> None:
+    """Take a booking back."""
+    add(profile, start, start + jobs[BOOKED, slot], jobs[PROCS, slot])
+
+
+@allocating_kernel
+def by_key(jobs: Int64Array, count: int, key: int) -> Int64Array:
+    """Return the first ``count`` slots in order of a key, ties by row."""
+    by_row = stable_order(jobs[ROW, :count].copy())
+    keys = np.empty(count, np.int64)
+    for place in range(count):
+        slot = by_row[place]
+        latest = jobs[LATEST, slot]
+        if key == BY_START:
+            keys[place] = jobs[START, slot]
+        elif key == EDF and latest < FOREVER:
+            keys[place] = latest + jobs[ESTIMATE, slot]
+        else:
+            keys[place] = latest
+    order = stable_order(keys)
+    for place in range(count):
+        order[place] = by_row[order[place]]
+    return order
+
+
+# ------------------------------------------------------------------------------------------------ QoPS
+
+
+@kernel
+def next_position(position: int, count: int) -> int:
+    """Return the position of QoPS after ``position``: how many of ``count`` waiting jobs keep their starts (rule 4)."""
+    left = 1
+    while left < count and count - (count + left - 1) // left <= position:
+        left *= 2
+    following = count - (count + left - 1) // left
+    return following if following > position else count
+
+
+@kernel
+def _placed_anew(
+    now: int, profile: Int64Array, jobs: Int64Array, count: int, kept: int, order: Int64Array, rank: Int64Array,
+    is_open: BoolArray, placed: Int64Array, is_head: bool, most: int, planned: Int64Array,
+) -> bool:  # fmt: skip
+    """Place all but the ``kept`` first slots and the asking one anew; tell whether all meet their deadlines (rule 5)."""
+    length, violations, pointer = kept, 0, 0
+    first = count if is_head else -1
+    for slot in range(count + 1):
+        is_open[rank[slot]] = slot >= kept and slot != first
+    while True:
+        if first >= 0:
+            slot, first = first, -1
+        else:
+            while pointer <= count and not is_open[pointer]:
+                pointer += 1
+            if pointer > count:
+                return True
+            slot = order[pointer]
+            is_open[pointer] = False
+        start = earliest_of(profile, jobs, slot, now)
+        if start <= jobs[LATEST, slot]:
+            reserve(profile, jobs, slot, start)
+            planned[slot] = start
+            placed[length] = slot
+            length += 1
+            continue
+        violations += 1
+        middle = (kept + length) // 2
+        if violations > most or middle == length:
+            return False
+        for place in range(middle, length):
+            back = placed[place]
+            unreserve(profile, jobs, back, planned[back])
+            is_open[rank[back]] = True
+            pointer = min(pointer, rank[back])
+        length = middle
+        first = slot
+
+
+@allocating_kernel
+def qops(
+    now: int, base: Int64Array, jobs: Int64Array, count: int, key: int, placing: int, most: int, planned: Int64Array
+) -> bool:
+    """Search a plan by QoPS (rules 4 and 5): keep the beginning of the plan, place the rest anew, push what fails forward.
+
+    Args:
+        key: ``LLF`` or ``EDF``.
+        placing: ``HEAD``, ``SORTED`` or ``BOTH``.
+        most: K, how many violations a position may have.
+    """
+    order = by_key(jobs, count + 1, key)
+    rank = np.empty(count + 1, np.int64)
+    for place in range(count + 1):
+        rank[order[place]] = place
+    is_open, placed = np.empty(count + 1, np.bool_), np.empty(count + 1, np.int64)
+    profile = room_for(base, count + 1)
+    for attempt in range(2 if placing == BOTH else 1):
+        is_head = placing == HEAD or attempt == 1
+        prefix = room_for(base, count + 1)
+        kept = 0
+        while True:
+            restore(prefix, profile)
+            for slot in range(kept):
+                planned[slot], placed[slot] = jobs[START, slot], slot
+            state = (order, rank, is_open, placed)
+            if _placed_anew(now, profile, jobs, count, kept, *state, is_head, most, planned):
+                return True
+            if kept == count:
+                break
+            following = next_position(kept, count)
+            for slot in range(kept, following):
+                reserve(prefix, jobs, slot, jobs[START, slot])
+            kept = following
+    return False
+
+
+# ------------------------------------------------------------------------------------------------ MSB and slack-based
+
+
+@kernel
+def _share(price: int, delay: int, slack: int, weight: float) -> float:
+    """Return what a delay costs as a share of a slack (rules 7 and 13); without a deadline nothing."""
+    if price == WEIGHTED:
+        return weight * delay / max(slack, SECOND)
+    return delay / max(slack, SECOND)
+
+
+@kernel
+def _cost(
+    price: int, jobs: Int64Array, weights: Float64Array, slot: int, is_asking: bool, start: int
+) -> tuple[int, float]:
+    """Return what a planned start adds to the price of a plan: exactly, or as a share."""
+    since = jobs[SUBMIT, slot] if is_asking else jobs[START, slot]
+    delay = start - since
+    if price == DELAY:
+        return delay, 0.0
+    if price == WEIGHTED:
+        slack = jobs[SLACK, slot] if is_asking else jobs[LATEST, slot] - since
+        return 0, _share(price, delay, slack, weights[slot])
+    if jobs[LATEST, slot] >= FOREVER:
+        return 0, 0.0
+    return 0, _share(price, delay, jobs[LATEST, slot] - since, 1.0)
+
+
+@allocating_kernel
+def insertion(
+    now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, key: int, price: int,
+    planned: Int64Array,
+) -> bool:  # fmt: skip
+    """Search the cheapest place of the asking job in a fixed order, first of equal ones (rules 6, 7 and 13).
+
+    Args:
+        key: the order: ``BY_START`` keeps what stands before the job where it is; ``LLF`` and ``EDF`` place all anew.
+        price: ``FRACTION``, ``DELAY``, ``MAKESPAN`` or ``WEIGHTED``.
+    """
+    order = by_key(jobs, count, key)
+    prefix, profile = room_for(base, count + 1), room_for(base, count + 1)
+    before, trial = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
+    exact_before, share_before = 0, 0.0
+    best, best_exact, best_share = -1, 0, 0.0
+    for position in range(count + 1):
+        if position > 0:
+            slot = order[position - 1]
+            start = jobs[START, slot] if key == BY_START else earliest_of(prefix, jobs, slot, now)
+            if start > jobs[LATEST, slot] and key != BY_START:
+                break
+            reserve(prefix, jobs, slot, start)
+            before[slot] = start
+            if price == MAKESPAN:
+                exact_before = max(exact_before, start + jobs[ESTIMATE, slot])
+            else:
+                exact_added, share_added = _cost(price, jobs, weights, slot, False, start)
+                exact_before += exact_added
+                share_before += share_added
+        restore(prefix, profile)
+        exact, share = exact_before, share_before
+        is_met = True
+        for place in range(position, count + 1):
+            slot = count if place == position else order[place - 1]
+            start = earliest_of(profile, jobs, slot, now)
+            if start > jobs[LATEST, slot]:
+                is_met = False
+                break
+            reserve(profile, jobs, slot, start)
+            trial[slot] = start
+            if price == MAKESPAN:
+                exact = max(exact, start + jobs[ESTIMATE, slot])
+            else:
+                exact_added, share_added = _cost(price, jobs, weights, slot, place == position, start)
+                exact += exact_added
+                share += share_added
+        if is_met and (best < 0 or exact < best_exact or (exact == best_exact and share < best_share)):
+            best, best_exact, best_share = position, exact, share
+            for place in range(count):
+                slot = order[place]
+                planned[slot] = before[slot] if place < position else trial[slot]
+            planned[count] = trial[count]
+    return best >= 0
+
+
+# ------------------------------------------------------------------------------------------------ MRT
+
+
+@kernel
+def _is_strongly_feasible(
+    now: int, profile: Int64Array, jobs: Int64Array, count: int, order: Int64Array, is_placed: BoolArray, slot: int,
+    bounds: Int64Array,
+) -> bool:  # fmt: skip
+    """Tell whether each job that is not placed meets its deadline if it alone comes next (rule 8).
+
+    ``bounds``: an instant for each slot before which it cannot start; raised to what is found.
+    """
+    for place in range(count + 1):
+        other = order[place]
+        if is_placed[other] or other == slot:
+            continue
+        bounds[other] = earliest_of(profile, jobs, other, max(bounds[other], now))
+        if bounds[other] > jobs[LATEST, other]:
+            return False
+    return True
+
+
+@allocating_kernel
+def mrt(now: int, base: Int64Array, jobs: Int64Array, count: int, key: int, most: int, planned: Int64Array) -> bool:
+    """Search a plan depth first, each step strongly feasible, with ``most`` steps back at the most (rule 8).
+
+    Args:
+        key: ``LLF`` or ``EDF``: the order in which candidates are tried.
+    """
+    order = by_key(jobs, count + 1, key)
+    profile = room_for(base, count + 1)
+    is_placed = np.zeros(count + 1, np.bool_)
+    bounds = np.full(count + 1, now)  # what is reserved only delays: a bound holds until something is taken back
+    chosen, tried = np.empty(count + 2, np.int64), np.zeros(count + 2, np.int64)
+    depth = back = 0
+    while depth <= count:
+        found = -1
+        while found < 0 and tried[depth] <= count:
+            slot = order[tried[depth]]
+            tried[depth] += 1
+            if is_placed[slot]:
+                continue
+            start = earliest_of(profile, jobs, slot, bounds[slot])
+            if start <= jobs[LATEST, slot]:
+                reserve(profile, jobs, slot, start)
+                if _is_strongly_feasible(now, profile, jobs, count, order, is_placed, slot, bounds):
+                    found = slot
+                    planned[slot] = start
+                    break
+                unreserve(profile, jobs, slot, start)
+                bounds[:] = now
+            back += 1
+            if back > most:
+                return False
+        if found >= 0:
+            is_placed[found] = True
+            chosen[depth] = found
+            depth += 1
+            tried[depth] = 0
+            continue
+        depth -= 1
+        if depth < 0:
+            return False
+        slot = chosen[depth]
+        is_placed[slot] = False
+        unreserve(profile, jobs, slot, planned[slot])
+        bounds[:] = now
+        back += 1
+        if back > most:
+            return False
+    return True

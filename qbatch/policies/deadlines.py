@@ -1,0 +1,449 @@
+"""Scheduling with deadlines: a job is taken in if a plan keeps its deadline and all that were accepted before; else refused.
+
+Source: Islam, Balaji, Sadayappan and Panda 2003 (QoPS, and the modified slack-based and real-time schedulers that it is held
+against); Talby and Feitelson 1999 for slack-based backfilling.  Every reading is that of spec/papers.md 2.8, by its rules.
+
+The promise to a job is its deadline, told to the engine as the latest start that keeps it; planned starts move both ways and are
+a forecast.  Slack-based backfilling knows no deadlines: it promises each job its first planned start and a slack, and refuses
+nobody.  A job without a deadline is given an artificial one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+
+from qbatch.model.actions import Action, Break, Promise, Reject, Start, WakeAt
+from qbatch.model.errors import UsageError
+from qbatch.model.job import Job
+from qbatch.model.machine import Machine
+from qbatch.model.quote import Quote
+from qbatch.model.reasons import COULD_START, Reason
+from qbatch.planning.kernels import deadline_plan as plan_kernels
+from qbatch.planning.kernels import deadlines as searches
+from qbatch.planning.kernels import plan as booking
+from qbatch.planning.kernels import profile as profiles
+from qbatch.planning.kernels.live import live, live_module
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.types import Float64Array, Int64Array
+from qbatch.planning.policy import DeadlineLoop, Loop
+from qbatch.planning.spaces.placed_plan import booked_end
+from qbatch.planning.view import View
+
+_plan = live_module(plan_kernels)
+_profiles = live_module(profiles)
+_booked = live(booking.booked)
+_next_position = live(searches.next_position)
+
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
+
+_TRIES = 20
+# How often the last candidate of a quote is moved away, where a search refuses all (rule 10).
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What tells one policy of this family from another.
+
+    ``numbers``: as the kernels take them (:mod:`qbatch.planning.kernels.deadline_plan`).  ``factor``: an artificial deadline is
+    so many thousandths of the estimate after submission, and a day at least.  ``slack_factor``, ``administrative``: of
+    slack-based backfilling, in thousandths.
+    """
+
+    numbers: tuple[int, ...]
+    factor: int = 5000
+    slack_factor: int = 3000
+    administrative: int = 1000
+
+    @property
+    def takes_deadlines(self) -> bool:
+        """Whether deadlines are kept (slack-based backfilling does not look at them)."""
+        return self.numbers[plan_kernels.SCHEME] != plan_kernels.SLACK_BASED
+
+
+def rules_of(
+    scheme: str, *, violations: int = 0, backtracks: int = 0, key: str = "llf", placing: str = "sorted", order: str = "",
+    price: str = "", others: str = "relax", factor: float = 5.0, administrative: float = 1.0,
+) -> Rules:  # fmt: skip
+    """Return the rules of a scheme by the parameters of its policy (:mod:`qbatch.policies.registry`)."""
+    keys = {"llf": searches.LLF, "edf": searches.EDF, "ast": searches.BY_START}
+    placings = {"head": searches.HEAD, "sorted": searches.SORTED, "both": searches.BOTH}
+    prices = {"": 0, "fraction": searches.FRACTION, "delay": searches.DELAY, "makespan": searches.MAKESPAN}
+    which = ("qops", "msb", "mrt", "slack").index(scheme)
+    is_slack = which == plan_kernels.SLACK_BASED
+    numbers = (
+        which,
+        searches.BY_START if is_slack else keys[order or key],
+        placings[placing],
+        violations or backtracks,
+        searches.WEIGHTED if is_slack else prices[price],
+        int(others == "relax"),
+    )
+    thousandths = round(factor * 1000)
+    if is_slack:
+        return Rules(numbers, slack_factor=thousandths, administrative=round(administrative * 1000))
+    return Rules(numbers, thousandths)
+
+
+class DeadlinePlan:
+    """What is remembered: the accepted waiting jobs with their planned starts, and what slack is reckoned from.
+
+    ``jobs``, ``weights``, ``count``: the plan, as the kernels take it.  ``relaxed``: how often artificial deadlines were
+    doubled.  ``waited``, ``ended``: the first-start waits of the jobs that have ended, in microseconds, and how many they are.
+    ``priorities``, ``submitted``: the sum of the priorities of all jobs so far, and how many they are.  ``parked``: the latest
+    starts of jobs that only closed hosts could hold.  ``was_late``: whether a running job had outlived its estimate at the
+    last pass.  ``procs``: of the machine.
+    """
+
+    def __init__(self, procs: int) -> None:
+        self.procs = procs
+        self.jobs: Int64Array = np.zeros((searches.COLUMNS, 16), np.int64)
+        self.weights: Float64Array = np.zeros(16)
+        self.count = 0
+        self.relaxed = 0
+        self.waited = 0
+        self.ended = 0
+        self.priorities = Fraction(0)
+        self.submitted = 0
+        self.parked: dict[int, int] = {}
+        self.was_late = False
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows in the plan, in order of planned start."""
+        rows: list[int] = self.jobs[searches.ROW, : self.count].tolist()
+        return rows
+
+    def slot_of(self, row: int) -> int | None:
+        """Return the slot of a row, or None."""
+        found = np.flatnonzero(self.jobs[searches.ROW, : self.count] == row)
+        return int(found[0]) if len(found) else None
+
+    def of(self, row: int, column: int) -> int:
+        """Return a fact of a waiting row."""
+        slot = self.slot_of(row)
+        assert slot is not None, f"row {row} is not in the plan"
+        return int(self.jobs[column, slot])
+
+    def drop(self, row: int) -> None:
+        """Take a row out."""
+        slot = self.slot_of(row)
+        if slot is not None:
+            _plan.leave(self.jobs, self.weights, self.count, slot)
+            self.count -= 1
+
+    def grow(self) -> None:
+        """Make space for one slot more."""
+        if self.count == self.jobs.shape[1]:
+            self.jobs = np.concatenate([self.jobs, np.zeros_like(self.jobs)], axis=1)
+            self.weights = np.concatenate([self.weights, np.zeros_like(self.weights)])
+
+    def copy(self) -> DeadlinePlan:
+        """Return a plan of its own with the same jobs."""
+        other = DeadlinePlan(self.procs)
+        other.__dict__.update(self.__dict__)
+        other.jobs, other.weights = self.jobs.copy(), self.weights.copy()
+        return other
+
+
+class DeadlineScheduler:
+    """QoPS, MSB, MRT or slack-based backfilling, by its rules."""
+
+    may_refuse = True
+
+    def __init__(self, name: str, rules: Rules) -> None:
+        self.name = name
+        self.rules = rules
+        self.may_refuse = rules.takes_deadlines
+        self._numbers = np.array(rules.numbers, np.int64)
+        scheme = rules.numbers[plan_kernels.SCHEME]
+        self._admit = (_plan.admit_by_qops, _plan.admit_by_msb, _plan.admit_by_mrt, _plan.admit_by_slack)[scheme]
+        insertion = _plan.is_planned_by_insertion
+        self.is_planned = (_plan.is_planned_by_qops, insertion, _plan.is_planned_by_mrt, insertion)[scheme]
+
+    def loop_on(self, machine: Machine) -> Loop | None:
+        """Return the compiled loop that does the same on a machine."""
+        rules = self.rules
+        return DeadlineLoop(rules.numbers, rules.factor, rules.slack_factor, 1.0 + rules.administrative / 1000)
+
+    def new_memory(self, machine: Machine) -> DeadlinePlan:
+        """Return an empty plan."""
+        if not machine.is_one_pool:
+            raise UsageError(f"policy {self.name} works on one pool of processors, this machine has hosts that matter")
+        return DeadlinePlan(machine.procs)
+
+    # -------------------------------------------------------------------------------------------- a pass
+
+    def decide(self, view: View) -> Iterable[Action]:
+        """Make one pass (rule 1): forget what ended, compress or repair the plan, start what is due, judge the arrivals."""
+        memory: DeadlinePlan = view.memory
+        work = _Pass(self, view, memory)
+        work.forget()
+        work.bring_up_to_date()
+        work.start_due()
+        for row in view.arrived:
+            work.judge(view.jobs[row])
+            work.start_due()
+        return work.actions + work.alarms()
+
+    def explain(self, view: View, row: int) -> Reason:
+        """Say when a waiting job is planned to start, and until when it may at the latest."""
+        memory: DeadlinePlan = view.memory
+        start, latest = memory.of(row, searches.START), memory.of(row, searches.LATEST)
+        if start <= view.now:
+            return Reason(COULD_START, self.name, "could start now")
+        numbers = {"planned": start, "procs": view.jobs[row].procs, "free": view.free_procs}
+        text = f"planned for {start / 1e6:.15g} s"
+        if latest < FOREVER:
+            numbers |= {"latest_start": latest, "slack": latest - start}
+            text += f", {(latest - start) / 1e6:.15g} s before the latest start that keeps what it was promised"
+        return Reason("planned", self.name, text, numbers, tuple(memory.rows[: memory.rows.index(row)][:10]))
+
+    # -------------------------------------------------------------------------------------------- quotes
+
+    def quote(self, view: View, job: Job) -> Quote:
+        """Say what would become of a job that arrived now, and the earliest deadline that would be accepted (rule 10)."""
+        memory: DeadlinePlan = view.memory.copy()
+        job = msgspec.structs.replace(job, row=len(view.jobs))
+        base = running_profile(view)
+        earliest = _earliest_deadline(self, view.now, base, memory, job) if self.rules.takes_deadlines else None
+        memory.submitted += 1
+        memory.priorities += priority_of(job, self.rules)
+        reason = self.admit(view.now, base, memory, job)
+        if reason is not None:
+            return Quote(reason, earliest_deadline=earliest)
+        start = memory.of(job.row, searches.START)
+        return Quote(None, start, start + job.estimate, earliest)
+
+    # -------------------------------------------------------------------------------------------- admission
+
+    def enter(self, memory: DeadlinePlan, job: Job, latest: int) -> None:
+        """Write a job into the slot after the plan; it is not in the plan yet."""
+        memory.grow()
+        slack = 0 if self.rules.takes_deadlines else self.slack_of(memory, job)
+        memory.jobs[:, memory.count] = (
+            job.row, job.procs, _booked(job.estimate), job.estimate, latest, job.submit, 0, slack
+        )  # fmt: skip
+        memory.weights[memory.count] = float(priority_of(job, self.rules))
+
+    def admit(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job) -> Reason | None:
+        """Take a job into the plan, or return why it is refused."""
+        deadline = job.deadline if self.rules.takes_deadlines else None
+        has_deadline = deadline is not None
+        if deadline is None:
+            latest = FOREVER
+            if self.rules.takes_deadlines:
+                latest = job.submit + max(DAY, self.rules.factor * job.estimate // 1000) - job.estimate
+        else:
+            latest = deadline - job.estimate
+        self.enter(memory, job, latest)
+        state = (now, base, memory.jobs, memory.weights, memory.count, self._numbers)
+        doublings = int(self._admit(*state, has_deadline))
+        if doublings == plan_kernels.REFUSED:
+            return refusal_of(self.name, now, job, latest)
+        memory.count += 1
+        memory.relaxed += doublings
+        return None
+
+    def slack_of(self, memory: DeadlinePlan, job: Job) -> int:
+        """Return the slack of a job in microseconds (rules 12 and 13); the job is counted among those submitted."""
+        wait = Fraction(HOUR + memory.waited, 1 + memory.ended)
+        mean = memory.priorities / max(memory.submitted, 1)
+        heavy = priority_of(job, self.rules) * (Fraction(1, 2) + Fraction(job.procs, memory.procs))
+        return int(Fraction(self.rules.slack_factor, 1000) * wait * mean // heavy)
+
+    def place(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job, latest: int) -> int:
+        """Take a job that was admitted before into the plan where there is room for it, whatever its latest start; return its
+        start."""
+        self.enter(memory, job, FOREVER)
+        starts = _plan.starts_after_each(now, base, memory.jobs, memory.count)
+        start = int(starts[-1])
+        memory.jobs[searches.START, memory.count] = start
+        memory.jobs[searches.LATEST, memory.count] = max(start, latest)
+        memory.count += 1
+        _plan.put_in_order(memory.jobs, memory.weights, memory.count)
+        return start
+
+
+def refusal_of(name: str, now: int, job: Job, latest: int) -> Reason:
+    """Return why a job is refused that may start at ``latest`` at the latest."""
+    numbers = {"deadline": latest + job.estimate, "estimate": job.estimate, "procs": job.procs}
+    if latest < now:
+        text = f"it would end {(now - latest) / 1e6:.15g} s after its deadline if it started now"
+        return Reason("deadline-too-soon", name, text, numbers)
+    what = "its deadline" if job.deadline is not None else "a deadline as late as a job without one gets"
+    text = f"no plan was found that keeps {what} and those that were accepted before"
+    return Reason("deadline-not-kept", name, text, numbers)
+
+
+def priority_of(job: Job, rules: Rules) -> Fraction:
+    """Return the priority of a job, its own and the administrative one (rule 12)."""
+    return 1 + Fraction(job.priority, 1024) + Fraction(rules.administrative, 1000)
+
+
+def _earliest_deadline(
+    policy: DeadlineScheduler, now: int, base: Int64Array, memory: DeadlinePlan, job: Job
+) -> int | None:
+    """Return the earliest deadline that would be accepted, a whole second, or None (rule 10).  The plan stays as it is."""
+    policy.enter(memory, job, FOREVER)
+    numbers, count = np.array(policy.rules.numbers, np.int64), memory.count
+    planned = np.empty(count + 1, np.int64)
+
+    def is_accepted(deadline: int) -> bool:
+        memory.jobs[searches.LATEST, count] = deadline - job.estimate
+        return bool(policy.is_planned(now, base, memory.jobs, memory.weights, count, numbers, planned))
+
+    starts = _plan.starts_after_each(now, base, memory.jobs, count)
+    kept = [0]
+    while kept[-1] < count:
+        kept.append(int(_next_position(kept[-1], count)))
+    candidates = sorted({-(-(int(starts[each]) + job.estimate) // SECOND) * SECOND for each in kept})
+    distance = candidates[-1] - now
+    further = (-(-(now + (distance << doubling)) // SECOND) * SECOND for doubling in range(1, _TRIES + 1))
+    refused = (now + job.estimate - 1) // SECOND * SECOND
+    for candidate in (*candidates, *further):
+        if candidate < FOREVER and is_accepted(candidate):
+            accepted = candidate
+            break
+        refused = candidate
+    else:
+        return None
+    while accepted - refused > SECOND:
+        middle = (refused + accepted) // 2 // SECOND * SECOND
+        if is_accepted(middle):
+            accepted = middle
+        else:
+            refused = middle
+    return accepted
+
+
+def running_profile(view: View) -> Int64Array:
+    """Return what the running jobs leave from now on: each is there for a second at least (rule 2)."""
+    runs = list(view.running.values())
+    base: Int64Array = _profiles.new_profile(view.free_procs, view.now, 2 * len(runs) + 16)
+    for run in runs:
+        _profiles.add(base, booked_end(view, run), FOREVER, view.open_procs_of(run))
+    return base
+
+
+class _Pass:
+    """One pass: the profile of the running jobs, and the actions so far."""
+
+    def __init__(self, policy: DeadlineScheduler, view: View, memory: DeadlinePlan) -> None:
+        self.policy, self.view, self.memory = policy, view, memory
+        self.base = running_profile(view)
+        self.actions: list[Action] = []
+
+    def forget(self) -> None:
+        """What ended or was withdrawn leaves the books."""
+        view, memory = self.view, self.memory
+        parked = set(view.parked.tolist()) if view.withdrawn else set()
+        for row in view.withdrawn:
+            if row in parked and memory.slot_of(row) is not None:
+                memory.parked[row] = memory.of(row, searches.LATEST)
+            elif row not in parked:
+                memory.parked.pop(row, None)
+            memory.drop(row)
+        started = view.columns.started
+        for row in view.finished:
+            memory.waited += int(started[row]) - view.jobs[row].submit
+            memory.ended += 1
+
+    def bring_up_to_date(self) -> None:
+        """Compress the plan after an early end, or make it anew where what runs is not what was planned with."""
+        view, memory = self.view, self.memory
+        is_late, was_late = view.is_late, memory.was_late
+        memory.was_late = is_late
+        if view.is_machine_changed or is_late:
+            self._repair()
+        elif was_late or view.withdrawn or any(_ended_early(view, row) for row in view.finished):
+            _plan.compress(view.now, self.base, memory.jobs, memory.weights, memory.count)
+        if view.is_machine_changed:
+            known = {*memory.rows, *view.arrived}
+            for row in view.queue.tolist():
+                if row not in known:
+                    self._judge_again(view.jobs[row])
+
+    def _repair(self) -> None:
+        """Make the plan anew, and tell each job whose promise is broken (rule 11)."""
+        memory = self.memory
+        breached = np.empty(memory.count, np.int64)
+        promised = dict(zip(memory.rows, memory.jobs[searches.LATEST, : memory.count].tolist(), strict=True))
+        count = _plan.repair(self.view.now, self.base, memory.jobs, memory.weights, memory.count, breached)
+        for row in sorted(breached[:count].tolist()):
+            self._break(row, promised[row], memory.of(row, searches.LATEST))
+
+    def _break(self, row: int, promised: int, planned: int) -> None:
+        text = (
+            f"it can start {(planned - promised) / 1e6:.15g} s after the latest start that it was promised, not earlier"
+        )
+        reason = Reason("promise-broken", self.policy.name, text, {"promised": promised, "planned": planned})
+        self.actions += [Break(row, reason), Promise(row, planned)]
+
+    def start_due(self) -> None:
+        """Start what is planned for now."""
+        memory, now = self.memory, self.view.now
+        while memory.count and memory.jobs[searches.START, 0] <= now:
+            row, procs, booked = memory.jobs[[searches.ROW, searches.PROCS, searches.BOOKED], 0].tolist()
+            _plan.leave(memory.jobs, memory.weights, memory.count, 0)
+            memory.count -= 1
+            if not _profiles.has_room(self.base, 1):
+                self.base = _profiles.grown(self.base)
+            _profiles.add(self.base, now, now + booked, -procs)
+            self.actions.append(Start(row))
+
+    def judge(self, job: Job) -> None:
+        """Take an arrival into the plan, or refuse it."""
+        rules, memory = self.policy.rules, self.memory
+        memory.submitted += 1
+        memory.priorities += priority_of(job, rules)
+        if job.is_admitted:
+            self._judge_again(job)
+            return
+        reason = self.policy.admit(self.view.now, self.base, memory, job)
+        if reason is not None:
+            self.actions.append(Reject(job.row, reason))
+            return
+        self._promise(job.row)
+
+    def _judge_again(self, job: Job) -> None:
+        """Take a job into the plan that was admitted before and is not in it: it is never refused, but its promise may break."""
+        memory, now = self.memory, self.view.now
+        told = memory.parked.pop(job.row, None)
+        if told is None and self.policy.admit(now, self.base, memory, job) is None:
+            self._promise(job.row)
+            return
+        if told is None and job.deadline is None:
+            self.policy.place(now, self.base, memory, job, FOREVER)
+            return
+        promised = told if told is not None else (job.deadline or now) - job.estimate
+        start = self.policy.place(now, self.base, memory, job, promised)
+        if told is None:
+            self.actions.append(Promise(job.row, max(promised, now)))
+        if start > promised:
+            self._break(job.row, max(promised, now) if told is None else promised, start)
+
+    def _promise(self, row: int) -> None:
+        latest = self.memory.of(row, searches.LATEST)
+        if latest < FOREVER:
+            self.actions.append(Promise(row, latest))
+
+    def alarms(self) -> list[Action]:
+        """Return when to wake: at the next planned start, and where a running job reaches its estimate while others wait."""
+        memory, view = self.memory, self.view
+        if not memory.count:
+            return []
+        wakes = {int(memory.jobs[searches.START, 0])}
+        later = view.ends[view.ends > view.now]
+        if len(later):
+            wakes.add(int(later[0]))
+        return [WakeAt(at) for at in sorted(wakes)]
+
+
+def _ended_early(view: View, row: int) -> bool:
+    """Tell whether a job that finished did so before its estimate."""
+    return int(view.columns.started[row]) + view.jobs[row].estimate > view.now
