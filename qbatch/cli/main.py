@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("qbatch.cli.verify:verify", "Check a finished schedule against what a policy owes."),
     "paper": ("qbatch.cli.paper:paper", "Re-run the experiments of a paper beside its printed numbers."),
     "trace": ("qbatch.cli.trace:app", "Look into a workload log, check it, or generate one."),
+    "transform": ("qbatch.cli.transform:transform", "Change the load, estimates and deadlines of a log."),
     "generate": ("qbatch.cli.generate:app", "Generate a workload log from a model of a machine's jobs."),
     "policy": ("qbatch.cli.policies:app", "Show or set which policy decides on the live server."),
     "policies": ("qbatch.cli.policies:policies", "List the policies, their sources and parameters."),

@@ -50,6 +50,7 @@ def replay(
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write a result: result.json and job rows.")] = None,
     jobs: Annotated[Text, typer.Option(metavar="FILE", help="Write job rows: .csv or .parquet.")] = None,
     swf: Annotated[Text, typer.Option(metavar="FILE", help="Write the schedule as SWF (one policy).")] = None,
+    deadlines: Annotated[Text, typer.Option(metavar="FILE", help="Deadlines by job number (CSV; see transform).")] = None,
     skipped: Annotated[Text, typer.Option(metavar="FILE", help="List skipped jobs as CSV: line, job, reason.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
     by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
@@ -79,7 +80,7 @@ def replay(
         load=load, **_warmup(warmup),
     )  # fmt: skip
     _write_skipped(read, hosts, skipped)
-    work = prepare(read, hosts, options)
+    work = prepare(read, hosts, options, _deadlines(deadlines, read))
     if not quiet:
         _notes(read, work, hosts, chosen, options)
     if explain is not None or step:
@@ -89,6 +90,8 @@ def replay(
     _announce_compiler(chosen, hosts, driver, quiet)
     schedules = [_one(work, hosts, each, driver=driver, is_audited=audit, is_quiet=quiet) for each in chosen]
     document = _document(read, work, hosts, options, schedules, by or [])
+    if deadlines is not None:
+        document["deadlines"] = {"file": os.path.basename(deadlines), "jobs": int((work.deadline >= 0).sum())}
     _write(read, document, schedules, out=out, jobs=jobs, swf=swf)
     if (jobs is not None or swf is not None) and not quiet:
         _note_pieces(schedules, has_result=out is not None)
@@ -98,6 +101,14 @@ def replay(
         print_run(document)
     if audit and not quiet:
         talk("audit: capacity, submissions, starts, ends and promises hold under every policy asked for")
+
+
+def _deadlines(path: Text, log: Log) -> Any:
+    if path is None:
+        return None
+    from qbatch.workloads.transform import read_deadlines
+
+    return read_deadlines(path, log)
 
 
 def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:

@@ -55,8 +55,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     load: float = 1.0
 
 
-def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workload:
+def prepare(
+    log: Log, machine: Machine, options: Options | None = None, deadlines: Int64Array | None = None
+) -> Workload:
     """Return the jobs of a log that can run on a machine, in order of sequence.
+
+    Args:
+        log: the log.
+        machine: where the jobs are to run.
+        options: how its rows become jobs.
+        deadlines: by row of the log, in microseconds of its clock, -1 for none; they move with the submissions (``load``).
 
     Raises:
         InputError: no job can run, or a number is too large.
@@ -80,11 +88,14 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
     if options.counted_from is not None:
         since = _log_second(options.counted_from, clock, log.name, "--warmup")
         counted &= np.asarray(submit_s)[rows] >= since
-    submit = _scaled(submit, options.load)
+    submitted, submit = submit, _scaled(submit, options.load)
+    deadline = np.broadcast_to(np.int64(-1), len(rows))
+    if deadlines is not None:
+        deadline = np.where(deadlines[rows] >= 0, deadlines[rows] - submitted + submit, -1)
     # Arrivals that fall on one instant, to the microsecond and after scaling, are ordered by job number.
     order = np.lexsort((log["job"][rows], submit))
     if np.any(order[1:] < order[:-1]):
-        rows, submit, counted = rows[order], submit[order], counted[order]
+        rows, submit, counted, deadline = rows[order], submit[order], counted[order], deadline[order]
     run = _microseconds(run_s[rows], log.name, "run")
     requested = np.asarray(log["time_requested"])[rows]
     estimate = np.where(requested > 0, _microseconds(np.maximum(requested, 0), log.name, "requested time"), run)
@@ -116,6 +127,7 @@ def prepare(log: Log, machine: Machine, options: Options | None = None) -> Workl
         sha256=log.sha256,
         queue_names=log.header.queue_names(),
         estimates_missing=int(np.count_nonzero(requested <= 0)),
+        deadline=deadline,
     )
 
 

@@ -81,7 +81,7 @@ def generate_log(
     }
     command = f"qbatch trace generate --jobs {jobs} --procs {procs} --load {load:g} --seed {seed}"
     command += f" --accuracy {accuracy:g} --campaigns {campaigns:g}"
-    return _as_log(values, jobs, procs, command)
+    return log_of(values, jobs, procs, command)
 
 
 def _check(*, jobs: int, procs: int, load: float, seed: int, accuracy: float, campaigns: float) -> None:
@@ -165,7 +165,8 @@ def _submits(draws: Draws, leader: Column, span_s: int) -> Column:
     return submit
 
 
-def _as_log(values: dict[str, Column], jobs: int, procs: int, command: str) -> Log:
+def log_of(values: dict[str, Column], jobs: int, procs: int, command: str) -> Log:
+    """Return generated columns, those that are not given absent, as a log with a header that says which command made it."""
     end_s = int((values["submit"] + values["run"]).max())
     header = parse_header(
         (

@@ -1,0 +1,130 @@
+"""``qbatch transform``: a log made from a log, step by step, with the deadlines of its jobs in a side file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qbatch.cli.console import progress_bars, talk
+from qbatch.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from qbatch.workloads import Log
+    from qbatch.workloads.log import Column
+
+PACKED = "packed"
+_PACKED = {"kind": "static", "procs": "32", "span": "7200", "slack": "0"}
+
+
+def transform(
+    log: Annotated[
+        str | None, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), - is stdin; or packed[:kind=...].")
+    ] = None,
+    steps: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="STEP...", help="NAME[:key=value,...] from left to right (--list shows them)."),
+    ] = None,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF (.gz compresses); - is stdout.")] = "-",
+    deadlines: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The side file (CSV): deadlines by job number.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of all draws; same seed, same log.")] = 0,
+    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
+    list_steps: Annotated[bool, typer.Option("--list", help="List the steps.")] = False,
+    lenient: Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+) -> None:
+    """Change the load, the estimates and the deadlines of a log; a replay takes what comes out (--deadlines)."""
+    from qbatch.results.output import log_file, whole_file
+    from qbatch.workloads import read_log, write_log
+    from qbatch.workloads.transform import DeadlineLog, read_steps, write_deadlines
+
+    if list_steps:
+        _print_steps()
+        return
+    if log is None:
+        raise UsageError("which log? name an SWF file, - for stdin, or packed (--list shows the steps)")
+    if deadlines is not None and out != "-" and os.path.realpath(deadlines) == os.path.realpath(out):
+        raise UsageError(f"--deadlines {deadlines}: the log goes there; name another file")
+    chosen = read_steps(steps or [])
+    if log.partition(":")[0] == PACKED and not os.path.exists(log):
+        made = _packed(log, seed)
+    else:
+        made = DeadlineLog.without(_sized(read_log(log, lenient=lenient), procs))
+    for step, given in chosen:
+        made = step.make(made, given, seed, lambda each: easy_responses(each, is_quiet=quiet))
+    count = int((made.deadline >= 0).sum())
+    if count and deadlines is None:
+        raise UsageError(f"{count:,} jobs have deadlines, which SWF has no field for; add --deadlines FILE")
+    with log_file(out) as file:
+        write_log(file, made.log.header, made.log.columns)
+    if deadlines is not None:
+        with whole_file(deadlines) as file:
+            write_deadlines(file, made)
+    if not quiet:
+        talk(f"{len(made.log):,} jobs, {count:,} of them with deadlines")
+
+
+def _sized(log: Log, procs: int | None) -> Log:
+    """Return a log whose header says how large the machine is."""
+    from dataclasses import replace
+
+    from qbatch.replay.prepare import choose_procs
+    from qbatch.workloads import parse_header
+
+    count = choose_procs(log, procs)
+    if log.header.max_procs == count:
+        return log
+    lines = [line for line in log.header.lines if not line.startswith("; MaxProcs")]
+    return replace(log, header=parse_header([*lines, f"; MaxProcs: {count}"]))
+
+
+def easy_responses(log: Log, *, is_quiet: bool) -> Column:
+    """Return the response of each row under EASY on the log's own machine, in whole seconds (floored); -1: it did not run."""
+    import numpy as np
+
+    from qbatch.model.machine import one_host
+    from qbatch.model.record import MICROSECONDS
+    from qbatch.policies import load_policy
+    from qbatch.replay import prepare, run
+    from qbatch.replay.prepare import choose_procs
+
+    machine = one_host(choose_procs(log, None))
+    work = prepare(log, machine)
+    ends = int(work.submit[0]), int(work.submit[-1])
+    with progress_bars("easy, for reference", len(work), *ends, is_quiet=is_quiet) as progress:
+        schedule = run(work, machine, load_policy("easy"), progress=progress)
+    responses = np.full(len(log), -1, np.int64)
+    responses[work.log_row] = (schedule.end - work.submit) // MICROSECONDS
+    return responses
+
+
+def _packed(text: str, seed: int) -> Any:
+    from qbatch.workloads.transform import packed_set
+
+    given = dict(_PACKED)
+    for pair in (pair for pair in text.partition(":")[2].split(",") if pair):
+        key, sign, value = pair.partition("=")
+        if not sign or key not in given:
+            raise UsageError(f"{text!r}: {pair!r} is no parameter of it ({', '.join(given)})")
+        given[key] = value
+    try:
+        procs, span, slack = int(given["procs"]), int(given["span"]), float(given["slack"])
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}; procs and span are whole numbers, slack is a number") from error
+    return packed_set(given["kind"], procs=procs, span_s=span, slack=slack, seed=seed)
+
+
+def _print_steps() -> None:
+    from qbatch.cli.console import print_table
+    from qbatch.workloads.transform import STEPS
+
+    rows = []
+    for name, step in STEPS.items():
+        shown = (key if value is None else f"{key}={value:g}" for key, value in step.parameters.items())
+        rows.append([name, ", ".join(shown), step.meaning])
+    shown = (f"{key}={value}" for key, value in _PACKED.items())
+    rows.append([PACKED, ", ".join(shown), "in place of LOG: a set of jobs that fills a machine"])
+    print_table("steps, from left to right", ["step", "parameters", "what it does"], rows)

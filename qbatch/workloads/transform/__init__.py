@@ -1,0 +1,32 @@
+"""Logs made from logs: steps that change the load, the estimates and the deadlines of a log, each a function of its own.
+
+What lives here: the steps, the pipeline that names them in a text (``steps``), the side file in which deadlines stand beside an
+SWF file, and sets of jobs that fill a machine exactly (``packed``).  What must never come in: scheduling.  A step that needs a
+reference schedule is handed what it needs of it.
+
+Source: Islam, Balaji, Sadayappan and Panda 2003, section 4; spec/papers.md 2.8, rules 15 to 17.
+"""
+
+from qbatch.workloads.transform.deadlines import ARTIFICIAL, ASKED, DeadlineLog, with_artificial, with_deadlines
+from qbatch.workloads.transform.load import duplicated, exact_estimates, expanded, taken
+from qbatch.workloads.transform.packed import packed_set
+from qbatch.workloads.transform.side_file import read_deadlines, write_deadlines
+from qbatch.workloads.transform.steps import STEPS, Step, read_steps
+
+__all__ = [
+    "ARTIFICIAL",
+    "ASKED",
+    "STEPS",
+    "DeadlineLog",
+    "Step",
+    "duplicated",
+    "exact_estimates",
+    "expanded",
+    "packed_set",
+    "read_deadlines",
+    "read_steps",
+    "taken",
+    "with_artificial",
+    "with_deadlines",
+    "write_deadlines",
+]

@@ -1,0 +1,104 @@
+"""Steps that choose jobs, change how much work they bring, and what their users said of it.
+
+Rows that no replay would run (no processors, no run time) stay as they are: they count as no original of a load.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+
+from qbatch.model.errors import UsageError
+from qbatch.workloads.draws import Draws
+from qbatch.workloads.header import parse_header
+from qbatch.workloads.log import FIELDS, Column, Log, compact, in_order
+
+THOUSAND = 1000
+"""Factors are whole thousandths: 1.4 is 1,400."""
+
+
+def thousandths(value: float, name: str, least: float, most: float) -> int:
+    """Return a factor in whole thousandths.
+
+    Raises:
+        UsageError: it is out of range, or not a whole number of thousandths.
+    """
+    found = round(value * THOUSAND) if abs(value) < 1e12 else 0
+    if not least <= value <= most or abs(found - value * THOUSAND) > 1e-6:
+        raise UsageError(f"{name}={value:g} is not a number of at most three decimals from {least:g} to {most:g}")
+    return found
+
+
+def can_run(log: Log) -> Column:
+    """Return which rows a replay would run on the log's own machine."""
+    procs = log.procs
+    fits = procs <= (log.header.max_procs or np.iinfo(np.int64).max)
+    return np.asarray((procs > 0) & fits & (log["run"] >= 0))
+
+
+def changed(log: Log, columns: dict[str, Column], note: str) -> Log:
+    """Return a log with other columns, in order of sequence, with a Note that says how it was made."""
+    rows = len(columns["job"])
+    lines = [line for line in log.header.lines if not line.startswith(("; MaxJobs", "; MaxRecords", "; EndTime"))]
+    header = parse_header([*lines, f"; MaxJobs: {rows}", f"; MaxRecords: {rows}", f"; Note: {note}"])
+    digest = hashlib.sha256(f"{log.sha256} {note}".encode()).hexdigest()
+    line = np.arange(len(header.lines) + 1, len(header.lines) + rows + 1, dtype=np.int64)
+    compacted = {name: compact(np.ascontiguousarray(columns[name])) for name in FIELDS}
+    return in_order(replace(log, sha256=digest, header=header, columns=compacted, line=line))
+
+
+def rows_of(log: Log, rows: Column) -> dict[str, Column]:
+    """Return the columns of some rows."""
+    return {name: np.asarray(log[name])[rows] for name in FIELDS}
+
+
+def taken(log: Log, *, skip: int = 0, first: int = 0) -> Log:
+    """Return ``first`` jobs that can run (0: all) after the ``skip`` first of them.
+
+    Raises:
+        UsageError: there are not so many.
+    """
+    rows = np.flatnonzero(can_run(log))
+    if skip + max(first, 1) > len(rows):
+        raise UsageError(f"take: the log has {len(rows):,} jobs that can run, not {skip + max(first, 1):,}; take fewer")
+    rows = rows[skip : skip + first if first else None]
+    return changed(log, rows_of(log, rows), f"take: skip={skip}, first={first}")
+
+
+def exact_estimates(log: Log) -> Log:
+    """Return the log with every estimate equal to the run time."""
+    columns = dict(log.columns) | {"time_requested": np.maximum(log["run"], 0)}
+    return changed(log, columns, "estimates: exact")
+
+
+def expanded(log: Log, load: float) -> Log:
+    """Return the log with run times and estimates ``load`` times as long, a second at least, rounded half up (rule 15)."""
+    times = thousandths(load, "load", 0.001, 1000)
+    columns = dict(log.columns)
+    for name in ("run", "time_requested"):
+        values = np.asarray(log[name], np.int64)
+        longer = np.maximum((values * times + THOUSAND // 2) // THOUSAND, 1)
+        columns[name] = np.where(values >= 0, longer, values)
+    return changed(log, columns, f"expand: load={load:g}")
+
+
+def duplicated(log: Log, load: float, seed: int) -> Log:
+    """Return the log with so many of its jobs twice that the load is ``load`` times as high (rule 15).
+
+    The duplicates come at instants of their own, uniform over the span of submissions.  They are nested: what a load adds, every
+    higher load adds too, at the same instants.
+    """
+    times = thousandths(load, "load", 1.0, 2.0)
+    rows = np.flatnonzero(can_run(log))
+    count = ((times - THOUSAND) * len(rows) + THOUSAND // 2) // THOUSAND
+    draws = Draws((seed, 1))
+    order, fractions = draws.shuffled(len(rows)), draws.fractions(len(rows))
+    submit = np.asarray(log["submit"])
+    first, last = int(submit[rows].min()), int(submit[rows].max())
+    copies = rows_of(log, rows[order[:count]])
+    copies["submit"] = first + np.floor(fractions[:count] * (last - first)).astype(np.int64)
+    copies["job"] = int(np.asarray(log["job"]).max()) + 1 + np.arange(count)
+    columns = {name: np.concatenate([np.asarray(log[name]), copies[name]]) for name in FIELDS}
+    return changed(log, columns, f"duplicate: load={load:g}, seed={seed}")
