@@ -46,7 +46,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.policy import Explaining, Policy, Quoting, Remembering, name_of
+from qbatch.planning.policy import Charging, Explaining, Policy, Quoting, Remembering, name_of
 from qbatch.planning.view import Run, View
 
 _NOTHING: tuple[int, ...] = ()
@@ -237,6 +237,13 @@ class Engine:
         if self._watch is not None and plain.encode(self._memory, own) != before:
             raise DecisionError(f"policy {name_of(policy)} changed its memory when it was asked for a quote")
         return quote
+
+    def price_of(self, row: int) -> int | None:
+        """Return the price of an accepted job in millionths of a processor-hour, or None: the policy has none."""
+        if not isinstance(self.policy, Charging):
+            return None
+        policy, view = self.policy, self.view()
+        return checks.answer(self._ask(lambda: policy.price(view, row)), int | None, name_of(policy))  # type: ignore[arg-type]
 
     def _parked_reason(self, row: int) -> Reason:
         closed = sorted(self._cluster.closed)

@@ -12,9 +12,11 @@ class Quote(msgspec.Struct, frozen=True):
 
     ``reason``: why it would be refused; None: it would be accepted.  ``start``, ``end``: when it would start and end as things
     stand, which is a forecast and no promise.  ``earliest_deadline``: the earliest deadline that would be accepted.
+    ``price``: what it would cost, in millionths of a processor-hour.
     """
 
     reason: Reason | None = None
     start: int | None = None
     end: int | None = None
     earliest_deadline: int | None = None
+    price: int | None = None

@@ -67,6 +67,15 @@ class Quoting(Protocol):
         ...
 
 
+@runtime_checkable
+class Charging(Protocol):
+    """A policy that says what an accepted job costs."""
+
+    def price(self, view: View, row: int) -> int | None:
+        """Return the price of a job that waits or runs in millionths of a processor-hour, fixed when it was accepted."""
+        ...
+
+
 class PlanLoop(msgspec.Struct, frozen=True):
     """The compiled loop of a kept plan: what is done when a job ends early (``none``, ``arrival``, ``start``, ``scratch``)."""
 

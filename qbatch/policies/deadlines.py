@@ -32,6 +32,7 @@ from qbatch.planning.kernels.types import Float64Array, Int64Array
 from qbatch.planning.policy import DeadlineLoop, Loop
 from qbatch.planning.spaces.placed_plan import booked_end
 from qbatch.planning.view import View
+from qbatch.policies.charging import price_of
 
 _plan = live_module(plan_kernels)
 _profiles = live_module(profiles)
@@ -51,13 +52,15 @@ class Rules(msgspec.Struct, frozen=True):
 
     ``numbers``: as the kernels take them (:mod:`qbatch.planning.kernels.deadline_plan`).  ``factor``: an artificial deadline is
     so many thousandths of the estimate after submission, and a day at least.  ``slack_factor``, ``administrative``: of
-    slack-based backfilling, in thousandths.
+    slack-based backfilling, in thousandths.  ``urgency``, ``crowding``: weights of the price, in thousandths.
     """
 
     numbers: tuple[int, ...]
     factor: int = 5000
     slack_factor: int = 3000
     administrative: int = 1000
+    urgency: int = 1000
+    crowding: int = 1000
 
     @property
     def takes_deadlines(self) -> bool:
@@ -67,7 +70,8 @@ class Rules(msgspec.Struct, frozen=True):
 
 def rules_of(
     scheme: str, *, violations: int = 0, backtracks: int = 0, key: str = "llf", placing: str = "sorted", order: str = "",
-    price: str = "", others: str = "relax", factor: float = 5.0, administrative: float = 1.0,
+    price: str = "", others: str = "relax", factor: float = 5.0, administrative: float = 1.0, urgency: float = 1.0,
+    crowding: float = 1.0,
 ) -> Rules:  # fmt: skip
     """Return the rules of a scheme by the parameters of its policy (:mod:`qbatch.policies.registry`)."""
     keys = {"llf": searches.LLF, "edf": searches.EDF, "ast": searches.BY_START}
@@ -86,7 +90,7 @@ def rules_of(
     thousandths = round(factor * 1000)
     if is_slack:
         return Rules(numbers, slack_factor=thousandths, administrative=round(administrative * 1000))
-    return Rules(numbers, thousandths)
+    return Rules(numbers, thousandths, urgency=round(urgency * 1000), crowding=round(crowding * 1000))
 
 
 class DeadlinePlan:
@@ -95,7 +99,8 @@ class DeadlinePlan:
     ``jobs``, ``weights``, ``count``: the plan, as the kernels take it.  ``relaxed``: how often artificial deadlines were
     doubled.  ``waited``, ``ended``: the first-start waits of the jobs that have ended, in microseconds, and how many they are.
     ``priorities``, ``submitted``: the sum of the priorities of all jobs so far, and how many they are.  ``parked``: the latest
-    starts of jobs that only closed hosts could hold.  ``was_late``: whether a running job had outlived its estimate at the
+    starts of jobs that only closed hosts could hold.  ``prices``: of the accepted jobs that have not ended, by row, as they were
+    fixed.  ``was_late``: whether a running job had outlived its estimate at the
     last pass.  ``procs``: of the machine.
     """
 
@@ -110,6 +115,7 @@ class DeadlinePlan:
         self.priorities = Fraction(0)
         self.submitted = 0
         self.parked: dict[int, int] = {}
+        self.prices: dict[int, int] = {}
         self.was_late = False
 
     @property
@@ -146,7 +152,7 @@ class DeadlinePlan:
         """Return a plan of its own with the same jobs."""
         other = DeadlinePlan(self.procs)
         other.__dict__.update(self.__dict__)
-        other.jobs, other.weights = self.jobs.copy(), self.weights.copy()
+        other.jobs, other.weights, other.prices = self.jobs.copy(), self.weights.copy(), dict(self.prices)
         return other
 
 
@@ -217,7 +223,12 @@ class DeadlineScheduler:
         if reason is not None:
             return Quote(reason, earliest_deadline=earliest)
         start = memory.of(job.row, searches.START)
-        return Quote(None, start, start + job.estimate, earliest)
+        return Quote(None, start, start + job.estimate, earliest, memory.prices.get(job.row))
+
+    def price(self, view: View, row: int) -> int | None:
+        """Return the price of an accepted job, as it was fixed."""
+        price: int | None = view.memory.prices.get(row)
+        return price
 
     # -------------------------------------------------------------------------------------------- admission
 
@@ -241,13 +252,25 @@ class DeadlineScheduler:
         else:
             latest = deadline - job.estimate
         self.enter(memory, job, latest)
+        price = self._price(now, base, memory, job) if self.rules.takes_deadlines and latest >= now else 0
         state = (now, base, memory.jobs, memory.weights, memory.count, self._numbers)
         doublings = int(self._admit(*state, has_deadline))
         if doublings == plan_kernels.REFUSED:
             return refusal_of(self.name, now, job, latest)
         memory.count += 1
         memory.relaxed += doublings
+        if self.rules.takes_deadlines:
+            memory.prices[job.row] = price
         return None
+
+    def _price(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job) -> int:
+        """Return what the job in the slot after the plan would cost."""
+        booked = _plan.room_for(base, memory.count + 1)
+        for slot in range(memory.count):
+            _plan.reserve(booked, memory.jobs, slot, int(memory.jobs[searches.START, slot]))
+        start = int(_plan.earliest_of(booked, memory.jobs, memory.count, now))
+        weights = {"urgency": Fraction(self.rules.urgency, 1000), "crowding": Fraction(self.rules.crowding, 1000)}
+        return price_of(job, now, start, booked, memory.procs, **weights)
 
     def slack_of(self, memory: DeadlinePlan, job: Job) -> int:
         """Return the slack of a job in microseconds (rules 12 and 13); the job is counted among those submitted."""
@@ -348,6 +371,9 @@ class _Pass:
             elif row not in parked:
                 memory.parked.pop(row, None)
             memory.drop(row)
+        for row in (*view.withdrawn, *view.finished):
+            if row not in parked:
+                memory.prices.pop(row, None)
         started = view.columns.started
         for row in view.finished:
             memory.waited += int(started[row]) - view.jobs[row].submit

@@ -234,6 +234,8 @@ _OTHERS = (
         "what happens where the artificial deadline of a job without one cannot be kept: a later one, or a refusal",
     ),
     Real("factor", 5.0, 1.0, 1e6, "an artificial deadline is so many estimates after submission, and a day at least"),
+    Real("urgency", 1.0, 0.0, 1e6, "how much the urgency of a job weighs in its price"),
+    Real("crowding", 1.0, 0.0, 1e6, "how much the crowding of the machine weighs in a price"),
 )  # fmt: skip
 
 
