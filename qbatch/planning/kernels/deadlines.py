@@ -204,7 +204,7 @@ def _cost(
 ) -> tuple[int, float]:
     """Return what a planned start adds to the price of a plan: exactly, or as a share."""
     since = jobs[SUBMIT, slot] if is_asking else jobs[START, slot]
-    delay = start - since
+    delay = max(start - since, 0)
     if price == DELAY:
         return delay, 0.0
     if price == WEIGHTED:
@@ -251,7 +251,9 @@ def insertion(
         for place in range(position, count + 1):
             slot = count if place == position else order[place - 1]
             start = earliest_of(profile, jobs, slot, now)
-            if start > jobs[LATEST, slot]:
+            # No delay makes a plan cheaper: one that costs as much as the best so far is given up.
+            is_dear = best >= 0 and (exact > best_exact or (exact == best_exact and share >= best_share))
+            if is_dear or start > jobs[LATEST, slot]:
                 is_met = False
                 break
             reserve(profile, jobs, slot, start)
