@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
-JOBS ?= auto
+# Many tests wait for a daemon: one process more than there are cores keeps them busy.
+JOBS ?= $(shell expr $$(nproc) + 1)
 # Real clients of PBS, and evalys (it reads an export), each in an environment of its own, made once; one that cannot be
 # installed says so in its test.
 CLIENTS := cobralab dask evalys ipyparallel parsl psij qtoolkit reframe signac snakemake
@@ -18,6 +19,8 @@ demo: $(VENV)/.installed
 
 test: lint $(VENV)/.installed-test chromium
 	$(MAKE) --no-print-directory --jobs 3 clients
+	@# Tests start hundreds of processes, which need not compile the sources again, also where none may write what it compiles.
+	$(BIN)/python -m compileall -q qbatch tests
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 	$(MAKE) --no-print-directory coverage
 

@@ -21,6 +21,7 @@ from qbatch.wire.records import JobRecord, Submitted
 from qbatch.wire.requests import Spec, Submit
 from tests.daemon.core import test_random_policies as commands
 from tests.daemon.core.driver import ALICE, ROOT, SECOND, Bench
+from tests.daemon.hostile.tools import size
 from tests.harness import workload_of
 from tests.oracle.naive import Job
 
@@ -280,7 +281,7 @@ def test_random_commands_keep_the_invariants_and_a_crash_anywhere_changes_nothin
 ) -> None:
     monkeypatch.setattr(commands, "POLICIES", POLICIES)
     refusals = answers = breaks = 0
-    for seed in range(60):
+    for seed in range(size(25, 200)):
         draw = random.Random(seed)
         bench = bench_with(draw.choice(POLICIES), executor=executor)
         cuts = sorted(draw.randrange(100) for _ in range(3))

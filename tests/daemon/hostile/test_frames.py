@@ -159,7 +159,7 @@ def test_a_live_daemon_answers_whatever_comes(daemon: Daemon) -> None:
     with Raw(daemon.socket) as raw:
 
         @given(loose | requests())
-        @settings(max_examples=size(800, 100_000))
+        @settings(max_examples=size(400, 100_000))
         def go(body: bytes) -> None:
             nonlocal count
             count += 1

@@ -17,6 +17,7 @@ from qbatch.wire.identifiers import JobKey
 from tests.daemon.core.driver import ALICE, BOB, ROOT, SECOND, Bench
 from tests.daemon.core.test_core_properties import one_step
 from tests.daemon.core.test_quantum import config
+from tests.daemon.hostile.tools import size
 from tests.daemon.shadowing.driver import RealBench, alone, bench_of, ended, endings, fates, present, team_of
 
 POLICIES = ("fcfs", "easy", "conservative")
@@ -52,7 +53,7 @@ def story(real: str, seed: int, steps: int) -> Bench:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=size(10, 100), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 60), real=st.sampled_from(POLICIES))
 def test_when_all_ends_are_known_the_shadow_did_what_it_would_have_done_alone(
     policy: str, real: str, seed: int, steps: int
@@ -70,7 +71,7 @@ def test_when_all_ends_are_known_the_shadow_did_what_it_would_have_done_alone(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=size(10, 100), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 50), real=st.sampled_from(POLICIES))
 def test_what_is_settled_never_changes_and_rests_on_ends_that_have_come(
     policy: str, real: str, seed: int, steps: int
@@ -97,7 +98,7 @@ def test_what_is_settled_never_changes_and_rests_on_ends_that_have_come(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=size(10, 100), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 50), cut=st.floats(0, 1))
 def test_the_policy_of_reality_is_never_provisional(policy: str, seed: int, steps: int, cut: float) -> None:
     draw = random.Random(seed)
@@ -119,7 +120,7 @@ def test_the_policy_of_reality_is_never_provisional(policy: str, seed: int, step
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=size(12, 100), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 60), real=st.sampled_from(POLICIES))
 def test_whatever_is_done_to_jobs_the_shadow_goes_on_and_gets_there(
     policy: str, real: str, seed: int, steps: int
