@@ -179,7 +179,10 @@ class DeadlineScheduler:
     def new_memory(self, machine: Machine) -> DeadlinePlan:
         """Return an empty plan."""
         if not machine.is_one_pool:
-            raise UsageError(f"policy {self.name} works on one pool of processors, this machine has hosts that matter")
+            raise UsageError(
+                f"policy {self.name} plans with the number of free processors alone, and on this machine hosts matter; write "
+                "spans = true for the pool, without memory, or choose another policy"
+            )
         return DeadlinePlan(machine.procs)
 
     # -------------------------------------------------------------------------------------------- a pass

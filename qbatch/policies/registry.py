@@ -34,7 +34,8 @@ class PolicyEntry(msgspec.Struct, frozen=True):
 
     ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.  ``is_interrupting``:
     jobs may run in pieces, and promises of an inner policy break.  ``is_for_single_hosts``: it refuses machines on which a
-    job may span hosts; ``takes_chunks``: but for those with chunks.
+    job may span hosts; ``takes_chunks``: but for those with chunks.  ``is_for_pools``: it refuses machines on which more than
+    the number of free processors decides.
     """
 
     make: Callable[..., Policy]
@@ -45,11 +46,12 @@ class PolicyEntry(msgspec.Struct, frozen=True):
     is_interrupting: bool = False
     is_for_single_hosts: bool = False
     takes_chunks: bool = True
+    is_for_pools: bool = False
 
     def takes(self, machine: Machine) -> bool:
         """Tell whether the policy works on a machine."""
         is_divided = machine.spans_hosts or (machine.chunked and not self.takes_chunks)
-        return not (self.is_for_single_hosts and is_divided)
+        return not (self.is_for_single_hosts and is_divided) and (machine.is_one_pool or not self.is_for_pools)
 
 
 _FW98 = "Feitelson and Weil 1998"
@@ -259,6 +261,7 @@ POLICIES |= {
             Choice("placing", "sorted", ("sorted", "head", "both"), "where a new job goes among those placed anew"),
             *_OTHERS,
         ),
+        is_for_pools=True,
     ),
     "msb": PolicyEntry(
         _deadlines("msb"),
@@ -269,12 +272,14 @@ POLICIES |= {
             Choice("price", "fraction", ("fraction", "delay", "makespan"), "what a plan costs"),
             *_OTHERS,
         ),
+        is_for_pools=True,
     ),
     "mrt": PolicyEntry(
         _deadlines("mrt"),
         "admits a job if its deadline and all accepted ones can be kept; searches depth first, each step strongly feasible",
         f"{_IB03}, section 2.3, Fig. 2 (modified real-time); Ramamritham, Stankovic and Shiah 1990",
         (_KEY, Whole("backtracks", 10, 0, 1_000_000, "how many steps back a search may take"), *_OTHERS),
+        is_for_pools=True,
     ),
     "slack": PolicyEntry(
         _deadlines("slack"),
@@ -284,6 +289,7 @@ POLICIES |= {
             Real("factor", 3.0, 0.0, 1e6, "the slack in mean waits (SF)"),
             Real("administrative", 1.0, 0.001, 1e6, "administrative priority, beside that of the user"),
         ),
+        is_for_pools=True,
     ),
 }
 
