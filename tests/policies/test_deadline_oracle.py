@@ -114,10 +114,25 @@ def test_an_early_end_lets_those_behind_come_forward_in_order_of_arrival() -> No
     assert starts(jobs, 2, "qops", placing="sorted", key="edf") == [0, 40, 90]
 
 
+def test_a_sweep_goes_in_order_of_arrival_not_of_plan() -> None:
+    # Nothing runs.  A (10 s) at 20, B (5 s) at 10: A is lifted first and fits at 0 before B, which stays.
+    state = state_of(Settings("msb"), {waiting(1, 10, 90): 20, waiting(2, 5, 90): 10})
+    state.started = {}
+    state.compress()
+    assert seconds_of(state.planned) == {1: 0, 2: 10}
+
+
+def test_a_running_job_that_should_have_ended_by_now_ends_in_one_second() -> None:
+    assert state_of(Settings("msb"), {}, now=10).profile().earliest(waiting(1, 10, 90)) == 11 * SECOND
+
+
 def test_a_job_of_zero_estimate_is_booked_for_a_second_and_its_end_moves_nobody() -> None:
     # A ends at 0 but B was told 1; a job of 10 s that ends at 0 is an early end: B starts in the second round of 0.
     assert starts([asked(0, 1, 0, 0, 99), asked(0, 1, 10, 10, 99)], 1, "msb") == [0, 1]
     assert starts([asked(0, 1, 10, 0, 99), asked(0, 1, 10, 10, 99)], 1, "msb") == [0, 0]
+    # Half a second is booked as a whole one, too, and ends as estimated.
+    half = Asked(0, 1, SECOND // 2, SECOND // 2, 99 * SECOND)
+    assert starts([half, asked(0, 1, 10, 10, 99)], 1, "msb") == [0, 1]
 
 
 def test_what_starts_at_this_instant_is_never_moved_by_a_later_arrival_of_the_same_instant() -> None:
@@ -220,6 +235,14 @@ def test_msb_keeps_its_order() -> None:
     for order, plan in [("ast", {3: 10, 1: 20, 2: 30}), ("edf", {3: 10, 2: 20, 1: 30}), ("llf", {3: 10, 2: 20, 1: 30})]:
         state = state_of(Settings("msb", order=order, price="delay"), planned)
         assert seconds_of(oracle.msb_plan(state, waiting(3, 10, 90))) == plan
+
+
+def test_msb_in_planned_order_keeps_those_in_front_where_they_are() -> None:
+    # A@30 (latest 50) with a hole before it; J (100 s, latest 90) does not fit into it.  0: A would start at 110.
+    # 1: A stays, J@40.  In key order A is placed anew: A@10, J@20.
+    for order, plan in [("ast", {1: 30, 2: 40}), ("llf", {1: 10, 2: 20})]:
+        state = state_of(Settings("msb", order=order), {waiting(1, 10, 50): 30})
+        assert seconds_of(oracle.msb_plan(state, waiting(2, 100, 90))) == plan
 
 
 def test_who_comes_forward_earns_nothing() -> None:
@@ -356,6 +379,14 @@ def test_quotes_by_hand() -> None:
         assert oracle.quoted(jobs, 1, "qops", int(at * SECOND), asks) == quote * SECOND
 
 
+def test_candidates_are_the_ends_behind_the_prefixes_and_then_twice_as_far_each_time() -> None:
+    # Now 5; A@10 (10 s); J (5 s): ends 15 and 25; 25 is 20 from now: 45, 85, ...
+    state = state_of(Settings("mrt"), {waiting(1, 10, 30): 10}, now=5)
+    found = list(oracle.candidates(state, waiting(2, 5, 99)))
+    assert [end / SECOND for end in found[:4]] == [15, 25, 45, 85]
+    assert (len(found), found[-1]) == (22, (5 + 20 * 2**20) * SECOND)
+
+
 # Repairs.
 
 
@@ -375,6 +406,19 @@ def test_a_repair_in_order_of_latest_start_is_taken_if_fewer_miss() -> None:
     second = oracle.Waiting(2, 1, 5 * SECOND, 20 * SECOND, 25 * SECOND)
     found = oracle.repaired(running, [first, second], 1, 10 * SECOND)
     assert found == ({2: 11 * SECOND, 1: 16 * SECOND}, [], {})
+
+
+def test_a_repair_that_is_no_better_leaves_the_planned_order() -> None:
+    # By plan A@11, B@21 (latest 15) misses; by latest start (A 13, B 15) the same.  By deadline B would go first.
+    running = [oracle.Running(1, 0, 10 * SECOND)]
+    first = oracle.Waiting(1, 1, 10 * SECOND, 10 * SECOND, 23 * SECOND)
+    second = oracle.Waiting(2, 1, 2 * SECOND, 20 * SECOND, 17 * SECOND)
+    found = oracle.repaired(running, [first, second], 1, 10 * SECOND)
+    assert found == ({1: 11 * SECOND, 2: 21 * SECOND}, [2], {2: 23 * SECOND})
+    # Latest 12 and 11: B@11 would make A miss at 13: one either way, so B stays behind.
+    first, second = first._replace(deadline=22 * SECOND), second._replace(deadline=13 * SECOND)
+    found = oracle.repaired(running, [first, second], 1, 10 * SECOND)
+    assert found == ({1: 11 * SECOND, 2: 21 * SECOND}, [2], {2: 23 * SECOND})
 
 
 def test_a_job_wider_than_the_open_machine_has_no_place_and_is_kept() -> None:
