@@ -98,10 +98,10 @@ class DeadlinePlan:
 
     ``jobs``, ``weights``, ``count``: the plan, as the kernels take it.  ``relaxed``: how often artificial deadlines were
     doubled.  ``waited``, ``ended``: the first-start waits of the jobs that have ended, in microseconds, and how many they are.
-    ``priorities``, ``submitted``: the sum of the priorities of all jobs so far, and how many they are.  ``parked``: the latest
-    starts of jobs that only closed hosts could hold.  ``prices``: of the accepted jobs that have not ended, by row, as they were
-    fixed.  ``was_late``: whether a running job had outlived its estimate at the
-    last pass.  ``procs``: of the machine.
+    ``priorities``, ``submitted``: the sum of the priorities of all jobs so far (in parts), and how many they are.
+    ``parked``: the latest starts of jobs that only closed hosts could hold.  ``prices``: of the accepted jobs that have not
+    ended, by row, as they were fixed.  ``was_late``: whether a running job had outlived its estimate at the last pass.
+    ``procs``: of the machine.
     """
 
     def __init__(self, procs: int) -> None:
@@ -112,7 +112,7 @@ class DeadlinePlan:
         self.relaxed = 0
         self.waited = 0
         self.ended = 0
-        self.priorities = Fraction(0)
+        self.priorities = 0
         self.submitted = 0
         self.parked: dict[int, int] = {}
         self.prices: dict[int, int] = {}
@@ -174,7 +174,8 @@ class DeadlineScheduler:
     def loop_on(self, machine: Machine) -> Loop | None:
         """Return the compiled loop that does the same on a machine."""
         rules = self.rules
-        return DeadlineLoop(rules.numbers, rules.factor, rules.slack_factor, 1.0 + rules.administrative / 1000)
+        weight = (1000 * 1024 + 1024 * rules.administrative) / PARTS
+        return DeadlineLoop(rules.numbers, rules.factor, rules.slack_factor, weight)
 
     def new_memory(self, machine: Machine) -> DeadlinePlan:
         """Return an empty plan."""
@@ -242,7 +243,7 @@ class DeadlineScheduler:
         memory.jobs[:, memory.count] = (
             job.row, job.procs, _booked(job.estimate), job.estimate, latest, job.submit, 0, slack
         )  # fmt: skip
-        memory.weights[memory.count] = float(priority_of(job, self.rules))
+        memory.weights[memory.count] = priority_of(job, self.rules) / PARTS
 
     def admit(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job) -> Reason | None:
         """Take a job into the plan, or return why it is refused."""
@@ -278,7 +279,7 @@ class DeadlineScheduler:
     def slack_of(self, memory: DeadlinePlan, job: Job) -> int:
         """Return the slack of a job in microseconds (rules 12 and 13); the job is counted among those submitted."""
         wait = Fraction(HOUR + memory.waited, 1 + memory.ended)
-        mean = memory.priorities / max(memory.submitted, 1)
+        mean = Fraction(memory.priorities, max(memory.submitted, 1))
         heavy = priority_of(job, self.rules) * (Fraction(1, 2) + Fraction(job.procs, memory.procs))
         return int(Fraction(self.rules.slack_factor, 1000) * wait * mean // heavy)
 
@@ -306,9 +307,13 @@ def refusal_of(name: str, now: int, job: Job, latest: int) -> Reason:
     return Reason("deadline-not-kept", name, text, numbers)
 
 
-def priority_of(job: Job, rules: Rules) -> Fraction:
-    """Return the priority of a job, its own and the administrative one (rule 12)."""
-    return 1 + Fraction(job.priority, 1024) + Fraction(rules.administrative, 1000)
+PARTS = 1_024_000
+"""Priorities are whole numbers of these parts of 1: a user's come in 1,024ths, administrative ones in thousandths."""
+
+
+def priority_of(job: Job, rules: Rules) -> int:
+    """Return the priority of a job, its own and the administrative one, in parts (rule 12)."""
+    return 1000 * (1024 + job.priority) + 1024 * rules.administrative
 
 
 def _earliest_deadline(
