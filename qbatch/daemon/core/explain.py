@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import run_limits
 from qbatch.daemon.core.job import BY_POLICY, BY_USER, hold_text
 from qbatch.daemon.core.states import BatchState
+from qbatch.model.actions import parts_of
 from qbatch.model.reasons import Reason
 from qbatch.wire.resources import format_duration
 
@@ -46,7 +48,7 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
 def _on_hosts(core: Core, job: BatchJob) -> Reason:
     """Say how a job runs, or why it stands still, in server time."""
     pool, attempt = core.pool_of(job), job.present
-    hosts = ", ".join(pool.machine.hosts[chunk.host].name for chunk in attempt.allocation[:8])
+    hosts = ", ".join(pool.machine.hosts[place].name for place, _, _ in islice(parts_of(attempt.allocation), 8))
     lived = attempt.ran(core.now)
     ran, most = format_duration(lived), format_duration(job.prepared.walltime)
     asked = job.prepared.request.procs

@@ -11,7 +11,7 @@ from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Mail
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.states import State
-from qbatch.model.actions import Allocation
+from qbatch.model.actions import Allocation, is_on_one_host
 from qbatch.model.events import Finished, Returned, Withdrawn
 from qbatch.model.progress import Progress
 from qbatch.wire.identifiers import JobKey
@@ -104,7 +104,7 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
     core.set_state(job, "started")
     job.attempts += 1
     asked = job.prepared.request.procs
-    has = allocation[0].procs if len(allocation) == 1 and not job.prepared.request.is_exclusive else asked
+    has = allocation[0].procs if is_on_one_host(allocation) and not job.prepared.request.is_exclusive else asked
     sizes = () if has == asked else ((core.now, has),)
     job.attempt = AttemptState(core.now, allocation, Progress(has), sizes=sizes)
     job.modified = core.now

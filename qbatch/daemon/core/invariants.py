@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from qbatch.daemon.core.job import BY_POLICY
 from qbatch.daemon.core.states import ON_HOSTS, WAITING, BatchState
+from qbatch.model.actions import parts_of
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -43,8 +44,8 @@ def breaches(core: Core) -> list[str]:
             # A job that the policy has suspended has no processors; one whose trial is over has given them back.
             if job.row < 0 or job.present.stopped_by & BY_POLICY:
                 continue
-            for chunk in job.present.allocation:
-                taken[chunk.host] += chunk.procs
+            for place, procs, _ in parts_of(job.present.allocation):
+                taken[place] += procs
         found += _of_numbers(pool)
         for host, count in zip(pool.machine.hosts, taken, strict=True):
             if count > host.cpus:

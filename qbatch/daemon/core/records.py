@@ -12,6 +12,7 @@ from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_POLICY, hold_text
 from qbatch.daemon.core.slots import divide
 from qbatch.daemon.core.states import OVER, SUBSTATES, WAITING, BatchState
+from qbatch.model.actions import parts_of
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
 from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
@@ -88,7 +89,7 @@ def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
     # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
     allocation = job.attempt.allocation if job.attempt is not None else ()
-    return () if not allocation or any(chunk.host >= len(hosts) for chunk in allocation) else hosts
+    return () if not allocation or any(chunk.hosts.stop > len(hosts) for chunk in allocation) else hosts
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
@@ -308,12 +309,12 @@ def host_records(core: Core) -> list[HostRecord]:
         whole: set[int] = set()
         for job in pool.running.values():
             is_displaced = bool(job.present.stopped_by & BY_POLICY)
-            for chunk in job.present.allocation:
-                used[chunk.host][0] += 0 if is_displaced else chunk.procs
-                used[chunk.host][1] += chunk.memory
-                jobs[chunk.host].append(core.id_of(job.key))
+            for place, procs, memory in parts_of(job.present.allocation):
+                used[place][0] += 0 if is_displaced else procs
+                used[place][1] += memory
+                jobs[place].append(core.id_of(job.key))
                 if job.prepared.request.is_exclusive and not is_displaced:
-                    whole.add(chunk.host)
+                    whole.add(place)
         queues = tuple(name for name, queue in core.queues.items() if queue.pool == number)
         for place, host in enumerate(pool.settings.hosts):
             state = "job-busy" if used[place][0] >= host.cpus else "free"

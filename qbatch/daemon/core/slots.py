@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core.job import BatchJob, Slot
+from qbatch.model.actions import parts_of
 from qbatch.model.job import SCATTER
 from qbatch.model.machine import Host
 from qbatch.wire.resources import ChunkOf
@@ -72,7 +73,7 @@ def _free_ranges(taken: int, count: int) -> Iterator[tuple[int, int]]:
 
 def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int]]:
     """Return (host, processors, memory, lines of the node file) of each chunk of a running job, in the order of the chunks."""
-    left = {chunk.host: [chunk.procs, chunk.memory] for chunk in job.present.allocation}
+    left = {host: [procs, memory] for host, procs, memory in parts_of(job.present.allocation)}
     kinds = list(enumerate(job.prepared.demand.chunks))
     if len(kinds) > 1:
         # Chunks that ask for a host come first, as in the placement.
