@@ -99,7 +99,8 @@ def _quoted(quote: Quote | None) -> str:
         return ""
     instants = [("start", quote.start), ("end", quote.end), ("earliest deadline", quote.earliest_deadline)]
     told = ", ".join(f"{name} {moment(at)}" for name, at in instants if at is not None)
-    return f"as things stand: {told}\n" if told else ""
+    price = "" if quote.price is None else f", price {quote.price / 1e6:g} processor-hours"
+    return f"as things stand: {told}{price}\n" if told else ""
 
 
 def _uploaded(spec: Spec, socket: str | None) -> Spec:

@@ -14,6 +14,7 @@ from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers import submit
 from qbatch.model.errors import InputError
 from qbatch.replay.sources import Arrival, LogSource
+from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Spec, Submit
 
@@ -93,10 +94,13 @@ def _submission(arrival: Arrival) -> tuple[Actor, Submit]:
     user = f"user{job.user}" if job.user >= 0 else "trace"
     group = f"group{job.group}" if job.group >= 0 else "trace"
     select = f"1:ncpus={job.procs}:mem={job.memory}b" if job.memory > 0 else f"{job.procs}:ncpus=1"
+    resources = {"select": select, "walltime": _seconds(job.estimate)}
+    if job.deadline is not None:
+        resources[RESOURCE] = f"+{_seconds(max(job.deadline - job.submit, 0))}"
     spec = Spec(
         name=f"job{job.number}",
         argv=("true",),
-        resources={"select": select, "walltime": _seconds(job.estimate)},
+        resources=resources,
         runtime=run,
         used_memory=used if used >= 0 else None,
         host="trace",

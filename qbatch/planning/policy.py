@@ -28,7 +28,8 @@ class Policy(Protocol):
     the engine gives jobs that say nothing else these bounds when they arrive.  One with ``follows_classes = True`` keeps to
     the classes of the machine file.  One with ``may_refuse = True`` may refuse jobs that it could run (``Reject``).  It does so
     in the first pass that shows it a job, in ``view.arrived`` as a rule: a live submission is answered by that pass.  Jobs
-    that arrive together are judged one after another, in order of sequence.
+    that arrive together are judged one after another, in order of sequence.  One with ``takes_deadlines = True`` keeps the
+    deadlines of the jobs that it takes in: what it promises is the latest start that keeps them.
     """
 
     def decide(self, view: View) -> Iterable[Action]:

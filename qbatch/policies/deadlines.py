@@ -159,12 +159,10 @@ class DeadlinePlan:
 class DeadlineScheduler:
     """QoPS, MSB, MRT or slack-based backfilling, by its rules."""
 
-    may_refuse = True
-
     def __init__(self, name: str, rules: Rules) -> None:
         self.name = name
         self.rules = rules
-        self.may_refuse = rules.takes_deadlines
+        self.may_refuse = self.takes_deadlines = rules.takes_deadlines
         self._numbers = np.array(rules.numbers, np.int64)
         scheme = rules.numbers[plan_kernels.SCHEME]
         self._admit = (_plan.admit_by_qops, _plan.admit_by_msb, _plan.admit_by_mrt, _plan.admit_by_slack)[scheme]

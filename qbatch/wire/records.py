@@ -30,7 +30,9 @@ class JobRecord(Record, frozen=True):
     attempts that were lost (a host went down, the job was to run again), a tuple each piece: which attempt, from when until
     when, on how many processors and where.  ``no_estimate``: why a waiting job has no forecast, where that was asked for.
     ``refused``: why it was refused after it was queued; it never ran.  ``broken``: the latest promises taken back: when,
-    the start that was promised, and why.
+    the start that was promised, and why.  ``deadline``: the instant by which it is to end; ``promised`` is then the latest start
+    that keeps it, and ``planned`` when the policy plans to start it as things stand.  ``price``: what it costs, fixed when it
+    was accepted, in millionths of a processor-hour.
     """
 
     id: str
@@ -97,6 +99,9 @@ class JobRecord(Record, frozen=True):
     exec_slots: str = ""
     refused: Reason | None = None
     broken: tuple[tuple[int, int, str], ...] = ()
+    deadline: int | None = None
+    price: int | None = None
+    planned: int | None = None
 
     @property
     def first_started(self) -> int | None:

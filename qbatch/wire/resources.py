@@ -26,6 +26,7 @@ RESOURCES_OF_CHUNKS = (
 RESOURCES_OF_JOBS = (
     *RESOURCES_OF_CHUNKS, "select", "nodes", "nodect", "walltime", "place", "cput", "pcput", "pmem", "pvmem", "file", "nice",
     "procs", "size", "min_walltime", "max_walltime", "soft_walltime", "preempt_targets", "exec_vnode", "gpus", "feature", "qos",
+    "deadline",
 )  # fmt: skip
 """What a job can ask for."""
 

@@ -90,6 +90,7 @@ class Call:
         self.here = here
         self.arguments = arguments
         self.code = 0
+        self.flags: frozenset[str] = frozenset()
         self._session: Session | None = None
 
     @property
@@ -160,13 +161,17 @@ class Call:
 
 
 class Command(NamedTuple):
-    """A command: its name, option string, usage text, and what it does with a call (it returns the exit code)."""
+    """A command: its name, option string, usage text, and what it does with a call (it returns the exit code).
+
+    ``flags``: long options without an argument, beyond what POSIX and PBS know.
+    """
 
     name: str
     letters: str
     usage: str
     action: Callable[[Call], int]
     stops_early: bool = False
+    flags: tuple[str, ...] = ()
 
     def run(self, arguments: list[str], here: Surroundings | None = None) -> int:
         """Do it and return the exit code; everything that goes wrong is said on stderr."""
@@ -177,7 +182,10 @@ class Command(NamedTuple):
         call: Call | None = None
         try:
             early = self.stops_early or "POSIXLY_CORRECT" in here.environment
-            call = Call(self.name, parse_options(arguments, self.letters, early), here, arguments)
+            end = arguments.index("--") if "--" in arguments else len(arguments)
+            own = [word for word in arguments[:end] if word not in self.flags]
+            call = Call(self.name, parse_options([*own, *arguments[end:]], self.letters, early), here, arguments)
+            call.flags = frozenset(arguments[:end]).intersection(self.flags)
             return self.action(call)
         except (UsageFault, OptionFault) as fault:
             if str(fault):

@@ -139,6 +139,22 @@ def _add_time(found: list[Attribute], name: str, instant: int | None, resource: 
         found.append(Attribute(name, resource, ctime(instant), instant))
 
 
+def _add_deadline(found: list[Attribute], job: JobRecord) -> None:
+    """Add the deadline, the latest start that keeps it, the planned start, the slack between them, and the price."""
+    _add_time(found, "deadline", job.deadline)
+    _add_time(found, "latest_start", job.promised)
+    _add_time(found, "planned_start", job.planned)
+    if job.planned is not None and job.promised is not None:
+        _add(found, "deadline_slack", format_duration(job.promised - job.planned))
+    if job.price is not None:
+        _add(found, "price", price_text(job.price))
+
+
+def price_text(price: int) -> str:
+    """Return a price in processor-hours, from millionths of them."""
+    return f"{price // 1_000_000}.{price % 1_000_000:06d}"
+
+
 def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
     if job.started is not None:
         _add(found, "jobdir", job.directory)
@@ -166,10 +182,11 @@ def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
         _add(found, "array_id", job.array_id)
         _add(found, "array_index", job.array_index)
     _add(found, "depend", job.depend)
+    if job.deadline is not None:
+        _add_deadline(found, job)
     if job.started is None:
-        _add_time(
-            found, "estimated", job.estimated_start if job.estimated_start is not None else job.promised, "start_time"
-        )
+        starts = (each for each in (job.estimated_start, job.planned, job.promised) if each is not None)
+        _add_time(found, "estimated", next(starts, None), "start_time")
     known = {each.name for each in found}
     for field, value in job.extra.items():
         name = _NAMES_OF_EXTRA.get(field, field)

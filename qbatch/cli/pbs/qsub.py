@@ -8,8 +8,10 @@ from typing import NoReturn
 from qbatch.cli.pbs.attributes import is_attribute
 from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault
 from qbatch.cli.pbs.directives import scan
+from qbatch.cli.pbs.format_attributes import price_text
 from qbatch.cli.pbs.getopt import OptionFault, parse_options
 from qbatch.cli.pbs.submission import LETTERS, LONGEST_NAME, Gathered, make_spec, standard_variables
+from qbatch.cli.pbs.text import ctime
 from qbatch.client import Session
 from qbatch.wire.records import Done, Outcomes, Submitted
 from qbatch.wire.requests import Spec, Submit, Upload, Wait
@@ -17,7 +19,7 @@ from qbatch.wire.requests import Spec, Submit, Upload, Wait
 USAGE = """qsub [-a date_time] [-A account_string] [-c interval] [-C directive_prefix] [-e path] [-f] [-h] [-j oe|eo|n]
        [-J X-Y[:Z][%max]] [-k keep] [-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path]
        [-p priority] [-P project] [-q queue] [-r y|n] [-R o|e|oe] [-S path_list] [-t array] [-u user_list]
-       [-v variable_list] [-V] [-W otherattributes=value...] [-z] [script | - | -- command [arg...]]"""
+       [-v variable_list] [-V] [-W otherattributes=value...] [-z] [--quote] [script | - | -- command [arg...]]"""
 
 NEVER_RAN = 3
 """With ``-W block=true``, the exit code for a job that was deleted before it ran."""
@@ -177,6 +179,9 @@ def uploaded(session: Session, spec: Spec) -> Spec:
 
 def _act(call: Call) -> int:
     spec, is_quiet = specification(call)
+    if QUOTE in call.flags:
+        call.write(_quoted(call.ask(Submit(spec=spec, is_dry_run=True), Submitted)))
+        return 0
     spec = uploaded(call.session, spec)
     job = call.ask(Submit(spec=spec), Submitted).job
     if not is_quiet:
@@ -198,7 +203,24 @@ def _wait(call: Call, job: str) -> int:
     return outcome.exit_status % 256 or (1 if outcome.exit_status else 0)
 
 
-COMMAND = Command("qsub", LETTERS, USAGE, _act)
+def _quoted(said: Submitted) -> str:
+    """Return what would become of a job: when it would start and end, the earliest deadline, the price."""
+    lines = [said.comment]
+    quote = said.quote
+    if quote is not None:
+        instants = {
+            "planned_start": quote.start, "planned_end": quote.end, "earliest_deadline": quote.earliest_deadline,
+        }  # fmt: skip
+        lines += [f"    {name} = {ctime(at)}" for name, at in instants.items() if at is not None]
+        if quote.price is not None:
+            lines.append(f"    price = {price_text(quote.price)}")
+    return "\n".join(lines) + "\n"
+
+
+QUOTE = "--quote"
+"""Ask what would become of the job, and submit nothing."""
+
+COMMAND = Command("qsub", LETTERS, USAGE, _act, flags=(QUOTE,))
 
 
 def run(arguments: list[str], here: Surroundings | None = None) -> int:

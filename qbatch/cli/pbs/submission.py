@@ -12,6 +12,7 @@ from typing import Any
 from qbatch.cli.pbs.attributes import LETTERS_OF, illegal, is_true, option_value, read_attributes
 from qbatch.cli.pbs.command import CommandFault
 from qbatch.cli.pbs.text import MICROSECONDS
+from qbatch.wire.deadlines import RESOURCE, with_offset
 from qbatch.wire.identifiers import parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import parse_demand, parse_duration, parse_resources, parse_size, split_list
@@ -75,6 +76,8 @@ class Gathered:
         for one, other in (("select", "nodes"), ("nodes", "select")):
             if one in resources and other not in resources:
                 self.resources.pop(other, None)
+        if RESOURCE in resources:
+            resources[RESOURCE] = _deadline(resources[RESOURCE])
         self.resources.update(resources)
 
     def _go_to(self, directories: list[str]) -> None:
@@ -327,6 +330,15 @@ def _checkpoint(letter: str, value: str) -> str:
     if not re.fullmatch(r"[nscwu]|[cw]=[0-9]{1,9}|interval=[0-9]+|enabled|shutdown|periodic|none", value.strip()):
         raise illegal(letter, "n, s, c, c=MINUTES, w, w=MINUTES or u")
     return value.strip()
+
+
+def _deadline(text: str) -> str:
+    """Return a deadline as it goes over the wire: an instant with its offset from UTC, or as it is."""
+    if not re.fullmatch(r"[0-9]{4,12}(\.[0-9]{2})?", text):
+        return with_offset(text)
+    from datetime import datetime
+
+    return datetime.fromtimestamp(read_date("l", text) // MICROSECONDS).astimezone().isoformat()
 
 
 def read_date(letter: str, value: str, now: float | None = None) -> int:

@@ -30,6 +30,12 @@ def _who(job: BatchJob) -> str:
     return f"user={_word(job.user)} group={_word(job.group)} {account}project={project}"
 
 
+def _owed(job: BatchJob) -> str:
+    """Return the deadline (seconds since 1970) and the price (processor-hours) of a job that has them."""
+    deadline = "" if job.deadline is None else f" deadline={_seconds(job.deadline)}"
+    return deadline if job.price is None else f"{deadline} price={job.price // 1_000_000}.{job.price % 1_000_000:06d}"
+
+
 def queued(core: Core, job: BatchJob) -> str:
     """Return the text of a Q record."""
     return f"{_who(job)} jobname={_word(job.name)} queue={job.queue}"
@@ -47,6 +53,7 @@ def started(core: Core, job: BatchJob) -> str:
     return (
         f"{_who(job)} jobname={_word(job.name)} queue={job.queue} ctime={_seconds(job.submitted)} qtime={_seconds(job.queued)} "
         f"etime={_seconds(job.eligible)} start={_seconds(job.present.started)} exec_host={hosts} exec_vnode={nodes} {listed}"
+        f"{_owed(job)}"
     )
 
 

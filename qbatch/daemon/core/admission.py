@@ -11,7 +11,11 @@ Where the policy never refuses all this costs nothing: its passes follow the ans
 
 from __future__ import annotations
 
-from qbatch.daemon.core import passes, run_limits
+from datetime import UTC, datetime
+
+import msgspec
+
+from qbatch.daemon.core import deadlines, passes, run_limits
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import Actor, Core, QueueState
 from qbatch.model.quote import Quote
@@ -34,7 +38,27 @@ def judge(core: Core, job: BatchJob) -> Refusal | None:
     if not any(each.is_pending for each in core.members(job)):
         return None
     passes.make_pass(core, core.pool_of(job))
-    return refusal_of(job.refused, core.id_of(job.key)) if job.refused is not None else None
+    if job.refused is None:
+        return None
+    reason = job.refused
+    if job.deadline is not None:
+        # What is refused changes nothing: the answer holds at this instant.
+        user, group = core.number_of(job.user), core.number_of(job.group)
+        request = run_limits.request_of(
+            job.prepared, core.next_sequence, core.now, user, group, core.queues[job.queue].place, priority=job.priority
+        )
+        reason = with_earliest(reason, core.pool_of(job).engine.quote(request, core.now))
+    return refusal_of(reason, core.id_of(job.key))
+
+
+def with_earliest(reason: Reason, quote: Quote | None) -> Reason:
+    """Return a reason that also tells the earliest deadline that would be accepted, where that is known."""
+    earliest = quote.earliest_deadline if quote is not None else None
+    if earliest is None:
+        return reason
+    moment = datetime.fromtimestamp(earliest // 1_000_000, UTC).isoformat()
+    text = f"{reason.text}; the earliest deadline that would be accepted now is {moment}"
+    return msgspec.structs.replace(reason, text=text, numbers={**reason.numbers, "earliest_deadline": earliest})
 
 
 def quote(core: Core, actor: Actor, spec: Spec, queue: QueueState, prepared: Prepared) -> Quote | None:
@@ -50,5 +74,8 @@ def quote(core: Core, actor: Actor, spec: Spec, queue: QueueState, prepared: Pre
         return None
     passes.make_pass(core, pool)
     user, group = (core.numbers.get(name, len(core.numbers)) for name in (actor.user, actor.group))
-    job = run_limits.request_of(prepared, core.next_sequence, core.now, user, group, queue.place)
+    job = run_limits.request_of(
+        prepared, core.next_sequence, core.now, user, group, queue.place, deadline=deadlines.asked(core, spec),
+        priority=spec.priority,
+    )  # fmt: skip
     return pool.engine.quote(job, core.now)

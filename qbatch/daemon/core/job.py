@@ -128,7 +128,8 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1 while the engine does not know it.  ``run_limit``:
     the name of the run limit at which it waits.  ``waits_for``: the run limits in which it has a place, one a line.
     ``ending``: why it is being ended (``deleted``, ``rerun``, ``host``, ``signal``, ``refused``).  ``broken``: the latest
-    promises to it that the policy took back: when, the start that was promised, and why.
+    promises to it that the policy took back: when, the start that was promised, and why.  ``deadline``: the instant by which it
+    is to end, ``price``: what it costs, fixed when the policy accepted it, in millionths of a processor-hour.
 
     ``attempts``: how many have begun.  What belongs to one state is there in that state only: ``attempt`` from a start until it
     is queued again, ``final`` of an ended job; ``earlier`` of a job that was queued again.
@@ -164,6 +165,8 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     attempt: AttemptState | None = None
     earlier: EarlierAttempts | None = None
     final: FinalState | None = None
+    deadline: int | None = None
+    price: int | None = None
 
     @property
     def key(self) -> JobKey:

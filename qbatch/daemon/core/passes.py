@@ -150,6 +150,8 @@ def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> No
         case Promise():
             job.promised = action.at
             core.has_promised = True
+            if job.price is None:
+                job.price = pool.engine.price_of(action.row)
         case Break():
             _break_promise(core, job, action.reason)
         case Reject():

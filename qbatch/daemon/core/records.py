@@ -148,6 +148,7 @@ def event_record(core: Core, key: JobKey) -> JobRecord | None:
         submitted=job.submitted,
         eligible=job.eligible,
         promised=job.promised,
+        deadline=job.deadline,
         exec_vnode=exec_texts(core, job)[1] if job.prepared.demand.memory else "",
         pauses=job.attempt.pauses if job.attempt is not None else (),
         sizes=job.attempt.sizes if job.attempt is not None else (),
@@ -225,9 +226,19 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         lost=earlier.lost if earlier is not None else (),
         refused=job.refused,
         broken=job.broken,
+        deadline=job.deadline,
+        price=job.price,
+        planned=_planned(core, job),
         extra=spec.extra,
         **array,
     )
+
+
+def _planned(core: Core, job: BatchJob) -> int | None:
+    """Return when a waiting job with a deadline is planned to start."""
+    if job.deadline is None or job.row < 0 or not job.is_waiting:
+        return None
+    return core.pool_of(job).engine.explain(job.row).numbers.get("planned")
 
 
 def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:

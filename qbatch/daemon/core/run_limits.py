@@ -40,7 +40,10 @@ def names_of(queue: QueueState, user: str) -> list[str]:
     return names
 
 
-def request_of(prepared: Prepared, number: int, submit: int, user: int, group: int, queue: int) -> Job:
+def request_of(
+    prepared: Prepared, number: int, submit: int, user: int, group: int, queue: int, *, deadline: int | None = None,
+    priority: int = 0, is_admitted: bool = False,
+) -> Job:  # fmt: skip
     """Return a job as the engine gets it."""
     request = prepared.request
     return Job(
@@ -56,6 +59,9 @@ def request_of(prepared: Prepared, number: int, submit: int, user: int, group: i
         user=user,
         group=group,
         queue=queue,
+        deadline=deadline,
+        priority=priority,
+        is_admitted=is_admitted,
     )
 
 
@@ -102,7 +108,10 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
     job.is_pending = True
     user, group = core.number_of(job.user), core.number_of(job.group)
     at, place = core.now if submit < 0 else submit, core.queues[job.queue].place
-    core.pool_of(job).pending[job.key] = request_of(job.prepared, job.sequence, at, user, group, place)
+    core.pool_of(job).pending[job.key] = request_of(
+        job.prepared, job.sequence, at, user, group, place, deadline=job.deadline, priority=job.priority,
+        is_admitted=job.attempts > 0,
+    )  # fmt: skip
     core.is_dirty = True
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from qbatch.daemon.core import accounting, dependencies, flow
+from qbatch.daemon.core import accounting, deadlines, dependencies, flow
 from qbatch.daemon.core.job import BatchJob, Prepared, hold_bits
 from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.daemon.core.states import BatchState
@@ -40,6 +40,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
         if known is not None:
             return known
     queue, prepared = check(core, actor, spec)
+    deadline = deadlines.asked(core, spec)
     found = dependencies.parse(core, actor, spec.depend) if spec.depend else []
     dependencies.refuse_cycle(core, None, found)
     hold = _hold(actor, spec.hold)
@@ -61,6 +62,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
         not_before=spec.not_before,
         priority=spec.priority,
         slot_limit=prepared.slot_limit,
+        deadline=deadline,
     )
     core.jobs[sequence] = job
     core.order.append(sequence)
@@ -110,6 +112,7 @@ def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
             modified=parent.modified,
             not_before=parent.not_before,
             priority=parent.priority,
+            deadline=parent.deadline,
         )
     for job in members.values():
         flow.settle(core, job)

@@ -7,14 +7,15 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon.core import dependencies, flow, run_limits, submission
-from qbatch.daemon.core.job import USER_HOLD, BatchJob
+from qbatch.daemon.core import admission, deadlines, dependencies, flow, passes, run_limits, submission
+from qbatch.daemon.core.job import USER_HOLD, BatchJob, Prepared
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import RANKS, each, owned
 from qbatch.daemon.handlers.hold import bits_for
+from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
-from qbatch.wire.requests import Alter, Changes
+from qbatch.wire.requests import Alter, Changes, Spec
 from qbatch.wire.resource_rules import unknown_resource
 from qbatch.wire.resources import parse_duration
 
@@ -101,23 +102,19 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         dependencies.refuse_never(core, found)
         dependencies.refuse_cycle(core, job, found)
     prepared = submission.prepare(core, spec, core.queues[job.queue])
-    if changes.group_list is not None:
-        submission.check_group(core, job.group, spec)
-    if changes.resources is not None and spec.resource_rules > 1 and "resources" not in core.settings.lenient:
-        unknown = unknown_resource(spec.resources, prepared.demand, core.settings.custom_resources)
-        if unknown is not None:
-            raise Refusal("unknown-resource", unknown)
-    if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):
-        raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
+    _check_changes(core, job, changes, spec, prepared)
     ones = [*core.members(job), job] if job.is_array else [job]
     if changes.slot_limit is not None:
         run_limits.set_slot_limit(core, job, changes.slot_limit)
     running = [one for one in ones if one.holds_hosts and prepared.walltime != one.prepared.walltime]
     is_other_request = prepared.request != job.prepared.request
+    has_other_deadline = RESOURCE in (changes.resources or {})
     for one in ones:
         one.name = spec.name
         one.priority = spec.priority
         one.modified = core.now
+        if has_other_deadline:
+            one.deadline, one.price = deadlines.asked(core, spec), None
         if bits is not None:
             one.hold = (one.hold & kept) | bits
         if changes.not_before is not None:
@@ -126,7 +123,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         dependencies.forget(core, job)
         job.unmet = 0
         flow.depend(core, job, found)
-    if is_other_request or bits is not None or found is not None or changes.not_before is not None:
+    if is_other_request or has_other_deadline or bits is not None or found is not None or changes.not_before is not None:
         for one in ones:
             flow.change(core, one, prepared, one.queue)
     else:
@@ -134,3 +131,37 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
             one.prepared = prepared
     for one in running:
         flow.set_walltime(core, one, prepared)
+    if has_other_deadline and any(one.is_pending for one in ones):
+        passes.make_pass(core, core.pool_of(job))
+
+
+def _check_changes(core: Core, job: BatchJob, changes: Changes, spec: Spec, prepared: Prepared) -> None:
+    if changes.group_list is not None:
+        submission.check_group(core, job.group, spec)
+    if changes.resources is not None and spec.resource_rules > 1 and "resources" not in core.settings.lenient:
+        unknown = unknown_resource(spec.resources, prepared.demand, core.settings.custom_resources)
+        if unknown is not None:
+            raise Refusal("unknown-resource", unknown)
+    if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):
+        raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
+    if RESOURCE in (changes.resources or {}):
+        _ask_again(core, job, spec, prepared)
+
+
+def _ask_again(core: Core, job: BatchJob, spec: Spec, prepared: Prepared) -> None:
+    """Let the policy judge a new deadline: granted, or all is left as it was.
+
+    Raises:
+        Refusal: it cannot be kept.
+    """
+    deadline = deadlines.asked(core, spec)
+    assert deadline is not None
+    deadlines.check(core, core.queues[job.queue], prepared, deadline)
+    passes.make_pass(core, core.pool_of(job))
+    waiting = [one for one in core.members(job) if one.row >= 0 and one.is_waiting]
+    if len(waiting) > 1:
+        raise Refusal("unsupported", f"{core.id_of(job.key)}: the deadline of an array whose jobs wait cannot be changed")
+    for one in waiting:
+        reason = deadlines.refusal_of_change(core, one, deadline, prepared)
+        if reason is not None:
+            raise admission.refusal_of(reason, core.id_of(job.key))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import flow, submission
+from qbatch.daemon.core import deadlines, flow, submission
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers.authority import each, owned
 from qbatch.wire.errors import Refusal
@@ -27,6 +27,7 @@ def handle(core: Core, actor: Actor, request: Move) -> Outcomes:
         prepared = submission.prepare(core, job.spec, queue)
         owner = Actor(job.uid, job.user, job.group, "user")
         submission.check_queue(core, owner, queue, prepared, is_new=False)
+        deadlines.check(core, queue, prepared, job.deadline)
         for one in [*core.members(job), job] if job.is_array else [job]:
             flow.change(core, one, prepared, queue.settings.name)
         core.happened("moved", job.key, queue.settings.name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import admission, dependencies, submission
+from qbatch.daemon.core import admission, deadlines, dependencies, submission
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import Submitted
@@ -25,6 +26,9 @@ def handle(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:
         _raise_fault(core, request)
         return _foreseen(core, actor, request)
     before = core.next_sequence
+    if RESOURCE in request.spec.resources and (actor.uid, request.key) not in core.keys:
+        queue, prepared = submission.check(core, actor, request.spec)
+        deadlines.check(core, queue, prepared, deadlines.asked(core, request.spec))
     key = enter(core, actor, request)
     job = core.jobs.get(before) if core.next_sequence > before else None
     if job is not None and core.pool_of(job).engine.may_refuse:
@@ -57,9 +61,10 @@ def _raise_fault(core: Core, request: Submit) -> None:
 def _foreseen(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:
     queue, prepared = submission.check(core, actor, request.spec)
     dependencies.refuse_cycle(core, None, dependencies.parse(core, actor, request.spec.depend))
+    deadlines.check(core, queue, prepared, deadlines.asked(core, request.spec))
     quote = admission.quote(core, actor, request.spec, queue, prepared)
     if quote is not None and quote.reason is not None:
-        return admission.refusal_of(quote.reason)
+        return admission.refusal_of(admission.with_earliest(quote.reason, quote))
     count = f"{len(prepared.indices)} jobs" if prepared.indices else "a job"
     text = (
         f"would be queued in {queue.settings.name}: {count} of {prepared.demand.procs} processors in "

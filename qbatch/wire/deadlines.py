@@ -1,0 +1,50 @@
+"""A deadline as a resource of a job: ``-l deadline=VALUE``, an instant by which it is to end.
+
+``+TIME`` counts from the submission, ``TIME`` as in a walltime (``+2:00:00``).  Everything else is an instant:
+``[[CC]YY]MMDDhhmm[.SS]`` as in ``qsub -a``, or ISO 8601 (``2026-11-24T10:00``, with or without an offset).  A command turns an
+instant into ISO 8601 with an offset, by its own time zone; that is what goes over the wire and what is shown.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from qbatch.wire.resources import MICROSECONDS, parse_duration
+
+RESOURCE = "deadline"
+"""The name of the resource."""
+
+LATEST = 1 << 60
+"""No deadline lies after this instant (microseconds since 1970)."""
+
+_FORM = "write +TIME after now, such as +2:00:00, or an instant such as 2026-11-24T10:00"
+
+
+def deadline_of(text: str, now: int) -> int:
+    """Return the instant of a deadline in microseconds since 1970; ``now``: of the submission, in the same.
+
+    Raises:
+        ValueError: it is no deadline, or lies too far away.
+    """
+    if text.startswith("+"):
+        found = now + parse_duration(text[1:])
+    else:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError(f"{text[:60]!r} is no deadline; {_FORM}") from None
+        if moment.tzinfo is None:
+            raise ValueError(f"{text[:60]!r} has no offset from UTC, such as +01:00 or Z; {_FORM}")
+        found = round(moment.timestamp()) * MICROSECONDS + moment.microsecond
+    if not 0 <= found < LATEST:
+        raise ValueError(f"{text[:60]!r} lies too far away")
+    return found
+
+
+def with_offset(text: str) -> str:
+    """Return an ISO 8601 instant without an offset as one with that of the local time zone; other texts as they are."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return text if moment.tzinfo is not None else moment.astimezone().isoformat()

@@ -1,0 +1,259 @@
+"""Deadlines in the batch server's core: answers, quotes, changes, arrays and dependents, lost hosts, crashes, the replay."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from qbatch.daemon.core import passes
+from qbatch.daemon.core.state import Account, Core, Ending
+from qbatch.daemon.settings import Pool, Queue, Settings
+from qbatch.daemon.trace_source import TraceSource
+from qbatch.model.machine import Host, one_host
+from qbatch.policies.registry import load_policy
+from qbatch.replay.drivers import run
+from qbatch.wire import requests
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Submitted
+from qbatch.wire.requests import Changes, Spec, Submit
+from tests.daemon.core.driver import ALICE, ROOT, SECOND, Bench
+from tests.policies.test_deadlines import with_deadlines
+
+CONFIG = """executor = "{executor}"
+policy = "{policy}"
+[[pool]]
+hosts = "n[1-2]"
+cpus = 4
+spans = true
+[[pool]]
+name = "other"
+hosts = "m1"
+cpus = 4
+policy = "easy"
+[[queue]]
+name = "batch"
+[[queue]]
+name = "plain"
+pool = "other"
+[[queue]]
+name = "narrow"
+max_running = 1
+"""
+
+
+def bench_with(policy: str = "qops", executor: str = "emulated") -> Bench:
+    return Bench(CONFIG.format(policy=policy, executor=executor))
+
+
+def asks(procs: int, walltime: int, deadline: int | str | None = None, **fields: object) -> dict[str, object]:
+    resources = {"ncpus": str(procs), "walltime": str(walltime)}
+    if deadline is not None:
+        resources["deadline"] = f"+{deadline}" if isinstance(deadline, int) else deadline
+    return {"resources": resources, "runtime": walltime * SECOND, **fields}
+
+
+def refused(bench: Bench, *asked: object, **fields: object) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        bench.submit(**asks(*asked, **fields))  # type: ignore[arg-type]
+    return caught.value
+
+
+def live(bench: Bench, job: str):
+    return bench.core.live(job)
+
+
+def test_a_deadline_is_promised_or_refused_with_the_earliest_that_would_be_accepted() -> None:
+    bench = bench_with()
+    bench.submit(**asks(8, 100))
+    accepted = bench.submit(**asks(8, 50, 200))
+    assert (live(bench, accepted).deadline, live(bench, accepted).promised) == (200 * SECOND, 150 * SECOND)
+    error = refused(bench, 8, 80, 190)
+    assert (error.code, error.reason, error.exit_code) == ("refused-by-policy", "deadline-not-kept", 8)
+    earliest = error.numbers["earliest_deadline"]
+    assert "the earliest deadline that would be accepted now is 1970-01-01T00:03:50+00:00" in str(error)
+    assert earliest == 230 * SECOND
+    assert refused(bench, 8, 80, earliest // SECOND - 1).reason == "deadline-not-kept"
+    bench.submit(**asks(8, 80, earliest // SECOND))
+    bench.wait(400)
+    ends = [record.ended for record in bench.ended.values() if record.exit_status == 0]
+    assert ends == [100 * SECOND, 150 * SECOND, 230 * SECOND]
+    bench.check()
+
+
+def test_what_nothing_could_keep_is_refused_before_it_has_a_number() -> None:
+    bench = bench_with()
+    for deadline, text in (
+        (9, "there are 00:00:09 until then"), ("1969-12-31T00:00Z", "lies too far away"), ("soon", "is no deadline"),
+        ("2026-01-01T00:00", "has no offset"), ("+99999999999", "more than a hundred years"), ("+", "is no time"),
+    ):  # fmt: skip
+        assert text in str(refused(bench, 1, 10, deadline)), deadline
+    bench.now = 100 * SECOND
+    assert "it is past" in str(refused(bench, 1, 10, "1970-01-01T00:00:50Z"))
+    assert bench.core.next_sequence == 1
+    error = refused(bench, 1, 10, 100, queue="plain")
+    assert (error.reason, "takes no deadlines" in str(error)) == ("no-deadlines", True)
+
+
+def test_a_quote_is_what_would_be_and_leaves_nothing() -> None:
+    bench = bench_with()
+    bench.submit(**asks(8, 100))
+    asked = Submit(spec=Spec(script="x", **asks(4, 60)), is_dry_run=True)  # type: ignore[arg-type]
+    said = bench.do(ALICE, asked)
+    assert isinstance(said, Submitted)
+    assert said.quote is not None
+    assert (said.quote.start, said.quote.end, said.quote.earliest_deadline) == tuple(each * SECOND for each in (100, 160, 160))
+    assert said.quote.price is not None
+    assert bench.core.next_sequence == 2
+    late = Submit(spec=Spec(script="x", **asks(4, 60, 159)), is_dry_run=True)  # type: ignore[arg-type]
+    with pytest.raises(Refusal, match="the earliest deadline that would be accepted now is 1970-01-01T00:02:40"):
+        bench.do(ALICE, late)
+
+
+def test_the_record_and_the_accounting_tell_what_was_promised() -> None:
+    bench = bench_with()
+    bench.submit(**asks(8, 100))
+    job = bench.submit(**asks(8, 50, 200))
+    bench.wait(400)
+    record = bench.ended[job]
+    assert (record.deadline, record.promised) == (200 * SECOND, 150 * SECOND)
+    assert record.price == round(8 * 50 / 3600 * (1 + 100 / 86400) * 1e6)
+    (ended,) = [each.text for each in bench.outbox if isinstance(each, Account) and each.job == job and each.kind == "E"]
+    assert f" deadline=200 price=0.{record.price:06d} " in ended
+
+
+def alter(bench: Bench, job: str, deadline: int) -> str:
+    changes = Changes(resources={"deadline": f"+{deadline}"})
+    (outcome,) = bench.do(ALICE, requests.Alter(jobs=(job,), changes=changes)).outcomes  # type: ignore[attr-defined]
+    return outcome.error.reason if outcome.error is not None else ""
+
+
+def test_another_deadline_is_granted_or_all_is_left_as_it_was() -> None:
+    bench = bench_with()
+    bench.submit(**asks(8, 100))
+    job = bench.submit(**asks(8, 50, 170))
+    other = bench.submit(**asks(8, 50, 260))
+    assert alter(bench, other, 199) == "deadline-not-kept"
+    assert (live(bench, other).deadline, live(bench, other).promised) == (260 * SECOND, 210 * SECOND)
+    assert live(bench, other).spec.resources["deadline"] == "+260"
+    assert alter(bench, other, 20) == "deadline-too-soon"
+    assert alter(bench, job, 400) == ""
+    assert live(bench, job).promised == 350 * SECOND
+    assert alter(bench, other, 150) == ""
+    bench.wait(500)
+    assert sorted((bench.ended[other].ended or 0, bench.ended[job].ended or 0)) == [150 * SECOND, 200 * SECOND]
+    assert (bench.ended[other].ended or 0) <= 150 * SECOND
+    bench.check()
+
+
+def test_a_job_that_cannot_start_yet_is_judged_when_it_can() -> None:
+    bench = bench_with()
+    held = bench.submit(**asks(8, 50, 100, hold="u"))
+    assert live(bench, held).promised is None
+    bench.submit(**asks(8, 80))
+    bench.do(ROOT, requests.Release(jobs=(held,), kinds="u"))
+    bench.wait(1)
+    assert bench.ended[held].refused is not None
+    after = bench.submit(**asks(8, 20, 200, depend=f"afterok:{2}"))
+    assert live(bench, after).promised is None
+    bench.wait(300)
+    assert bench.ended[after].exit_status == 0
+
+
+def test_the_jobs_of_an_array_share_a_deadline_and_are_judged_one_by_one() -> None:
+    bench = bench_with()
+    array = bench.submit(**asks(8, 50, 120, array="1-3"))
+    bench.wait(300)
+    fates = {name: record.exit_status for name, record in bench.ended.items() if "[" in name and "[]" not in name}
+    assert sorted(fates.values(), key=str) == [-1, 0, 0]
+    assert array == "1[].qbatch"
+    bench.check()
+
+
+def test_an_accepted_job_that_loses_its_host_keeps_its_deadline_and_is_not_refused() -> None:
+    bench = bench_with(executor="emulated")
+    job = bench.submit(**asks(8, 50, 60))
+    bench.wait(30)
+    bench.do(ROOT, requests.HostControl(hosts=("n1",), action="down"))
+    bench.do(ROOT, requests.HostControl(hosts=("n1",), action="resume"))
+    bench.wait(1)
+    again = live(bench, job)
+    assert (again.deadline, again.attempts) == (60 * SECOND, 2)
+    assert again.broken
+    bench.wait(100)
+    assert bench.ended[job].exit_status == 0
+    bench.check()
+
+
+def test_the_price_and_the_promise_survive_a_crash() -> None:
+    bench = bench_with()
+    bench.submit(**asks(8, 100))
+    job = bench.submit(**asks(8, 50, 200))
+    bench.wait(10)
+    again = bench.replayed(bench.journal)
+    before, after = live(bench, job), again.live(job)
+    assert (after.deadline, after.promised, after.price) == (before.deadline, before.promised, before.price)
+
+
+@pytest.mark.parametrize("policy", ["qops", "msb", "mrt", "slack", "qops:others=reject,placing=head"])
+def test_the_core_takes_the_decisions_of_the_replay(policy: str) -> None:
+    for seed in range(12):
+        work = with_deadlines(seed)
+        schedule = run(work, one_host(8), load_policy(policy))
+        pool = Pool(name="main", hosts=(Host("machine", 8),), policy=policy, spans=True)
+        core = Core(Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy)
+        trace = TraceSource(work, 0)
+        trace.attach(core)
+        ended = {}
+        while instants := [each for each in (passes.next_due(core), trace.next_instant()) if each is not None]:
+            at = max(min(instants), core.now)
+            trace.take(core, at)
+            passes.advance(core, at)
+            for effect in core.take_effects():
+                if isinstance(effect, Ending):
+                    ended[int(effect.record.id.partition(".")[0])] = effect.record
+        for row, number in enumerate(work.number.tolist()):
+            record = ended[number]
+            start = -1 if record.started is None else record.started
+            assert start == schedule.start[row], (seed, number)
+            assert (record.refused is None) == bool(schedule.ran[row]), (seed, number)
+
+
+def test_a_job_with_a_deadline_moves_only_where_it_is_kept() -> None:
+    bench = bench_with()
+    bench.submit(**asks(8, 100))
+    job = bench.submit(**asks(4, 50, 200))
+    (outcome,) = bench.do(ROOT, requests.Move(jobs=(job,), destination="plain")).outcomes  # type: ignore[attr-defined]
+    assert outcome.error is not None
+    assert outcome.error.reason == "no-deadlines"
+    assert live(bench, job).queue == "batch"
+    bench.check()
+
+
+def test_random_lives_keep_the_invariants_and_every_promise_of_bounded_jobs() -> None:
+    for seed in range(15):
+        draw, bench = random.Random(seed), bench_with(random.Random(seed).choice(("qops", "msb", "mrt")))
+        jobs: list[str] = []
+        for _ in range(40):
+            kind = draw.randrange(8)
+            try:
+                if kind < 5:
+                    walltime = draw.randrange(1, 60)
+                    asked = asks(draw.randrange(1, 9), walltime, draw.choice((None, walltime + draw.randrange(300))))
+                    asked["runtime"] = draw.randrange(0, walltime + 1) * SECOND
+                    jobs.append(bench.submit(**asked))
+                elif kind == 5 and jobs:
+                    bench.do(ROOT, requests.Delete(jobs=(draw.choice(jobs),)))
+                elif kind == 6 and jobs:
+                    alter(bench, draw.choice(jobs), draw.randrange(1, 400))
+                else:
+                    bench.wait(draw.randrange(0, 40))
+            except Refusal:
+                pass
+            bench.check()
+        bench.wait(10_000)
+        for record in bench.ended.values():
+            if record.exit_status == 0 and record.deadline is not None:
+                assert record.ended is not None
+                assert record.ended <= record.deadline, (seed, record.id)
+                assert not record.broken, (seed, record.id)
