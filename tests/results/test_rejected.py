@@ -132,6 +132,31 @@ def test_rows_are_read_back_as_they_were(suffix: str, tmp_path: Path) -> None:
     assert written(read_job_rows(path), suffix) == path.read_bytes()
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_tell_how_often_a_promise_was_broken_only_where_one_was(suffix: str, tmp_path: Path) -> None:
+    done, kept = schedule(f"{BOUNDED}:most=90,order=sjf"), schedule("conservative")
+    assert done.broken is not None
+    assert kept.broken is None
+    header, *lines = written([done]).decode().splitlines()
+    assert header == ",".join((*COLUMNS, "broken", "reason"))
+    assert "broken" not in written([kept]).decode().splitlines()[0].split(",")
+    told = {row["job_id"]: row["broken"] for row in csv.DictReader([header, *lines])}
+    numbers = done.workload.number.tolist()
+    assert told == {str(number): str(count) for number, count in zip(numbers, done.broken.tolist(), strict=True)}
+    path = tmp_path / f"rows{suffix}"
+    path.write_bytes(written([done, kept], suffix))
+    again, other = read_job_rows(path)
+    assert again.broken is not None
+    assert again.broken.tolist() == done.broken.tolist()
+    assert other.broken is None
+
+
+def test_a_broken_count_of_nothing_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("job_id,submit,start,run,procs,broken\n1,0,3,5,1,\n2,0,3,5,1,0\n", encoding="utf-8")
+    assert read_job_rows(path)[0].broken is None
+
+
 def test_a_job_that_ran_may_not_lack_its_start(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("job_id,submit,start,end,procs,kind\n1,0,,5,1,immediate\n2,0,,,1,rejected\n", encoding="utf-8")

@@ -78,6 +78,13 @@ def test_each_promise_is_kept_or_moved_earlier_or_broken() -> None:
     assert found.gain_mean_s == pytest.approx((0 + 6 + 4) / 3)
 
 
+def test_a_promise_that_was_taken_back_is_broken_although_a_better_one_followed() -> None:
+    work = workload([0] * 2, [1] * 2, [S] * 2, [S] * 2)
+    done = by_hand(work, [4 * S, 4 * S], promise=[4 * S, 4 * S], first_promise=[9 * S, 9 * S], broken=[1, 0])
+    found = promises(done)
+    assert (found.kept, found.earlier, found.broken) == (0, 1, 1)
+
+
 def test_a_policy_without_promises_has_none(tmp_path) -> None:
     study = gather([unpromised(tmp_path / "a")])
     found = promises(study.first.result.schedules[0])
