@@ -56,7 +56,7 @@ def longest_queue(ran: Schedule) -> int:
     waits = ran.queue_spans()
     at = np.concatenate([waits.begin, waits.end])
     change = np.repeat(np.array([1, -1]), len(waits.begin))
-    ordered = np.lexsort((-change, at))  # at one instant, who comes is counted first
+    ordered = np.lexsort((-change, at))  # at one instant, what comes is counted first
     return int(np.cumsum(change[ordered]).max(initial=0))
 
 

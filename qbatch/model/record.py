@@ -176,7 +176,7 @@ class Schedule:
         return with_pieces(Spans(rows, self.start[rows], self.end[rows], self.workload.procs[rows], host), self.pieces)
 
     def queue_spans(self) -> Spans:
-        """Return who stood in the queue when: until the first start, and again from a run that was thrown away to the next.
+        """Return which job stood in the queue when: until its first start, and again from a run that was thrown away to the next.
 
         They are of the jobs that ran, the first stays of all of them before the others.  A suspended job, whose work is kept,
         stands in no queue.
@@ -186,9 +186,11 @@ class Schedule:
         return first if self.pieces is None else queued_again(first, self.pieces, procs)
 
     def only(self, which: BoolArray | Int64Array) -> Schedule:
-        """Return the schedule of some of the jobs, by a mask or by their rows in ascending order."""
+        """Return the schedule of some of the jobs, by a mask or by their rows in ascending order; itself where these are all."""
         places = np.full(len(self), -1, np.int64)
         rows = np.arange(len(self))[which]
+        if len(rows) == len(self):
+            return self
         places[rows] = np.arange(len(rows))
         columns: dict[str, Any] = {name: getattr(self, name) for name in _SCHEDULE_COLUMNS}
         kept: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
@@ -203,7 +205,7 @@ class Schedule:
 
     def only_ran(self) -> Schedule:
         """Return the schedule of the jobs that ran, without those that were rejected; itself where there are none."""
-        return self if self.ran.all() else self.only(self.ran)
+        return self.only(self.ran)
 
     def in_order_of_start(self) -> Int64Array:
         """Return the rows that ran, by (start, sequence): the order of the job rows."""

@@ -35,7 +35,7 @@ class Verdict:
     """What the referee found: every breach, in order of instant, what was checked and what could not be.
 
     ``schedule``: the jobs that were judged, those that were not refused, their estimates never below their run times.
-    ``taken_back``: how many promises the policy took back, and to how many jobs: no breach, for nobody was left with them.
+    ``taken_back``: how many promises the policy took back, and to how many jobs, which is no breach.
     """
 
     schedule: Schedule

@@ -58,7 +58,7 @@ def test_up_submit_export_replay_verify(tmp_path: Path) -> None:
         submitted(daemon, 9, 1)
         daemon.submit("sleep 5\n", hold="u")
         daemon.run("qbatch", "time", "until", f"{3 * HOUR}")
-        waits = daemon.queue_spans()
+        waits = waits_of(daemon, 3 * HOUR * 1_000_000)
         said = daemon.run("qbatch", "export", "swf", "-o", "mine.swf").stderr
         assert "1 ended, 2 running (status 2, run time so far) and 2 waiting (no wait, no run time)" in said
         assert "1 that never ran or are held are left out" in said
