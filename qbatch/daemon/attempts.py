@@ -162,7 +162,7 @@ def _environment(
         "PBS_NODENUM": "0",
         "PBS_VNODENUM": "0",
         "PBS_MOMPORT": "15003",
-        "PBS_JOBCOOKIE": f"{job.sequence:016X}{job.attempt:016X}",
+        "PBS_JOBCOOKIE": f"{job.sequence:016X}{job.attempts:016X}",
         "NCPUS": str(procs),
         "OMP_NUM_THREADS": str(threads),
         "PBS_NUM_NODES": str(demand.hosts),

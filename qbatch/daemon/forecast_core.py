@@ -96,7 +96,7 @@ def _note(core: Core, found: dict[JobKey, tuple[int, int]], left: set[JobKey]) -
             continue
         job = core.find(effect.key)
         if job is None or not _is_on_trial(core.pool_of(job), job):
-            end = effect.at if job is None or job.progress is None or job.progress.due < 0 else job.progress.due
+            end = effect.at if job is None or job.attempt is None or job.under_way.due < 0 else job.under_way.due
             found[effect.key] = (effect.at, end)
             left.discard(effect.key)
 

@@ -108,7 +108,7 @@ class Outbox:
 
     def _launch(self, core: Core, effect: Launch) -> None:
         job = core.find(effect.key)
-        if self.executor is not None and job is not None and job.attempt == effect.attempt and job.holds_hosts:
+        if self.executor is not None and job is not None and job.attempts == effect.attempt and job.holds_hosts:
             self._start(self.executor, core, job)
 
     def _start(self, executor: Executor, core: Core, job: BatchJob) -> None:

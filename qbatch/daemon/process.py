@@ -369,13 +369,13 @@ class _Daemon:
         await executor.recover([attempt for attempt in made if attempt is not None])
         for job in running:
             # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
-            if job.sizes:
+            if job.present.sizes:
                 executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
-            if job.modified > job.started:
+            if job.modified > job.present.started:
                 executor.set_walltime(job.file_key, job.prepared.walltime / 1e6)
             if job.state is BatchState.SUSPENDED:
                 executor.signal(job.file_key, signal.SIGSTOP)
-            elif job.pauses:
+            elif job.present.pauses:
                 executor.signal(job.file_key, signal.SIGCONT)
             if job.ending:
                 executor.stop(job.file_key, core.settings.kill_delay / 1e6)

@@ -14,7 +14,7 @@ import numpy as np
 
 from qbatch.engine.states import State
 from qbatch.engine.work_book import WorkBook
-from qbatch.model.actions import Break, Promise, Start
+from qbatch.model.actions import Break, Promise, Start, outside, parts_of
 from qbatch.model.errors import AuditError
 from qbatch.model.machine import Host
 from qbatch.model.record import NO_PROMISE, Schedule
@@ -74,9 +74,8 @@ class Watch:
                 if action.row in self.starts:
                     yield f"job {number} was started twice"
                 self.starts[action.row] = done.at
-                for chunk in action.allocation:
-                    if chunk.host in cluster.withheld:
-                        yield f"job {number} was started on a closed host"
+                if outside(action.allocation, cluster.closed) != action.allocation:
+                    yield f"job {number} was started on a closed host"
                 is_whole = cluster.machine.chunked and not action.is_trial
                 if is_whole and not divides(cluster.machine, action.allocation, cluster.jobs[action.row]):
                     yield f"job {number} was not given the chunks that it asked for"
@@ -92,12 +91,12 @@ class Watch:
         procs = [0] * len(cluster.machine.hosts)
         memory = [0] * len(cluster.machine.hosts)
         for run in cluster.running.values():
-            for chunk in run.allocation:
-                procs[chunk.host] += chunk.procs
-                memory[chunk.host] += chunk.memory
+            for place, width, size in parts_of(run.allocation):
+                procs[place] += width
+                memory[place] += size
         for run in cluster.suspended.values():
-            for chunk in run.allocation:
-                memory[chunk.host] += chunk.memory if run.holds_memory else 0
+            for place, _, size in parts_of(run.allocation):
+                memory[place] += size if run.holds_memory else 0
         for place, host in enumerate(cluster.machine.hosts):
             if place in cluster.withheld:
                 withheld = (host.cpus - procs[place], host.memory - memory[place])
@@ -116,9 +115,9 @@ class Watch:
     def _exclusive(self, cluster: Cluster) -> Iterator[str]:
         if not cluster.machine.chunked:
             return
-        users = Counter(chunk.host for run in cluster.running.values() for chunk in run.allocation)
+        users = Counter(place for run in cluster.running.values() for place, _, _ in parts_of(run.allocation))
         for row, run in cluster.running.items():
-            if cluster.jobs[row].is_exclusive and any(users[chunk.host] > 1 for chunk in run.allocation):
+            if cluster.jobs[row].is_exclusive and any(users[place] > 1 for place, _, _ in parts_of(run.allocation)):
                 yield f"job {cluster.jobs[row].number} is not alone on its hosts"
 
     def _places(self, cluster: Cluster) -> Iterator[str]:

@@ -7,19 +7,36 @@ Nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
 
 from qbatch.engine.cluster import Cluster
 from qbatch.engine.states import CODES, NEXT, State
-from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import (
+    Action,
+    Allocation,
+    Break,
+    Promise,
+    Reject,
+    Resize,
+    Resume,
+    Start,
+    Suspend,
+    WakeAt,
+    is_on_one_host,
+    parts_of,
+    procs_of,
+    ranges_of,
+)
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
 from qbatch.model.reasons import Reason
 from qbatch.planning.chunks import can_share_one_host, divides, requested
 
 _QUEUED = CODES[State.QUEUED]
+_first = attrgetter("host")
 
 _Answer = TypeVar("_Answer")
 
@@ -86,8 +103,7 @@ def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
         _trial(cluster, action, now)
         return action.allocation
     if action.allocation:
-        _allocation(cluster, action, now)
-        return action.allocation
+        return _allocation(cluster, action, now)
     job = cluster.rows.job(action.row)
     found = cluster.place(job)  # where there is room: nothing more is to be checked
     if not found:
@@ -130,25 +146,42 @@ def _until(action: Start | Resume, now: int) -> None:
         raise _refused(action, now, "until must be later than now")
 
 
-def _allocation(cluster: Cluster, action: Start, now: int) -> None:
-    job, allocation = cluster.jobs[action.row], action.allocation
-    machine = cluster.machine
-    hosts = [chunk.host for chunk in allocation]
-    if len(set(hosts)) < len(hosts) or not all(0 <= host < len(machine.hosts) for host in hosts):
-        raise _refused(action, now, "its chunks must be on different hosts of the machine")
-    if machine.single_host and len(allocation) > 1:
+def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
+    """Check where a policy puts a job; return it in the form that the engine keeps."""
+    job, machine = cluster.jobs[action.row], cluster.machine
+    allocation = action.allocation
+    _whole_parts(action, now)
+    _ranges(cluster, action, now)
+    if len(allocation) > 1:
+        allocation = ranges_of((chunk.host, chunk.procs, chunk.memory, chunk.count) for chunk in allocation)
+    if machine.single_host and not is_on_one_host(allocation):
         raise _refused(action, now, "a job must stay inside one host of this machine")
     if machine.chunked:
         _chunks(cluster, action, now, allocation)
-        return
-    width = sum(chunk.procs for chunk in allocation)
+        return allocation
+    width = procs_of(allocation)
     least, most = _sizes(cluster, job)
     if not least <= width <= most or any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
         raise _refused(action, now, f"it allocates {width} processors, the job asks for {job.procs}")
     _room_on_hosts(cluster, action, now, allocation)
-    counted = sum(chunk.memory for chunk in allocation)
-    if all(machine.hosts[host].memory for host in hosts) and counted < job.memory:
+    counted = sum(chunk.memory * chunk.count for chunk in allocation)
+    if counted < job.memory and all(machine.hosts[host].memory for host, _, _ in parts_of(allocation)):
         raise _refused(action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}")
+    return allocation
+
+
+def _whole_parts(action: Start, now: int) -> None:
+    for chunk in action.allocation:
+        _whole(action, now, host=chunk.host, procs=chunk.procs, memory=chunk.memory, count=chunk.count)
+
+
+def _ranges(cluster: Cluster, action: Start, now: int) -> None:
+    """The chunks are on hosts of the machine, each once."""
+    before = 0
+    for chunk in sorted(action.allocation, key=_first) if len(action.allocation) > 1 else action.allocation:
+        if chunk.host < before or chunk.count < 1 or chunk.host + chunk.count > len(cluster.machine.hosts):
+            raise _refused(action, now, "its chunks must be on different hosts of the machine")
+        before = chunk.host + chunk.count
 
 
 def _sizes(cluster: Cluster, job: Job) -> tuple[int, int]:
@@ -170,7 +203,8 @@ def _trial(cluster: Cluster, action: Start, now: int) -> None:
         raise _refused(action, now, "a trial must say until when")
     if not job.is_rerunnable:
         raise _refused(action, now, "the job may not be begun twice")
-    if len(action.allocation) != 1 or not 0 <= action.allocation[0].host < len(machine.hosts):
+    _whole_parts(action, now)
+    if not is_on_one_host(action.allocation) or not 0 <= action.allocation[0].host < len(machine.hosts):
         raise _refused(action, now, "a trial is given its place, inside one host of the machine")
     chunk = action.allocation[0]
     if chunk.procs != job.procs or chunk.memory < 0:
@@ -181,14 +215,14 @@ def _trial(cluster: Cluster, action: Start, now: int) -> None:
 
 
 def _room_on_hosts(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
-    for chunk in allocation:
-        host = cluster.machine.hosts[chunk.host]
-        if chunk.host in cluster.withheld:
+    for place, procs, memory in parts_of(allocation):
+        host = cluster.machine.hosts[place]
+        if place in cluster.withheld:
             raise _refused(action, now, f"host {host.name} is closed")
-        if chunk.procs > cluster.free[chunk.host]:
-            raise _refused(action, now, f"host {host.name} has {cluster.free[chunk.host]} processors free")
-        if host.memory and chunk.memory > cluster.free_memory[chunk.host]:
-            raise _refused(action, now, f"host {host.name} has {cluster.free_memory[chunk.host]} bytes free")
+        if procs > cluster.free[place]:
+            raise _refused(action, now, f"host {host.name} has {cluster.free[place]} processors free")
+        if host.memory and memory > cluster.free_memory[place]:
+            raise _refused(action, now, f"host {host.name} has {cluster.free_memory[place]} bytes free")
 
 
 def _chunks(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
@@ -204,14 +238,14 @@ def _chunks(cluster: Cluster, action: Start, now: int, allocation: Allocation) -
 
 def _own_hosts(cluster: Cluster, action: Resume, now: int) -> None:
     run = cluster.suspended[action.row]
-    for chunk in run.allocation:
-        host = cluster.machine.hosts[chunk.host]
-        if chunk.host in cluster.withheld:
+    for place, procs, memory in parts_of(run.allocation):
+        host = cluster.machine.hosts[place]
+        if place in cluster.withheld:
             raise _refused(action, now, f"its own host {host.name} is closed")
-        if chunk.procs > cluster.free[chunk.host]:
-            raise _refused(action, now, f"its own host {host.name} has {cluster.free[chunk.host]} processors free")
-        if host.memory and not run.holds_memory and chunk.memory > cluster.free_memory[chunk.host]:
-            raise _refused(action, now, f"its own host {host.name} has {cluster.free_memory[chunk.host]} bytes free")
+        if procs > cluster.free[place]:
+            raise _refused(action, now, f"its own host {host.name} has {cluster.free[place]} processors free")
+        if host.memory and not run.holds_memory and memory > cluster.free_memory[place]:
+            raise _refused(action, now, f"its own host {host.name} has {cluster.free_memory[place]} bytes free")
 
 
 def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
@@ -226,7 +260,7 @@ def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
     least, most = _sizes(cluster, job)
     if not least <= action.procs <= most:
         raise _refused(action, now, f"the job takes {least} to {most} processors")
-    if len(run.allocation) != 1:
+    if not is_on_one_host(run.allocation):
         raise _refused(action, now, "a job on several hosts cannot be resized")
     more = action.procs - run.procs
     free = cluster.free[run.allocation[0].host]

@@ -16,10 +16,11 @@ import numpy as np
 from qbatch.engine.pieces import Pieces
 from qbatch.engine.rows import Rows, States, read_only
 from qbatch.engine.waiting import Waiting
-from qbatch.model.actions import Allocation
+from qbatch.model.actions import Allocation, outside, parts_of, procs_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.progress import time_left
+from qbatch.planning.chunks import give_on
 from qbatch.planning.kernels import running
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
@@ -130,21 +131,29 @@ class Cluster:
         """Take an allocation's processors and memory."""
         if not self.withheld and procs and memory:
             for chunk in allocation:
-                self.free[chunk.host] -= chunk.procs
-                self.free_memory[chunk.host] -= chunk.memory
+                if chunk.count == 1:
+                    self.free[chunk.host] -= chunk.procs
+                    self.free_memory[chunk.host] -= chunk.memory
+                else:
+                    give_on(self.free, chunk, -chunk.procs)
+                    give_on(self.free_memory, chunk, -chunk.memory)
             return
-        for chunk in allocation:
-            self._book(chunk.host, -chunk.procs if procs else 0, -chunk.memory if memory else 0)
+        for host, width, size in parts_of(allocation):
+            self._book(host, -width if procs else 0, -size if memory else 0)
 
     def give_back(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
         """Give an allocation's processors and memory back."""
         if not self.withheld and procs and memory:
             for chunk in allocation:
-                self.free[chunk.host] += chunk.procs
-                self.free_memory[chunk.host] += chunk.memory
+                if chunk.count == 1:
+                    self.free[chunk.host] += chunk.procs
+                    self.free_memory[chunk.host] += chunk.memory
+                else:
+                    give_on(self.free, chunk, chunk.procs)
+                    give_on(self.free_memory, chunk, chunk.memory)
             return
-        for chunk in allocation:
-            self._book(chunk.host, chunk.procs if procs else 0, chunk.memory if memory else 0)
+        for host, width, size in parts_of(allocation):
+            self._book(host, width if procs else 0, size if memory else 0)
 
     def _book(self, host: int, procs: int, memory: int) -> None:
         if host in self.withheld:
@@ -193,12 +202,10 @@ class Cluster:
         """Return on how many processors a job works: one that takes whole hosts does not use all that it takes."""
         if job.is_exclusive and self.machine.chunked:
             return job.procs
-        return allocation[0].procs if len(allocation) == 1 else sum(chunk.procs for chunk in allocation)
+        return procs_of(allocation)
 
     def _open_procs(self, run: Run) -> int:
-        if not self.withheld:
-            return run.procs
-        return sum(chunk.procs for chunk in run.allocation if chunk.host not in self.withheld)
+        return procs_of(outside(run.allocation, self.withheld.keys()) if self.withheld else run.allocation)
 
     def _enter(self, run: Run) -> None:
         amount = self._open_procs(run)

@@ -30,7 +30,6 @@ from qbatch.model.actions import (
     Action,
     Allocation,
     Break,
-    Chunk,
     Promise,
     Reject,
     Resize,
@@ -38,6 +37,7 @@ from qbatch.model.actions import (
     Start,
     Suspend,
     WakeAt,
+    parts_of,
 )
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.model.events import Event, HostClosed, HostOpened
@@ -277,14 +277,15 @@ class Engine:
         left_behind &= set(cluster.suspended)
         free, free_memory = list(cluster.free), cluster.free_memory
         for row in cluster.suspended.keys() - left_behind:
-            for chunk in cluster.suspended[row].allocation:
-                free[chunk.host] -= chunk.procs
+            for host, width, _ in parts_of(cluster.suspended[row].allocation):
+                free[host] -= width
         for row, run in [(row, cluster.suspended[row]) for row in sorted(left_behind)]:
-            has_memory = run.holds_memory or all(chunk.memory <= free_memory[chunk.host] for chunk in run.allocation)
-            if has_memory and all(chunk.procs <= free[chunk.host] for chunk in run.allocation):
+            parts = list(parts_of(run.allocation))
+            has_memory = run.holds_memory or all(size <= free_memory[host] for host, _, size in parts)
+            if has_memory and all(width <= free[host] for host, width, _ in parts):
                 left_behind.remove(row)
-                for chunk in run.allocation:
-                    free[chunk.host] -= chunk.procs
+                for host, width, _ in parts:
+                    free[host] -= width
                 yield self._carry_out(Resume(row))
 
     def _change(self, row: int, cause: str) -> None:
@@ -467,7 +468,7 @@ class Engine:
         cluster.leave_queue(action.row)
         cluster.take(allocation)
         cluster.run(action.row, allocation, self.now or 0, 0, action.until, is_trial=action.is_trial)
-        return action if action.allocation else Start(action.row, allocation, action.until, action.is_trial)
+        return action if action.allocation is allocation else Start(action.row, allocation, action.until, action.is_trial)
 
     def _suspend(self, action: Suspend) -> None:
         cluster = self._cluster
@@ -493,8 +494,7 @@ class Engine:
             return
         until = cluster.until.get(action.row)
         run = cluster.stop(action.row, self.now or 0)
-        old = run.allocation[0]
-        new = (Chunk(old.host, action.procs, old.memory),)
+        new = (msgspec.structs.replace(run.allocation[0], procs=action.procs),)
         cluster.give_back(run.allocation)
         cluster.take(new)
         cluster.run(action.row, new, self.now or 0, run.done, until)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from qbatch.model.actions import parts_of
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import Run
 
@@ -27,7 +28,7 @@ class Pieces:
     def enter(self, run: Run) -> None:
         """Note the parts of a run."""
         self._places[run.row] = places = []
-        for chunk in run.allocation:
+        for part in parts_of(run.allocation):
             if not self._vacant:
                 if self._used == self._array.shape[1]:
                     self._array = np.concatenate([self._array, np.zeros_like(self._array)], axis=1)
@@ -35,7 +36,7 @@ class Pieces:
                 self._used += 1
             place = self._vacant.pop()
             places.append(place)
-            self._array[:, place] = (run.expected_end, chunk.host, chunk.procs, chunk.memory, run.since)
+            self._array[:, place] = (run.expected_end, *part, run.since)
 
     def leave(self, row: int) -> None:
         """Forget the parts of a run."""

@@ -224,7 +224,8 @@ class _Reader:
     def _struct(self, _: int, rest: list[Any]) -> Any:
         kind = self._class(rest, msgspec.Struct)
         values = [self.value(part) for part in rest[2:]]
-        return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))
+        # One that was written when it had fewer fields has the defaults of those that came behind.
+        return kind(**dict(zip(kind.__struct_fields__[: len(values)], values, strict=True)))
 
     def _class(self, rest: list[Any], family: type) -> Any:
         module, name = _MOVED.get((rest[0], rest[1]), (rest[0], rest[1]))

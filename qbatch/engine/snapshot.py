@@ -19,15 +19,15 @@ from qbatch.engine.cluster import Cluster
 from qbatch.engine.engine import Engine
 from qbatch.engine.rows import States
 from qbatch.engine.waiting import Waiting
-from qbatch.model.actions import Chunk
+from qbatch.model.actions import Chunk, ranges_of
 from qbatch.model.errors import InputError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.policy import Policy, name_of
 from qbatch.planning.view import Run
 
-FORMAT = 1
-"""The version of the body; another one is refused."""
+FORMAT = 2
+"""The version of the body; one of format 1, in which an allocation was host by host, is read too, another one is refused."""
 
 _MARK = b"qbatch engine\n"
 _HASH = 32
@@ -195,8 +195,8 @@ def _body(data: bytes) -> _Body:
 
 
 def _check_origin(body: _Body, machine: Machine, policy: Policy) -> None:
-    if body.format != FORMAT:
-        raise InputError(f"the snapshot has format {body.format}, this version of qbatch reads {FORMAT}")
+    if body.format not in (1, FORMAT):
+        raise InputError(f"the snapshot has format {body.format}, this version of qbatch reads 1 and {FORMAT}")
     if body.machine != _identity(machine):
         raise InputError("the snapshot is of another machine: its hosts or classes are not those of this one")
     if body.policy != name_of(policy):
@@ -231,4 +231,5 @@ def _written(run: Run) -> _Run:
 
 
 def _read(run: _Run) -> Run:
-    return Run(run[0], tuple(run[1]), *run[2:])
+    parts = ((chunk.host, chunk.procs, chunk.memory, chunk.count) for chunk in run[1])
+    return Run(run[0], ranges_of(parts), *run[2:])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from qbatch.engine.cluster import Cluster
+from qbatch.model.actions import parts_of
 from qbatch.model.job import Job
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.shapes import Shapes
@@ -41,7 +42,7 @@ class ClusterWindow:
         cluster = self._cluster
         if not cluster.left_behind:
             return tuple(cluster.free)
-        kept = {chunk.host for row in cluster.left_behind for chunk in cluster.suspended[row].allocation}
+        kept = {place for row in cluster.left_behind for place, _, _ in parts_of(cluster.suspended[row].allocation)}
         return tuple(0 if host in kept else free for host, free in enumerate(cluster.free))
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from qbatch.model.actions import Allocation, Resize, Resume, Start, Suspend
+from qbatch.model.actions import Allocation, Resize, Resume, Start, Suspend, procs_of
 
 if TYPE_CHECKING:
     from qbatch.engine.cluster import Cluster
@@ -24,7 +24,7 @@ class _Entry(msgspec.Struct):
     done: int
     since: int
     width: int
-    places: tuple[tuple[int, int], ...]
+    places: Allocation
 
 
 class WorkBook:
@@ -37,9 +37,9 @@ class WorkBook:
         """Begin with a cluster that has a past."""
         for row, run in cluster.running.items():
             width = _width(cluster, row, run.procs)
-            self._entries[row] = _Entry(run.done, run.since, width, _places(run.allocation))
+            self._entries[row] = _Entry(run.done, run.since, width, run.allocation)
         for row, run in cluster.suspended.items():
-            self._entries[row] = _Entry(run.done, run.since, 0, _places(run.allocation))
+            self._entries[row] = _Entry(run.done, run.since, 0, run.allocation)
 
     def problems(self, cluster: Cluster, done: Round) -> Iterator[str]:
         """Follow one round and return what the cluster's books have otherwise."""
@@ -50,18 +50,17 @@ class WorkBook:
         for action in done.actions:
             match action:
                 case Start():
-                    width = sum(chunk.procs for chunk in action.allocation)
-                    width = _width(cluster, action.row, width)
-                    self._entries[action.row] = _Entry(0, done.at, width, _places(action.allocation))
+                    width = _width(cluster, action.row, procs_of(action.allocation))
+                    self._entries[action.row] = _Entry(0, done.at, width, action.allocation)
                 case Suspend():
                     self._settle(action.row, done.at, 0)
                 case Resume():
-                    own = sum(procs for _, procs in self._entries[action.row].places)
+                    own = procs_of(self._entries[action.row].places)
                     self._settle(action.row, done.at, _width(cluster, action.row, own))
                 case Resize():
                     self._settle(action.row, done.at, action.procs if self._entries[action.row].width else 0)
-                    (host, _), *_ = self._entries[action.row].places
-                    self._entries[action.row].places = ((host, action.procs),)
+                    (had,) = self._entries[action.row].places
+                    self._entries[action.row].places = (msgspec.structs.replace(had, procs=action.procs),)
         for row in [row for row in self._entries if row not in cluster.running and row not in cluster.suspended]:
             del self._entries[row]  # withdrawn while it was suspended
         yield from self._differences(cluster)
@@ -78,7 +77,7 @@ class WorkBook:
                 if (entry.done, entry.since, entry.width > 0) != (run.done, run.since, is_running):
                     number = cluster.jobs[row].number
                     yield f"job {number}: {run.done} processor-microseconds of work on the books, {entry.done} were done"
-                if entry.places != _places(run.allocation):
+                if entry.places != run.allocation:
                     yield f"job {cluster.jobs[row].number} is not on the processors of the host that it had"
 
 
@@ -86,7 +85,3 @@ def _width(cluster: Cluster, row: int, procs: int) -> int:
     """Return on how many processors a job works: one that takes whole hosts works on those that it asked for."""
     job = cluster.jobs[row]
     return job.procs if job.is_exclusive and cluster.machine.chunked else procs
-
-
-def _places(allocation: Allocation) -> tuple[tuple[int, int], ...]:
-    return tuple((chunk.host, chunk.procs) for chunk in allocation)

@@ -2,20 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Set
+
 import msgspec
 
 from qbatch.model.reasons import Reason
 
 
-class Chunk(msgspec.Struct, frozen=True):
-    """A part of an allocation: processors and bytes of memory on one host (its place in ``Machine.hosts``)."""
+class Chunk(msgspec.Struct, frozen=True, gc=False):
+    """A part of an allocation: processors and bytes of memory on each of ``count`` hosts in a row, from ``host`` on (its place
+    in ``Machine.hosts``)."""
 
     host: int
     procs: int
     memory: int = 0
+    count: int = 1
+
+    @property
+    def hosts(self) -> range:
+        """The places of its hosts."""
+        return range(self.host, self.host + self.count)
 
 
 Allocation = tuple[Chunk, ...]
+"""Ranges of different hosts, in the order in which the hosts are filled."""
+
+
+def ranges_of(parts: Iterable[tuple[int, int, int, int]]) -> Allocation:
+    """Return parts (first host, processors, memory, hosts) as an allocation: neighbours that give the same are one range."""
+    found: list[Chunk] = []
+    first = count = procs = memory = 0
+    for host, width, size, hosts in parts:
+        if count and host == first + count and width == procs and size == memory:
+            count += hosts
+            continue
+        if count:
+            found.append(Chunk(first, procs, memory, count))
+        first, procs, memory, count = host, width, size, hosts
+    if count:
+        found.append(Chunk(first, procs, memory, count))
+    return tuple(found)
+
+
+def parts_of(allocation: Allocation) -> Iterator[tuple[int, int, int]]:
+    """Return host, processors and memory of each host of an allocation, one by one."""
+    for chunk in allocation:
+        for host in chunk.hosts:
+            yield host, chunk.procs, chunk.memory
+
+
+def procs_of(allocation: Allocation) -> int:
+    """Return the processors of a whole allocation."""
+    if len(allocation) == 1:
+        return allocation[0].procs * allocation[0].count
+    return sum(chunk.procs * chunk.count for chunk in allocation)
+
+
+def outside(allocation: Allocation, closed: Set[int]) -> Allocation:
+    """Return what of an allocation is on other hosts than these."""
+    if not closed:
+        return allocation
+    return ranges_of((host, procs, memory, 1) for host, procs, memory in parts_of(allocation) if host not in closed)
+
+
+def is_on_one_host(allocation: Allocation) -> bool:
+    """Tell whether an allocation is inside one host."""
+    return len(allocation) == 1 and allocation[0].count == 1
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qbatch.model.actions import Allocation, Chunk
+from qbatch.model.actions import Allocation, Chunk, parts_of, procs_of, ranges_of
 from qbatch.model.job import FREE, PACK, SCATTER, Job
 from qbatch.model.machine import Host, Machine
 
@@ -48,9 +48,9 @@ def can_share_one_host(job: Job) -> bool:
 
 
 def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
-    """Return the default allocation of a job, empty if its chunks do not fit now; one ``Chunk`` a host."""
+    """Return the default allocation of a job, empty if its chunks do not fit now."""
     if is_plain(job):
-        return tuple(Chunk(place, procs) for place, procs in fill(free, job.procs))
+        return fill(free, job.procs)
     hosts = machine.hosts
     usable = [
         not job.is_exclusive or (free[place] == host.cpus and free_memory[place] == host.memory)
@@ -79,52 +79,60 @@ def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[in
         if left:
             return ()
     if job.is_exclusive:
-        return tuple(Chunk(place, hosts[place].cpus, hosts[place].memory) for place, own in enumerate(procs) if own)
-    return tuple(Chunk(place, own, memory[place]) for place, own in enumerate(procs) if own)
+        return ranges_of((place, hosts[place].cpus, hosts[place].memory, 1) for place, own in enumerate(procs) if own)
+    return ranges_of((place, own, memory[place], 1) for place, own in enumerate(procs) if own)
 
 
-def fill(free: Sequence[int], procs: int) -> list[tuple[int, int]]:
-    """Return (host, processors) that make up ``procs``, hosts in their order; empty if that many are not free."""
+def fill(free: Sequence[int], procs: int) -> Allocation:
+    """Return the first processors that make up ``procs``, hosts in their order; empty if that many are not free."""
     found, wanted = [], procs
     for host, there in enumerate(free):
         if wanted <= there:
             if wanted > 0:
-                found.append((host, wanted))
-            return found
+                found.append((host, wanted, 0, 1))
+            return ranges_of(found)
         if there > 0:
-            found.append((host, there))
+            found.append((host, there, 0, 1))
             wanted -= there
-    return []
+    return ()
+
+
+def give_on(column: list[int], chunk: Chunk, amount: int) -> None:
+    """Add an amount to what a column has for each host of a chunk."""
+    first = chunk.host
+    if chunk.count == 1:
+        column[first] += amount
+    elif amount:
+        after = first + chunk.count
+        column[first:after] = [there + amount for there in column[first:after]]
 
 
 def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
     """Tell whether an allocation (of different hosts) is what a job asks for, divided into its chunks somehow."""
-    hosts = [machine.hosts[chunk.host] for chunk in allocation]
-    if job.is_exclusive:
-        is_whole = all(
-            (chunk.procs, chunk.memory) == (host.cpus, host.memory)
-            for chunk, host in zip(allocation, hosts, strict=True)
-        )
-        if not is_whole:
-            return False
-    elif sum(chunk.procs for chunk in allocation) != job.procs:
+    if not job.is_exclusive and procs_of(allocation) != job.procs:
         return False
     if is_plain(job):
         return True
+    parts = list(parts_of(allocation))
+    hosts = [machine.hosts[place] for place, _, _ in parts]
+    if job.is_exclusive and any(
+        part[1:] != (host.cpus, host.memory) for part, host in zip(parts, hosts, strict=True)
+    ):
+        return False
     free, memory = [0] * len(machine.hosts), [0] * len(machine.hosts)
-    for chunk in allocation:
-        free[chunk.host], memory[chunk.host] = chunk.procs, chunk.memory
-    if len(place_chunks(machine, free, memory, job)) == len(allocation):
+    for place, width, size in parts:
+        free[place], memory[place] = width, size
+    if sum(chunk.count for chunk in place_chunks(machine, free, memory, job)) == len(parts):
         return True
     request = requested(job)
     chunks = sum(count for count, *_ in request)
-    if (job.placing == PACK and len(allocation) != 1) or (job.placing == SCATTER and len(allocation) != chunks):
+    if (job.placing == PACK and len(parts) != 1) or (job.placing == SCATTER and len(parts) != chunks):
         return False
     if chunks > _MOST_CHUNKS:
         return False
-    room = tuple((chunk.procs, chunk.memory) for chunk in allocation)
+    room = tuple((width, size) for _, width, size in parts)
     # Here hosts are counted within the allocation.
-    places = {chunk.host: place for place, chunk in enumerate(allocation)}
+    places = {host: place for place, (host, _, _) in enumerate(parts)}
     if any(host >= 0 and host not in places for *_, host in request):
         return False
     request = tuple((count, procs, memory, places.get(host, -1)) for count, procs, memory, host in request)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Start, WakeAt
+from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Start, WakeAt, outside, parts_of, procs_of
 from qbatch.model.errors import DecisionError
 from qbatch.planning.view import Run, View
 
@@ -42,7 +42,8 @@ class Projection:
     def take(self, allocation: Allocation) -> None:
         """Show the processors of an allocation as not free (never fewer than none)."""
         for chunk in allocation:
-            self.free[chunk.host] = max(self.free[chunk.host] - chunk.procs, 0)
+            for host in chunk.hosts:
+                self.free[host] = max(self.free[host] - chunk.procs, 0)
 
     def hide_waiting(self, rows: Iterable[int]) -> None:
         """Show rows as if they did not wait."""
@@ -80,10 +81,8 @@ class Projection:
         """
         pool, parts = [], []
         for _, allocation, since, end, _, _ in self._running.values():
-            amount = 0
-            for chunk in allocation:
-                parts.append((end, chunk.host, chunk.procs, chunk.memory, since))
-                amount += 0 if chunk.host in self.closed else chunk.procs
+            parts += [(end, *part, since) for part in parts_of(allocation)]
+            amount = procs_of(outside(allocation, self.closed))
             if amount:
                 pool.append((end, amount))
         columns = np.array(sorted(pool), np.int64).reshape(-1, 2)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 import numpy as np
 
-from qbatch.model.actions import Allocation
+from qbatch.model.actions import Allocation, outside, procs_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.types import Int64Array
@@ -45,8 +45,7 @@ class Run(NamedTuple):
     @property
     def procs(self) -> int:
         """Processors of the whole allocation."""
-        whole = self.allocation
-        return whole[0].procs if len(whole) == 1 else sum(chunk.procs for chunk in whole)
+        return procs_of(self.allocation)
 
 
 class Columns(NamedTuple):
@@ -174,7 +173,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     @property
     def ended_on(self) -> frozenset[int]:
         """The hosts of those that finished in this round."""
-        return frozenset(chunk.host for run in self.ended for chunk in run.allocation)
+        return frozenset(host for run in self.ended for chunk in run.allocation for host in chunk.hosts)
 
     @property
     def waiting(self) -> Iterator[Job]:
@@ -227,7 +226,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     def open_procs_of(self, run: Run) -> int:
         """Return how many processors of a run are on open hosts."""
-        return sum(chunk.procs for chunk in run.allocation if chunk.host not in self.closed)
+        return procs_of(outside(run.allocation, self.closed))
 
     def expected_ends(self, space: int) -> tuple[Int64Array, Int64Array, int]:
         """Return copies of ``ends`` and ``amounts`` with ``space`` entries to spare, and how many are in use.

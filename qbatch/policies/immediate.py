@@ -32,7 +32,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend
+from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend, is_on_one_host
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
@@ -261,7 +261,7 @@ class _QuantaBooks:
         found: list[tuple[float, int, int, int, int]] = []
         for row, (_, allocation, since, _, done, _) in self.view.running.items():
             job = jobs[row]
-            if len(allocation) > 1 or now - since < shortest or row in trials or job.is_exclusive:
+            if not is_on_one_host(allocation) or now - since < shortest or row in trials or job.is_exclusive:
                 continue
             # Time in the system over time executed, both in processor-microseconds.
             total = (now - job.submit) * allocation[0].procs

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt, procs_of
 from qbatch.model.errors import DecisionError, InputError
 from qbatch.model.events import Event, Finished, Returned, Submitted, Woken
 from qbatch.model.machine import Machine
@@ -186,7 +186,7 @@ class Calendar:
         row, allocation = action.row, action.allocation
         job, run, used_memory = self._living[row]
         chunk = allocation[0]
-        procs = chunk.procs if len(allocation) == 1 else sum(each.procs for each in allocation)
+        procs = procs_of(allocation)
         self._hosts[row] = chunk.host
         self._record.place(row, chunk.host, is_in_pieces=procs != job.procs)
         self._runs[row] = progress = self._executor.launch(row, procs, run * job.procs, done.at)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, Suspend
+from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, Suspend, procs_of
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import Workload
@@ -61,7 +61,7 @@ class _Board:
         for action in done.actions:
             match action:
                 case Start():
-                    self._go(action.row, sum(chunk.procs for chunk in action.allocation), done.at)
+                    self._go(action.row, procs_of(action.allocation), done.at)
                 case Suspend():
                     self._stop(action.row, done.at)
                 case Resume():
@@ -110,7 +110,7 @@ class _Board:
         for row, start in started.items():
             ahead = done.first_waiting is not None and done.first_waiting < row
             how = " for a quantum" if start.is_trial else " (backfilled)" if ahead else ""
-            procs, asked = sum(chunk.procs for chunk in start.allocation), int(self.workload.procs[row])
+            procs, asked = procs_of(start.allocation), int(self.workload.procs[row])
             yield f"started {self._name(row)}{f' on {procs} of {asked}' if procs < asked else ''}{how}"
         for action in done.actions:
             match action:

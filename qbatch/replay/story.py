@@ -10,7 +10,7 @@ import numpy as np
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.engine.states import State
-from qbatch.model.actions import Break, Reject, Resize, Resume, Start, Suspend
+from qbatch.model.actions import Break, Reject, Resize, Resume, Start, Suspend, procs_of
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import KINDS, Workload
@@ -150,7 +150,7 @@ class _Listener:
     def _start(self, done: Round, action: Start) -> None:
         self._flush()
         self.last, self.since, self.is_stopped, self.has_resumed = None, done.at, False, False
-        self.procs, asked = sum(chunk.procs for chunk in action.allocation), int(self.workload.procs[self.row])
+        self.procs, asked = procs_of(action.allocation), int(self.workload.procs[self.row])
         numbers = [str(self.workload.number[row]) for row in done.finished]
         freed = f"after the end of job {', '.join(numbers)}" if numbers else "when nothing had just ended"
         waited = (done.at - int(self.workload.submit[self.row])) / 1e6

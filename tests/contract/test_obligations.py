@@ -12,7 +12,7 @@ import pytest
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Chunk, Resize, Resume, Start, Suspend
+from qbatch.model.actions import Chunk, Resize, Resume, Start, Suspend, parts_of, procs_of
 from qbatch.model.machine import Machine
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy
@@ -47,7 +47,7 @@ class Held:
 
     @property
     def procs(self) -> int:
-        return sum(chunk.procs for chunk in self.chunks)
+        return procs_of(self.chunks)
 
     def stop(self, at: int) -> None:
         assert self.is_running
@@ -90,9 +90,9 @@ class Book:
                 assert action.row not in self.held
                 assert action.row not in self.over
                 self.held[action.row] = Held(action.allocation, at)
-                counted = [chunk for chunk in action.allocation if self.machine.hosts[chunk.host].memory]
-                if not action.is_trial and len(counted) == len(action.allocation):
-                    assert sum(chunk.memory for chunk in counted) >= self.work.memory[action.row]
+                parts = list(parts_of(action.allocation))
+                if not action.is_trial and all(self.machine.hosts[place].memory for place, _, _ in parts):
+                    assert sum(memory for _, _, memory in parts) >= self.work.memory[action.row]
             case Suspend():
                 assert action.keep_memory, "no policy of ours lets a suspended job lose its memory"
                 self.held[action.row].stop(at)
@@ -118,11 +118,11 @@ class Book:
         still = {row: held.chunks for row, held in self.held.items() if not held.is_running}
         assert {row: run.allocation for row, run in view.suspended.items()} == still
         for place, host in enumerate(self.machine.hosts):
-            used = sum(chunk.procs for chunks in running.values() for chunk in chunks if chunk.host == place)
+            used = sum(chunk.procs for chunks in running.values() for chunk in chunks if place in chunk.hosts)
             assert 0 <= used <= host.cpus
             assert view.free[place] == host.cpus - used
             if host.memory:
-                kept = sum(chunk.memory for held in self.held.values() for chunk in held.chunks if chunk.host == place)
+                kept = sum(chunk.memory for held in self.held.values() for chunk in held.chunks if place in chunk.hosts)
                 assert 0 <= kept <= host.memory
                 assert view.free_memory[place] == host.memory - kept
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Action, Resume, Start, Suspend
+from qbatch.model.actions import Action, Resume, Start, Suspend, parts_of
 from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Returned, Submitted, Withdrawn, Woken
 from qbatch.model.job import PLACINGS, ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
@@ -92,9 +92,9 @@ class Slices:
         room = view.room()
         for row in [row for row in turn.order if row in view.suspended]:
             run = view.suspended[row]
-            if all(room.free[chunk.host] >= chunk.procs for chunk in run.allocation):
-                for chunk in run.allocation:
-                    room.free[chunk.host] -= chunk.procs
+            if all(room.free[host] >= procs for host, procs, _ in parts_of(run.allocation)):
+                for host, procs, _ in parts_of(run.allocation):
+                    room.free[host] -= procs
                 turn.order.append(turn.order.pop(turn.order.index(row)))
                 yield Resume(row, view.now + 2 * SECOND)
         for job in view.waiting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
 import pytest
 
 from qbatch.engine.engine import Engine
@@ -90,6 +91,13 @@ def test_a_policy_cannot_write_into_its_view() -> None:
         (Start(1, (Chunk(0, 5),)), "allocates 5 processors"),
         (Start(1, (Chunk(0, 1), Chunk(0, 2))), "different hosts"),
         (Start(1, (Chunk(3, 3),)), "different hosts of the machine"),
+        (Start(1, (Chunk(0, 1, 0, 3),)), "different hosts of the machine"),
+        (Start(1, (Chunk(0, 3, 0, 0),)), "different hosts of the machine"),
+        (Start(1, (Chunk(0, np.int64(3)),)), "its procs is .*3.*, not a whole number"),
+        (Start(1, (Chunk(np.int64(0), 3),)), "its host is .*0.*, not a whole number"),
+        (Start(1, (Chunk(0, 3, 0.5),)), "its memory is 0.5, not a whole number"),  # type: ignore[arg-type]
+        (Start(1, (Chunk(0, 3, 0, True),)), "its count is True, not a whole number"),
+        (Start(1, (Chunk(np.int64(0), 3),), 5, is_trial=True), "its host is .*0.*, not a whole number"),
         (Start(1), "no host has room for 3 processors"),
         (Start(1, (Chunk(0, 3),)), "has 2 processors free"),
         (Start(0), "is running"),
@@ -119,7 +127,33 @@ def test_a_job_on_two_hosts_is_refused_where_it_must_stay_inside_one() -> None:
 def test_a_job_spans_hosts_in_their_order_where_it_may() -> None:
     machine = Machine((Host("a", 2), Host("b", 3)))
     done = engine_with([Start(0)], machine=machine).handle(0, [job(4)])
-    assert done.actions == (Start(0, (Chunk(0, 2), Chunk(1, 2))),)
+    assert done.actions == (Start(0, (Chunk(0, 2, count=2),)),)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ((Chunk(0, 1), Chunk(1, 1), Chunk(2, 1)), (Chunk(0, 1, 0, 3),)),
+        ((Chunk(0, 1, 0, 2), Chunk(2, 1)), (Chunk(0, 1, 0, 3),)),
+        ((Chunk(1, 1, 0, 2), Chunk(0, 1)), (Chunk(1, 1, 0, 2), Chunk(0, 1))),
+        ((Chunk(2, 2), Chunk(0, 1)), (Chunk(2, 2), Chunk(0, 1))),
+    ],
+)
+def test_neighbours_that_give_the_same_are_one_range_however_a_policy_says_it(
+    given: tuple[Chunk, ...], kept: tuple[Chunk, ...]
+) -> None:
+    machine = Machine(tuple(Host(name, 2) for name in "abc"))
+    engine = Engine(machine, engine_with([Start(0, given)], []).policy, is_audited=True)
+    assert engine.handle(0, [job(3)]).actions == (Start(0, kept),)
+    assert engine.view().running[0].allocation == kept
+    engine.handle(5, [Finished(0)])
+    assert engine.view().free == (2, 2, 2)
+
+
+def test_ranges_that_overlap_are_refused() -> None:
+    machine = Machine(tuple(Host(name, 2) for name in "abc"))
+    with pytest.raises(DecisionError, match="different hosts"):
+        engine_with([Start(0, (Chunk(1, 1), Chunk(0, 1, 0, 2)))], machine=machine).handle(0, [job(3)])
 
 
 def test_memory_limits_what_fits_on_a_host() -> None:

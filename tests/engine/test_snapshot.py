@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections import Counter
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import pytest
 
 from qbatch.engine import plain, snapshot
 from qbatch.engine.engine import Engine
-from qbatch.model.actions import Start
+from qbatch.model.actions import Chunk, Start
 from qbatch.model.errors import InputError
 from qbatch.model.events import Finished, Submitted
 from qbatch.model.job import Job
@@ -182,3 +183,25 @@ def test_a_plan_that_was_written_under_an_older_name_is_read(is_chunked: bool) -
     assert [memory.planned_start(row) for row in rows] == [engine._memory.planned_start(row) for row in rows]
     actions = engine.handle(10_000_000, [Finished(row) for row in engine.view().running]).actions
     assert any(isinstance(action, Start) for action in actions)
+
+
+def test_a_snapshot_in_which_an_allocation_was_host_by_host_is_read() -> None:
+    machine = Machine(tuple(Host(f"n{place}", 2) for place in range(4)))
+    engine = Engine(machine, load_policy("easy"))
+    engine.handle(0, [Submitted(Job(number=1, submit=0, procs=7, estimate=9))])
+    data = snapshot.dump(engine)
+    mark, start = data[: len(snapshot._MARK)], len(snapshot._MARK) + snapshot._HASH
+    body = msgspec.msgpack.decode(data[start:])
+    ((row, _, *rest),) = body["running"]
+    parts = [{"host": place, "procs": 2, "memory": 0} for place in range(3)] + [{"host": 3, "procs": 1, "memory": 0}]
+    older = msgspec.msgpack.encode({**body, "format": 1, "running": [[row, parts, *rest]]})
+    loaded = snapshot.load(machine, load_policy("easy"), mark + hashlib.sha256(older).digest() + older)
+    assert loaded.view().running == engine.view().running
+    assert snapshot.dump(loaded) == data
+
+
+def test_a_chunk_that_a_policy_remembered_before_there_were_ranges_is_one_host() -> None:
+    tree = ["M", "qbatch.model.actions", "Chunk", 3, 2, 10]
+    assert plain.decode(msgspec.msgpack.encode(tree), "") == Chunk(3, 2, 10)
+    with pytest.raises(InputError):
+        plain.decode(msgspec.msgpack.encode([*tree, 1, 1]), "")

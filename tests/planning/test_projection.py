@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qbatch.engine.engine import Engine
-from qbatch.model.actions import Action, Chunk, Start, Suspend
+from qbatch.model.actions import Action, Chunk, Start, Suspend, parts_of
 from qbatch.model.errors import DecisionError
 from qbatch.model.events import Submitted
 from qbatch.model.job import Job
@@ -46,7 +46,7 @@ def test_a_running_job_that_is_hidden_is_in_no_form_there(view: View) -> None:
     assert list(other.running) == [1]
     assert len(other.ends) == len(view.ends) - 1
     assert other.pieces is not None
-    assert other.pieces.shape[1] == len(view.running[1].allocation)
+    assert other.pieces.shape[1] == len(list(parts_of(view.running[1].allocation)))
     assert other.free == view.free  # that is the wrapper's to say
     shown.show_running(hidden._replace(expected_end=7 * SECOND))
     assert shown.view().ends.tolist() == [7 * SECOND, 9 * SECOND]
@@ -69,7 +69,7 @@ def test_a_host_that_is_shown_closed_has_nothing_and_gives_nothing_back(view: Vi
     other = shown.view()
     assert other.closed == {1}
     assert (other.free[1], other.free[0]) == (0, view.free[0])
-    on_first = sum(chunk.procs for run in view.running.values() for chunk in run.allocation if chunk.host == 0)
+    on_first = sum(chunk.procs for run in view.running.values() for chunk in run.allocation if 0 in chunk.hosts)
     assert int(other.amounts.sum()) == on_first
     at, _ = other.space.profile().earliest(int(view.queue[0]), SECOND, 0)
     assert at > 1 << 61  # seven processors are never free on a host of four

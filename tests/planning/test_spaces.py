@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from qbatch.engine.engine import Engine
-from qbatch.model.actions import Action, Start
+from qbatch.model.actions import Action, Start, procs_of
 from qbatch.model.events import Event, Finished, Submitted
 from qbatch.model.job import SCATTER, ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
@@ -203,7 +203,7 @@ def test_a_profile_gives_back_what_it_took_and_knows_never(machine: Machine) -> 
             assert at < FOREVER
             assert view.space.fits(view.jobs[row]) or at > 0
             profile.reserve(allocation, at, at + 5 * SECOND)
-            assert sum(chunk.procs for chunk in allocation) == view.jobs[row].procs
+            assert procs_of(allocation) == view.jobs[row].procs
             assert profile.earliest(row, 5 * SECOND, at + 1)[0] > at
             profile.release(allocation, at, at + 5 * SECOND)
         assert [profile.earliest(row, 5 * SECOND, 0) for row in rows] == before

@@ -10,7 +10,7 @@ import pytest
 from qbatch.engine.admission import refusal
 from qbatch.engine.engine import Engine
 from qbatch.engine.states import State
-from qbatch.model.actions import Action, Chunk, Start
+from qbatch.model.actions import Action, Chunk, Start, parts_of
 from qbatch.model.errors import DecisionError
 from qbatch.model.events import Event, Finished, Submitted
 from qbatch.model.job import ChunkRequest, Job
@@ -74,7 +74,7 @@ def drive(engine: Engine, jobs: list[Job], runs: dict[int, int], explained: bool
             if isinstance(action, Start):
                 job = engine.view().jobs[action.row]
                 ends[action.row] = now + runs[job.number]
-                found[job.number] = (now, {chunk.host: (chunk.procs, chunk.memory) for chunk in action.allocation})
+                found[job.number] = (now, {host: (procs, memory) for host, procs, memory in parts_of(action.allocation)})
         if explained:
             for row in engine.view().queue.tolist():
                 reason = engine.explain(row)
@@ -200,8 +200,8 @@ def test_chunks_may_share_a_host_or_not() -> None:
     for job, expected in (
         (asks((3, 4)), (Chunk(0, 12),)),
         (asks((5, 4)), (Chunk(0, 16), Chunk(1, 4))),
-        (asks((2, 4), placing="scatter"), (Chunk(0, 4), Chunk(1, 4))),
-        (asks((2, 2, 60)), (Chunk(0, 2, 60), Chunk(1, 2, 60))),
+        (asks((2, 4), placing="scatter"), (Chunk(0, 4, 0, 2),)),
+        (asks((2, 2, 60)), (Chunk(0, 2, 60, 2),)),
         (asks((2, 2, 60), placing="pack"), (Chunk(1, 4, 120),)),
         (asks((1, 2, 60), is_exclusive=True), (Chunk(0, 16, 100),)),
         (asks((1, 2, 160), is_exclusive=True), (Chunk(1, 8, 400),)),

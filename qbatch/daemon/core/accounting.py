@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from qbatch.daemon.core.state import Core
 
 
-def _seconds(at: int) -> int:
-    return max(at, 0) // MICROSECONDS
+def _seconds(at: int | None) -> int:
+    return (at or 0) // MICROSECONDS
 
 
 def _word(text: str) -> str:
@@ -46,7 +46,7 @@ def started(core: Core, job: BatchJob) -> str:
     listed = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in records.resources_of(job).items())
     return (
         f"{_who(job)} jobname={_word(job.name)} queue={job.queue} ctime={_seconds(job.submitted)} qtime={_seconds(job.queued)} "
-        f"etime={_seconds(job.eligible)} start={_seconds(job.started)} exec_host={hosts} exec_vnode={nodes} {listed}"
+        f"etime={_seconds(job.eligible)} start={_seconds(job.present.started)} exec_host={hosts} exec_vnode={nodes} {listed}"
     )
 
 
@@ -58,9 +58,9 @@ def returned(core: Core, job: BatchJob) -> str:
 def ended(core: Core, job: BatchJob, status: int) -> str:
     """Return the text of an E (or R) record."""
     used = " ".join(f"resources_used.{name}={_word(value)}" for name, value in records.used_of(job).items())
-    waited = max(_seconds(job.started) - _seconds(job.eligible), 0)
+    waited = max(_seconds(job.present.started) - _seconds(job.eligible), 0)
     eligible = f"{waited // 3600:02d}:{waited // 60 % 60:02d}:{waited % 60:02d}"
     return (
-        f"{started(core, job)} session={job.session} end={_seconds(core.now)} Exit_status={status} {used} "
-        f"eligible_time={eligible} run_count={job.attempt}"
+        f"{started(core, job)} session={job.present.session or 0} end={_seconds(core.now)} Exit_status={status} {used} "
+        f"eligible_time={eligible} run_count={job.attempts}"
     )

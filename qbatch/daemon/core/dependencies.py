@@ -184,11 +184,13 @@ def _already(core: Core, kind: str, key: JobKey) -> bool | None:
     """Tell whether a dependency is met, can never be met (False), or is open (None)."""
     parent = core.find(key)
     if parent is not None and not parent.is_over:
-        return True if kind == "after" and (parent.started >= 0 or parent.attempt > 0) else None
+        return True if kind == "after" and (parent.has_begun or parent.attempts > 0) else None
     status = core.endings.get(key)
     if status is None:
         record = core.recent.get(key)
-        status = parent.status if parent is not None else record.exit_status if record is not None else None
+        status = record.exit_status if record is not None else None
+        if parent is not None and parent.final is not None:
+            status = parent.final.status
     return _is_met(kind, status if status is not None else 0)
 
 

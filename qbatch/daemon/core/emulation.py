@@ -56,7 +56,7 @@ def wanted_run(core: Core, job: BatchJob) -> int:
         return low
     if kind == "walltime":
         return job.prepared.walltime
-    seed = f"{core.settings.seed} {job.sequence} {job.member} {job.attempt}".encode()
+    seed = f"{core.settings.seed} {job.sequence} {job.member} {job.attempts}".encode()
     # 52 bits of a hash: a draw without a transcendental function, the same on every machine.
     draw = (zlib.crc32(seed) << 20 | zlib.crc32(seed + b"'") & 0xFFFFF) % (1 << 52)
     if kind == "uniform":

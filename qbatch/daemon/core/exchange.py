@@ -19,6 +19,6 @@ def exchange(core: Core, pool: PoolState, policy: Policy) -> None:
     for job in core.live_jobs():
         for one in core.members(job):
             if core.pool_of(one) is pool and not one.holds_hosts:
-                one.promised = -1
+                one.promised = None
     core.is_dirty = True
     core.happened("queue", None, f"{pool.settings.name} policy {name_of(policy)}")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import emulation
 from qbatch.daemon.core.state import Allow, Fit, Launch, Send, Stop
-from qbatch.model.progress import Progress
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -28,11 +27,12 @@ class Emulated:
 
     def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
         """Start a timer; a trial that uses more memory than it has is over as soon as it begins."""
-        job.progress = core.timers.launch(job, procs, emulation.work_of(core, job), core.now)
+        attempt = job.present
+        attempt.progress = core.timers.launch(job, procs, emulation.work_of(core, job), core.now)
         machine = core.pool_of(job).machine
-        if not is_trial or not core.timers.fails_trial(machine, job.allocation, emulation.memory_of(job)):
+        if not is_trial or not core.timers.fails_trial(machine, attempt.allocation, emulation.memory_of(job)):
             return False
-        core.timers.give_up(job.progress)
+        core.timers.give_up(attempt.progress)
         return True
 
     def pause(self, core: Core, job: BatchJob) -> None:
@@ -69,8 +69,8 @@ class Processes:
 
     def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
         """Have an attempt launched; whether a trial can go on is seen while it runs."""
-        job.progress = Progress(procs, core.now)
-        core.outbox.append(Launch(job.key, job.attempt))
+        job.under_way.go_on(core.now)
+        core.outbox.append(Launch(job.key, job.attempts))
         return False
 
     def pause(self, core: Core, job: BatchJob) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import run_limits
 from qbatch.daemon.core.job import BY_POLICY, BY_USER, hold_text
 from qbatch.daemon.core.states import BatchState
+from qbatch.model.actions import parts_of
 from qbatch.model.reasons import Reason
 from qbatch.wire.resources import format_duration
 
@@ -29,7 +31,7 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
             text = f"waits for other jobs: {job.spec.depend or 'they were submitted with before...'} ({job.unmet} not met yet)"
             return Reason("dependency", "server", text, {"unmet": job.unmet})
         return Reason("held", "server", f"is held ({hold_text(job.hold)}); release it with: qrls {core.id_of(job.key)}")
-    if job.state is BatchState.WAITING_FOR_TIME:
+    if job.state is BatchState.WAITING_FOR_TIME and job.not_before is not None:
         text = f"may not start before {job.not_before / 1e6:.15g} s"
         return Reason("not-before", "server", text, {"not_before": job.not_before})
     if job.holds_hosts:
@@ -37,7 +39,7 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
     if job.state is not BatchState.QUEUED:
         return Reason("not-waiting", "server", f"is not waiting: its state is {job.state.letter}")
     if job.run_limit:
-        return _at_run_limit(core, job)
+        return _at_run_limit(core, job.run_limit)
     if job.is_pending or job.row < 0:
         return Reason("arriving", "server", "has just arrived; the next pass looks at it")
     return core.pool_of(job).engine.explain(job.row)
@@ -45,31 +47,33 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
 
 def _on_hosts(core: Core, job: BatchJob) -> Reason:
     """Say how a job runs, or why it stands still, in server time."""
-    pool = core.pool_of(job)
-    hosts = ", ".join(pool.machine.hosts[chunk.host].name for chunk in job.allocation[:8])
-    ran, most = format_duration(job.ran(core.now)), format_duration(job.prepared.walltime)
+    pool, attempt = core.pool_of(job), job.present
+    hosts = ", ".join(pool.machine.hosts[place].name for place, _, _ in islice(parts_of(attempt.allocation), 8))
+    lived = attempt.ran(core.now)
+    ran, most = format_duration(lived), format_duration(job.prepared.walltime)
     asked = job.prepared.request.procs
     if job.state is BatchState.SUSPENDED:
         by = {BY_USER: "by a user (go on: qsig -s resume)", BY_POLICY: f"by {pool.name_of_policy}"}
-        who = by.get(job.stopped_by, "by a user and by the policy")
-        since = format_duration(core.now - job.pauses[-1][0])
+        who = by.get(attempt.stopped_by, "by a user and by the policy")
+        begun = attempt.pauses[-1][0]
+        since = format_duration(core.now - begun)
         text = f"is suspended {who} for {since} on {hosts}, keeps its memory, has run for {ran} of {most}"
-        return Reason("suspended", "server", text, {"since": job.pauses[-1][0], "ran": job.ran(core.now)})
+        return Reason("suspended", "server", text, {"since": begun, "ran": lived})
     if job.row >= 0 and pool.engine.is_trial(job.row):
         text = (
             f"has a quantum on {hosts} and has run for {ran}; if it does not end in it, it waits again and begins anew"
         )
-        return Reason("quantum", "server", text, {"ran": job.ran(core.now)})
+        return Reason("quantum", "server", text, {"ran": lived})
     used = format_duration(job.walltime_used(core.now))
     share = f" on {job.size} of its {asked} processors" if job.size < asked else ""
-    spent = f", {used} of its {most} of walltime are used" if job.sizes else f", at most {most} in all"
+    spent = f", {used} of its {most} of walltime are used" if attempt.sizes else f", at most {most} in all"
     return Reason("not-waiting", "server", f"has run for {ran} on {hosts}{share}{spent}")
 
 
-def _at_run_limit(core: Core, job: BatchJob) -> Reason:
-    kind, _, rest = job.run_limit.partition(" ")
-    limit = run_limits.limit_of(core, job.run_limit)
-    run_limit = core.run_limits.get(job.run_limit)
+def _at_run_limit(core: Core, name: str) -> Reason:
+    kind, _, rest = name.partition(" ")
+    limit = run_limits.limit_of(core, name)
+    run_limit = core.run_limits.get(name)
     numbers = {"limit": limit, "used": run_limit.used if run_limit is not None else 0}
     if kind == "array":
         return Reason("array-limit", "server", f"its array may have {limit} jobs running or next at once", numbers)

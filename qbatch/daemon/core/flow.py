@@ -5,14 +5,15 @@ from __future__ import annotations
 from qbatch.daemon.core import accounting, dependencies, run_limits, slots
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_USER, BatchJob, Prepared
+from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, EarlierAttempts, FinalState, Prepared
 from qbatch.daemon.core.records import exec_texts, full_record
 from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Mail
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.states import State
-from qbatch.model.actions import Allocation
+from qbatch.model.actions import Allocation, is_on_one_host
 from qbatch.model.events import Finished, Returned, Withdrawn
+from qbatch.model.progress import Progress
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.pieces import Piece, pieces_of
 
@@ -36,7 +37,7 @@ def settle(core: Core, job: BatchJob) -> None:
     """Give a job that is not with the engine the state that its holds, its time and its dependencies ask for."""
     if _is_held(core, job):
         core.set_state(job, "held")
-    elif job.not_before > core.now:
+    elif job.not_before is not None and job.not_before > core.now:
         core.set_state(job, "postponed")
         core.at(job.not_before, "release", job.key)
     else:
@@ -101,23 +102,20 @@ def _met(core: Core, key: JobKey) -> None:
 def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) -> None:
     """A job starts: the engine has given it hosts, for a trial or until it ends."""
     core.set_state(job, "started")
-    job.attempt += 1
-    job.started = job.modified = core.now
-    job.allocation = allocation
+    job.attempts += 1
+    asked = job.prepared.request.procs
+    has = allocation[0].procs if is_on_one_host(allocation) and not job.prepared.request.is_exclusive else asked
+    sizes = () if has == asked else ((core.now, has),)
+    job.attempt = AttemptState(core.now, allocation, Progress(has), sizes=sizes)
+    job.modified = core.now
+    job.comment = ""
     core.pool_of(job).running[job.key] = job
     slots.enter(core.pool_of(job), job)
-    job.comment = ""
-    job.used = None
-    job.pauses = ()
-    job.stopped_by = 0
-    asked = job.prepared.request.procs
-    has = allocation[0].procs if len(allocation) == 1 and not job.prepared.request.is_exclusive else asked
-    job.sizes = () if has == asked else ((core.now, has),)
     if job.is_subjob:
         parent = core.jobs[job.sequence]
-        if parent.started < 0:
+        if not parent.has_begun:
             core.set_state(parent, "begun")
-            parent.started = parent.modified = core.now
+            core.arrays[job.sequence].started = parent.modified = core.now
             core.happened("started", parent.key)
             _mail(core, parent, "b", "began")
             _tell_of_start(core, parent.key)
@@ -137,10 +135,11 @@ def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
 
 def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
     """The policy has given a job another number of processors on its host."""
+    attempt = job.present
     slots.leave(core.pool_of(job), job)
-    job.allocation = allocation
+    attempt.allocation = allocation
     slots.enter(core.pool_of(job), job)
-    job.sizes = (*job.sizes, (core.now, allocation[0].procs))
+    attempt.sizes = (*attempt.sizes, (core.now, allocation[0].procs))
     executor_of(core).resize(core, job, job.size)
     core.happened("resized", job.key, f"{job.size} processors")
 
@@ -173,25 +172,27 @@ def leave_hosts(core: Core, job: BatchJob) -> None:
 
 def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
     """A running job ended, by itself or by force; it is queued again if that is why it was stopped."""
-    close_pause(core, job)
-    job.under_way.stand_still(core.now)
-    job.used = used if used is not None else {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
+    attempt = job.present
+    close_pause(core, attempt)
+    attempt.progress.stand_still(core.now)
+    attempt.used = used if used is not None else {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
     if why:
         job.comment = why
     is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
     leave_hosts(core, job)
     if is_again and (job.spec.is_rerunnable or job.ending == "rerun"):
-        job.lost = _lost(core, job)
-        job.ending = ""
-        job.session = 0
-        job.allocation, job.slots = (), ()
+        earlier = job.earlier or EarlierAttempts()
+        lost = (*earlier.lost, *_pieces_where(core, job, attempt))
+        job.earlier = EarlierAttempts(earlier.trials, lost[-MOST_LOST:], attempt.used)
+        job.ending = None
         job.comment = job.comment or "queued again"
+        # This record names no hosts and no session.
+        attempt.allocation, attempt.slots, attempt.session = (), (), None
         core.outbox.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, status)))
         core.happened("requeued", job.key, job.comment)
-        if status == LOST and job.started == core.now:
+        if status == LOST and attempt.started == core.now:
             job.not_before = core.now + PAUSE
-        job.started = job.promised = -1
-        job.pauses, job.sizes, job.progress = (), (), None
+        job.attempt = job.promised = None
         core.set_state(job, "requeued")
         settle(core, job)
         return
@@ -202,20 +203,19 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     finish(core, job, status)
 
 
-def _lost(core: Core, job: BatchJob) -> tuple[tuple[int, int, int, int, str], ...]:
-    """Return what is known of lost attempts, and the pieces of the present one, which is being lost, behind it."""
+def _pieces_where(core: Core, job: BatchJob, attempt: AttemptState) -> list[tuple[int, int, int, int, str]]:
+    """Return the pieces of an attempt that is being lost, each with its number before it and its hosts behind."""
     where = exec_texts(core, job)[0]
-    ran = pieces_of(full_record(core, job), core.now) or [Piece(job.started, job.started, job.size)]
-    return (*job.lost, *((job.attempt, *piece, where) for piece in ran))[-MOST_LOST:]
+    ran = pieces_of(full_record(core, job), core.now) or [Piece(attempt.started, attempt.started, job.size)]
+    return [(job.attempts, *piece, where) for piece in ran]
 
 
 def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None = None) -> None:
     """A job is over for good: history, dependencies, its array (``doomed``: see :func:`_tell_of_end`)."""
-    was_running = job.started >= 0 and bool(job.allocation)
-    has_begun = job.started >= 0 if job.is_array else was_running
+    has_begun = job.has_begun
     core.set_state(job, "expired" if job.is_subjob else "finished")
-    job.status = status
-    job.ended = job.modified = core.now
+    job.final = FinalState(core.now, status, job.refused)
+    job.modified = core.now
     queue = core.queues[job.queue]
     if not job.is_array:
         queue.users[job.user] = queue.users.get(job.user, 0) - 1
@@ -229,7 +229,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
     if len(core.recent) > MOST_RECENT:
         core.recent.popitem(last=False)
     core.outbox.append(Ending(key, record))
-    if was_running:
+    if job.attempt is not None:
         core.outbox.append(Account(core.now, "E", core.id_of(key), accounting.ended(core, job, status)))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
@@ -287,19 +287,19 @@ def returned(core: Core, job: BatchJob) -> None:
     if job.ending:
         _leave_engine(core, job)
         return
-    close_pause(core, job)
-    job.used = {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
+    attempt = job.present
+    close_pause(core, attempt)
+    attempt.used = {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
     executor_of(core).stop(core, job, 0)
-    job.trials += ((job.started, core.now, job.size, exec_texts(core, job)[0]),)
+    earlier = job.earlier or EarlierAttempts()
+    trial = (attempt.started, core.now, job.size, exec_texts(core, job)[0])
+    job.earlier = EarlierAttempts((*earlier.trials, trial), earlier.lost, attempt.used)
     job.comment = ""
     core.outbox.append(Account(core.now, "R", core.id_of(job.key), accounting.returned(core, job)))
     core.happened("requeued", job.key, QUANTUM_OVER)
     del pool.running[job.key]
     slots.leave(pool, job)
-    job.session = job.stopped_by = 0
-    job.allocation, job.slots = (), ()
-    job.started = -1
-    job.pauses, job.sizes, job.progress = (), (), None
+    job.attempt = None
     job.modified = core.now
     core.set_state(job, "requeued")
     if _is_held(core, job) or run_limits.is_past_limit(core, job):
@@ -317,7 +317,7 @@ def _leave_engine(core: Core, job: BatchJob) -> None:
     elif state is State.QUEUED:
         pool.events.append(Withdrawn(job.row))
     pool.by_row[job.row] = None
-    job.row = job.promised = -1
+    job.row, job.promised = -1, None
     core.is_dirty = True
 
 
@@ -326,27 +326,29 @@ def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
 
     The processes of one that is being ended are left alone: they have been told to end, and have their grace to do so.
     """
-    job.stopped_by |= by
+    attempt = job.present
+    attempt.stopped_by |= by
     if job.state is BatchState.SUSPENDED or job.ending:
         return
     executor_of(core).pause(core, job)
-    job.pauses += ((core.now, -1),)
+    attempt.pauses += ((core.now, None),)
     core.set_state(job, "suspended")
     core.happened("suspended", job.key)
 
 
-def close_pause(core: Core, job: BatchJob) -> None:
+def close_pause(core: Core, attempt: AttemptState) -> None:
     """A pause that began and has no end yet ends now."""
-    if job.pauses and job.pauses[-1][1] < 0:
-        job.pauses = (*job.pauses[:-1], (job.pauses[-1][0], core.now))
+    if attempt.pauses and attempt.pauses[-1][1] is None:
+        attempt.pauses = (*attempt.pauses[:-1], (attempt.pauses[-1][0], core.now))
 
 
 def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
     """Let a suspended job go on, if neither a user nor the policy wants it to stand still any more."""
-    job.stopped_by &= ~by
-    if job.stopped_by or job.state is not BatchState.SUSPENDED:
+    attempt = job.present
+    attempt.stopped_by &= ~by
+    if attempt.stopped_by or job.state is not BatchState.SUSPENDED:
         return
-    close_pause(core, job)
+    close_pause(core, attempt)
     core.set_state(job, "resumed")
     executor_of(core).resume(core, job)
     core.happened("resumed", job.key)

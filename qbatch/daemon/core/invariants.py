@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from qbatch.daemon.core.job import BY_POLICY
 from qbatch.daemon.core.states import ON_HOSTS, WAITING, BatchState
+from qbatch.model.actions import parts_of
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -41,10 +42,10 @@ def breaches(core: Core) -> list[str]:
         taken = [0] * len(pool.machine.hosts)
         for job in pool.running.values():
             # A job that the policy has suspended has no processors; one whose trial is over has given them back.
-            if job.row < 0 or job.stopped_by & BY_POLICY:
+            if job.row < 0 or job.present.stopped_by & BY_POLICY:
                 continue
-            for chunk in job.allocation:
-                taken[chunk.host] += chunk.procs
+            for place, procs, _ in parts_of(job.present.allocation):
+                taken[place] += procs
         found += _of_numbers(pool)
         for host, count in zip(pool.machine.hosts, taken, strict=True):
             if count > host.cpus:
@@ -57,7 +58,7 @@ def _of_numbers(pool: PoolState) -> list[str]:
     found = []
     chunks, procs = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for job in pool.running.values():
-        for slot in job.slots:
+        for slot in job.present.slots:
             chunks[slot.host, slot.number] += 1
             procs.update((slot.host, number) for low, high in slot.ranges for number in range(low, high + 1))
     for place, host in enumerate(pool.machine.hosts):
@@ -75,8 +76,12 @@ def _of_job(core: Core, job: BatchJob) -> list[str]:
     found = []
     if job.row >= 0 and pool.by_row[job.row] is not job:
         found.append(f"job {name} has row {job.row}, which is another job's")
-    if job.holds_hosts and (job.key not in pool.running or not job.allocation):
+    if job.holds_hosts and (job.key not in pool.running or job.attempt is None or not job.attempt.allocation):
         found.append(f"job {name} runs without hosts")
+    if not (job.holds_hosts or job.is_over) and job.attempt is not None:
+        found.append(f"job {name} has an attempt, but is in state {job.state.letter}")
+    if job.is_over is not (job.final is not None):
+        found.append(f"job {name} is in state {job.state.letter}, but its end says otherwise")
     if job.state is BatchState.QUEUED and not (job.is_pending or job.row >= 0 or job.run_limit):
         found.append(f"job {name} is queued, but neither the engine nor a run limit knows it")
     if job.state is BatchState.QUEUED and (job.hold or job.unmet):

@@ -49,7 +49,7 @@ class Prepared:
 
 
 BY_USER, BY_POLICY = 1, 2
-"""Bits of :attr:`BatchJob.stopped_by`."""
+"""Bits of :attr:`AttemptState.stopped_by`."""
 
 
 class Runs(Protocol):
@@ -76,20 +76,62 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ranges: tuple[tuple[int, int], ...]
 
 
-class BatchJob(msgspec.Struct, gc=False, array_like=True):
-    """One job, array or subjob.  Instants in microseconds, -1 for not yet.
+class AttemptState(msgspec.Struct, gc=False, array_like=True):
+    """What a job does on its hosts, from its start until it ends or is queued again; of an ended job, what it did at last.
 
-    ``hold``: bits of holds.  ``run_limit``: the name of the run limit at which it waits, or empty.  ``row``: its row in the
-    engine of its pool, -1 while the engine does not know it.  ``status``: exit status, None before the end.  ``ending``: why it
-    is being ended (``""``, ``deleted``, ``rerun``, ``walltime``, ``host``, ``refused``).
-    ``pauses``: from when until when its present attempt was suspended, -1 for an end that has not come.
-    ``stopped_by``: ``BY_USER`` or ``BY_POLICY`` or both have suspended it; it goes on when neither does any more.
-    ``progress``: how far its present attempt has got, or had at its end; None before it.  ``sizes``: from when on it had how
-    many processors, where that is not what it asked for.  ``trials``: from when until when on how many processors and where
-    (as in ``exec_host``) it ran on trial, in attempts that were thrown away.  ``lost``: the same of its latest attempts that
-    were lost (its host went down, it was to run again), each piece with the number of its attempt before it.  ``slots``: its
-    chunks on their hosts.  ``refused``: why it was refused after it was taken in.  ``broken``: the latest promises to it
-    that the policy took back: when, the start that was promised, and why.
+    ``started``: an instant, in microseconds.  ``slots``: its chunks on their hosts.  ``session``: of its processes, once that is
+    known.  ``pauses``: from when until when it was suspended, None for an end that has not come.  ``stopped_by``: ``BY_USER`` or
+    ``BY_POLICY`` or both have suspended it; it goes on when neither does any more.  ``sizes``: from when on it had how many
+    processors, where that is not what it asked for.  ``used``: what was measured of it at its end (seconds and bytes).
+    """
+
+    started: int
+    allocation: Allocation
+    progress: Progress
+    slots: tuple[Slot, ...] = ()
+    session: int | None = None
+    pauses: tuple[tuple[int, int | None], ...] = ()
+    stopped_by: int = 0
+    sizes: tuple[tuple[int, int], ...] = ()
+    used: dict[str, float] | None = None
+
+    def ran(self, now: int) -> int:
+        """Return how long it has run: microseconds from its start to ``now`` without its pauses."""
+        paused = sum((now if until is None else until) - since for since, until in self.pauses)
+        return max(now - self.started - paused, 0)
+
+
+class EarlierAttempts(msgspec.Struct, gc=False, array_like=True):
+    """What is known of a job's attempts before the present one: it was queued again.
+
+    ``trials``: from when until when on how many processors and where (as in ``exec_host``) it ran on trial.  ``lost``: the same
+    of the latest attempts that were lost (its host went down, it was to run again), each piece with the number of its attempt
+    before it.  ``used``: what was measured of the last one.
+    """
+
+    trials: tuple[tuple[int, int, int, str], ...] = ()
+    lost: tuple[tuple[int, int, int, int, str], ...] = ()
+    used: dict[str, float] | None = None
+
+
+class FinalState(msgspec.Struct, gc=False, array_like=True):
+    """How a job ended: the instant (microseconds), its exit status, and why it was refused after it was taken in, if it was."""
+
+    ended: int
+    status: int
+    refused: Reason | None = None
+
+
+class BatchJob(msgspec.Struct, gc=False, array_like=True):
+    """One job, array or subjob.  Instants in microseconds, None for not yet.
+
+    ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1 while the engine does not know it.  ``run_limit``:
+    the name of the run limit at which it waits.  ``waits_for``: the run limits in which it has a place, one a line.
+    ``ending``: why it is being ended (``deleted``, ``rerun``, ``host``, ``signal``, ``refused``).  ``broken``: the latest
+    promises to it that the policy took back: when, the start that was promised, and why.
+
+    ``attempts``: how many have begun.  What belongs to one state is there in that state only: ``attempt`` from a start until it
+    is queued again, ``final`` of an ended job; ``earlier`` of a job that was queued again.
     """
 
     sequence: int
@@ -101,38 +143,27 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
     group: str
     queue: str
     submitted: int
+    queued: int
+    modified: int
     state: BatchState = BatchState.QUEUED
     hold: int = 0
     unmet: int = 0
     row: int = -1
     is_pending: bool = False
-    run_limit: str = ""
-    queued: int = -1
-    eligible: int = -1
-    modified: int = -1
-    started: int = -1
-    ended: int = -1
-    not_before: int = -1
-    priority: int = 0
-    attempt: int = 0
-    allocation: Allocation = ()
-    status: int | None = None
-    session: int = 0
-    ending: str = ""
-    comment: str = ""
-    used: dict[str, float] | None = None
-    promised: int = -1
-    slot_limit: int | None = None
+    run_limit: str | None = None
     waits_for: str = ""
-    pauses: tuple[tuple[int, int], ...] = ()
-    stopped_by: int = 0
-    sizes: tuple[tuple[int, int], ...] = ()
-    trials: tuple[tuple[int, int, int, str], ...] = ()
-    lost: tuple[tuple[int, int, int, int, str], ...] = ()
-    slots: tuple[Slot, ...] = ()
-    refused: Reason | None = None
+    eligible: int | None = None
+    not_before: int | None = None
+    promised: int | None = None
+    priority: int = 0
+    slot_limit: int | None = None
+    attempts: int = 0
+    ending: str | None = None
+    comment: str = ""
     broken: tuple[tuple[int, int, str], ...] = ()
-    progress: Progress | None = None
+    attempt: AttemptState | None = None
+    earlier: EarlierAttempts | None = None
+    final: FinalState | None = None
 
     @property
     def key(self) -> JobKey:
@@ -179,35 +210,52 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
         """Whether it has hosts and was not told to end."""
         return self.state is BatchState.RUNNING or self.state is BatchState.SUSPENDED
 
-    def ran(self, now: int) -> int:
-        """Return how long its present attempt has run: microseconds from its start to ``now`` without its pauses."""
-        paused = sum((now if until < 0 else until) - since for since, until in self.pauses)
-        return max(now - self.started - paused, 0)
+    @property
+    def has_begun(self) -> bool:
+        """Whether an attempt of it has started and was not queued again; of an array, whether any of its jobs ever has."""
+        return self.attempt is not None or self.state is BatchState.BEGUN
+
+    @property
+    def present(self) -> AttemptState:
+        """Its attempt; it must have one."""
+        assert self.attempt is not None, f"{self.file_key} does not run"
+        return self.attempt
+
+    @property
+    def under_way(self) -> Progress:
+        """The progress of its attempt; it must have one."""
+        return self.present.progress
 
     @property
     def size(self) -> int:
         """On how many processors it works: what it asked for, unless the policy has resized it."""
-        return self.sizes[-1][1] if self.sizes else self.prepared.request.procs
+        sizes = self.attempt.sizes if self.attempt is not None else ()
+        return sizes[-1][1] if sizes else self.prepared.request.procs
 
     @property
-    def under_way(self) -> Progress:
-        """The progress of its present attempt; it must have one."""
-        assert self.progress is not None, f"{self.file_key} does not run"
-        return self.progress
+    def used(self) -> dict[str, float] | None:
+        """What was measured of its attempt, or of the one before if it waits again; None while nothing was."""
+        last = self.attempt if self.attempt is not None else self.earlier
+        return last.used if last is not None else None
+
+    @property
+    def refused(self) -> Reason | None:
+        """Why it was refused after it was taken in."""
+        return self.final.refused if self.final is not None else None
 
     def worked(self, now: int) -> int:
-        """Return the processor-microseconds that its present attempt has done."""
-        return self.progress.worked(now) if self.progress is not None else 0
+        """Return the processor-microseconds that its attempt has done."""
+        return self.attempt.progress.worked(now) if self.attempt is not None else 0
 
     def walltime_used(self, now: int) -> int:
-        """Return how much of its walltime its present attempt has used: as if on the processors that it asked for."""
+        """Return how much of its walltime its attempt has used: as if on the processors that it asked for."""
         return self.worked(now) // self.prepared.request.procs
 
     @property
     def file_key(self) -> str:
         """The name of the present attempt's run directory: digits, dashes and a dot only."""
         inner = f"-{self.member}" if self.member >= 0 else ""
-        return f"{self.sequence}{inner}.{self.attempt}"
+        return f"{self.sequence}{inner}.{self.attempts}"
 
 
 def hold_bits(letters: str) -> int:

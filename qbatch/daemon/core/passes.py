@@ -13,7 +13,7 @@ import msgspec
 from qbatch.daemon.core import accounting, flow, run_limits
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
-from qbatch.daemon.core.job import BY_POLICY, BatchJob
+from qbatch.daemon.core.job import BY_POLICY, BatchJob, FinalState
 from qbatch.daemon.core.state import Account, Core, PoolState
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST
@@ -91,7 +91,7 @@ def _take_due(core: Core) -> None:
 
 
 def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
-    if what == "end" and job.attempt == attempt and job.progress is not None and job.progress.due == due:
+    if what == "end" and job.attempts == attempt and job.attempt is not None and job.under_way.due == due:
         status = fate_of(core, job)
         if status >= 0:
             status = status_of(core.faults, job.name, status)
@@ -159,23 +159,24 @@ def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> No
         case Resume():
             flow.resume(core, job, BY_POLICY)
         case Resize():
-            flow.resize(core, job, (msgspec.structs.replace(job.allocation[0], procs=action.procs),))
+            flow.resize(core, job, (msgspec.structs.replace(job.present.allocation[0], procs=action.procs),))
         case _:
             pass
 
 
 def _break_promise(core: Core, job: BatchJob, reason: Reason) -> None:
     """The policy takes its promise back: that is told once, and stays in the job's record."""
-    job.broken = (*job.broken, (core.now, job.promised, reason.text))[-MOST_BROKEN:]
+    if job.promised is not None:
+        job.broken = (*job.broken, (core.now, job.promised, reason.text))[-MOST_BROKEN:]
     job.comment = f"the promised start is lost: {reason.text}"
-    job.promised = -1
+    job.promised = None
     core.happened("promise-broken", job.key, reason.text)
 
 
 def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, reason: Reason) -> None:
     """A job ends without having run; so does its array, as refused, if that is what became of all its jobs."""
     pool.by_row[row] = None
-    job.row = job.promised = -1
+    job.row, job.promised = -1, None
     _note_refusal(core, job, reason)
     array = core.arrays.get(job.sequence)
     if array is not None and array.live == 1 and all(each.refused is not None for each in array.members.values()):
@@ -185,6 +186,6 @@ def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, reason: Reaso
 
 
 def _note_refusal(core: Core, job: BatchJob, reason: Reason) -> None:
-    job.refused = msgspec.structs.replace(reason, blocked_by=())
+    job.final = FinalState(core.now, REFUSED, msgspec.structs.replace(reason, blocked_by=()))
     job.comment, job.ending = reason.text, "refused"
     core.outbox.append(Account(core.now, "A", core.id_of(job.key), accounting.refused(job, reason.code)))

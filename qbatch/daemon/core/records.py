@@ -12,6 +12,7 @@ from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_POLICY, hold_text
 from qbatch.daemon.core.slots import divide
 from qbatch.daemon.core.states import OVER, SUBSTATES, WAITING, BatchState
+from qbatch.model.actions import parts_of
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
 from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from qbatch.model.machine import Host
 
 _BRIEF_RESOURCES = ("ncpus", "nodect", "mem", "walltime")
-
-
-def _instant(at: int) -> int | None:
-    return at if at >= 0 else None
 
 
 def resources_of(job: BatchJob) -> dict[str, str]:
@@ -56,8 +53,8 @@ def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
 
 def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
     """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the chunks."""
-    if job.slots:
-        return [(slot.host, slot.procs, slot.memory, slot.lines) for slot in job.slots]
+    if job.present.slots:
+        return [(slot.host, slot.procs, slot.memory, slot.lines) for slot in job.present.slots]
     return divide(job, core.pool_of(job).machine.hosts)
 
 
@@ -66,7 +63,7 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     hosts = _hosts_of(core, job)
     if not hosts:
         return "", ""
-    numbers = [slot.number for slot in job.slots]
+    numbers = [slot.number for slot in job.present.slots]
     places: list[str] = []
     nodes: list[str] = []
     for place, (host, procs, memory, _) in enumerate(slots_of(core, job)):
@@ -79,7 +76,7 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
 def numbered_text(core: Core, job: BatchJob) -> str:
     """Return ``exec_host`` as Torque writes it, with ranges of the numbers of processors: ``n0/0-1+n1/4``."""
     hosts = _hosts_of(core, job)
-    slots = job.slots if hosts else ()
+    slots = job.present.slots if hosts else ()
     return "+".join(
         f"{hosts[slot.host].name}/" + ",".join(f"{low}-{high}" if high > low else str(low) for low, high in slot.ranges)
         for slot in slots
@@ -91,7 +88,8 @@ def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
     queue = core.queues.get(job.queue)
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
     # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
-    return () if not job.allocation or any(chunk.host >= len(hosts) for chunk in job.allocation) else hosts
+    allocation = job.attempt.allocation if job.attempt is not None else ()
+    return () if not allocation or any(chunk.hosts.stop > len(hosts) for chunk in allocation) else hosts
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
@@ -112,14 +110,21 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
         state=job.state.letter,
         resources=resources,
         used=_used_so_far(core, job),
-        started=_instant(job.started) if job.allocation or job.is_array else None,
-        session=job.session or None,
+        started=_started(core, job),
+        session=job.attempt.session if job.attempt is not None else None,
         is_array=job.is_array,
         priority=job.priority,
-        exit_status=job.status,
-        exec_host=exec_texts(core, job)[0] if job.allocation else "",
+        exit_status=job.final.status if job.final is not None else None,
+        exec_host=exec_texts(core, job)[0],
         comment=_comment(core, job),
     )
+
+
+def _started(core: Core, job: BatchJob) -> int | None:
+    """Return when its attempt started; of an array, when the first of its jobs did."""
+    if job.is_array:
+        return core.arrays[job.sequence].started
+    return job.attempt.started if job.attempt is not None else None
 
 
 def _comment(core: Core, job: BatchJob) -> str:
@@ -128,7 +133,7 @@ def _comment(core: Core, job: BatchJob) -> str:
         return job.comment
     pool = core.pool_of(job)
     if job.state is BatchState.SUSPENDED:
-        return f"Job suspended by {pool.name_of_policy if job.stopped_by & BY_POLICY else 'a user'}"
+        return f"Job suspended by {pool.name_of_policy if job.present.stopped_by & BY_POLICY else 'a user'}"
     return "Job runs for a quantum" if job.row >= 0 and pool.engine.is_trial(job.row) else ""
 
 
@@ -141,16 +146,12 @@ def event_record(core: Core, key: JobKey) -> JobRecord | None:
         brief_record(core, job),
         hold=hold_text(job.hold | (8 if job.unmet else 0)),
         submitted=job.submitted,
-        eligible=_instant(job.eligible),
-        promised=_instant(job.promised),
+        eligible=job.eligible,
+        promised=job.promised,
         exec_vnode=exec_texts(core, job)[1] if job.prepared.demand.memory else "",
-        pauses=_pauses(job),
-        sizes=job.sizes,
+        pauses=job.attempt.pauses if job.attempt is not None else (),
+        sizes=job.attempt.sizes if job.attempt is not None else (),
     )
-
-
-def _pauses(job: BatchJob) -> tuple[tuple[int, int | None], ...]:
-    return tuple((since, None if until < 0 else until) for since, until in job.pauses)
 
 
 def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
@@ -164,8 +165,8 @@ def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
 
 def full_record(core: Core, job: BatchJob) -> JobRecord:
     """Return all that ``qstat -f`` shows of a job."""
-    spec = job.spec
-    key = job.key
+    spec, key = job.spec, job.key
+    attempt, earlier = job.attempt, job.earlier
     hosts, nodes = exec_texts(core, job)
     array: dict[str, Any] = _array_fields(core, job) if job.is_array else {}
     if job.is_subjob:
@@ -182,18 +183,18 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         hold=hold_text(job.hold | (8 if job.unmet else 0)),
         priority=job.priority,
         submitted=job.submitted,
-        queued=_instant(job.queued),
-        eligible=_instant(job.eligible),
-        modified=_instant(job.modified),
-        started=_instant(job.started),
-        ended=_instant(job.ended),
-        not_before=_instant(job.not_before),
+        queued=job.queued,
+        eligible=job.eligible,
+        modified=job.modified,
+        started=_started(core, job),
+        ended=job.final.ended if job.final is not None else None,
+        not_before=job.not_before,
         resources=resources_of(job),
         used=_used_so_far(core, job),
         exec_host=hosts,
         exec_vnode=nodes,
         exec_slots=numbered_text(core, job),
-        exit_status=job.status,
+        exit_status=job.final.status if job.final is not None else None,
         output=output_path(job, "out"),
         error=output_path(job, "err"),
         join=spec.join,
@@ -209,19 +210,19 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         variables={**spec.variables, "PBS_O_QUEUE": asked_queue(core, job)},
         submit_arguments=spec.submit_arguments,
         comment=_comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
-        run_count=job.attempt + _runs_before(job),
-        session=job.session or None,
+        run_count=job.attempts + _runs_before(job),
+        session=attempt.session if attempt is not None else None,
         depend=depend_text(core, job),
         is_blocking=spec.is_blocking,
         umask=spec.umask,
         server=core.settings.name,
         is_array=job.is_array,
-        promised=_instant(job.promised),
-        attempt=job.attempt,
-        pauses=_pauses(job),
-        sizes=job.sizes,
-        trials=job.trials,
-        lost=job.lost,
+        promised=job.promised,
+        attempt=job.attempts,
+        pauses=attempt.pauses if attempt is not None else (),
+        sizes=attempt.sizes if attempt is not None else (),
+        trials=earlier.trials if earlier is not None else (),
+        lost=earlier.lost if earlier is not None else (),
         refused=job.refused,
         broken=job.broken,
         extra=spec.extra,
@@ -307,13 +308,13 @@ def host_records(core: Core) -> list[HostRecord]:
         jobs: list[list[str]] = [[] for _ in pool.machine.hosts]
         whole: set[int] = set()
         for job in pool.running.values():
-            is_displaced = bool(job.stopped_by & BY_POLICY)
-            for chunk in job.allocation:
-                used[chunk.host][0] += 0 if is_displaced else chunk.procs
-                used[chunk.host][1] += chunk.memory
-                jobs[chunk.host].append(core.id_of(job.key))
+            is_displaced = bool(job.present.stopped_by & BY_POLICY)
+            for place, procs, memory in parts_of(job.present.allocation):
+                used[place][0] += 0 if is_displaced else procs
+                used[place][1] += memory
+                jobs[place].append(core.id_of(job.key))
                 if job.prepared.request.is_exclusive and not is_displaced:
-                    whole.add(chunk.host)
+                    whole.add(place)
         queues = tuple(name for name, queue in core.queues.items() if queue.pool == number)
         for place, host in enumerate(pool.settings.hosts):
             state = "job-busy" if used[place][0] >= host.cpus else "free"

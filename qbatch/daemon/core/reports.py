@@ -17,7 +17,7 @@ def job_of(core: Core, file_key: str) -> BatchJob | None:
     if not (sequence.isdigit() and attempt.isdigit() and (member.isdigit() or not dash)):
         return None
     job = core.find(JobKey(int(sequence), int(member) if dash else PLAIN))
-    return job if job is not None and job.attempt == int(attempt) else None
+    return job if job is not None and job.attempts == int(attempt) else None
 
 
 def reported(core: Core, report: Report) -> None:
@@ -28,7 +28,7 @@ def reported(core: Core, report: Report) -> None:
             core.outbox.append(Forget(report.key))
         return
     if isinstance(report, Started):
-        job.session = report.session
+        job.present.session = report.session or None
         return
     core.outbox.append(Forget(report.key))
     status, why = report.status, report.why

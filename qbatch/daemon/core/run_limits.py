@@ -87,6 +87,7 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
     for name in names:
         run_limit = core.run_limits.get(name)
         if (run_limit.used if run_limit is not None else 0) >= limit_of(core, name):
+            assert job.eligible is not None, "what enters may start"
             job.run_limit = name
             run_limit = core.run_limits.setdefault(name, RunLimit())
             heapq.heappush(run_limit.waiting, (job.eligible, job.sequence, job.member))
@@ -96,7 +97,7 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
             return
     for name in names:
         core.run_limits.setdefault(name, RunLimit()).used += 1
-    job.run_limit = ""
+    job.run_limit = None
     job.waits_for = "\n".join(names)
     job.is_pending = True
     user, group = core.number_of(job.user), core.number_of(job.group)
@@ -113,8 +114,7 @@ def withdraw(core: Core, job: BatchJob) -> None:
 
 def _take_out(core: Core, job: BatchJob) -> list[str]:
     """Withdraw a waiting job; return the run limits in which it gave places back, which others may have now."""
-    job.promised = -1
-    job.run_limit = ""
+    job.promised = job.run_limit = None
     pool = core.pool_of(job)
     if job.is_pending:
         del pool.pending[job.key]
@@ -149,7 +149,7 @@ def let_through(core: Core, name: str) -> None:
         eligible, sequence, member = heapq.heappop(run_limit.waiting)
         job = core.find(JobKey(sequence, member))
         if job is not None and job.run_limit == name and job.eligible == eligible:
-            job.run_limit = ""
+            job.run_limit = None
             enter(core, job)
     if not run_limit.used and not run_limit.waiting:
         del core.run_limits[name]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core.job import BatchJob, Slot
+from qbatch.model.actions import parts_of
 from qbatch.model.job import SCATTER
 from qbatch.model.machine import Host
 from qbatch.wire.resources import ChunkOf
@@ -24,7 +25,6 @@ MOST_CHUNKS = 100_000
 
 def enter(pool: PoolState, job: BatchJob) -> None:
     """Divide what a job got among its chunks, and number them."""
-    job.slots = ()
     found = []
     for host, procs, memory, lines in divide(job, pool.machine.hosts):
         chunks, taken = pool.numbers.get(host, (0, 0))
@@ -32,19 +32,19 @@ def enter(pool: PoolState, job: BatchJob) -> None:
         ranges = tuple(_free_ranges(taken, procs))
         found.append(Slot(host, procs, memory, lines, number, ranges))
         pool.numbers[host] = (chunks | 1 << number, taken | _bits(ranges))
-    job.slots = tuple(found)
+    job.present.slots = tuple(found)
 
 
 def leave(pool: PoolState, job: BatchJob) -> None:
     """Give the numbers of a job back."""
-    for slot in job.slots:
+    for slot in job.present.slots:
         chunks, taken = pool.numbers.get(slot.host, (0, 0))
         pool.numbers[slot.host] = (chunks & ~(1 << slot.number), taken & ~_bits(slot.ranges))
 
 
 def restore(pool: PoolState, job: BatchJob) -> None:
     """Note the numbers of a job that runs, as a snapshot tells them."""
-    for slot in job.slots:
+    for slot in job.present.slots:
         chunks, taken = pool.numbers.get(slot.host, (0, 0))
         pool.numbers[slot.host] = (chunks | 1 << slot.number, taken | _bits(slot.ranges))
 
@@ -73,7 +73,7 @@ def _free_ranges(taken: int, count: int) -> Iterator[tuple[int, int]]:
 
 def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int]]:
     """Return (host, processors, memory, lines of the node file) of each chunk of a running job, in the order of the chunks."""
-    left = {chunk.host: [chunk.procs, chunk.memory] for chunk in job.allocation}
+    left = {host: [procs, memory] for host, procs, memory in parts_of(job.present.allocation)}
     kinds = list(enumerate(job.prepared.demand.chunks))
     if len(kinds) > 1:
         # Chunks that ask for a host come first, as in the placement.

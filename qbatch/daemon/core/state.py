@@ -162,12 +162,13 @@ class QueueState(msgspec.Struct, gc=False):
 
 
 class ArrayState(msgspec.Struct, gc=False):
-    """The jobs of one array by index, in ascending order, and how many are in which state."""
+    """The jobs of one array by index, in ascending order, and how many are in which state; when the first of them started."""
 
     members: dict[int, BatchJob]
     counts: dict[BatchState, int]
     live: int
     failed: int = 0
+    started: int | None = None
 
 
 class RunLimit:
@@ -255,7 +256,7 @@ class Core:
         self.outbox: list[Effect] = []
         self.runs: Runs | None = None
         self.timers: EmulatedExecutor[BatchJob] = EmulatedExecutor(
-            lambda due, job: self.at(due, "end", job.key, job.attempt)
+            lambda due, job: self.at(due, "end", job.key, job.attempts)
         )
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
         for place, queue in enumerate(settings.queues):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon.core import old_images, slots
+from qbatch.daemon.core import old_snapshots, slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import ArrayState, Core, PoolState, RunLimit
@@ -26,7 +26,7 @@ from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import Demand
 
-VERSION = 2
+VERSION = 3
 
 
 class PreparedSnapshot(msgspec.Struct, array_like=True):
@@ -80,6 +80,7 @@ class CoreSnapshot(msgspec.Struct):
     log_id: str
     log_offset: int
     chosen: dict[str, tuple[str, str]] = {}
+    begun: dict[int, int] = {}
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -128,6 +129,7 @@ def dump(core: Core) -> bytes:
         core.calendar, core.entries, core.numbers, core.user_jobs, core.events_made, core.log_arrived,
         core.ended_count, core.is_dirty, core.faults, core.log_id, core.log_offset,
         {pool.settings.name: (pool.settings.policy, pool.chosen) for pool in core.pools if pool.chosen},
+        {sequence: array.started for sequence, array in core.arrays.items() if array.started is not None},
     )  # fmt: skip
     return _encode(state)
 
@@ -146,8 +148,8 @@ def load(
         state = _decode(data)
     except msgspec.MsgspecError as error:
         raise InputError(f"the snapshot cannot be read: {error}") from error
-    if state.version not in (1, VERSION):
-        raise InputError(f"the snapshot has version {state.version}; this program reads {VERSION} and 1")
+    if not 1 <= state.version <= VERSION:
+        raise InputError(f"the snapshot has version {state.version}; this program reads 1 to {VERSION}")
     core = Core(settings, policy_of)
     _load_tables(core, state)
     for pool in core.pools:
@@ -197,8 +199,11 @@ def _load_jobs(core: Core, state: CoreSnapshot) -> None:
         for each in state.prepared
     ]
     decoder = msgspec.msgpack.Decoder(list[BatchJob], dec_hook=lambda _, place: prepared[place])
-    is_old = state.version == 1
-    rows = iter(old_images.jobs_of(state.jobs, decoder.decode, core.now) if is_old else decoder.decode(state.jobs))
+    if state.version < VERSION:
+        found, begun = old_snapshots.jobs_of(state.jobs, decoder.decode, state.version, core.now)
+    else:
+        found, begun = decoder.decode(state.jobs), state.begun
+    rows = iter(found)
     pools = {name: core.pools[queue.pool] for name, queue in core.queues.items()}
     for sequence, count, failed in state.live:
         job = next(rows)
@@ -214,7 +219,7 @@ def _load_jobs(core: Core, state: CoreSnapshot) -> None:
             counts[one.state] = counts.get(one.state, 0) + 1
             _settle(pools, one)
         left = sum(counts.values()) - sum(counts.get(state, 0) for state in OVER)
-        core.arrays[sequence] = ArrayState(members, counts, left, failed)
+        core.arrays[sequence] = ArrayState(members, counts, left, failed, begun.get(sequence))
     core.order = list(core.jobs)
 
 

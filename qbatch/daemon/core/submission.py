@@ -58,7 +58,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
         hold=hold,
         queued=core.now,
         modified=core.now,
-        not_before=-1 if spec.not_before is None else spec.not_before,
+        not_before=spec.not_before,
         priority=spec.priority,
         slot_limit=prepared.slot_limit,
     )

@@ -32,7 +32,7 @@ def handle(core: Core, actor: Actor, request: HostControl) -> Outcomes:
         if request.action == "down":
             pool.down.add(place)
             for job in sorted(pool.running.values(), key=lambda job: job.key):
-                if any(chunk.host == place for chunk in job.allocation):
+                if any(place in chunk.hosts for chunk in job.present.allocation):
                     flow.stop_running(core, job, "host", f"host {name} went down")
         elif request.action in ("resume", "up") and place in pool.shut:
             pool.shut.discard(place)

@@ -36,7 +36,7 @@ async def handle(service: Service, client: ConnectedClient, request: Explain) ->
         said_by=reason.said_by,
         numbers=reason.numbers,
         blocked_by=tuple(core.id_of(other.key) for other in ahead if other is not None),
-        promised=job.promised if job.promised >= 0 else None,
+        promised=job.promised,
         estimated_start=estimate,
         no_estimate=none,
         now=max(core.now, service.clock.now()),

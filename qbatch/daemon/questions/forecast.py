@@ -53,4 +53,4 @@ def _without(service: Service, found: Mapping[JobKey, Expected]) -> Iterator[For
 
 def _promised(core: Core, key: JobKey) -> int | None:
     job = core.find(key)
-    return job.promised if job is not None and job.promised >= 0 else None
+    return job.promised if job is not None else None

@@ -75,7 +75,7 @@ def _until(service: Service, request: Time) -> None:
     def is_reached() -> bool:
         now = service.core.find(key)
         is_over = now is None or now.is_over
-        return is_over or (is_start and now is not None and now.started >= 0)
+        return is_over or (is_start and now is not None and now.has_begun)
 
     service.pass_driver.breakpoint = is_reached
     clock.play(request.speed, FOREVER, f"job {name} has {'started' if is_start else 'ended'}")

@@ -36,7 +36,7 @@ async def _one(service: Service, name: str, until: str) -> Outcome | asyncio.Fut
     key = core.key_of(name)
     job = core.find(key)
     if job is not None and not job.is_over:
-        if until == "start" and job.started >= 0:
+        if until == "start" and job.has_begun:
             return Outcome(name=core.id_of(key), state=job.state.letter)
         return service.waiters.enter(key, until)
     record = core.recent.get(key) or (await service.store.finished([key])).get(key)

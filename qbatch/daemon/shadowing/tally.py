@@ -104,7 +104,8 @@ class ShadowTally:
         """A job starts; ``record``: what has become of it, if it ended at the same instant."""
         job = self._core.find(key)
         if job is not None:
-            number, eligible = self._core.queues[job.queue].pool, job.eligible
+            number = self._core.queues[job.queue].pool
+            eligible = at if job.eligible is None else job.eligible
             if job.holds_hosts:
                 self._occupy(key, number, _procs_of(job), at=at)
         elif record is not None:
@@ -218,4 +219,4 @@ class ShadowTally:
 
 def _procs_of(job: BatchJob) -> int:
     """Return the processors that a job uses: what it takes of its hosts, unless the policy has resized it."""
-    return job.size if job.sizes else job.prepared.demand.procs
+    return job.size if job.attempt is not None and job.attempt.sizes else job.prepared.demand.procs

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from qbatch.model.actions import Allocation, Chunk, Start
+from qbatch.model.actions import Allocation, Start, ranges_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, memory_text, one_host
-from qbatch.planning.chunks import can_share_one_host, fill, place_chunks, requested
+from qbatch.planning.chunks import can_share_one_host, fill, give_on, place_chunks, requested
 from qbatch.planning.kernels import chunks, plan
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
@@ -150,9 +150,9 @@ def place_in_order(view: View, rows: Sequence[int]) -> list[Start]:
     starts = []
     for row in rows:
         found = fill(free, int(procs[row]))
-        for host, width in found:
-            free[host] -= width
-        starts.append(Start(row, tuple(Chunk(host, width) for host, width in found)))
+        for chunk in found:
+            give_on(free, chunk, -chunk.procs)
+        starts.append(Start(row, found))
     return starts
 
 
@@ -165,7 +165,7 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
     begun = np.empty((4, space), np.int64)
     taken, facts = np.empty((2, hosts.shape[1]), np.int64), np.array([0, FOREVER], np.int64)
     estimate = view.columns.estimate
-    starts: dict[int, list[Chunk]] = {}
+    starts: dict[int, list[tuple[int, int, int, int]]] = {}
     while True:
         # Always arrays of the same kinds, so that each kernel compiles once.
         pieces = np.ascontiguousarray(np.concatenate([going, begun], axis=1))
@@ -179,9 +179,9 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
             scratch = (hosts.copy(), taken, taken.copy())
             count = _backfill(*common, *scratch, pieces, running, begun, learned, facts)
         for row, host, procs, memory in begun[:, :count].T.tolist():
-            starts.setdefault(row, []).append(Chunk(host, procs, memory))
+            starts.setdefault(row, []).append((host, procs, memory, 1))
         if count == 0 or not is_easy:
-            return [Start(row, tuple(parts)) for row, parts in starts.items()], int(facts[1])
+            return [Start(row, ranges_of(parts)) for row, parts in starts.items()], int(facts[1])
         # Again, as if what began had been running: a start can push a later placement to hosts where it hurts nobody.
         fresh = begun[:, :count].copy()
         waiting = waiting[~np.isin(waiting, fresh[chunks.ROW])]

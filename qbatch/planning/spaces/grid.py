@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbatch.model.actions import Allocation, Chunk
+from qbatch.model.actions import Allocation, outside, parts_of, ranges_of
 from qbatch.planning.kernels import chunks, grid
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
@@ -34,8 +34,7 @@ class HostGrid:
         self._free[0] = self.now_free
         for run in view.running.values():
             # What ends on a closed host gives nothing back.
-            allocation = tuple(chunk for chunk in run.allocation if chunk.host not in view.closed)
-            self.release(allocation, view.expected_end(run), FOREVER)
+            self.release(outside(run.allocation, view.closed), view.expected_end(run), FOREVER)
 
     def reserve(self, allocation: Allocation, start: int, end: int) -> None:
         """Take an allocation over ``[start, end)``."""
@@ -46,15 +45,13 @@ class HostGrid:
         self._add(allocation, start, end, 1)
 
     def _add(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
-        for chunk in allocation:
-            if start >= FOREVER:
-                continue
+        if start >= FOREVER:
+            return
+        for host, procs, memory in parts_of(allocation):
             if self._state[0] + 2 > len(self._times):
                 self._times = np.concatenate([self._times, np.zeros_like(self._times)])
                 self._free = np.concatenate([self._free, np.zeros_like(self._free)])
-            _add_part(
-                self._times, self._free, self._state, start, end, chunk.host, sign * chunk.procs, sign * chunk.memory
-            )
+            _add_part(self._times, self._free, self._state, start, end, host, sign * procs, sign * memory)
 
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
         """Return the first instant from which the chunks of a row fit for ``duration``, and where (``FOREVER``: never)."""
@@ -77,12 +74,12 @@ class HostGrid:
     def begin(self, allocation: Allocation, end: int) -> None:
         """Take an allocation from what is free now, until ``end``."""
         for chunk in allocation:
-            self.now_free[:, chunk.host] -= (chunk.procs, chunk.memory)
+            self.now_free[:, chunk.host : chunk.host + chunk.count] -= ((chunk.procs,), (chunk.memory,))
         self.reserve(allocation, self.now, end)
 
     def _placed(self) -> Allocation:
         procs, memory = self._taken.tolist()
-        return tuple(Chunk(host, own, memory[host]) for host, own in enumerate(procs) if own)
+        return ranges_of((host, own, memory[host], 1) for host, own in enumerate(procs) if own)
 
 
 def hosts_now(view: View) -> Int64Array:

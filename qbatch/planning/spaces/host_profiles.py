@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.model.actions import Allocation, Chunk
+from qbatch.model.actions import Allocation, Chunk, outside, parts_of
 from qbatch.model.job import Job
 from qbatch.planning.kernels import profile as profiles
 from qbatch.planning.kernels.live import live_module
@@ -29,12 +29,8 @@ class HostProfiles:
             for host, free in zip(hosts, view.free_memory, strict=True)
         ]
         for run in view.running.values():
-            end = view.expected_end(run)
-            for chunk in run.allocation:
-                # What ends on a closed host gives nothing back.
-                if chunk.host in view.closed:
-                    continue
-                self._add(chunk.host, end, FOREVER, chunk.procs, chunk.memory)
+            # What ends on a closed host gives nothing back.
+            self.release(outside(run.allocation, view.closed), view.expected_end(run), FOREVER)
 
     def _add(self, host: int, start: int, end: int, procs: int, memory: int) -> None:
         if not _kernels.has_room(self.procs[host], 1):
@@ -48,13 +44,13 @@ class HostProfiles:
 
     def reserve(self, allocation: Allocation, start: int, end: int) -> None:
         """Take processors and memory over ``[start, end)``."""
-        for chunk in allocation:
-            self._add(chunk.host, start, end, -chunk.procs, -chunk.memory)
+        for host, procs, memory in parts_of(allocation):
+            self._add(host, start, end, -procs, -memory)
 
     def release(self, allocation: Allocation, start: int, end: int) -> None:
         """Give processors and memory back over ``[start, end)``."""
-        for chunk in allocation:
-            self._add(chunk.host, start, end, chunk.procs, chunk.memory)
+        for host, procs, memory in parts_of(allocation):
+            self._add(host, start, end, procs, memory)
 
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
         """Return the first instant from which a row fits on a host for ``duration``, and where (``FOREVER``: never).

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from qbatch.model.actions import Allocation, Start
+from qbatch.model.actions import Allocation, Start, outside
 from qbatch.planning.kernels import plan
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
@@ -79,7 +79,7 @@ class PlacedPlan:
         profile: Profile = view.space.profile()
         for run in view.running.values():
             # A booking is at least a second, and a zero estimate is still there.
-            allocation = tuple(chunk for chunk in run.allocation if chunk.host not in view.closed)
+            allocation = outside(run.allocation, view.closed)
             profile.reserve(allocation, view.expected_end(run), booked_end(view, run))
         return profile
 

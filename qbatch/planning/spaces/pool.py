@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qbatch.model.actions import Allocation, Chunk, Start
+from qbatch.model.actions import Allocation, Chunk, Start, procs_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
 from qbatch.planning.chunks import fill
@@ -44,7 +44,7 @@ class PoolSpace(Space):
         """Return the first free processors, hosts in their order."""
         if len(free) == 1:
             return (Chunk(0, job.procs),) if free[0] >= job.procs else ()
-        return tuple(Chunk(host, procs) for host, procs in fill(free, job.procs))
+        return fill(free, job.procs)
 
     @staticmethod
     def widest(machine: Machine, free: Sequence[int]) -> int:
@@ -204,11 +204,11 @@ class _PoolProfile:
 
     def reserve(self, allocation: Allocation, start: int, end: int) -> None:
         """Take processors over ``[start, end)``."""
-        self._add(start, end, -sum(chunk.procs for chunk in allocation))
+        self._add(start, end, -procs_of(allocation))
 
     def release(self, allocation: Allocation, start: int, end: int) -> None:
         """Give processors back over ``[start, end)``."""
-        self._add(start, end, sum(chunk.procs for chunk in allocation))
+        self._add(start, end, procs_of(allocation))
 
     def _add(self, start: int, end: int, procs: int) -> None:
         if not _profiles.has_room(self._free, 1):

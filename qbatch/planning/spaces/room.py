@@ -8,6 +8,7 @@ from typing import Protocol
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.planning.chunks import give_on
 
 
 class _Kind(Protocol):
@@ -43,6 +44,6 @@ class Room:
     def give(self, allocation: Allocation) -> None:
         """Take an allocation out of what is free: it was given to a job."""
         for chunk in allocation:
-            self.free[chunk.host] -= chunk.procs
-            self.free_memory[chunk.host] -= chunk.memory
+            give_on(self.free, chunk, -chunk.procs)
+            give_on(self.free_memory, chunk, -chunk.memory)
         self._widest = self._kind.widest(self.machine, self.free)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from qbatch.daemon.core import flow
+from qbatch.daemon.core import flow, old_snapshots
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import full_record
 from qbatch.daemon.core.state import Account, Ending
+from qbatch.model.actions import parts_of
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord, Outcomes
@@ -77,7 +78,7 @@ def test_a_running_job_that_is_held_goes_on_and_is_held_when_it_is_queued_again(
     assert bench.state(job) == "R"
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
-    assert found.attempt == 2
+    assert found.attempts == 2
 
 
 def test_only_operators_place_system_holds(bench: Bench) -> None:
@@ -227,13 +228,14 @@ def test_a_host_that_goes_down_takes_its_jobs_along_and_they_run_again(bench: Be
     bench.wait(1)
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
-    assert (found.state.letter, found.attempt) == ("R", 2)
-    ((attempt, begin, end, procs, where),) = found.lost
-    assert (attempt, end - begin, procs, end) == (1, 10 * 1_000_000, 4, found.started)
+    assert (found.state.letter, found.attempts) == ("R", 2)
+    assert found.earlier is not None
+    ((attempt, begin, end, procs, where),) = found.earlier.lost
+    assert (attempt, end - begin, procs, end) == (1, 10 * 1_000_000, 4, found.present.started)
     assert where.partition("/")[0] in ("n1", "n2")
     assert full_record(bench.core, found).thrown_away == [(begin, end, 4, where)]
     assert bench.ended[stays].lost == ()
-    assert {chunk.host for chunk in found.allocation} <= {2, 3}
+    assert {host for host, _, _ in parts_of(found.present.allocation)} <= {2, 3}
     assert bench.ended[stays].exit_status == -12
     assert "n2 went down" in bench.ended[stays].comment
 
@@ -393,17 +395,20 @@ def test_an_attempt_that_was_suspended_is_lost_in_pieces_and_the_latest_are_kept
         bench.wait(1)
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
-    assert len(found.lost) == flow.MOST_LOST
-    (first, begin, end, _, _), (second, *_) = found.lost[:2]
+    assert found.earlier is not None
+    lost = found.earlier.lost
+    assert len(lost) == flow.MOST_LOST
+    (first, begin, end, _, _), (second, *_) = lost[:2]
     assert (first, second, end - begin) == (1, 2, 20 * 1_000_000)  # the piece before the suspension is one too many
 
 
 def test_a_job_of_an_older_snapshot_has_lost_nothing(bench: Bench) -> None:
     job = bench.core.find(bench.core.key_of(bench.submit("sleep 100\n")))
     assert job is not None
-    older = msgspec.json.decode(msgspec.json.encode(job, enc_hook=lambda _: 0))[:-2]
-    before = msgspec.convert(older, BatchJob, dec_hook=lambda *_: job.prepared)
-    assert (before.lost, before.slots) == ((), ())
+    older = msgspec.msgpack.encode([[1, -1, 0, "n", "u", 1001, "g", "batch", 7, "Q"]])
+    decoder = msgspec.msgpack.Decoder(list[BatchJob], dec_hook=lambda *_: job.prepared)
+    ((before,), begun) = old_snapshots.jobs_of(older, decoder.decode, 2, 10)
+    assert (before.submitted, before.attempt, before.earlier, before.final, begun) == (7, None, None, None, {})
     assert (
         msgspec.json.decode(b'{"id": "1.q", "name": "n", "user": "u", "queue": "b", "state": "F"}', type=JobRecord).lost
         == ()

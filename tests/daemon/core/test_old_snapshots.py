@@ -1,7 +1,8 @@
-"""Snapshots of version 1, written before a job's progress was one record: they go on as they would have gone on then.
+"""Snapshots of older versions: they go on as they would have gone on then.
 
-Each file in ``images`` is one, made by the scenario of its name; the JSON beside it says what the version that wrote it did
-afterwards (:func:`what_follows`).
+Each file in ``images`` is one: of version 1, written before a job's progress was one record, made by the scenario of its name; of
+version 2 (``-2``), written before the facts of a state were kept together.  The JSON beside it says what the version that wrote
+it did afterwards (:func:`what_follows`), and version 2 also what it told of each job.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.records import full_record
 from qbatch.daemon.executors.attempt import Ended
 from qbatch.policies.registry import load_policy
 from qbatch.wire import requests
@@ -20,11 +23,12 @@ from tests.daemon.core.driver import EMULATED, ROOT, Bench
 from tests.daemon.core.test_resized import malleable
 
 IMAGES = Path(__file__).parent / "images"
-NAMES = ("emulated", "resized", "process", "older")
+NAMES = ("emulated", "resized", "process", "older", "emulated-2", "resized-2", "process-2")
 
 
 def bench_of(name: str) -> Bench:
     """Return an empty bench with the settings of a scenario."""
+    name = name.removesuffix("-2")
     if name in ("resized", "older"):
         return malleable()
     return Bench(EMULATED if name == "emulated" else EMULATED.replace('"emulated"', '"process"'))
@@ -59,7 +63,7 @@ def what_follows(name: str, bench: Bench) -> list[list[object]]:
         for _ in range(60):
             bench.wait(20)
             running = [job for pool in bench.core.pools for job in pool.running.values()]
-            if name == "process" and running:
+            if name.startswith("process") and running:
                 bench.core.now = bench.now
                 bench.report(Ended(min(job.file_key for job in running), 0, bench.now, used={"cput": 1.0}))
     rows = [
@@ -80,11 +84,14 @@ def loaded(name: str) -> Bench:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_snapshot_of_version_1_goes_on_as_it_would_have_gone_on(name: str) -> None:
+def test_an_old_snapshot_goes_on_as_it_would_have_gone_on(name: str) -> None:
     expected = json.loads((IMAGES / f"{name}.json").read_text())
-    assert len(expected) >= 2
     bench = loaded(name)
     bench.check()
+    if name.endswith("-2"):
+        assert told(bench) == expected["records"]
+        expected = expected["follows"]
+    assert len(expected) >= 2
     assert what_follows(name, bench) == expected
     bench.check()
 
@@ -96,8 +103,16 @@ def test_it_is_written_again_in_the_present_version(name: str) -> None:
     assert state_snapshot.dump(state_snapshot.load(data, bench.settings, load_policy)) == data
 
 
+def told(bench: Bench) -> object:
+    """Return the whole record of each job that a snapshot holds, those of its arrays too."""
+    ones: list[BatchJob] = []
+    for job in bench.core.live_jobs():
+        ones += [job, *(bench.core.arrays[job.sequence].members.values() if job.is_array else ())]
+    return json.loads(json.dumps([msgspec.to_builtins(full_record(bench.core, one)) for one in ones]))
+
+
 def facts(job: BatchJob) -> tuple[object, ...]:
-    return job.state, job.progress, job.sizes, job.pauses, job.started
+    return job.state, job.attempt, job.earlier, job.final, job.attempts
 
 
 @pytest.mark.parametrize("name", ["emulated", "resized"])
