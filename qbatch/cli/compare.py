@@ -61,7 +61,7 @@ def compare(
     sized = _Sized(procs)
     first, second = _sides(a, b, sized)
     _check_replicas([split_name(name)[0] for name in (a, *([b] if b is not None else []))], replica or [])
-    pairs = [_replica(path, first.rows.policy, second.rows.policy, sized) for path in replica or []]
+    pairs = [_replica(path, first.schedule.policy, second.schedule.policy, sized) for path in replica or []]
     check_pairs([(first, second), *pairs], may_logs_differ=logs_differ)
     if logs_differ and not pairs:
         raise UsageError("--logs-differ is about replicas: name them with --with DIR, or leave it out")
@@ -83,8 +83,6 @@ class _Sized:
 
     def read(self, path: str) -> Result:
         """Return what was read."""
-        from dataclasses import replace
-
         from qbatch.results.reading import read_result
         from qbatch.results.recorded import is_log
 
@@ -95,7 +93,7 @@ class _Sized:
         if self.procs is None or not result.is_size_guessed:
             return result
         self.is_used = True
-        return replace(result, procs_total=self.procs, is_size_guessed=False)
+        return result.sized(self.procs)
 
     def check(self, first: str) -> None:
         """Refuse a size that nobody needs."""
@@ -112,20 +110,20 @@ def _sides(a: str, b: str | None, sized: _Sized) -> tuple[Side, Side]:
             raise UsageError(
                 f"{a}: is one schedule, what really happened; name B too, as in: qbatch compare {a} DIR:POLICY"
             )
-        if policy is not None or len(result.rows) != 2:
+        if policy is not None or len(result.schedules) != 2:
             has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
             raise UsageError(f"{a}: {has}; name B too, as in: qbatch compare {where}:POLICY {where}:POLICY")
-        one, other = result.rows
+        one, other = result.schedules
         return Side(result, one, f"{a}:{one.policy}", one.policy), Side(
             result, other, f"{a}:{other.policy}", other.policy
         )
     sides = [_side(text, sized) for text in (a, b)]
     first, second = sides
     if first.label == second.label:
-        first, second = (Side(side.result, side.rows, side.where, side.where) for side in sides)
+        first, second = (Side(side.result, side.schedule, side.where, side.where) for side in sides)
     if first.label == second.label:
         first, second = (
-            Side(side.result, side.rows, side.where, f"{name} ({side.label})")
+            Side(side.result, side.schedule, side.where, f"{name} ({side.label})")
             for name, side in zip("AB", sides, strict=True)
         )
     return first, second
@@ -135,13 +133,13 @@ def _side(text: str, sized: _Sized) -> Side:
     from qbatch.reports.comparison import Side
 
     where, result, policy = _read(text, sized)
-    if policy is None and len(result.rows) != 1:
+    if policy is None and len(result.schedules) != 1:
         names = ", ".join(f"{where}:{name}" for name in result.policies)
-        raise UsageError(f"{text}: holds {len(result.rows)} policies; name one of {names}")
-    rows = result.only([policy] if policy is not None else []).rows[0]
-    if not len(rows):
-        raise UsageError(f"{text}: no job ran under {rows.policy}")
-    return Side(result, rows, text, rows.policy)
+        raise UsageError(f"{text}: holds {len(result.schedules)} policies; name one of {names}")
+    schedule = result.only([policy] if policy is not None else []).schedules[0]
+    if not schedule.ran.any():
+        raise UsageError(f"{text}: no job ran under {schedule.policy}")
+    return Side(result, schedule, text, schedule.policy)
 
 
 def _read(text: str, sized: _Sized) -> tuple[str, Result, str | None]:
@@ -167,9 +165,9 @@ def _replica(path: str, a: str, b: str, sized: _Sized) -> tuple[Side, Side]:
     if a == b:
         raise UsageError(f"--with {path}: A and B are one policy ({a}) in two results; replicas need two policies")
     result = sized.read(path).only([a, b])
-    if not all(map(len, result.rows)):
+    if not all(schedule.ran.any() for schedule in result.schedules):
         raise UsageError(f"--with {path}: no job ran under one of {a}, {b}")
-    one, other = result.rows
+    one, other = result.schedules
     return Side(result, one, path, a), Side(result, other, path, b)
 
 

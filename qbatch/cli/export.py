@@ -99,7 +99,7 @@ def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Expo
     result = read_named(source, procs=procs).only(policies)
     for note in recorded_notes(result):
         talk(f"note: {note}")
-    jobs = sum(map(len, result.rows))
+    jobs = sum(int(schedule.ran.sum()) for schedule in result.schedules)
     return Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
 
 

@@ -41,5 +41,5 @@ def report(
         file.write(page)
     for note in study.notes:
         talk(f"note: {note}")
-    jobs = max(map(len, study.first.result.rows))
+    jobs = max(int(schedule.ran.sum()) for schedule in study.first.result.schedules)
     talk(f"wrote {out}: {jobs:,} jobs, {', '.join(study.policies)}; {len(page) / 1e6:.1f} MB")

@@ -12,7 +12,8 @@ from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import QbatchError, UsageError, suggestion
 
 if TYPE_CHECKING:
-    from qbatch.referee.verify import FinishedSchedule, Verdict
+    from qbatch.referee.reading import Judged
+    from qbatch.referee.verify import Verdict
 
 LISTED_MAX = 1000
 """Breaches that ``--all`` lists of one schedule."""
@@ -55,7 +56,7 @@ def verify(
     if policy is not None:
         load_policy(policy)
     chosen = _chosen(read_finished(schedule, procs), policy, schedule)
-    verdicts = [judge(done, claimed, is_killing=not no_kill) for done, claimed in chosen]
+    verdicts = [judge(done, claimed, known, is_killing=not no_kill) for (done, known), claimed in chosen]
     most = LISTED_MAX if show_all else 1
     if as_json:
         results = [verdict_document(verdict, most) for verdict in verdicts]
@@ -67,18 +68,18 @@ def verify(
         raise typer.Exit(QbatchError.exit_code)
 
 
-def _chosen(schedules: list[FinishedSchedule], policy: Text, path: str) -> list[tuple[FinishedSchedule, Text]]:
+def _chosen(schedules: list[Judged], policy: Text, path: str) -> list[tuple[Judged, Text]]:
     """Return which schedules to check, each with the policy to check it against."""
     from qbatch.policies.registry import name_among
 
     if policy is None:
-        return [(each, _known(each.policy)) for each in schedules]
+        return [(each, _known(each[0].policy)) for each in schedules]
     if len(schedules) == 1:
         return [(schedules[0], policy)]
-    name = name_among(policy, [each.policy or "" for each in schedules])
-    named = [each for each in schedules if each.policy == name]
+    name = name_among(policy, [each[0].policy for each in schedules])
+    named = [each for each in schedules if each[0].policy == name]
     if not named:
-        known = [each.policy or "unnamed" for each in schedules]
+        known = [each[0].policy or "unnamed" for each in schedules]
         raise UsageError(
             f"--policy {policy}: {path} holds {len(schedules)} schedules, none of that name"
             f"{suggestion(policy, known)} (it has {', '.join(known)})"
@@ -86,11 +87,11 @@ def _chosen(schedules: list[FinishedSchedule], policy: Text, path: str) -> list[
     return [(each, policy) for each in named]
 
 
-def _known(name: Text) -> Text:
+def _known(name: str) -> Text:
     """Return the name of a policy in a file if it is one of qbatch: a name in a file loads no code."""
     from qbatch.policies import POLICIES, load_policy
 
-    if name is None:
+    if not name:
         return None
     try:
         if name.partition(":")[0] in POLICIES:
@@ -105,11 +106,11 @@ def _known(name: Text) -> Text:
 def _print(verdict: Verdict, most: int) -> None:
     from qbatch.referee.verify import CODES, seconds
 
-    done = verdict.schedule
-    what = f"{done.name}: {len(done):,} jobs on {done.procs_total:,} processors, policy {verdict.policy or 'not named'}"
-    for note in done.notes:
+    work = verdict.schedule.workload
+    what = f"{work.name}: {len(work):,} jobs on {work.procs_total:,} processors, policy {verdict.policy or 'not named'}"
+    for note in verdict.notes:
         talk(f"note: {note}")
-    for reason, count in done.skipped.items():
+    for reason, count in work.skipped.items():
         talk(f"note: {count:,} {'job' if count == 1 else 'jobs'} left out: {reason.replace('_', ' ')}")
     if verdict.is_kept and not verdict.unchecked:
         typer.echo(f"kept: {what}")
@@ -122,6 +123,10 @@ def _print(verdict: Verdict, most: int) -> None:
         _print_rest(verdict, most, CODES[verdict.breaches[0].code])
     for text in verdict.checked:
         typer.echo(f"  checked      {text}")
+    promises, jobs = verdict.taken_back
+    if promises:
+        what = f"{promises:,} {'promise' if promises == 1 else 'promises'} to {jobs:,} {'job' if jobs == 1 else 'jobs'}"
+        typer.echo(f"  taken back   {what}, by the policy itself: no breach")
     for text in verdict.unchecked:
         typer.echo(f"  not checked  {text}")
 

@@ -15,10 +15,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from msgspec import structs
 
-from qbatch.model.record import Int64Array, LogClock
+from qbatch.model.record import Int64Array, LogClock, Schedule, finished_run
 from qbatch.results.exports import Exportable, ExportedBar
-from qbatch.results.job_rows import ABSENT, JobRows
-from qbatch.results.result import Result
+from qbatch.results.job_rows import ABSENT
+from qbatch.results.result import Result, queue_names_in
 from qbatch.wire.identifiers import JobKey, parse_id
 from qbatch.wire.pieces import Piece, pieces_of, run_of
 from qbatch.wire.records import HostRecord, JobRecord
@@ -56,9 +56,8 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
     ran, running, waiting = _as_they_stood(jobs, now)
     told = sorted((*ran, *running, *waiting), key=_order)
     first = min((_submitted(job) for job in told), default=0) // _SECOND * _SECOND
-    rows = _rows(ran, told, hosts, first)
-    order = np.argsort(rows.start, kind="stable")
-    bars = [bar for row, place in enumerate(order.tolist()) for bar in _bars(row, ran[place], first)]
+    schedule = _schedule(ran, told, hosts, first)
+    bars = [bar for row in schedule.in_order_of_start().tolist() for bar in _bars(row, ran[row], first)]
     total = max(sum(host.cpus for host in hosts), 1)
     name = f"server {server}"
     document = {
@@ -66,7 +65,8 @@ def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server
         "machine": {"procs": total, "hosts": len(hosts), "one_pool": len(hosts) == 1, **_hosts(hosts)},
         "queues": {str(number): queue for queue, number in _numbers(job.queue for job in told).items()},
     }
-    result = Result(name, (rows.taken(order),), total, LogClock(first // _SECOND), document)
+    facts = {"name": name, "procs_total": total, "clock": LogClock(first // _SECOND), "queue_names": queue_names_in(document)}
+    result = Result((schedule,), document).told(**facts)
 
     def write_swf(out: BinaryIO) -> None:
         _write_log(out, _InLog(told, running, waiting, now or 0), hosts, server)
@@ -115,7 +115,7 @@ def _write_log(out: BinaryIO, told: _InLog, hosts: Sequence[HostRecord], server:
     status = {job.id: code for code, jobs in ((RUNS, told.running), (WAITS, told.waiting)) for job in jobs}
     jobs = told.jobs
     first = min((_submitted(job) for job in jobs), default=0) // _SECOND * _SECOND
-    columns = _columns(jobs, _rows(jobs, jobs, hosts, first, told.now))
+    columns = _columns(jobs, _schedule(jobs, jobs, hosts, first, told.now))
     waits = np.array([status.get(job.id) == WAITS for job in jobs], np.bool_)
     for name in ("wait", "run", "procs_allocated", "cpu_time", "memory_used"):
         columns[name] = np.where(waits, -1, columns[name])
@@ -155,10 +155,10 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _rows(
+def _schedule(
     ran: Sequence[JobRecord], told: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, now: int = 0
-) -> JobRows:
-    """Return the job rows, in order of eligibility; the kind of start and promises are not kept by the server.
+) -> Schedule:
+    """Return the schedule, in order of eligibility; the kind of start and promises are not kept by the server.
 
     Jobs, users, groups and queues have their numbers among all that are ``told`` of, so that every form of one instant has the
     same ones.  A job that still runs ends ``now``.
@@ -176,28 +176,22 @@ def _rows(
     submit = numbers(max(_submitted(job) - first, 0) for job in ran)
     start = np.maximum(numbers((job.first_started or 0) - first for job in ran), submit)
     end = np.maximum(numbers((job.ended or now) - first for job in ran), start)
-    nothing = np.full(len(ran), ABSENT, np.int64)
     pieces = _pieces(ran, hosts, first, now)
     places = {host.name: place for place, host in enumerate(hosts)} if len(hosts) > 1 else {}
-    return JobRows(
-        policy=POLICY,
-        job_id=numbers(place_of[job.id] + 1 for job in ran),
+    on_hosts = numbers(_only_host(job.exec_host, places) for job in ran)
+    return finished_run(
+        POLICY,
+        number=numbers(place_of[job.id] + 1 for job in ran),
         submit=submit,
         start=start,
         end=end,
         procs=numbers(_cpus(job) for job in ran),
         estimate=numbers(_walltime(job) for job in ran),
         run=numbers(run_of(job, now) for job in ran),
-        kind=nothing.astype(np.int8),
-        promise=nothing,
-        first_promise=nothing,
         user=named(lambda job: job.user),
         group=named(lambda job: job.group),
         queue=named(lambda job: job.queue),
-        sequence=np.arange(len(ran)),
-        counted=np.ones(len(ran), np.bool_),
-        piece_count=np.bincount(pieces[:, 0], minlength=len(ran)),
-        host=numbers(_only_host(job.exec_host, places) for job in ran),
+        host=on_hosts if (on_hosts >= 0).any() else None,
         pieces=pieces if len(pieces) else None,
     )
 
@@ -284,8 +278,8 @@ def _header(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, 
     ]  # fmt: skip
 
 
-def _columns(ran: Sequence[JobRecord], rows: JobRows) -> dict[str, Column]:
-    """Return the columns of the log: what the rows say, and memory, processor time and status from the records.
+def _columns(ran: Sequence[JobRecord], schedule: Schedule) -> dict[str, Column]:
+    """Return the columns of the log: what the schedule says, and memory, processor time and status from the records.
 
     Of jobs in pieces the wait is that before the first start, and the run time that which they really ran, as if on the
     processors that they asked for; the header then says ``Preemption: TS``.
@@ -297,21 +291,22 @@ def _columns(ran: Sequence[JobRecord], rows: JobRows) -> dict[str, Column]:
         asked.append(parse_size(job.resources["mem"]) // 1024 // cpus if "mem" in job.resources else -1)
         processor_time.append(round(parse_duration(job.used["cput"]) / _SECOND / cpus, 2) if "cput" in job.used else -1)
         status.append(1 if job.exit_status == 0 else 5 if job.exit_status in _DELETED else 0)
+    work = schedule.workload
     return {
-        "job": rows.job_id,
-        "submit": _seconds(rows.submit),
-        "wait": _seconds(rows.start - rows.submit),
-        "run": _seconds(rows.run),
-        "procs_allocated": rows.procs,
+        "job": work.number,
+        "submit": _seconds(work.submit),
+        "wait": _seconds(schedule.start - work.submit),
+        "run": _seconds(work.run),
+        "procs_allocated": work.procs,
         "cpu_time": np.array(processor_time, np.float64),
         "memory_used": np.array(memory, np.int64),
-        "procs_requested": rows.procs,
-        "time_requested": _seconds(rows.estimate),
+        "procs_requested": work.procs,
+        "time_requested": _seconds(work.estimate),
         "memory_requested": np.array(asked, np.int64),
         "status": np.array(status, np.int64),
-        "user": rows.user,
-        "group": rows.group,
-        "queue": rows.queue,
+        "user": work.user,
+        "group": work.group,
+        "queue": work.queue,
     }
 
 

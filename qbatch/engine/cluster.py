@@ -131,8 +131,12 @@ class Cluster:
         """Take an allocation's processors and memory."""
         if not self.withheld and procs and memory:
             for chunk in allocation:
-                give_on(self.free, chunk, -chunk.procs)
-                give_on(self.free_memory, chunk, -chunk.memory)
+                if chunk.count == 1:
+                    self.free[chunk.host] -= chunk.procs
+                    self.free_memory[chunk.host] -= chunk.memory
+                else:
+                    give_on(self.free, chunk, -chunk.procs)
+                    give_on(self.free_memory, chunk, -chunk.memory)
             return
         for host, width, size in parts_of(allocation):
             self._book(host, -width if procs else 0, -size if memory else 0)
@@ -141,8 +145,12 @@ class Cluster:
         """Give an allocation's processors and memory back."""
         if not self.withheld and procs and memory:
             for chunk in allocation:
-                give_on(self.free, chunk, chunk.procs)
-                give_on(self.free_memory, chunk, chunk.memory)
+                if chunk.count == 1:
+                    self.free[chunk.host] += chunk.procs
+                    self.free_memory[chunk.host] += chunk.memory
+                else:
+                    give_on(self.free, chunk, chunk.procs)
+                    give_on(self.free_memory, chunk, chunk.memory)
             return
         for host, width, size in parts_of(allocation):
             self._book(host, width if procs else 0, size if memory else 0)
@@ -197,7 +205,7 @@ class Cluster:
         return procs_of(allocation)
 
     def _open_procs(self, run: Run) -> int:
-        return procs_of(outside(run.allocation, self.withheld.keys()))
+        return procs_of(outside(run.allocation, self.withheld.keys()) if self.withheld else run.allocation)
 
     def _enter(self, run: Run) -> None:
         amount = self._open_procs(run)

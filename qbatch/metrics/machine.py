@@ -51,6 +51,15 @@ def utilisation_submit(ran: Schedule) -> float | None:
     return _share(exact_area(spans.procs, inside), jobs.procs_total * (last - first))
 
 
+def longest_queue(ran: Schedule) -> int:
+    """Longest queue = max(waiting before a pass) (standard); a job that starts in the pass of its arrival waits before it."""
+    waits = ran.queue_spans()
+    at = np.concatenate([waits.begin, waits.end])
+    change = np.repeat(np.array([1, -1]), len(waits.begin))
+    ordered = np.lexsort((-change, at))  # at one instant, what comes is counted first
+    return int(np.cumsum(change[ordered]).max(initial=0))
+
+
 def loss_of_capacity(ran: Schedule) -> float | None:
     """Loss of capacity = processor time idle while a waiting job would fit on the idle processors / (P * makespan).
 

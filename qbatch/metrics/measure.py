@@ -32,8 +32,8 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     figures["utilisation_makespan"] = machine.utilisation_makespan(ran)
     figures["utilisation_submit"] = machine.utilisation_submit(ran)
     if costly:
-        figures["loss_of_capacity"] = machine.loss_of_capacity(ran) if schedule.pieces is None else None
-    figures["queue_max"] = schedule.queue_max
+        figures["loss_of_capacity"] = None if ran.is_in_pieces.any() else machine.loss_of_capacity(ran)
+    figures["queue_max"] = machine.longest_queue(ran) if schedule.queue_max is None else schedule.queue_max
     if schedule.rejected:
         count = sum(bool(schedule.workload.counted[each.row]) for each in schedule.rejected)
         came = count + int(figures["jobs"] or 0)

@@ -60,8 +60,8 @@ def bounded_slowdowns(response: Int64Array, run: Int64Array, bound_us: int = BOU
     return np.asarray(response / np.maximum(run, bound_us))
 
 
-def job_times(schedule: Schedule, rows: Int64Array) -> JobTimes:
-    """Return the times of some rows of a schedule, all of which ran."""
+def job_times(schedule: Schedule, rows: Int64Array | slice = slice(None)) -> JobTimes:
+    """Return the times of the rows of a schedule, or of some, all of which ran."""
     work = schedule.workload
     submit, end, run = work.submit[rows], schedule.end[rows], work.run[rows]
     wait = waits(submit, schedule.start[rows], end, run, schedule.is_in_pieces[rows])

@@ -51,3 +51,17 @@ def moved_pieces(pieces: Int64Array | None, places: Int64Array) -> Int64Array | 
     moved[:, 0] = places[pieces[:, 0]]
     moved = moved[moved[:, 0] >= 0]
     return moved if len(moved) else None
+
+
+def queued_again(first: Spans, pieces: Int64Array, procs: Int64Array) -> Spans:
+    """Return the first stays in the queue, and behind them those from a piece that was thrown away to the next of its job.
+
+    ``procs``: the processors that each row asked for.
+    """
+    ordered = pieces[np.lexsort((pieces[:, 2], pieces[:, 1], pieces[:, 0]))]
+    job, begin, end, kept = ordered[:, 0], ordered[:, 1], ordered[:, 2], ordered[:, 5]
+    is_again = np.flatnonzero((job[:-1] == job[1:]) & (kept[:-1] == 0))
+    again = Spans(
+        job[is_again], end[is_again], begin[is_again + 1], procs[job[is_again]], np.full(len(is_again), -1)
+    )
+    return Spans(*(np.concatenate(both) for both in zip(first, again, strict=True)))

@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from qbatch.model.errors import OutputError
-from qbatch.model.record import MICROSECONDS
-from qbatch.referee.finished_schedule import ABSENT, FinishedSchedule
+from qbatch.model.record import MICROSECONDS, Schedule, finished_run
 from qbatch.results.output import whole_file
 
 
@@ -72,7 +71,7 @@ class Conformance:
     wrong: tuple[Wrong, ...]
     text: str
 
-    def finished(self, runs: Sequence[ConformanceRun | None]) -> FinishedSchedule:
+    def finished(self, runs: Sequence[ConformanceRun | None]) -> Schedule:
         """Return a schedule of these jobs for the referee; None for a job that did not run."""
         pairs = [(job, run) for job, run in zip(self.jobs, runs, strict=True) if run is not None]
 
@@ -80,8 +79,8 @@ class Conformance:
             return np.array(values, np.int64) * scale
 
         start, run = column([run.start for _, run in pairs]), column([run.run for _, run in pairs])
-        nobody = np.full(len(pairs), ABSENT, np.int64)
-        return FinishedSchedule(
+        return finished_run(
+            "",
             name=self.name,
             procs_total=self.procs,
             number=column([job.number for job, _ in pairs], 1),
@@ -91,8 +90,6 @@ class Conformance:
             procs=column([job.procs for job, _ in pairs], 1),
             estimate=column([job.estimate or job.run for job, _ in pairs]),
             run=run,
-            promise=nobody,
-            first_promise=nobody,
         )
 
     def swf(self, runs: Sequence[ConformanceRun | None] | None = None, *notes: str) -> bytes:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array
+from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule
 from qbatch.referee.breach import Breach, processors, seconds, were
-from qbatch.referee.finished_schedule import ABSENT, NEVER, FinishedSchedule
+from qbatch.referee.reading import NEVER
+from qbatch.results.job_rows import ABSENT
 
 
 class PlanCheck:
@@ -27,14 +28,14 @@ class PlanCheck:
     earliest reservation at the arrival, at least a second long; plans only move earlier; compression at early ends).
     """
 
-    def __init__(self, done: FinishedSchedule, *, is_compressing: bool) -> None:
+    def __init__(self, done: Schedule, *, is_compressing: bool, known_until: int | None = None) -> None:
         self.done = done
-        self.booked = np.maximum(done.estimate, MICROSECONDS)
-        early = (done.run < done.estimate) & (done.start >= done.submit) & is_compressing
+        self.booked = np.maximum(done.workload.estimate, MICROSECONDS)
+        early = (done.workload.run < done.workload.estimate) & (done.start >= done.workload.submit) & is_compressing
         # Where a job of no length ends early, the sweep comes after the arrivals of that instant, else before them.
         self.sweeps = np.unique(done.end[early & (done.end > done.start)])
         self.late_sweeps = np.unique(done.end[early & (done.end <= done.start)])
-        self.until = NEVER if done.known_until is None else done.known_until
+        self.until = NEVER if known_until is None else known_until
         self.derived = 0
         self.promised = 0
 
@@ -46,13 +47,13 @@ class PlanCheck:
     def _promises(self) -> Iterator[Breach]:
         """Check job by job, in order of arrival, what it was promised, or must have been."""
         done = self.done
-        first_sweep = _first(self.sweeps, done.submit, "right")
-        first_late = _first(self.late_sweeps, done.submit, "left")
+        first_sweep = _first(self.sweeps, done.workload.submit, "right")
+        first_late = _first(self.late_sweeps, done.workload.submit, "left")
         promised = done.first_promise.copy()
         there = np.empty(0, np.int64)
-        rows = np.flatnonzero((done.start >= done.submit) & (done.procs <= done.procs_total))
+        rows = np.flatnonzero((done.start >= done.workload.submit) & (done.workload.procs <= done.workload.procs_total))
         for row in rows.tolist():
-            now = int(done.submit[row])
+            now = int(done.workload.submit[row])
             there = there[(done.end[there] > now) | (done.start[there] >= now)]
             waits = done.start[there] >= now
             places, is_known = self._places(now, there[waits], promised, (first_sweep, first_late))
@@ -60,8 +61,8 @@ class PlanCheck:
             begins[waits] = places
             if is_known:
                 found = _earliest(
-                    _Bookings(begins, begins + self.booked[there], done.procs[there]),
-                    done.procs_total - int(done.procs[row]),
+                    _Bookings(begins, begins + self.booked[there], done.workload.procs[there]),
+                    done.workload.procs_total - int(done.workload.procs[row]),
                     int(self.booked[row]),
                     now,
                 )
@@ -94,13 +95,13 @@ class PlanCheck:
         done = self.done
         told = int(done.first_promise[row])
         if told not in (ABSENT, found):
-            number = int(done.number[row])
+            number = int(done.workload.number[row])
             text = f"job {number} was promised {seconds(told)} at its arrival; the earliest start was {seconds(found)}"
-            yield Breach("wrong-promise", int(done.submit[row]), (number,), text)
+            yield Breach("wrong-promise", int(done.workload.submit[row]), (number,), text)
 
     def _kept(self, row: int, promise: int, is_unmoved: bool) -> Iterator[Breach]:
         done = self.done
-        number, start = int(done.number[row]), int(done.start[row])
+        number, start = int(done.workload.number[row]), int(done.start[row])
         if start > promise and (done.promise[row] == ABSENT or start <= done.promise[row]):
             is_told = done.first_promise[row] != ABSENT
             source = "was promised" if is_told else "by the plan at its arrival was to start by"
@@ -121,20 +122,20 @@ class PlanCheck:
         if not len(self.sweeps):
             return
         by_start, by_end = np.argsort(done.start, kind="stable"), np.argsort(done.end, kind="stable")
-        starts, begun = done.start[by_start], np.concatenate([[0], np.cumsum(done.procs[by_start])])
-        ends, ended = done.end[by_end], np.concatenate([[0], np.cumsum(done.procs[by_end])])
+        starts, begun = done.start[by_start], np.concatenate([[0], np.cumsum(done.workload.procs[by_start])])
+        ends, ended = done.end[by_end], np.concatenate([[0], np.cumsum(done.workload.procs[by_end])])
         used = begun[np.searchsorted(starts, self.sweeps, "right")] - ended[np.searchsorted(ends, self.sweeps, "right")]
         brief = np.flatnonzero(done.end <= done.start)  # in a further round of that instant: counted as if still there
         named: set[int] = set()
         for at, taken in zip(self.sweeps.tolist(), used.tolist(), strict=True):
-            free = done.procs_total - taken - int(done.procs[brief[done.start[brief] == at]].sum())
+            free = done.workload.procs_total - taken - int(done.workload.procs[brief[done.start[brief] == at]].sum())
             limit = min(_next(self.sweeps, at, "right"), _next(self.late_sweeps, at, "left"))
             row = self._next_start(by_start, int(np.searchsorted(starts, at, "right")), at, limit)
-            if row >= 0 and done.procs[row] <= free and row not in named:
+            if row >= 0 and done.workload.procs[row] <= free and row not in named:
                 named.add(row)
-                number, start = int(done.number[row]), seconds(int(done.start[row]))
+                number, start = int(done.workload.number[row]), seconds(int(done.start[row]))
                 text = (
-                    f"job {number} ({processors(int(done.procs[row]))}) was next to start, at {start}, and should have "
+                    f"job {number} ({processors(int(done.workload.procs[row]))}) was next to start, at {start}, and should have "
                     f"been moved to {seconds(at)}, when a job ended early and {were(free)} free"
                 )
                 yield Breach("needless-wait", at, (number,), text)
@@ -146,7 +147,7 @@ class PlanCheck:
             row = int(by_start[place])
             if done.start[row] >= limit:
                 return -1
-            if done.submit[row] < at:
+            if done.workload.submit[row] < at:
                 return row
             place += 1
         return -1

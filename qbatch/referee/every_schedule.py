@@ -2,59 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
 import numpy as np
 
-from qbatch.model.record import BoolArray
-from qbatch.model.spans import Spans
+from qbatch.model.record import BoolArray, Int64Array, Schedule
+from qbatch.model.spans import Spans, with_pieces
 from qbatch.referee.breach import Breach, job_list, processors, seconds
-from qbatch.referee.finished_schedule import FinishedSchedule
 
 
-def check_times(done: FinishedSchedule, *, is_killing: bool) -> Iterator[Breach]:
+def check_times(done: Schedule, *, is_killing: bool) -> Iterator[Breach]:
     """Check submit <= start, end = start + run, run <= estimate (unless nobody is killed), one row a job number.
 
     Of jobs that ran in pieces not the end but the pieces are checked (:func:`check_pieces`).
 
     Source: design.md, "The meaning of one instant"; Standard Workload Format 2.2, fields 1 to 4 and 9.
     """
-    for row in _rows(done.start < done.submit):
+    for row in _rows(done.start < done.workload.submit):
         yield _breach(
-            done, row, "early-start", done.start[row], f"started before its submission at {seconds(done.submit[row])}"
+            done, row, "early-start", done.start[row], f"started before its submission at {seconds(done.workload.submit[row])}"
         )
-    for row in _rows((done.end != done.start + done.run) & ~done.is_in_pieces):
-        says = f"ends at {seconds(done.end[row])}, but its start and its run time of {seconds(done.run[row])} say "
-        yield _breach(done, row, "wrong-end", done.start[row], f"{says}{seconds(done.start[row] + done.run[row])}")
+    for row in _rows((done.end != done.start + done.workload.run) & ~done.is_in_pieces):
+        says = f"ends at {seconds(done.end[row])}, but its start and its run time of {seconds(done.workload.run[row])} say "
+        yield _breach(done, row, "wrong-end", done.start[row], f"{says}{seconds(done.start[row] + done.workload.run[row])}")
     if is_killing:
-        for row in _rows(done.run > done.estimate):
-            text = f"ran for {seconds(done.run[row])}, beyond its estimate of {seconds(done.estimate[row])}"
-            yield _breach(done, row, "overrun", done.start[row] + done.estimate[row], text)
-    order = np.argsort(done.number, kind="stable")
-    numbers = done.number[order]
+        for row in _rows(done.workload.run > done.workload.estimate):
+            text = f"ran for {seconds(done.workload.run[row])}, beyond its estimate of {seconds(done.workload.estimate[row])}"
+            yield _breach(done, row, "overrun", done.start[row] + done.workload.estimate[row], text)
+    order = np.argsort(done.workload.number, kind="stable")
+    numbers = done.workload.number[order]
     for row in order[1:][numbers[1:] == numbers[:-1]].tolist():
         yield _breach(done, row, "duplicate-job", done.start[row], "has a number that another row has too")
 
 
-def check_capacity(done: FinishedSchedule) -> Iterator[Breach]:
+def check_capacity(done: Schedule, host_cpus: Sequence[int] = ()) -> Iterator[Breach]:
     """Check the processors in use at every instant; a job holds the half-open [start, end), of no length nothing.
 
     A job in pieces holds what each of them had; one whose pieces are not known is left out.
     One breach for each unbroken spell of overuse, at its beginning; a job wider than the machine is one of its own.  Where
     every job and piece names its host, each host is checked by itself too.
     """
-    for row in _rows(done.procs > done.procs_total):
-        text = f"runs on {processors(int(done.procs[row]))}, but the machine has {done.procs_total}"
+    for row in _rows(done.workload.procs > done.workload.procs_total):
+        text = f"runs on {processors(int(done.workload.procs[row]))}, but the machine has {done.workload.procs_total}"
         yield _breach(done, row, "capacity", done.start[row], text)
-    spans = done.spans()
-    spans = spans.only((spans.end > spans.begin) & (done.procs[spans.job] <= done.procs_total))
-    yield from _overuse(done, spans, done.procs_total, "")
-    for host, cpus in enumerate(done.host_cpus):
+    spans = _held(done)
+    spans = spans.only((spans.end > spans.begin) & (done.workload.procs[spans.job] <= done.workload.procs_total))
+    yield from _overuse(done, spans, done.workload.procs_total, "")
+    for host, cpus in enumerate(host_cpus):
         yield from _overuse(done, spans.only(spans.host == host), cpus, f" of host {host}")
 
 
-def _overuse(done: FinishedSchedule, spans: Spans, total: int, where: str) -> Iterator[Breach]:
+def _held(done: Schedule) -> Spans:
+    """Return what held processors when, of those of whom it is known."""
+    rows = np.flatnonzero(~done.is_in_pieces)
+    host = np.full(len(done), -1) if done.host is None else done.host
+    whole = Spans(rows, done.start[rows], done.end[rows], done.workload.procs[rows], host[rows])
+    return with_pieces(whole, done.pieces)
+
+
+def _overuse(done: Schedule, spans: Spans, total: int, where: str) -> Iterator[Breach]:
     row_of, begin, end, procs, _ = spans
     at = np.concatenate([begin, end])
     change = np.concatenate([procs, -procs])
@@ -65,12 +72,12 @@ def _overuse(done: FinishedSchedule, spans: Spans, total: int, where: str) -> It
         instant = int(instants[place])
         there = np.flatnonzero((begin <= instant) & (end > instant))
         there = there[np.argsort(-begin[there], kind="stable")]  # who came last made it too much
-        numbers = tuple(dict.fromkeys(done.number[row_of[there]].tolist()))
+        numbers = tuple(dict.fromkeys(done.workload.number[row_of[there]].tolist()))
         text = f"{int(used[place])} of {processors(total)}{where} in use, by {job_list(numbers)}"
         yield Breach("capacity", instant, numbers, text)
 
 
-def check_pieces(done: FinishedSchedule) -> Iterator[Breach]:
+def check_pieces(done: Schedule) -> Iterator[Breach]:
     """Check the pieces of each job that did not run in one go: one after another, from its start to its end, and its work.
 
     Work is conserved under suspension and resizing (papers.md 3.7), as far as microseconds can say it: the last piece of a
@@ -92,9 +99,9 @@ def check_pieces(done: FinishedSchedule) -> Iterator[Breach]:
             yield _breach(
                 done, row, "piece-times", done.start[row], f"{text}{seconds(begins[0])} to {seconds(max(ends))}"
             )
-        wanted = int(done.run[row]) * int(done.procs[row])
+        wanted = int(done.workload.run[row]) * int(done.workload.procs[row])
         work = sum((end - begin) * procs for _, begin, end, procs, _, is_kept in pieces if is_kept)
-        if not wanted <= work < wanted + int(done.procs[row]):
+        if not wanted <= work < wanted + int(done.workload.procs[row]):
             text = f"did {_work(work)} of work in its pieces; its processors and run time make {_work(wanted)}"
             yield _breach(done, row, "piece-work", done.end[row], text)
 
@@ -103,15 +110,26 @@ def _work(microseconds: int) -> str:
     return f"{seconds(microseconds).removesuffix(' s')} processor-seconds"
 
 
-def check_promises(done: FinishedSchedule) -> Iterator[Breach]:
-    """Check that nobody started after the promise in the rows, and that promises only moved earlier.
+def taken_back(done: Schedule) -> Int64Array:
+    """Return how many promises to each job the policy took back: those that its row calls broken, but one that it started after.
+
+    The job is told another start then, later or not, or none.
+    """
+    if done.broken is None:
+        return np.zeros(len(done), np.int64)
+    return np.maximum(done.broken - ((done.promise >= 0) & (done.start > done.promise)), 0)
+
+
+def check_promises(done: Schedule) -> Iterator[Breach]:
+    """Check that nobody started after the promise in the rows, and that promises that were not taken back only moved earlier.
 
     Source: Feitelson and Weil 1998, section 2.1; design.md, "The meaning of one instant".
     """
     for row in _rows((done.promise >= 0) & (done.start > done.promise)):
         text = f"was promised to start at {seconds(done.promise[row])}, and started at {seconds(done.start[row])}"
         yield _breach(done, row, "promise-broken", done.promise[row], text)
-    for row in _rows((done.promise >= 0) & (done.first_promise >= 0) & (done.promise > done.first_promise)):
+    is_moved = (done.promise >= 0) & (done.first_promise >= 0) & (done.promise > done.first_promise)
+    for row in _rows(is_moved & (taken_back(done) == 0)):
         text = f"was promised {seconds(done.first_promise[row])} at first and {seconds(done.promise[row])} at last"
         yield _breach(done, row, "promise-moved", done.first_promise[row], text)
 
@@ -120,6 +138,6 @@ def _rows(mask: BoolArray) -> list[int]:
     return np.flatnonzero(mask).tolist()
 
 
-def _breach(done: FinishedSchedule, row: int, code: str, instant: int, text: str) -> Breach:
-    number = int(done.number[row])
+def _breach(done: Schedule, row: int, code: str, instant: int, text: str) -> Breach:
+    number = int(done.workload.number[row])
     return Breach(code, int(instant), (number,), f"job {number} {text}")

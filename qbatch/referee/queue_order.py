@@ -15,22 +15,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from qbatch.model.record import Int64Array
+from qbatch.model.record import Int64Array, Schedule
 from qbatch.referee.breach import Breach, processors, seconds, were
-from qbatch.referee.finished_schedule import NEVER, FinishedSchedule
+from qbatch.referee.reading import NEVER
 
 _Forbidden = tuple[int, str, str, int]
 """A start that the rule forbids: who, the code, why, and the head that waited."""
 
 
-def check_queue(done: FinishedSchedule, *, is_backfilling: bool) -> Iterator[Breach]:
+def check_queue(done: Schedule, *, is_backfilling: bool) -> Iterator[Breach]:
     """Check the starts against FCFS (stop at the first that does not fit) or EASY (Fig. 5, Property 2).
 
     Source: Feitelson and Weil 1998, sections 1, 2.2 and 3.1; design.md, "The meaning of one instant" (every job
     that ends exactly at the shadow time counts toward the extra processors; one scan; half-open reservations).
     """
     table = _Table(done, is_backfilling)
-    submits, starts = _by_instant(done.submit), _by_instant(done.start)
+    submits, starts = _by_instant(done.workload.submit), _by_instant(done.start)
     ends = _by_instant(np.maximum(done.end, done.start))
     for instant in sorted(submits.keys() | starts.keys() | ends.keys()):
         for row in ends.get(instant, ()):
@@ -53,15 +53,15 @@ def _by_instant(column: Int64Array) -> dict[int, list[int]]:
 class _Table:
     """The machine and the queue as the schedule shows them, and the rule beside it."""
 
-    def __init__(self, done: FinishedSchedule, is_backfilling: bool) -> None:
+    def __init__(self, done: Schedule, is_backfilling: bool) -> None:
         self.done = done
         self.is_backfilling = is_backfilling
-        self.free = done.procs_total
+        self.free = done.workload.procs_total
         self.waiting = np.empty(len(done), np.int64)
         self.count = 0
         self.running: list[tuple[int, int]] = []  # (expected end, row), in order
-        self.procs: list[int] = done.procs.tolist()
-        self.expected: list[int] = (done.start + done.estimate).tolist()
+        self.procs: list[int] = done.workload.procs.tolist()
+        self.expected: list[int] = (done.start + done.workload.estimate).tolist()
         self.named: set[int] = set()  # whose needless wait was told
         self.head = -1
         self.guarantee = NEVER
@@ -88,7 +88,7 @@ class _Table:
     def pass_at(self, now: int, begun: list[int]) -> Iterator[Breach]:
         """Yield what is wrong with who started at this instant, round by round."""
         done = self.done
-        left = {row for row in begun if done.submit[row] <= now}
+        left = {row for row in begun if done.workload.submit[row] <= now}
         for row in begun:
             if row not in left:  # started before its submission: no queue has seen it
                 self.start(row)
@@ -101,7 +101,7 @@ class _Table:
             if not brief:
                 break
         for row in begun:
-            if row not in left and done.submit[row] > now and done.end[row] <= now:
+            if row not in left and done.workload.submit[row] > now and done.end[row] <= now:
                 self.end(row)
 
     def _round(self, now: int, left: set[int]) -> tuple[list[int], list[Breach]]:
@@ -133,7 +133,7 @@ class _Table:
     def _take(self, row: int, left: set[int], now: int, breaches: list[Breach]) -> int:
         """Start a job; a head that comes later than it was guaranteed is a breach of the instant behind."""
         if row == self.head and now > self.guarantee:
-            number, due = int(self.done.number[row]), seconds(self.guarantee)
+            number, due = int(self.done.workload.number[row]), seconds(self.guarantee)
             text = f"job {number}, when it became head, was to start by {due}, and started at {seconds(now)}"
             breaches.append(Breach("guarantee", self.guarantee, (number,), text))
         left.discard(row)
@@ -162,11 +162,11 @@ class _Table:
         head, shadow, extra = guard
         done, extra_at_first = self.done, extra
         queue = self.waiting[1 : self.count]
-        wide = done.procs[queue]
-        may = (wide <= self.free) & ((now + done.estimate[queue] <= shadow) | (wide <= extra))
+        wide = done.workload.procs[queue]
+        may = (wide <= self.free) & ((now + done.workload.estimate[queue] <= shadow) | (wide <= extra))
         forbidden: list[_Forbidden] = []
         for row in sorted({*queue[may].tolist(), *(row for row in left if row != head)}):
-            procs, is_timely = self.procs[row], now + int(done.estimate[row]) <= shadow
+            procs, is_timely = self.procs[row], now + int(done.workload.estimate[row]) <= shadow
             if procs <= self.free and (is_timely or procs <= extra):
                 if row in left:
                     taken.append(self._take(row, left, now, breaches))
@@ -179,15 +179,15 @@ class _Table:
 
     def _why(self, is_timely: bool, procs: int, guard: tuple[int, int, int]) -> str:
         head, shadow, extra = guard
-        number = int(self.done.number[head])
+        number = int(self.done.workload.number[head])
         if is_timely:
             return f"{were(self.free)} free, and it ends by the shadow time {seconds(shadow)} of job {number}"
         return f"{were(self.free)} free, and {extra} of them extra at the shadow time {seconds(shadow)} of job {number}"
 
     def _crime(self, row: int, now: int, shadow: int, extra: int, extra_at_first: int) -> tuple[str, str]:
         done, procs = self.done, self.procs[row]
-        until = f"it lasts until {seconds(now + int(done.estimate[row]))} by its estimate"
-        if now + int(done.run[row]) <= shadow:
+        until = f"it lasts until {seconds(now + int(done.workload.estimate[row]))} by its estimate"
+        if now + int(done.workload.run[row]) <= shadow:
             return "clairvoyant", f"{until}, and only by its run time ends by the shadow time {seconds(shadow)}"
         late = f"{until}, beyond the shadow time {seconds(shadow)}, on {processors(procs)}"
         if procs <= extra_at_first:
@@ -200,7 +200,7 @@ class _Table:
         """No further round follows: what the rule forbids is a breach, and happens all the same."""
         done = self.done
         for row, code, text, head in forbidden:
-            number, first = int(done.number[row]), int(done.number[head])
+            number, first = int(done.workload.number[row]), int(done.workload.number[head])
             if code == "overtaken":
                 whole = f"job {number} started while job {first}, submitted earlier, waited"
             else:
@@ -210,7 +210,7 @@ class _Table:
         for row in sorted(left):
             if row not in crimes and self.procs[row] > self.free and done.end[row] <= now:
                 # A job of no length: the common check cannot see that it had no place.
-                number = int(done.number[row])
+                number = int(done.workload.number[row])
                 text = f"job {number} of no length started on {processors(self.procs[row])}, and {self.free} were free"
                 breaches.append(Breach("capacity", now, (number,), text))
         for row in sorted(left):
@@ -218,7 +218,7 @@ class _Table:
 
     def _needless(self, row: int, now: int, why: str) -> Breach:
         self.named.add(row)
-        number, start = int(self.done.number[row]), int(self.done.start[row])
+        number, start = int(self.done.workload.number[row]), int(self.done.start[row])
         did = "but still waited when the log was written" if start == NEVER else f"not at {seconds(start)}"
         text = f"job {number} ({processors(self.procs[row])}) should have started at {seconds(now)}, {did}: {why}"
         return Breach("needless-wait", now, (number,), text)

@@ -7,38 +7,44 @@ schedule shows its plan (``conservative_plan``).  What cannot be decided is said
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from qbatch.model.record import Schedule
 from qbatch.planning.policy import ListLoop, PlanLoop, Policy, name_of
 from qbatch.policies import POLICIES, load_policy
 from qbatch.referee.breach import CODES, Breach, seconds
 from qbatch.referee.conservative_plan import PlanCheck
-from qbatch.referee.every_schedule import check_capacity, check_pieces, check_promises, check_times
-from qbatch.referee.finished_schedule import FinishedSchedule, finished_of, read_finished
+from qbatch.referee.every_schedule import check_capacity, check_pieces, check_promises, check_times, taken_back
 from qbatch.referee.queue_order import check_queue
+from qbatch.referee.reading import Conditions, read_finished
 
 SCHEMA = "qbatch.verify/1"
 """The schema of the document that ``qbatch verify --json`` prints."""
 
 __all__ = [
-    "CODES", "SCHEMA", "Breach", "FinishedSchedule", "Verdict", "finished_of", "judge", "read_finished", "seconds",
-    "verdict_document",
+    "CODES", "SCHEMA", "Breach", "Conditions", "Verdict", "judge", "read_finished", "seconds", "verdict_document",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the referee found: every breach, in order of instant, what was checked and what could not be."""
+    """What the referee found: every breach, in order of instant, what was checked and what could not be.
 
-    schedule: FinishedSchedule
+    ``schedule``: the jobs that were judged, those that were not refused, their estimates never below their run times.
+    ``taken_back``: how many promises the policy took back, and to how many jobs, which is no breach.
+    """
+
+    schedule: Schedule
     policy: str | None
     breaches: tuple[Breach, ...]
     checked: tuple[str, ...]
     unchecked: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    taken_back: tuple[int, int] = (0, 0)
 
     @property
     def is_kept(self) -> bool:
@@ -60,59 +66,87 @@ class _Findings:
         self.unchecked: list[str] = []
 
 
-def judge(done: FinishedSchedule, policy: str | None = None, *, is_killing: bool = True) -> Verdict:
+def judge(
+    schedule: Schedule, policy: str | None = None, known: Conditions | None = None, *, is_killing: bool = True
+) -> Verdict:
     """Check a finished schedule against what every schedule owes, and what the policy named owes.
 
+    ``known``: what is known besides, if anything is.  Jobs that were refused owe nothing and are owed nothing.
     ``is_killing``: whether a job has to end at its estimate; if not, estimates are lifted to run times.
 
     Raises:
         UsageError: if there is no such policy.
     """
     chosen = load_policy(policy) if policy is not None else None
-    found = _Findings()
-    if done.is_preempted:
+    known = known or Conditions()
+    done, found = _not_refused(schedule), _Findings()
+    if known.is_preempted:
         is_killing = False
         found.unchecked.append(
             "capacity and run times: the log says Preemption: TS, so that its run times hold time in which jobs were suspended"
         )
     found.breaches += check_times(done, is_killing=is_killing)
     found.checked.append("submissions, starts, run times and ends; one row a job")
-    if not done.is_preempted:
-        _judge_capacity(done, found)
+    if not known.is_preempted:
+        _judge_capacity(done, known.host_cpus, found)
     if is_killing:
         found.checked.append("run times against estimates")
-    done = done.lifted()
+    done = _lifted(done)
     entry = POLICIES.get((policy or "").partition(":")[0])
     _judge_promises(done, chosen, found, may_break=entry is not None and entry.is_interrupting)
     if chosen is None:
         found.unchecked.append("order and backfilling: name the policy with --policy")
-    elif done.is_preempted:
+    elif known.is_preempted:
         found.unchecked.append(f"order and backfilling of {name_of(chosen)}: the log does not say who ran when")
     else:
-        _judge_policy(done, chosen, found)
-    if done.skipped:
+        _judge_policy(done, chosen, known, found)
+    if done.workload.skipped:
         found.unchecked.append("the jobs left out: they are taken never to have waited in the queue")
-    if done.known_until is not None:
-        found.breaches = [breach for breach in found.breaches if breach.instant < done.known_until]
+    if known.known_until is not None:
+        found.breaches = [breach for breach in found.breaches if breach.instant < known.known_until]
         found.unchecked.append(
-            f"what came after {seconds(done.known_until)}, when the log was written: jobs still ran and waited"
+            f"what came after {seconds(known.known_until)}, when the log was written: jobs still ran and waited"
         )
     breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
     name = name_of(chosen) if chosen is not None else None
-    return Verdict(done, name, breaches, tuple(found.checked), tuple(found.unchecked))
+    notes = (*known.notes, *_refusals(len(schedule.rejected)))
+    counts = taken_back(done)
+    told = int(counts.sum()), int((counts > 0).sum())
+    return Verdict(done, name, breaches, tuple(found.checked), tuple(found.unchecked), notes, told)
 
 
-def _judge_capacity(done: FinishedSchedule, found: _Findings) -> None:
-    found.breaches += check_capacity(done)
-    held = " held by jobs that ran in one go" if done.is_in_pieces.any() and done.pieces is None else ""
-    found.checked.append(f"capacity at every instant: {done.procs_total} processors{held}")
-    if done.host_cpus:
-        found.checked.append(f"capacity of each of {len(done.host_cpus)} hosts at every instant")
+def _not_refused(schedule: Schedule) -> Schedule:
+    if not schedule.rejected:
+        return schedule
+    is_judged = np.ones(len(schedule), np.bool_)
+    is_judged[[each.row for each in schedule.rejected]] = False
+    return schedule.only(is_judged)
+
+
+def _refusals(count: int) -> tuple[str, ...]:
+    """Return a note about jobs that were refused."""
+    jobs = "1 job was" if count == 1 else f"{count:,} jobs were"
+    return (f"{jobs} refused by the policy and never ran",) if count else ()
+
+
+def _lifted(done: Schedule) -> Schedule:
+    """Return the schedule with estimates raised to the run times, so that an estimate is an upper bound."""
+    work = done.workload
+    lasted = np.where(done.is_in_pieces, work.run, done.end - done.start)
+    return replace(done, workload=work.changed(estimate=np.maximum(work.estimate, np.maximum(work.run, lasted))))
+
+
+def _judge_capacity(done: Schedule, host_cpus: Sequence[int], found: _Findings) -> None:
+    found.breaches += check_capacity(done, host_cpus)
+    held = " held by jobs that ran in one go" if done.lacks_pieces.any() else ""
+    found.checked.append(f"capacity at every instant: {done.workload.procs_total} processors{held}")
+    if host_cpus:
+        found.checked.append(f"capacity of each of {len(host_cpus)} hosts at every instant")
         found.unchecked.append("memory of hosts: job rows do not hold it")
     _judge_pieces(done, found)
 
 
-def _judge_pieces(done: FinishedSchedule, found: _Findings) -> None:
+def _judge_pieces(done: Schedule, found: _Findings) -> None:
     """Check the jobs that did not run in one go, or say that they could not be."""
     count = int(done.is_in_pieces.sum())
     if not count:
@@ -128,7 +162,7 @@ def _judge_pieces(done: FinishedSchedule, found: _Findings) -> None:
     found.checked.append(f"the {len(done.pieces):,} pieces of {jobs}: times, work, and capacity by pieces")
 
 
-def _judge_promises(done: FinishedSchedule, chosen: Policy | None, found: _Findings, *, may_break: bool) -> None:
+def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, *, may_break: bool) -> None:
     recorded = int((done.promise >= 0).sum())
     loop = getattr(chosen, "loop", None)
     if not recorded:
@@ -144,9 +178,9 @@ def _judge_promises(done: FinishedSchedule, chosen: Policy | None, found: _Findi
     found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")
 
 
-def _judge_policy(done: FinishedSchedule, chosen: Policy, found: _Findings) -> None:
+def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Findings) -> None:
     loop = getattr(chosen, "loop", None)
-    if isinstance(loop, ListLoop | PlanLoop) and not done.is_one_pool:
+    if isinstance(loop, ListLoop | PlanLoop) and not known.is_one_pool:
         found.unchecked.append(
             f"order and backfilling of {name_of(chosen)}: the checks are for one pool of processors, and the machine has hosts"
         )
@@ -161,20 +195,20 @@ def _judge_policy(done: FinishedSchedule, chosen: Policy, found: _Findings) -> N
         else:
             found.checked.append("FCFS: the order of the starts, needless waits")
     elif isinstance(loop, PlanLoop) and loop.compression != "scratch":
-        _judge_plan(done, loop.compression, found)
+        _judge_plan(done, loop.compression, known, found)
     else:
         found.unchecked.append(f"order and backfilling of {name_of(chosen)}: there is no check for this policy yet")
 
 
-def _running_in_pieces(done: FinishedSchedule, policy: str) -> Iterator[Breach]:
+def _running_in_pieces(done: Schedule, policy: str) -> Iterator[Breach]:
     for row in np.flatnonzero(done.is_in_pieces).tolist():
-        number, count = int(done.number[row]), int(done.piece_count[row])
+        number, count = int(done.workload.number[row]), int(done.piece_count[row])
         text = f"job {number} ran in {count} piece{'' if count == 1 else 's'}; {policy} runs every job in one go"
         yield Breach("in-pieces", int(done.start[row]), (number,), text)
 
 
-def _judge_plan(done: FinishedSchedule, compression: str, found: _Findings) -> None:
-    check = PlanCheck(done, is_compressing=compression != "none")
+def _judge_plan(done: Schedule, compression: str, known: Conditions, found: _Findings) -> None:
+    check = PlanCheck(done, is_compressing=compression != "none", known_until=known.known_until)
     found.breaches += check.breaches()
     total = len(done)
     if check.promised:
@@ -199,14 +233,18 @@ def _judge_plan(done: FinishedSchedule, compression: str, found: _Findings) -> N
 
 
 def verdict_document(verdict: Verdict, most: int) -> dict[str, Any]:
-    """Return a verdict for JSON, with at most so many breaches; instants in seconds of the log's clock."""
-    done = verdict.schedule
+    """Return a verdict for JSON, with at most so many breaches; instants in seconds of the log's clock.
+
+    ``promises_taken_back`` is there only where the policy took one back.
+    """
+    done, (promises, jobs) = verdict.schedule, verdict.taken_back
+    taken = {"promises_taken_back": {"promises": promises, "jobs": jobs}} if promises else {}
     return {
-        "schedule": done.name,
+        "schedule": done.workload.name,
         "policy": verdict.policy,
         "jobs": len(done),
-        "procs": done.procs_total,
-        "skipped": done.skipped,
+        "procs": done.workload.procs_total,
+        "skipped": done.workload.skipped,
         "kept": verdict.is_kept,
         "all_checked": not verdict.unchecked,
         "breaches_total": len(verdict.breaches),
@@ -222,5 +260,5 @@ def verdict_document(verdict: Verdict, most: int) -> dict[str, Any]:
         ],
         "checked": list(verdict.checked),
         "unchecked": list(verdict.unchecked),
-        "notes": list(done.notes),
-    }
+        "notes": list(verdict.notes),
+    } | taken

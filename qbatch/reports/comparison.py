@@ -17,14 +17,15 @@ from qbatch.metrics import BREAKDOWNS
 from qbatch.metrics.dependence import Estimate, a_day_of
 from qbatch.metrics.machine import makespan_us
 from qbatch.metrics.paired import PRACTICAL, Difference, Verdict, finding_of, holm, paired
+from qbatch.metrics.per_job import JobTimes, bounded_slowdowns, job_times, slowdowns
 from qbatch.metrics.ratio import difference_estimate, replicated_difference
 from qbatch.model.errors import InputError
-from qbatch.model.record import MICROSECONDS
+from qbatch.model.record import MICROSECONDS, Schedule
 from qbatch.reports.comparison_words import sentence
 from qbatch.reports.plot_style import DAY
 from qbatch.reports.series import used_procs
-from qbatch.results.finished import in_order_of_submission, job_keys, schedule_of, unknown_pieces
-from qbatch.results.job_rows import JobRows
+from qbatch.results.matching import job_keys
+from qbatch.results.pieces import unknown_pieces
 from qbatch.results.replicas import check_alike, check_distinct, check_one_log, log_of, option_differences
 from qbatch.results.result import Result
 from qbatch.results.run_words import missing_estimates, recorded_notes, run_words, short_name
@@ -57,23 +58,23 @@ class Quantity:
     name: str
     unit: str
     words: str
-    of: Callable[[JobRows], Floats]
+    of: Callable[[JobTimes], Floats]
 
 
 QUANTITIES = (
-    Quantity("wait_mean_s", "s", "Mean wait", lambda rows: rows.wait / MICROSECONDS),
-    Quantity("slowdown_mean", "ratio", "Mean slowdown", lambda rows: rows.slowdown),
-    Quantity("bounded_slowdown_mean", "ratio", "Mean bounded slowdown", lambda rows: rows.bounded_slowdown),
+    Quantity("wait_mean_s", "s", "Mean wait", lambda jobs: jobs.wait / MICROSECONDS),
+    Quantity("slowdown_mean", "ratio", "Mean slowdown", lambda jobs: slowdowns(jobs.response, jobs.run)),
+    Quantity("bounded_slowdown_mean", "ratio", "Mean bounded slowdown", lambda jobs: bounded_slowdowns(jobs.response, jobs.run)),
 )
 """What is compared job by job; jobs of no run time are left out of the slowdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two schedules: the result that it lies in, its job rows, and what sentences call it."""
+    """One of the two schedules, the result that it lies in, and what sentences call it."""
 
     result: Result
-    rows: JobRows
+    schedule: Schedule
     where: str
     label: str
 
@@ -95,9 +96,9 @@ class Matched:
     ``common``: those that both ran, counted or not, for what is measured of the machine.
     """
 
-    a: JobRows
-    b: JobRows
-    common: tuple[JobRows, JobRows]
+    a: Schedule
+    b: Schedule
+    common: tuple[Schedule, Schedule]
     only_a: int
     only_b: int
     uncounted: int
@@ -115,7 +116,7 @@ def check_pairs(pairs: Sequence[tuple[Side, Side]], *, may_logs_differ: bool = F
         check_alike(read, _WAY_OUT)
         if not may_logs_differ:
             check_one_log(read)
-    check_distinct([(pair[1].where, [side.rows for side in pair]) for pair in pairs])
+    check_distinct([(pair[1].where, [side.schedule for side in pair]) for pair in pairs])
 
 
 # ------------------------------------------------------------------------------------------------ the jobs
@@ -128,32 +129,33 @@ def match(a: Side, b: Side) -> Matched:
         InputError: if no job is common, a common job asks for other processors, or most of them were submitted at another time
             and run for another one: then these are two logs, which count their jobs alike.
     """
-    first, second = in_order_of_submission(a.rows), in_order_of_submission(b.rows)
-    key_a, key_b = job_keys(first.job_id), job_keys(second.job_id)
+    first, second = a.schedule.only_ran(), b.schedule.only_ran()
+    key_a, key_b = job_keys(first.workload.number), job_keys(second.workload.number)
     _, at_a, at_b = np.intersect1d(key_a, key_b, return_indices=True)
     if not len(at_a):
         raise InputError(f"{a.where} and {b.where}: have no job number in common; compare two schedules of one log")
     order = np.argsort(at_a)
-    one, other = first.taken(at_a[order]), second.taken(at_b[order])
-    unlike = np.flatnonzero(one.procs != other.procs)
+    one, other = first.only(at_a[order]), second.only(at_b[order])
+    work, others = one.workload, other.workload
+    unlike = np.flatnonzero(work.procs != others.procs)
     if len(unlike) and not _is_one_log(a, b):
         row = int(unlike[0])
         raise InputError(
-            f"{b.where}: job {one.job_id[row]} asks for {other.procs[row]} processors, but in {a.where} for "
-            f"{one.procs[row]}; compare two schedules of one log"
+            f"{b.where}: job {work.number[row]} asks for {others.procs[row]} processors, but in {a.where} for "
+            f"{work.procs[row]}; compare two schedules of one log"
         )
-    strange = int(((one.submit != other.submit) & (one.run != other.run)).sum())
+    strange = int(((work.submit != others.submit) & (work.run != others.run)).sum())
     if 2 * strange > len(one) and len(set(_hashes(a, b))) > 1:
         raise InputError(
             f"{b.where}: {strange:,} of {len(one):,} jobs that have a number of {a.where} are submitted at another time and run "
             "for another one; compare two schedules of one log"
         )
-    is_counted = one.counted & other.counted
+    is_counted = work.counted & others.counted
     if not is_counted.any():
         raise InputError(f"{a.where} and {b.where}: have no counted job in common (a warm-up is not counted)")
     notes = _notes(a, b, one, other)
     left = (len(first) - len(one), len(second) - len(one), int((~is_counted).sum()))
-    return Matched(one.taken(is_counted), other.taken(is_counted), (one, other), *left, notes=notes)
+    return Matched(one.only(is_counted), other.only(is_counted), (one, other), *left, notes=notes)
 
 
 def _is_one_log(a: Side, b: Side) -> bool:
@@ -167,7 +169,7 @@ def _hashes(a: Side, b: Side) -> list[str]:
     return [digest for digest in told if digest is not None]
 
 
-def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
+def _notes(a: Side, b: Side, one: Schedule, other: Schedule) -> tuple[str, ...]:
     notes = []
     if len(set(_hashes(a, b))) > 1:
         notes.append(
@@ -179,22 +181,24 @@ def _notes(a: Side, b: Side, one: JobRows, other: JobRows) -> tuple[str, ...]:
     missing = dict.fromkeys(missing_estimates(side.result.document) for side in (a, b))
     notes += [f"{short_name(a.result.name)}: {note}" for note in missing if note is not None]
     notes += [f"{side.where}: {note}" for side in (a, b) for note in recorded_notes(side.result)]
-    notes += [note for note in map(unknown_pieces, (a.rows, b.rows)) if note is not None]
-    notes += [note for note in (_refused_by("A", a.rows, b.rows), _refused_by("B", b.rows, a.rows)) if note is not None]
+    notes += [note for note in map(unknown_pieces, (a.schedule, b.schedule)) if note is not None]
+    notes += [note for note in (_refused_by("A", a, b), _refused_by("B", b, a)) if note is not None]
     for name, words in (("submit", "are submitted at another time"), ("run", "run for another time"),
                         ("estimate", "have another estimate"), ("procs", "have another number of processors")):  # fmt: skip
-        count = int((getattr(one, name) != getattr(other, name)).sum())
+        count = int((getattr(one.workload, name) != getattr(other.workload, name)).sum())
         if count:
             notes.append(f"{count:,} of {len(one):,} common jobs {words} in B than in A")
     return tuple(notes)
 
 
-def _refused_by(name: str, rows: JobRows, other: JobRows) -> str | None:
+def _refused_by(name: str, side: Side, other: Side) -> str | None:
     """Return how many jobs one side refused, and how many of these ran in the other; None if it refused nobody."""
-    if rows.rejected is None:
+    refused = side.schedule.rejected
+    if not refused:
         return None
-    ran = len(np.intersect1d(job_keys(rows.rejected.job_id), job_keys(other.job_id)))
-    return f"{name} refused {len(rows.rejected):,} jobs, of which {ran:,} ran in {'B' if name == 'A' else 'A'}"
+    numbers = side.schedule.workload.number[[each.row for each in refused]]
+    ran = len(np.intersect1d(job_keys(numbers), job_keys(other.schedule.only_ran().workload.number)))
+    return f"{name} refused {len(refused):,} jobs, of which {ran:,} ran in {'B' if name == 'A' else 'A'}"
 
 
 # ------------------------------------------------------------------------------------------------ the record
@@ -245,14 +249,14 @@ def compare(
         "correction": CORRECTION,
         "notes": notes,
         "metrics": metrics,
-        "parts": {key: _parts(a, jobs, key, how, metrics) for key in how.parts},
+        "parts": {key: _parts(jobs, key, how, metrics) for key in how.parts},
     }
 
 
 def _side_facts(side: Side) -> dict[str, Any]:
     result = side.result
     return {
-        "result": side.where, "policy": side.rows.policy, "label": side.label, "log": result.name,
+        "result": side.where, "policy": side.schedule.policy, "label": side.label, "log": result.name,
         "procs": None if result.is_size_guessed else result.procs_total, "options": result.document.get("options"),
         "run": "; ".join(run_words(result)),
     }  # fmt: skip
@@ -261,7 +265,7 @@ def _side_facts(side: Side) -> dict[str, Any]:
 def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: ComparedSettings) -> dict[str, Any]:
     values = [_values(pair.a, pair.b, quantity) for pair in pairs]
     one, other = values[0]
-    difference = paired(one, other, how.confidence, seed=how.seed, least_block=a_day_of(pairs[0].a.submit))
+    difference = paired(one, other, how.confidence, seed=how.seed, least_block=a_day_of(pairs[0].a.workload.submit))
     record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
     record["jobs"] = len(one)
     if len(pairs) > 1:
@@ -269,9 +273,12 @@ def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: C
     return record
 
 
-def _values(a: JobRows, b: JobRows, quantity: Quantity) -> tuple[Floats, Floats]:
-    is_shown = (a.run > 0) & (b.run > 0) if quantity.name == "slowdown_mean" else np.ones(len(a), bool)
-    return quantity.of(a.taken(is_shown)), quantity.of(b.taken(is_shown))
+def _values(a: Schedule, b: Schedule, quantity: Quantity) -> tuple[Floats, Floats]:
+    one, other = quantity.of(job_times(a)), quantity.of(job_times(b))
+    if quantity.name != "slowdown_mean":
+        return one, other
+    is_shown = (a.workload.run > 0) & (b.workload.run > 0)
+    return one[is_shown], other[is_shown]
 
 
 def _record(
@@ -352,20 +359,20 @@ def _mean(values: Floats) -> float | None:
 
 def _daily(pair: Matched, procs_total: int) -> tuple[Floats, Floats]:
     """Return the utilisation of equal parts, of about a day each, from the first to the last submit of both."""
-    first = min(int(rows.submit.min()) for rows in pair.common)
-    last = max(int(rows.submit.max()) for rows in pair.common)
+    first = min(int(ran.workload.submit.min()) for ran in pair.common)
+    last = max(int(ran.workload.submit.max()) for ran in pair.common)
     if last <= first:
         return np.empty(0), np.empty(0)
     parts = max(round((last - first) / DAY), 1)
     parts = parts if parts >= 16 else max(min(24 * parts, (last - first) // MICROSECONDS), 1)
     edges = np.linspace(first, last, parts + 1).astype(np.int64)
-    one, other = (used_procs(rows).means(edges) / procs_total for rows in pair.common)
+    one, other = (used_procs(ran).means(edges) / procs_total for ran in pair.common)
     return one, other
 
 
 def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     """Compare the makespan: one number for each schedule, so an interval only over replicas."""
-    spans = [tuple(makespan_us(rows.submit, rows.end) / MICROSECONDS for rows in pair.common) for pair in pairs]
+    spans = [tuple(makespan_us(ran.workload.submit, ran.end) / MICROSECONDS for ran in pair.common) for pair in pairs]
     one, other = spans[0]
     estimate = Estimate(other - one, None, None, None, 1, 0.0)
     record = _record("makespan_s", "s", "Makespan", Difference(one, other, estimate, None, None), how)
@@ -390,14 +397,13 @@ _OF_THE_WHOLE = ("name", "unit", "words", "is_less_better", "a", "b", "differenc
                  "finding")  # fmt: skip
 
 
-def _parts(a: Side, jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _parts(jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Compare each part of the jobs by one breakdown; p is corrected over the whole table.
 
     A part that holds every job, as the only month does, asks what the ``whole`` has answered: to correct that answer for the
     number of quantities, as the whole does not, would make one test say two things.
     """
-    schedule = schedule_of(replace(a.result, rows=(jobs.a,)), jobs.a)
-    codes, labels = BREAKDOWNS[key](schedule, np.arange(len(jobs.a)))
+    codes, labels = BREAKDOWNS[key](jobs.a, np.arange(len(jobs.a)))
     if len(set(codes.tolist())) == 1:
         answered = {record["name"]: record for record in whole}
         return [
@@ -412,10 +418,10 @@ def _parts(a: Side, jobs: Matched, key: str, how: ComparedSettings, whole: Seque
         is_in = codes == code
         if not is_in.any():
             continue
-        part = jobs.a.taken(is_in), jobs.b.taken(is_in)
+        part = jobs.a.only(is_in), jobs.b.only(is_in)
         for quantity in QUANTITIES:
             one, other = _values(*part, quantity)
-            difference = paired(one, other, how.confidence, has_effect=False, least_block=a_day_of(part[0].submit))
+            difference = paired(one, other, how.confidence, has_effect=False, least_block=a_day_of(part[0].workload.submit))
             record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
             records.append({"label": str(label), "jobs": len(one)} | record)
             estimates.append(difference.mean)

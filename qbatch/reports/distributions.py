@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbatch.metrics.per_job import bounded_slowdowns, job_times
 from qbatch.model.errors import UsageError
-from qbatch.model.record import MICROSECONDS, Int64Array
+from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.reports.plot_style import (
     GREY,
     PALETTE,
@@ -24,7 +25,6 @@ from qbatch.reports.plot_style import (
     policy_look,
     whole_ticks,
 )
-from qbatch.results.job_rows import JobRows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,9 +40,9 @@ _LONGEST_REQUEST = 2 * 3600
 """The requests that the scatter shows, as in Feitelson and Weil 1998, Fig. 11."""
 
 
-def _counted(view: PlotRange) -> list[JobRows]:
+def _counted(view: PlotRange) -> list[Schedule]:
     """Return the jobs of each policy that are counted; refuse a window without any."""
-    counted = [view.counted(rows) for rows in view.rows]
+    counted = [view.counted(ran) for ran in view.schedules]
     if not any(map(len, counted)):
         raise UsageError(f"{view.name}: no counted job is submitted between --from and --to")
     return counted
@@ -53,15 +53,15 @@ def _counted(view: PlotRange) -> list[JobRows]:
 
 def wait_histogram(view: PlotRange) -> Figure:
     """Draw the distribution of waits per policy: shares in logarithmic bins with one for none, and cumulated."""
-    counted = [rows for rows in _counted(view) if len(rows)]
-    waits = [rows.wait / MICROSECONDS for rows in counted]
+    counted = [ran for ran in _counted(view) if len(ran)]
+    waits = [job_times(ran).wait / MICROSECONDS for ran in counted]
     edges = wait_edges(waits)
     figure = new_figure(view, 4.4, "Waits")
     upper, lower = figure.subplots(2, 1, sharex=True)
     left, gap = _zero_bin(edges)
-    for place, (rows, wait) in enumerate(zip(counted, waits, strict=True)):
+    for place, (ran, wait) in enumerate(zip(counted, waits, strict=True)):
         look = policy_look(place)
-        label = rows.policy
+        label = ran.policy
         shares = np.histogram(wait[wait > 0], edges)[0] / len(wait) * 100
         upper.stairs(shares, np.log10(edges), label=label, linewidth=1.1, **look)
         width = gap / (len(counted) + 1)
@@ -74,7 +74,7 @@ def wait_histogram(view: PlotRange) -> Figure:
     for axes in (upper, lower):
         axes.axvline(left + gap, color="#BBBBBB", linewidth=0.6)
     legend_outside(figure, upper)
-    means = [f"{rows.policy} {duration_text(float(np.mean(wait)))}" for rows, wait in zip(counted, waits, strict=True)]
+    means = [f"{ran.policy} {duration_text(float(np.mean(wait)))}" for ran, wait in zip(counted, waits, strict=True)]
     most = max(map(len, counted))
     text = f"{most:,} jobs, {_BINS_PER_DECADE} bins for each factor of ten; left: no wait."
     caption(figure, f"{text} Mean wait: {', '.join(means)}.")
@@ -138,12 +138,12 @@ def slowdown_by_size(view: PlotRange) -> Figure:
     from matplotlib.patches import Patch
 
     counted = _counted(view)
-    classes = np.unique(np.concatenate([size_class(rows.procs) for rows in counted]))
+    classes = np.unique(np.concatenate([size_class(ran.workload.procs) for ran in counted]))
     figure = new_figure(view, 3.4, "Bounded slowdown by size")
     axes = figure.add_subplot()
-    lowest = min(_draw_boxes(axes, rows, classes, place, len(counted)) for place, rows in enumerate(counted))
+    lowest = min(_draw_boxes(axes, ran, classes, place, len(counted)) for place, ran in enumerate(counted))
     largest = max(counted, key=len)
-    sizes = size_class(largest.procs)
+    sizes = size_class(largest.workload.procs)
     names = [f"{class_name(one)}\n{np.count_nonzero(sizes == one):,}" for one in classes.tolist()]
     axes.set_xticks(range(len(classes)), names)
     axes.set_xlim(-0.6, len(classes) - 0.4)
@@ -155,7 +155,7 @@ def slowdown_by_size(view: PlotRange) -> Figure:
     axes.set_ylabel("Bounded slowdown")
     keys: list[Any] = [Patch(**_box_look(place)) for place in range(len(counted))]
     keys += [Line2D([], [], color="black", linewidth=1.2), Line2D([], [], color="black", marker="o", ls="", ms=3.5)]
-    labels = [legend_text(rows.policy) for rows in counted]
+    labels = [legend_text(ran.policy) for ran in counted]
     figure.legend(keys, [*labels, "median", "mean"], loc="outside right upper")
     caption(figure, "Response over max(run time, 10 s). Boxes: quartiles; whiskers: 5th and 95th percentile.")
     return figure
@@ -182,10 +182,11 @@ def _box_look(place: int) -> dict[str, Any]:
     return {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.45, "linewidth": 0}
 
 
-def _draw_boxes(axes: Axes, rows: JobRows, classes: Int64Array, place: int, policies: int) -> float:
+def _draw_boxes(axes: Axes, ran: Schedule, classes: Int64Array, place: int, policies: int) -> float:
     """Draw the boxes of one policy and return the lowest end of a whisker."""
     lowest = 1.0
-    slowdown, sizes = rows.bounded_slowdown, size_class(rows.procs)
+    times, sizes = job_times(ran), size_class(ran.workload.procs)
+    slowdown = bounded_slowdowns(times.response, times.run)
     width = 0.8 / policies
     colour = policy_look(place)["color"]
     for at, one in enumerate(classes.tolist()):
@@ -215,11 +216,11 @@ def estimates(view: PlotRange) -> Figure:
     """
     from matplotlib.ticker import MultipleLocator
 
-    rows = _counted(view)[0]
-    rows = rows.taken(rows.estimate > 0)
-    if not len(rows):
+    jobs = _counted(view)[0].workload
+    jobs = jobs.only(np.flatnonzero(jobs.estimate > 0))
+    if not len(jobs):
         raise UsageError(f"{view.name}: no job with an estimate above 0")
-    shares = used_percent(rows)
+    shares = used_percent(jobs)
     figure = new_figure(view, 3.3, "Estimates and run times")
     left, right = figure.subplots(1, 2)
     left.hist(shares, bins=np.arange(0, 102), color=PALETTE[0], linewidth=0)
@@ -228,24 +229,24 @@ def estimates(view: PlotRange) -> Figure:
     left.xaxis.set_major_locator(MultipleLocator(20))
     left.set_xlabel("Requested time that was used (%)")
     left.set_ylabel("Jobs in a bin of 1 %")
-    shown = rows.taken(rows.estimate <= _LONGEST_REQUEST * MICROSECONDS)
+    shown = jobs.only(np.flatnonzero(jobs.estimate <= _LONGEST_REQUEST * MICROSECONDS))
     _draw_scatter(right, shown)
-    exact = np.mean(rows.run == rows.estimate)
-    text = f"{exact:.1%} of {len(rows):,} jobs used exactly 100 % of the time they asked for."
+    exact = np.mean(jobs.run == jobs.estimate)
+    text = f"{exact:.1%} of {len(jobs):,} jobs used exactly 100 % of the time they asked for."
     caption(figure, f"{text} Right: the {len(shown):,} jobs that asked for at most {duration_text(_LONGEST_REQUEST)}.")
     return figure
 
 
-def used_percent(rows: JobRows) -> Floats:
+def used_percent(jobs: Workload) -> Floats:
     """Return run time as a percentage of the estimate, rounded down to whole percents: 100 is the full time only."""
-    return np.minimum(np.floor(rows.run / rows.estimate * 100), 100)
+    return np.minimum(np.floor(jobs.run / jobs.estimate * 100), 100)
 
 
-def _draw_scatter(axes: Axes, rows: JobRows) -> None:
-    asked, ran = rows.estimate / MICROSECONDS / 60, rows.run / MICROSECONDS / 60
+def _draw_scatter(axes: Axes, jobs: Workload) -> None:
+    asked, ran = jobs.estimate / MICROSECONDS / 60, jobs.run / MICROSECONDS / 60
     longest = _LONGEST_REQUEST / 60
     axes.plot([0, longest], [0, longest], color=GREY, linewidth=0.6)
-    if len(rows) > _MANY_JOBS:
+    if len(jobs) > _MANY_JOBS:
         area = (0.0, longest, 0.0, longest)
         drawn = axes.hexbin(asked, ran, gridsize=60, bins="log", mincnt=1, cmap="viridis_r", extent=area, lw=0.1)
         axes.figure.colorbar(drawn, ax=axes, label="Jobs", shrink=0.8)

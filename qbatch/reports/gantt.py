@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.errors import UsageError
-from qbatch.model.record import KINDS, Int64Array
+from qbatch.model.record import KINDS, Int64Array, Schedule
+from qbatch.model.spans import rows_in_pieces
 from qbatch.reports.distributions import class_name, size_class
 from qbatch.reports.plot_style import PALETTE, WIDTH, PlotRange, TimeAxis, caption, new_figure, plain_text
 from qbatch.results.boxes import Boxes, assign
-from qbatch.results.job_rows import JobRows
 from qbatch.results.result import most_procs
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Panel:
     """One policy's part of a chart: its jobs, the processors and the colour of each, and the processors drawn."""
 
     view: PlotRange
-    rows: JobRows
+    ran: Schedule
     boxes: Boxes
     colour: NDArray[np.float64]
     total: int
@@ -55,21 +55,21 @@ class Panel:
 def gantt(view: PlotRange) -> Figure:
     """Draw the jobs on the processors over time, one panel a policy, coloured by size or by user."""
     colour_by = view.colour_by
-    if len(view.rows) > _MOST_POLICIES:
-        raise UsageError(f"a Gantt chart shows at most {_MOST_POLICIES} policies, not {len(view.rows)}; use --policy")
+    if len(view.schedules) > _MOST_POLICIES:
+        raise UsageError(f"a Gantt chart shows at most {_MOST_POLICIES} policies, not {len(view.schedules)}; use --policy")
     if colour_by not in ("size", "user"):
         raise UsageError(f"a Gantt chart is coloured by size or by user, not by {colour_by!r}")
-    shown = [_in_window(view, rows) for rows in view.rows]
+    shown = [_in_window(view, ran) for ran in view.schedules]
     total = max(view.procs_total, *map(most_procs, shown))
-    parts = [assign(rows, total, view.host_cpus) for rows in shown]
+    parts = [assign(ran, total, view.host_cpus) for ran in shown]
     is_small = max(map(len, shown)) <= MOST_LABELLED
     each = 2.6 if len(shown) > 1 else 3.6
     figure = new_figure(view, 0.7 + each * len(shown) + (0.5 if is_small else 0), "Jobs on processors")
     colours, keys = (_by_size if colour_by == "size" else _by_user)(shown, total)
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, rows, boxes, colour in zip(panels, shown, parts, colours, strict=True):
-        _draw_panel(axes, Panel(view, rows, boxes, colour, total))
-        axes.set_title(plain_text(f"{rows.policy}: {len(rows):,} jobs"), pad=9 if is_small else 4)
+    for axes, ran, boxes, colour in zip(panels, shown, parts, colours, strict=True):
+        _draw_panel(axes, Panel(view, ran, boxes, colour, total))
+        axes.set_title(plain_text(f"{ran.policy}: {len(ran):,} jobs"), pad=9 if is_small else 4)
     axis = TimeAxis(view)
     axis.label(panels[-1])
     keys += _marks(is_small, shown)
@@ -81,14 +81,14 @@ def gantt(view: PlotRange) -> Figure:
     return figure
 
 
-def _in_window(view: PlotRange, rows: JobRows) -> JobRows:
-    return rows.taken((rows.start < view.end) & ((rows.end > view.begin) | (rows.start >= view.begin)))
+def _in_window(view: PlotRange, ran: Schedule) -> Schedule:
+    return ran.only((ran.start < view.end) & ((ran.end > view.begin) | (ran.start >= view.begin)))
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
-    view, rows, boxes, total = panel.view, panel.rows, panel.boxes, panel.total
+    view, ran, boxes, total = panel.view, panel.ran, panel.boxes, panel.total
     axes.grid(visible=False)
-    if len(rows) <= MOST_LABELLED:
+    if len(ran) <= MOST_LABELLED:
         _draw_boxes(axes, panel, has_labels=True)
         _draw_submits(axes, panel)
     elif len(boxes.job) <= MOST_BOXES:
@@ -116,14 +116,14 @@ def _draw_hosts(axes: Axes, view: PlotRange) -> None:
     axes.set_ylabel("Host")
 
 
-def _words(view: PlotRange, shown: list[JobRows], parts: list[Boxes], is_small: bool) -> str:
+def _words(view: PlotRange, shown: list[Schedule], parts: list[Boxes], is_small: bool) -> str:
     held = " Suspended jobs hold theirs." if view.has_suspended else ""
-    if any(rows.pieces is not None for rows in shown):
+    if any(ran.pieces is not None for ran in shown):
         held += " Gaps: suspended, or queued again; steps: resized."
     which = "of each host " if view.host_cpus else ""
     if is_small:
         return f"Processors {which}dealt out lowest first; job rows do not say which were used.{held} Marks above: submits."
-    counts = [f"{len(rows):,}" for rows in shown]
+    counts = [f"{len(ran):,}" for ran in shown]
     jobs = counts[0] if len(set(counts)) == 1 else " + ".join(counts)
     is_boxes = max(len(boxes.job) for boxes in parts) <= MOST_BOXES
     how = "" if is_boxes else " Pixels: mean colour of what they cover; white: idle."
@@ -135,7 +135,7 @@ def _words(view: PlotRange, shown: list[JobRows], parts: list[Boxes], is_small: 
 Keys = list[tuple[Any, str]]
 
 
-def _by_size(shown: list[JobRows], procs_total: int) -> tuple[list[NDArray[np.float64]], Keys]:
+def _by_size(shown: list[Schedule], procs_total: int) -> tuple[list[NDArray[np.float64]], Keys]:
     """Return the colour of each job by its class of size, dark is wide, and the keys of the legend."""
     import matplotlib
     from matplotlib.patches import Patch
@@ -143,40 +143,40 @@ def _by_size(shown: list[JobRows], procs_total: int) -> tuple[list[NDArray[np.fl
     scale = matplotlib.colormaps["viridis_r"]
     most = max(int(size_class(np.array([procs_total]))[0]), 1)
     shade = scale(0.08 + 0.92 * np.arange(most + 1) / most)
-    classes = [size_class(rows.procs) for rows in shown]
+    classes = [size_class(ran.workload.procs) for ran in shown]
     present = np.unique(np.concatenate(classes)).tolist()
     keys: Keys = [(Patch(color=tuple(shade[one])), class_name(one)) for one in present]
     return [shade[one] for one in classes], keys
 
 
-def _by_user(shown: list[JobRows], procs_total: int) -> tuple[list[NDArray[np.float64]], Keys]:
+def _by_user(shown: list[Schedule], procs_total: int) -> tuple[list[NDArray[np.float64]], Keys]:
     """Return the colour of each job by its user, those with the most work apart, and the keys of the legend."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Patch
 
     first = shown[0]
-    users, place = np.unique(first.user, return_inverse=True)
-    work = np.bincount(place, weights=first.procs * (first.end - first.start).astype(np.float64))
+    users, place = np.unique(first.workload.user, return_inverse=True)
+    work = np.bincount(place, weights=first.workload.procs * (first.end - first.start).astype(np.float64))
     top = users[np.argsort(-work, kind="stable")][: len(PALETTE)].tolist()
-    colours = [np.tile(to_rgba(_OTHER_USER), (len(rows), 1)) for rows in shown]
+    colours = [np.tile(to_rgba(_OTHER_USER), (len(ran), 1)) for ran in shown]
     keys: Keys = []
     for user, colour in zip(top, PALETTE, strict=False):
-        for rows, of_rows in zip(shown, colours, strict=True):
-            of_rows[rows.user == user] = to_rgba(colour)
+        for ran, of_jobs in zip(shown, colours, strict=True):
+            of_jobs[ran.workload.user == user] = to_rgba(colour)
         keys.append((Patch(color=colour), str(user) if user >= 0 else "unknown"))
     if len(users) > len(top):
         keys.append((Patch(color=_OTHER_USER), f"{len(users) - len(top)} others"))
     return colours, keys
 
 
-def _marks(is_small: bool, shown: list[JobRows]) -> Keys:
+def _marks(is_small: bool, shown: list[Schedule]) -> Keys:
     """Return the keys of the marks beside the colours."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     keys: Keys = []
     if is_small:
-        if any((rows.kind == _BACKFILLED).any() for rows in shown):
+        if any((ran.kind == _BACKFILLED).any() for ran in shown):
             keys.append((Patch(facecolor="white", edgecolor="black", hatch="////", linewidth=0.5), "backfilled"))
         keys.append((Line2D([], [], color="black", marker="v", markersize=3.5, linestyle=""), "submit"))
     return keys
@@ -189,14 +189,14 @@ def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
     """Draw every box; with labels, those that were backfilled are hatched."""
     from matplotlib.collections import PolyCollection
 
-    view, rows, boxes, colour = panel.view, panel.rows, panel.boxes, panel.colour
+    view, ran, boxes, colour = panel.view, panel.ran, panel.boxes, panel.colour
     axis = TimeAxis(view)
     begin, end = axis.numbers(boxes.begin), axis.numbers(boxes.end)
     corners = np.stack(
         [np.stack([x, y], axis=-1) for x, y in
          ((begin, boxes.low), (end, boxes.low), (end, boxes.high), (begin, boxes.high))], axis=1,
     )  # fmt: skip
-    is_hatched = rows.kind[boxes.job] == _BACKFILLED if has_labels else np.zeros(len(corners), bool)
+    is_hatched = ran.kind[boxes.job] == _BACKFILLED if has_labels else np.zeros(len(corners), bool)
     for which, hatch in ((~is_hatched, None), (is_hatched, "////")):
         axes.add_collection(
             PolyCollection(
@@ -212,9 +212,9 @@ def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
 
 def _label_boxes(axes: Axes, panel: Panel) -> None:
     """Write its number into every job that has room for it: into the largest box, of jobs in pieces into each."""
-    view, rows, boxes, colour = panel.view, panel.rows, panel.boxes, panel.colour
+    view, ran, boxes, colour = panel.view, panel.ran, panel.boxes, panel.colour
     axis = TimeAxis(view)
-    is_split = rows.is_in_pieces & (rows.pieces is not None)
+    is_split = rows_in_pieces(ran.pieces, len(ran))
     labelled: dict[tuple[int, int], int] = {}
     height = boxes.high - boxes.low
     area = height * (np.minimum(boxes.end, view.end) - np.maximum(boxes.begin, view.begin)).astype(np.float64)
@@ -228,7 +228,7 @@ def _label_boxes(axes: Axes, panel: Panel) -> None:
         begin = max(int(boxes.begin[place]), view.begin)
         end = min(int(boxes.end[place]), view.end)
         left, right = float(axis.numbers(begin)), float(axis.numbers(end))
-        text = str(rows.job_id[job])
+        text = str(ran.workload.number[job])
         wide, high = (right - left) * inch[0], height[place] * inch[1]
         size = min(7.0, high * 72 * 0.8, wide * 72 / (0.68 * len(text)))
         if size < 3.5:
@@ -243,7 +243,7 @@ def _label_boxes(axes: Axes, panel: Panel) -> None:
 
 
 def _draw_submits(axes: Axes, panel: Panel) -> None:
-    submit = panel.rows.submit
+    submit = panel.ran.workload.submit
     at = TimeAxis(panel.view).numbers(submit[(submit >= panel.view.begin) & (submit < panel.view.end)])
     axes.plot(
         at, np.full(len(at), 1.02), "v", transform=axes.get_xaxis_transform(), color="black", markersize=3,

@@ -1,4 +1,4 @@
-"""The metrics of finished schedules, measured anew from their job rows: the record of ``qbatch metrics RESULT...``."""
+"""The metrics of finished schedules, measured anew: the record of ``qbatch metrics RESULT...``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from qbatch.metrics import breakdown, measure
 from qbatch.reports.report.study import Replica
-from qbatch.results.finished import schedule_of
 
 _KEPT = ("options", "skipped", "estimates_missing", "killed_at_estimate")
 
@@ -21,9 +20,8 @@ def measured(replica: Replica, by: Sequence[str] = ()) -> dict[str, Any]:
     told = next((each for each in replica.documents if not each.get("recorded")), replica.documents[0])
     log = told.get("log")
     results = []
-    for rows in result.rows:
-        schedule = schedule_of(result, rows)
-        one: dict[str, Any] = {"policy": rows.policy, "metrics": measure(schedule)}
+    for schedule in result.schedules:
+        one: dict[str, Any] = {"policy": schedule.policy, "metrics": measure(schedule)}
         for key in by:
             groups = [{"label": g.label, "jobs": g.jobs, "metrics": g.metrics} for g in breakdown(schedule, key)]
             one.setdefault("by", {})[key] = groups
@@ -33,7 +31,7 @@ def measured(replica: Replica, by: Sequence[str] = ()) -> dict[str, Any]:
         "log": {
             "name": result.name,
             **(log if isinstance(log, Mapping) else {}),
-            "jobs": max(len(rows) for rows in result.rows),
+            "jobs": max(int(schedule.ran.sum()) for schedule in result.schedules),
         },
         "machine": {**(machine if isinstance(machine, Mapping) else {}), "procs": result.procs_total},
         **{key: told[key] for key in _KEPT if key in told},

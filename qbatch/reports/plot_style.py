@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from qbatch.distribution import install_command
 from qbatch.model.errors import UsageError
-from qbatch.model.record import MICROSECONDS, LogClock
-from qbatch.results.job_rows import JobRows
+from qbatch.model.record import MICROSECONDS, LogClock, Schedule
 from qbatch.results.output import whole_file
 from qbatch.results.run_words import title_name
 
@@ -78,10 +77,10 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class PlotRange:
-    """What a picture shows: these policies' jobs on this machine, from ``begin`` to before ``end``."""
+    """What a picture shows: the jobs that ran under these policies on this machine, from ``begin`` to before ``end``."""
 
     name: str
-    rows: tuple[JobRows, ...]
+    schedules: tuple[Schedule, ...]
     procs_total: int
     clock: LogClock
     begin: int
@@ -99,11 +98,14 @@ class PlotRange:
     @property
     def has_suspended(self) -> bool:
         """Whether a job took longer from start to end than it ran, and nobody knows when it did."""
-        return any(rows.pieces is None and bool((rows.end - rows.start > rows.run).any()) for rows in self.rows)
+        return any(
+            ran.pieces is None and bool((ran.end - ran.start > ran.workload.run).any()) for ran in self.schedules
+        )
 
-    def counted(self, rows: JobRows) -> JobRows:
+    def counted(self, ran: Schedule) -> Schedule:
         """Return the jobs that statistics are taken over: submitted in the window, and no warm-up."""
-        return rows.taken(rows.counted & (rows.submit >= self.begin) & (rows.submit < self.end))
+        submit = ran.workload.submit
+        return ran.only(ran.workload.counted & (submit >= self.begin) & (submit < self.end))
 
 
 @contextmanager

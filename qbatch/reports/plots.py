@@ -56,11 +56,11 @@ def draw(
 
 def view_of(result: Result, *, begin: str | None = None, end: str | None = None, title: str | None = None) -> PlotRange:
     """Return the part of a result that a picture shows; without bounds, from the first submit to the last end."""
-    rows = tuple(rows for rows in result.rows if len(rows))
-    if not rows:
+    schedules = tuple(ran for ran in (each.only_ran() for each in result.schedules) if len(ran))
+    if not schedules:
         raise InputError(f"{result.name}: no job ran under {', '.join(result.policies)}")
-    first = min(int(of_policy.submit.min()) for of_policy in rows)
-    last = max(int(of_policy.end.max()) for of_policy in rows)
+    first = min(int(ran.workload.submit.min()) for ran in schedules)
+    last = max(int(ran.end.max()) for ran in schedules)
     since = first if begin is None else instant(begin, result.clock, "--from")
     until = last + (last == first) if end is None else instant(end, result.clock, "--to")
     if since >= until:
@@ -71,7 +71,7 @@ def view_of(result: Result, *, begin: str | None = None, end: str | None = None,
             f"{last / MICROSECONDS:.0f} s of the log"
         )
     return PlotRange(
-        result.name, rows, result.procs_total, result.clock, since, until, title,
+        result.name, schedules, result.procs_total, result.clock, since, until, title,
         host_cpus=result.host_cpus, host_names=result.host_names,
     )  # fmt: skip
 

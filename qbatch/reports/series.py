@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.model.record import Int64Array
+from qbatch.model.record import Int64Array, Schedule
 from qbatch.reports.plot_style import (
     DAY,
     GREY,
@@ -26,8 +26,6 @@ from qbatch.reports.plot_style import (
     policy_look,
     whole_ticks,
 )
-from qbatch.results.job_rows import JobRows
-from qbatch.results.pieces import spans_of, waits_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,21 +70,21 @@ def steps(begin: Int64Array, end: Int64Array, weight: Int64Array) -> Steps:
     return Steps(at, np.cumsum(np.rint(change).astype(np.int64)))
 
 
-def used_procs(rows: JobRows) -> Steps:
+def used_procs(schedule: Schedule) -> Steps:
     """Return the processors in use over time; a job whose pieces are not known holds its own from start to end."""
-    spans = spans_of(rows)
+    spans = schedule.spans()
     return steps(spans.begin, spans.end, spans.procs)
 
 
-def waiting_jobs(rows: JobRows) -> Steps:
+def waiting_jobs(schedule: Schedule) -> Steps:
     """Return how many jobs wait in the queue, over time."""
-    waits = waits_of(rows)
+    waits = schedule.queue_spans()
     return steps(waits.begin, waits.end, np.ones(len(waits.begin), np.int64))
 
 
-def waiting_procs(rows: JobRows) -> Steps:
+def waiting_procs(schedule: Schedule) -> Steps:
     """Return how many processors the waiting jobs ask for, over time."""
-    waits = waits_of(rows)
+    waits = schedule.queue_spans()
     return steps(waits.begin, waits.end, waits.procs)
 
 
@@ -105,9 +103,9 @@ def utilisation(view: PlotRange) -> Figure:
     """Draw the processors in use over time, one line per policy."""
     figure = new_figure(view, 2.9, "Processors in use")
     axes = figure.add_subplot()
-    few = len(view.rows) <= _BAND_POLICIES
-    most = _MOST_BINS if len(view.rows) == 1 else _MOST_BINS_OF_SEVERAL
-    note = _draw(view, axes, [used_procs(rows) for rows in view.rows], most=most, has_band=few)
+    few = len(view.schedules) <= _BAND_POLICIES
+    most = _MOST_BINS if len(view.schedules) == 1 else _MOST_BINS_OF_SEVERAL
+    note = _draw(view, axes, [used_procs(ran) for ran in view.schedules], most=most, has_band=few)
     axes.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
     axes.set_ylim(0, None)
     axes.set_ylabel("Processors in use")
@@ -117,7 +115,7 @@ def utilisation(view: PlotRange) -> Figure:
     share.set_ylabel("Share of the machine (%)")
     TimeAxis(view).label(axes)
     legend_outside(figure, axes)
-    means = [f"{rows.policy} {_mean_use(view, rows):.1%}" for rows in view.rows]
+    means = [f"{ran.policy} {_mean_use(view, ran):.1%}" for ran in view.schedules]
     note += "Suspended jobs count as running. " if view.has_suspended else ""
     caption(figure, f"{note}Mean over the time shown: {', '.join(means)}.")
     return figure
@@ -127,8 +125,8 @@ def queue(view: PlotRange) -> Figure:
     """Draw how many jobs wait, and how many processors they ask for, over time."""
     figure = new_figure(view, 4.2, "Waiting jobs")
     upper, lower = figure.subplots(2, 1, sharex=True)
-    note = _draw(view, upper, [waiting_jobs(rows) for rows in view.rows])
-    _draw(view, lower, [waiting_procs(rows) for rows in view.rows])
+    note = _draw(view, upper, [waiting_jobs(ran) for ran in view.schedules])
+    _draw(view, lower, [waiting_procs(ran) for ran in view.schedules])
     lower.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
     upper.set_ylabel("Jobs waiting")
     lower.set_ylabel("Processors asked for\nby waiting jobs")
@@ -137,25 +135,27 @@ def queue(view: PlotRange) -> Figure:
         whole_ticks(axes)
     TimeAxis(view).label(lower)
     legend_outside(figure, lower)
-    longest = [f"{rows.policy} {waiting_jobs(rows).within(view.begin, view.end).values.max():,}" for rows in view.rows]
+    longest = [
+        f"{ran.policy} {waiting_jobs(ran).within(view.begin, view.end).values.max():,}" for ran in view.schedules
+    ]
     caption(figure, f"{note}Most that a pass left waiting: {', '.join(longest)}.")
     return figure
 
 
-def _mean_use(view: PlotRange, rows: JobRows) -> float:
+def _mean_use(view: PlotRange, ran: Schedule) -> float:
     edges = np.array([view.begin, view.begin + view.span])
-    return float(used_procs(rows).means(edges)[0] / view.procs_total)
+    return float(used_procs(ran).means(edges)[0] / view.procs_total)
 
 
 def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST_BINS, has_band: bool = False) -> str:
     """Draw one step function per policy, as it is or in bins; return what the caption says of that."""
     axis = TimeAxis(view)
     bins = bin_edges(view, most)
-    for place, (rows, line) in enumerate(zip(view.rows, series, strict=True)):
+    for place, (ran, line) in enumerate(zip(view.schedules, series, strict=True)):
         look = policy_look(place)
         if bins is None:
             part = line.within(view.begin, view.begin + view.span)
-            axes.step(axis.numbers(part.at), part.values, where="post", label=rows.policy, **look)
+            axes.step(axis.numbers(part.at), part.values, where="post", label=ran.policy, **look)
             continue
         edges = bins[0]
         at = axis.numbers(edges)
@@ -164,7 +164,7 @@ def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST
             axes.fill_between(
                 at, _held(low), _held(high), step="post", alpha=0.18, color=look["color"], linewidth=0
             )  # fmt: skip
-        axes.step(at, _held(line.means(edges)), where="post", label=rows.policy, **look)
+        axes.step(at, _held(line.means(edges)), where="post", label=ran.policy, **look)
     if bins is None:
         return ""
     return f"Lines: mean of each {bins[1]}{'; bands: 10th to 90th percentile of its time' if has_band else ''}. "

@@ -2,7 +2,7 @@
 
 Nobody has written that down, so processors are dealt out here as a machine without a topology might: in order of start, the
 lowest run of free processors that is long enough, else the lowest free ones.  A job that is resized keeps what it can.  Where
-rows say on which host a job ran, each host deals out its own, and the hosts lie one above the other.
+a schedule says on which host a job ran, each host deals out its own, and the hosts lie one above the other.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbatch.model.free_runs import FreeRuns
-from qbatch.model.record import Int64Array
+from qbatch.model.record import Int64Array, Schedule
 from qbatch.model.spans import Spans
-from qbatch.results.job_rows import JobRows
-from qbatch.results.pieces import spans_of
 
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """The processors of jobs: ``job`` (its place in the rows) held those from ``low`` to before ``high`` for a time."""
+    """The processors of jobs: ``job`` (its row) held those from ``low`` to before ``high`` for a time."""
 
     job: Int64Array
     low: Int64Array
@@ -31,12 +29,12 @@ class Boxes:
     end: Int64Array
 
 
-def assign(rows: JobRows, procs_total: int, host_cpus: Sequence[int] = ()) -> Boxes:
+def assign(schedule: Schedule, procs_total: int, host_cpus: Sequence[int] = ()) -> Boxes:
     """Deal out processors to jobs, which must never use more than there are; a job of no length gets none.
 
     ``host_cpus``: the processors of each host, where every span names one; else all are one pool.
     """
-    spans = spans_of(rows)
+    spans = schedule.spans()
     if not host_cpus:
         return _dealt(spans, procs_total)
     parts, low = [], 0

@@ -1,7 +1,8 @@
 """Job rows: one row per job that ran, in order of start, as CSV or Parquet (design.md, "What the outside sees").
 
 Jobs that were refused come after those that ran, with empty times from ``start`` on, ``kind`` ``rejected``, and why in a last
-column ``reason``, which a file has only if there is such a job in it.
+column ``reason``, which a file has only if there is such a job in it.  So it is with the column ``broken``: how often a promise
+to the job was taken back or not kept, in a file in which that happened.
 
 Times are seconds of the log's own clock in the file and integer microseconds in memory.  Parquet keeps fractions of
 seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds are 64-bit integers.
@@ -9,8 +10,7 @@ seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from qbatch.metrics.per_job import bounded_slowdowns, responses, slowdowns, waits
 from qbatch.model.errors import InputError, UsageError, suggestion
-from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64Array, Schedule
-from qbatch.model.spans import moved_pieces
+from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int64Array, Rejection, Schedule, finished_run
 from qbatch.results.row_text import Cells, ratios, row_text, times
 from qbatch.results.table import BLOCK_ROWS, Block, arrow, read_blocks
 
@@ -37,6 +36,9 @@ in which it did not advance, ``end - submit - run``, as in the metrics; of every
 the job ran (at last), counted from 0 in the machine's order, where jobs live inside one of several hosts; else empty.
 """
 
+BROKEN = "broken"
+"""The column that says how often a promise to a job was taken back or not kept."""
+
 REASON = "reason"
 """The column that says why a job was refused: the code, a colon and the text."""
 
@@ -49,172 +51,62 @@ SUFFIXES = (".csv", ".parquet")
 ABSENT = -1
 """What a column holds for a job without a promise, user, group, queue or known kind."""
 
+LATEST = float(1 << 42)
+"""Seconds that a time may be, so that sums of microseconds stay in 64 bits."""
+
 _TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise")
 _RATIOS = ("slowdown", "bounded_slowdown")
 _REASONS_AT_ONCE = 5_000  # texts are long, and each may be another
-_MAY_LACK = ("promise", "first_promise", "user", "group", "queue", "sequence", "piece_count", "host")
+_MAY_LACK = ("promise", "first_promise", "user", "group", "queue", "sequence", "piece_count", "host", BROKEN)
+_NOT_JUDGED = ("kind", "counted", "user", "group", "queue")
 
 Chunk = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class JobRows:
-    """The jobs that one policy ran, as columns; times in integer microseconds, ``ABSENT`` where nothing is known.
-
-    ``kind`` holds places in ``KINDS``; ``run`` is how long a job ran, or would have in one go, and ``end - start`` is more
-    when it was suspended in between.  ``piece_count`` and ``host`` are as in the file, ``ABSENT`` where nobody says.
-    ``pieces``: what the jobs in pieces ran, as in ``Schedule.pieces``, with places in these rows; None where there are none or
-    none are known.  ``rejected``: the jobs that were refused, as rows whose start, end, run and kind are ``ABSENT``, each with
-    its entry in ``reasons``; None where there are none.
-    """
-
-    policy: str
-    job_id: Int64Array
-    submit: Int64Array
-    start: Int64Array
-    end: Int64Array
-    procs: Int64Array
-    estimate: Int64Array
-    run: Int64Array
-    kind: Int8Array
-    promise: Int64Array
-    first_promise: Int64Array
-    user: Int64Array
-    group: Int64Array
-    queue: Int64Array
-    sequence: Int64Array
-    counted: BoolArray
-    piece_count: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
-    host: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
-    pieces: Int64Array | None = None
-    rejected: JobRows | None = None
-    reasons: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("piece_count", "host"):
-            if len(getattr(self, name)) != len(self.job_id):
-                object.__setattr__(self, name, np.full(len(self.job_id), ABSENT, np.int64))
-
-    def __len__(self) -> int:
-        return len(self.job_id)
-
-    @property
-    def is_in_pieces(self) -> BoolArray:
-        """Which jobs did not run in one go on the processors that they asked for."""
-        return np.asarray(self.piece_count > 0)
-
-    @property
-    def lacks_pieces(self) -> BoolArray:
-        """Which jobs ran in pieces that are not known: of them only the first start and the end are."""
-        return np.asarray((self.piece_count > 0) & (self.pieces is None))
-
-    @property
-    def wait(self) -> Int64Array:
-        """How long each job waited: all the time in which it did not advance (papers.md 0.3)."""
-        return waits(self.submit, self.start, self.end, self.run, self.is_in_pieces)
-
-    @property
-    def slowdown(self) -> NDArray[np.float64]:
-        """Response over run time; NaN where the run time is 0."""
-        return slowdowns(responses(self.submit, self.end), self.run)
-
-    @property
-    def bounded_slowdown(self) -> NDArray[np.float64]:
-        """Response over run time, which counts as 10 s when it is less."""
-        return bounded_slowdowns(responses(self.submit, self.end), self.run)
-
-    def taken(self, which: NDArray[Any]) -> JobRows:
-        """Return some of the rows: a mask, or indices without repetitions."""
-        columns: dict[str, Any] = {name: getattr(self, name)[which] for name in ROW_FIELDS}
-        if self.pieces is None:
-            return replace(self, **columns)
-        places = np.full(len(self), ABSENT, np.int64)
-        places[np.arange(len(self))[which]] = np.arange(len(columns["job_id"]))
-        return replace(self, **columns, pieces=moved_pieces(self.pieces, places))
-
-
-ROW_FIELDS = tuple(field.name for field in fields(JobRows) if field.name not in ("policy", "pieces", "rejected", "reasons"))
-"""The fields of ``JobRows`` that hold one value a job."""
-
-
-def job_rows_of(schedule: Schedule) -> JobRows:
-    """Return the rows of a schedule, as they would be read back from its file."""
-    rows = schedule.in_order_of_start()
-    columns = _columns(schedule, rows, _piece_counts(schedule))
-    places = np.full(len(schedule.workload), ABSENT, np.int64)
-    places[rows] = np.arange(len(rows))
-    pieces, rejected = moved_pieces(schedule.pieces, places), _rejected_of(schedule)
-    values: dict[str, Any] = {name: columns[name] for name in ROW_FIELDS}
-    return JobRows(policy=schedule.policy, pieces=pieces, rejected=rejected, **values)
-
-
-def _rejected_of(schedule: Schedule) -> JobRows | None:
-    """Return the rows of the jobs that were refused."""
-    if not schedule.rejected:
-        return None
-    rows = np.array([each.row for each in schedule.rejected], np.int64)
-    columns = _columns(schedule, rows, _piece_counts(schedule))
-    nothing = np.full(len(rows), ABSENT, np.int64)
-    columns |= dict.fromkeys(("start", "end", "run", "promise", "first_promise", "kind"), nothing)
-    reasons = tuple(f"{each.code}: {each.text}" for each in schedule.rejected)
-    values: dict[str, Any] = {name: columns[name] for name in ROW_FIELDS}
-    return JobRows(policy=schedule.policy, reasons=reasons, **values)
-
-
-def _piece_counts(schedule: Schedule) -> Int64Array:
-    """Return in how many pieces each row of the workload ran; 0 for one go."""
-    rows = np.empty(0, np.int64) if schedule.pieces is None else schedule.pieces[:, 0]
-    return np.bincount(rows, minlength=len(schedule.workload)).astype(np.int64)
-
-
 def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> Chunk:
-    """Return the ``ROW_FIELDS`` of some rows."""
+    """Return what stands in the file of some rows, but what follows from it."""
     work = schedule.workload
-    submit, start, end, run = work.submit[rows], schedule.start[rows], schedule.end[rows], work.run[rows]
+    absent = np.broadcast_to(np.int64(ABSENT), len(rows))
     return {
         "job_id": work.number[rows],
-        "submit": submit,
-        "start": start,
-        "end": end,
+        "submit": work.submit[rows],
+        "start": schedule.start[rows],
+        "end": schedule.end[rows],
         "procs": work.procs[rows],
         "estimate": work.estimate[rows],
-        "run": run,
+        "run": work.run[rows],
         "kind": schedule.kind[rows],
         "promise": schedule.promise[rows],
         "user": work.user[rows].astype(np.int64),
         "group": work.group[rows].astype(np.int64),
         "queue": work.queue[rows].astype(np.int64),
         "first_promise": schedule.first_promise[rows],
-        "sequence": rows,
+        "sequence": rows if work.sequence is None else work.sequence[rows],
         "counted": work.counted[rows],
         "piece_count": piece_counts[rows],
-        "host": np.full(len(rows), ABSENT, np.int64) if schedule.host is None else schedule.host[rows],
+        "host": absent if schedule.host is None else schedule.host[rows],
+        BROKEN: absent if schedule.broken is None else schedule.broken[rows],
     }
 
 
-def _chunks(schedules: Iterable[Schedule | JobRows]) -> Iterator[tuple[str, Chunk]]:
+def _chunks(schedules: Sequence[Schedule]) -> Iterator[tuple[str, Chunk]]:
     for schedule in schedules:
-        if isinstance(schedule, JobRows):
-            for first in range(0, len(schedule), BLOCK_ROWS):
-                block = slice(first, first + BLOCK_ROWS)
-                yield schedule.policy, _with_figures({name: getattr(schedule, name)[block] for name in ROW_FIELDS})
-            yield from _rejected_chunks(schedule.rejected)
-            continue
-        rows, counts = schedule.in_order_of_start(), _piece_counts(schedule)
+        rows, counts = schedule.in_order_of_start(), schedule.piece_count
         for first in range(0, len(rows), BLOCK_ROWS):
             yield schedule.policy, _with_figures(_columns(schedule, rows[first : first + BLOCK_ROWS], counts))
-        yield from _rejected_chunks(_rejected_of(schedule))
+        for first in range(0, len(schedule.rejected), _REASONS_AT_ONCE):
+            refused = schedule.rejected[first : first + _REASONS_AT_ONCE]
+            yield schedule.policy, _refused(schedule, refused, counts)
 
 
-def _rejected_chunks(rejected: JobRows | None) -> Iterator[tuple[str, Chunk]]:
-    if rejected is None:
-        return
-    nothing = np.full(len(rejected), np.nan)
-    whole: Chunk = {name: getattr(rejected, name) for name in ROW_FIELDS}
-    whole |= {"wait": np.full(len(rejected), ABSENT), "slowdown": nothing, "bounded_slowdown": nothing}
-    whole[REASON] = np.array(rejected.reasons, object)
-    for first in range(0, len(rejected), _REASONS_AT_ONCE):
-        yield rejected.policy, {name: column[first : first + _REASONS_AT_ONCE] for name, column in whole.items()}
+def _refused(schedule: Schedule, refused: Sequence[Rejection], piece_counts: Int64Array) -> Chunk:
+    """Return the columns of some jobs that were refused, with the reasons."""
+    nothing, none = np.full(len(refused), ABSENT), np.full(len(refused), np.nan)
+    chunk = _columns(schedule, np.array([each.row for each in refused], np.int64), piece_counts)
+    chunk |= dict.fromkeys(("start", "end", "run", "promise", "first_promise", "kind", "wait"), nothing)
+    chunk |= dict.fromkeys(_RATIOS, none)
+    reasons = [f"{each.code}: {each.text}" if each.text else each.code for each in refused]
+    return chunk | {REASON: np.array(reasons, object)}
 
 
 def _with_figures(columns: Chunk) -> Chunk:
@@ -231,8 +123,8 @@ def _with_figures(columns: Chunk) -> Chunk:
 # ------------------------------------------------------------------------------------------------ writing
 
 
-def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule | JobRows], suffix: str = ".csv") -> None:
-    """Write the job rows of one or more schedules, or rows that were read, one after another, as ``.csv`` or ``.parquet``.
+def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule], suffix: str = ".csv") -> None:
+    """Write the job rows of one or more schedules, one after another, as ``.csv`` or ``.parquet``.
 
     Raises:
         UsageError: if the suffix is neither, or pyarrow is needed and missing.
@@ -245,16 +137,17 @@ def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule | JobRows], suffi
         raise UsageError(f"job rows are written as {' or '.join(SUFFIXES)}, not as {suffix or 'a file without suffix'}")
 
 
-def _write_csv(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> None:
+def _write_csv(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
     columns = _columns_for(schedules)
     out.write(",".join(columns).encode() + b"\n")
     for policy, chunk in _chunks(schedules):
         out.write(row_text([_cells_of(name, policy, chunk) for name in columns]))
 
 
-def _columns_for(schedules: Sequence[Schedule | JobRows]) -> tuple[str, ...]:
-    """Return the columns of a file: with the reasons where a job was refused."""
-    return (*COLUMNS, REASON) if any(schedule.rejected for schedule in schedules) else COLUMNS
+def _columns_for(schedules: Sequence[Schedule]) -> tuple[str, ...]:
+    """Return the columns of a file: with the promises where one was broken, with the reasons where a job was refused."""
+    broken = (BROKEN,) if any(schedule.broken is not None for schedule in schedules) else ()
+    return (*COLUMNS, *broken, *((REASON,) if any(schedule.rejected for schedule in schedules) else ()))
 
 
 def _cells_of(name: str, policy: str, chunk: Chunk) -> Cells:
@@ -277,7 +170,7 @@ def _cells_of(name: str, policy: str, chunk: Chunk) -> Cells:
     return times(values, is_absent) if name in _TIMES else Cells(values, is_absent=is_absent)
 
 
-def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> None:
+def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
     pa = arrow("writing Parquet")
     import pyarrow.parquet as pq
 
@@ -293,13 +186,10 @@ def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule | JobRows]) -> No
             writer.write_batch(pa.record_batch(cells, schema=schema))
 
 
-def _is_whole(schedule: Schedule | JobRows) -> bool:
-    work = schedule if isinstance(schedule, JobRows) else schedule.workload
-    ran = schedule.start >= 0
-    columns = (work.submit, work.estimate, work.run, schedule.start[ran], schedule.end[ran])
-    absent = [schedule.promise, schedule.first_promise]
-    if isinstance(schedule, JobRows) and schedule.rejected is not None:
-        absent += [getattr(schedule.rejected, name) for name in ("submit", "start", "end", "estimate", "run", "promise")]
+def _is_whole(schedule: Schedule) -> bool:
+    work, ran = schedule.workload, schedule.ran
+    columns = (work.submit, work.estimate, schedule.start[ran], schedule.end[ran])
+    absent = (work.run, schedule.promise, schedule.first_promise)
     return not any((times % MICROSECONDS).any() for times in columns) and not any(
         (times[times >= 0] % MICROSECONDS).any() for times in absent
     )
@@ -328,82 +218,114 @@ def _cells(pa: Any, name: str, policy: str, chunk: Chunk, kind: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ reading
 
 
-def read_job_rows(path: str | Path) -> list[JobRows]:
-    """Read job rows from CSV or Parquet, whoever wrote them: one ``JobRows`` per policy, in order of appearance.
+def read_job_rows(path: str | Path, *, is_judged: bool = False) -> list[Schedule]:
+    """Read job rows from CSV or Parquet, whoever wrote them: one schedule per policy, in order of appearance.
 
     Columns may stand in any order and others beside them.  Needed are job_id, submit, start, procs, and end or run;
-    an estimate that is not given is the run time, a policy that is not given is named after the file.
+    an estimate that is not given is the run time, a policy that is not given is named after the file.  The jobs are by their
+    sequence where it is told of all and agrees with the submissions, else by (submit, job number, line).  Nobody says how large
+    the machine is.
+
+    ``is_judged``: for the referee, to whom a row that starts before its submission or ends before its start is a breach to name;
+    a policy that is not given is then empty, and kinds, users, groups and queues are not read.
 
     Raises:
         InputError: naming the file, the line, the column and the reason.
     """
+    wanted = [name for name in (*COLUMNS, BROKEN, REASON) if not (is_judged and name in _NOT_JUDGED[1:])]
     chunks: list[Chunk] = []
     codes: dict[str, int] = {}
-    for block in read_blocks(path, (*COLUMNS, REASON)):
-        chunk = _read_block(block)
-        words, places = block.coded("policy") if "policy" in block.names else ([""], np.zeros(len(block), np.int64))
-        known = [codes.setdefault(word or Path(path).stem, len(codes)) for word in words]
+    names: Sequence[str] = ()
+    for block in read_blocks(path, wanted):
+        names = block.names
+        chunk = _read_block(block, is_judged)
+        words, places = block.coded("policy") if "policy" in names else ([""], np.zeros(len(block), np.int64))
+        known = [codes.setdefault(word or ("" if is_judged else Path(path).stem), len(codes)) for word in words]
         chunk["policy"] = np.array(known, np.int64)[places]
         chunks.append(chunk)
     if not codes or not any(len(chunk["policy"]) for chunk in chunks):
         return []
-    whole = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+    whole = {name: np.concatenate([chunk.pop(name) for chunk in chunks]) for name in list(chunks[0])}
     of_policy = whole.pop("policy")
+    facts: dict[str, Any] = {"name": Path(path).name, "is_estimated": "estimate" in names}
     if len(codes) == 1:
-        return [_rows_of(next(iter(codes)), whole)]
+        return [_schedule_of(next(iter(codes)), whole, **facts)]
     return [
-        _rows_of(policy, {name: column[of_policy == code] for name, column in whole.items()})
+        _schedule_of(policy, {name: column[of_policy == code] for name, column in whole.items()}, **facts)
         for policy, code in codes.items()
     ]
 
 
-def _rows_of(policy: str, columns: dict[str, Any]) -> JobRows:
-    """Return the rows of one policy, the jobs that were refused apart."""
+def _schedule_of(policy: str, columns: dict[str, Any], *, name: str, is_estimated: bool) -> Schedule:
+    """Return the schedule of one policy: its rows put into order of sequence, what no row tells left out."""
+    order = _in_order_of_sequence(columns)
     reasons, is_rejected = columns.pop(REASON), columns.pop(REJECTED)
-    if not is_rejected.any():
-        return JobRows(policy=policy, **columns)
-    ran, rejected = (
-        {name: column[mask] for name, column in columns.items()} for mask in (~is_rejected, is_rejected)
+    refused = np.flatnonzero(is_rejected)
+    place = np.empty(len(order) if len(refused) else 0, np.int64)
+    place[order[: len(place)]] = np.arange(len(place))
+    for key in list(columns):
+        columns[key] = columns[key][order]  # one by one: the column in the other order is given back
+    rejected = tuple(
+        Rejection(row, int(columns["submit"][row]), *reason.partition(": ")[::2])
+        for row, reason in zip(place[refused].tolist(), reasons[refused].tolist(), strict=True)
     )
-    refused = JobRows(policy=policy, reasons=tuple(reasons[is_rejected].tolist()), **rejected)
-    return JobRows(policy=policy, rejected=refused, **ran)
+    broken, counts, sequence = np.maximum(columns.pop(BROKEN), 0), columns.pop("piece_count"), columns.pop("sequence")
+    columns["number"] = columns.pop("job_id")
+    if not (columns["host"] >= 0).any():
+        columns["host"] = None
+    return finished_run(
+        policy,
+        name=name,
+        estimates_missing=0 if is_estimated else len(order),
+        rejected=rejected,
+        broken=broken if broken.any() else None,
+        told_pieces=counts if counts.any() else None,
+        sequence=None if np.array_equal(sequence, np.arange(len(order))) else sequence,
+        **columns,
+    )
 
 
-def _read_block(block: Block) -> Chunk:
+def _in_order_of_sequence(columns: Chunk) -> Int64Array:
+    sequence, submit = columns["sequence"], columns["submit"]
+    order = np.argsort(sequence, kind="stable")
+    is_told = not (sequence < 0).any() and not (np.diff(submit[order]) < 0).any()
+    return order if is_told else np.lexsort((columns["job_id"], submit))
+
+
+def _read_block(block: Block, is_judged: bool) -> Chunk:
     """Return the columns of a block, those that are not given filled in."""
-    names = block.names
+    names = [name for name in block.names if not (is_judged and name in _NOT_JUDGED)]
     missing = [name for name in ("job_id", "submit", "start", "procs") if name not in names]
     if "end" not in names and "run" not in names:
         missing.append("end or run")
     if missing:
         raise InputError(f"{block.path}: line 1: these are no job rows: no column {', '.join(missing)}")
     kinds = {"": ABSENT} | {kind: place for place, kind in enumerate((*KINDS, REJECTED))}
-    kind, is_rejected = meant(block, "kind", kinds, np.int8), rejected_in(block)
+    absent = np.broadcast_to(np.int64(ABSENT), len(block))
+    kind, is_rejected = absent if is_judged else meant(block, "kind", kinds, np.int8), _rejected_in(block)
     chunk: Chunk = {"submit": block.scaled("submit", MICROSECONDS, may_lack=False)}
     chunk |= {name: block.scaled(name, 1, may_lack=False) for name in ("job_id", "procs")}
-    for name in ("start", "end", "run", "estimate"):
-        if name in names:
-            chunk[name] = times_of(block, name, is_rejected)
+    chunk |= {name: _times_of(block, name, is_rejected) for name in ("start", "end", "run", "estimate") if name in names}
+    for name in filter(chunk.__contains__, _TIMES):
+        block.check(name, chunk[name] > LATEST * MICROSECONDS, "is too large")
     start = chunk["start"]
-    if "end" not in chunk:
-        block.check("run", chunk["run"] > np.iinfo(np.int64).max - np.maximum(start, 0), "is too large")
-        chunk["end"] = np.where(is_rejected, ABSENT, start + chunk["run"])
+    chunk.setdefault("end", np.where(is_rejected, ABSENT, start + chunk.get("run", start)))
     chunk.setdefault("run", np.where(is_rejected, ABSENT, chunk["end"] - start))
     chunk.setdefault("estimate", chunk["run"])
     for name in _MAY_LACK:
         scale = MICROSECONDS if name in _TIMES else 1
-        given = name in names
-        chunk[name] = block.scaled(name, scale, may_lack=True) if given else np.full(len(block), ABSENT, np.int64)
-    chunk["kind"] = np.where(is_rejected, np.int8(ABSENT), kind)
-    chunk["counted"] = meant(block, "counted", YES_OR_NO, bool)
+        chunk[name] = block.scaled(name, scale, may_lack=True) if name in names else absent
+    chunk["kind"] = np.where(is_rejected, np.int8(ABSENT), kind).astype(np.int8)
+    chunk["counted"] = np.ones(len(block), np.bool_) if is_judged else meant(block, "counted", YES_OR_NO, bool)
     chunk[REJECTED], chunk[REASON] = is_rejected, _reasons(block)
     block.check("procs", chunk["procs"] < 1, "is less than 1")
-    block.check("start", ~is_rejected & (start < chunk["submit"]), "lies before submit")
-    block.check("end", chunk["end"] < start, "lies before start")
+    if not is_judged:
+        block.check("start", ~is_rejected & (start < chunk["submit"]), "lies before submit")
+        block.check("end", chunk["end"] < start, "lies before start")
     return chunk
 
 
-def times_of(block: Block, name: str, is_rejected: BoolArray) -> Int64Array:
+def _times_of(block: Block, name: str, is_rejected: BoolArray) -> Int64Array:
     """Return a column of times that every job has but those that were refused."""
     if not is_rejected.any():
         return block.scaled(name, MICROSECONDS, may_lack=False)
@@ -412,7 +334,7 @@ def times_of(block: Block, name: str, is_rejected: BoolArray) -> Int64Array:
     return times
 
 
-def rejected_in(block: Block) -> BoolArray:
+def _rejected_in(block: Block) -> BoolArray:
     """Return which rows of a block are jobs that were refused."""
     if "kind" not in block.names:
         return np.zeros(len(block), np.bool_)

@@ -24,10 +24,10 @@ def read_result(path: str | Path, *, procs: int | None = None) -> Result:
     if not source.is_dir() and is_log(str(path)):
         return recorded_result(str(path), procs)
     result = read_directory(source) if source.is_dir() else result_beside(source) or read_bare(source)
-    if not any(len(rows) for rows in result.rows):
+    if not any(schedule.ran.any() for schedule in result.schedules):
         raise InputError(f"{path}: no job ran")
     if procs is not None:
-        result = replace(result, procs_total=procs, is_size_guessed=False)
+        result = result.sized(procs)
     return replace(result, path=str(path))
 
 

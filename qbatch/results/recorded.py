@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.errors import InputError
-from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64Array, LogClock
-from qbatch.results.job_rows import ABSENT, JobRows
+from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64Array, LogClock, Schedule, finished_run
+from qbatch.results.job_rows import LATEST
 from qbatch.results.result import Result, most_procs
 from qbatch.workloads import Log, machine_procs, read_log
 from qbatch.workloads.log import used_procs
@@ -24,9 +24,6 @@ from qbatch.workloads.unfinished import unfinished_of
 
 POLICY = "log"
 """What the schedule of a log is called where policies have names."""
-
-LATEST = float(1 << 42)
-"""Seconds that a time may be, so that sums of microseconds stay in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,30 @@ class Recorded:
     def estimate(self) -> Int64Array:
         """The requested times, or the run times where there are none."""
         return np.where(self.requested > 0, self.requested, self.run)
+
+    def schedule(self, start: Int64Array, chosen: slice | Int64Array = slice(None), **facts: Any) -> Schedule:
+        """Return the jobs, or those chosen by their places in ascending order, as a schedule with these starts of all.
+
+        ``facts``: what else its workload has.
+        """
+        row, run, submit = self.row[chosen], self.run[chosen], self.submit[chosen]
+        start = start[chosen]
+        of_log = {name: self.log[name][row].astype(np.int64) for name in ("user", "group", "queue")}
+        return finished_run(
+            POLICY,
+            number=self.log["job"][row].astype(np.int64),
+            submit=submit,
+            start=start,
+            end=start + run,
+            procs=self.procs[chosen],
+            estimate=self.estimate[chosen],
+            run=run,
+            kind=kinds_of(submit, start),
+            procs_total=self.procs_total,
+            log_row=row,
+            **of_log,
+            **facts,
+        )
 
     @property
     def is_preempted(self) -> bool:
@@ -125,8 +146,16 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
     is_early = recorded.wait < 0
     if is_early.any():
         skipped["negative_wait"] = int(is_early.sum())
-    rows = _job_rows(recorded, np.flatnonzero(~is_early))
-    clock = LogClock(log.header.unix_start_time, log.header.time_zone_string)
+    queues = log.header.queue_names()
+    schedule = recorded.schedule(
+        recorded.submit + recorded.wait,
+        np.flatnonzero(~is_early),
+        name=Path(path).name if path != "-" else path,
+        clock=LogClock(log.header.unix_start_time, log.header.time_zone_string),
+        sha256=log.sha256,
+        queue_names=queues,
+        skipped=skipped,
+    )
     notes = list(log.notes)
     if recorded.is_preempted:
         notes.append("its header says Preemption: TS, so run times hold time in which jobs were suspended")
@@ -137,48 +166,21 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
             f"when it was written {ran:,} jobs ran, whose requested time is taken for their run time, and {waited:,} waited, "
             "which are left out"
         )
-    peak = most_procs(rows)
+    peak = most_procs(schedule)
     if peak > recorded.procs_total:
         notes.append(f"{peak:,} processors are in use at once, more than the {recorded.procs_total:,} of the machine")
     document: dict[str, Any] = {
         "recorded": True,
         "log": {
-            "name": log.name, "sha256": log.sha256, "rows": len(log), "jobs": len(rows), "notes": notes,
+            "name": log.name, "sha256": log.sha256, "rows": len(log), "jobs": len(schedule), "notes": notes,
             "acknowledge": list(log.header.acknowledgements),
         },
         "procs_total": recorded.procs_total,
         "machine": {"procs": recorded.procs_total},
         "skipped": skipped,
-        "queues": {str(number): name for number, name in log.header.queue_names().items()},
+        "queues": {str(number): name for number, name in queues.items()},
     }  # fmt: skip
-    return Result(Path(path).name if path != "-" else path, (rows,), recorded.procs_total, clock, document, path=path)
-
-
-def _job_rows(recorded: Recorded, chosen: Int64Array) -> JobRows:
-    log, row = recorded.log, recorded.row[chosen]
-    submit, run = recorded.submit[chosen], recorded.run[chosen]
-    start = submit + recorded.wait[chosen]
-    nothing = np.full(len(chosen), ABSENT, np.int64)
-    rows = JobRows(
-        policy=POLICY,
-        job_id=log["job"][row].astype(np.int64),
-        submit=submit,
-        start=start,
-        end=start + run,
-        procs=recorded.procs[chosen],
-        estimate=recorded.estimate[chosen],
-        run=run,
-        kind=kinds_of(submit, start),
-        promise=nothing,
-        first_promise=nothing,
-        user=log["user"][row].astype(np.int64),
-        group=log["group"][row].astype(np.int64),
-        queue=log["queue"][row].astype(np.int64),
-        sequence=np.arange(len(chosen)),
-        counted=np.ones(len(chosen), np.bool_),
-        piece_count=np.zeros(len(chosen), np.int64),
-    )
-    return rows.taken(np.argsort(start, kind="stable"))
+    return Result((schedule,), document, path=path)
 
 
 def kinds_of(submit: Int64Array, start: Int64Array) -> Int8Array:

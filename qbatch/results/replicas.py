@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.errors import InputError
-from qbatch.results.finished import in_order_of_submission
-from qbatch.results.job_rows import JobRows
+from qbatch.model.record import Schedule
 from qbatch.results.result import Result
 
 Named = tuple[str, Result]
@@ -53,7 +52,7 @@ def check_one_log(read: Sequence[Named]) -> None:
             )
 
 
-def check_distinct(replicas: Sequence[tuple[str, Sequence[JobRows]]]) -> None:
+def check_distinct(replicas: Sequence[tuple[str, Sequence[Schedule]]]) -> None:
     """Refuse a replica whose schedules are those of an earlier one: it would make intervals narrow that nothing supports.
 
     Raises:
@@ -61,8 +60,7 @@ def check_distinct(replicas: Sequence[tuple[str, Sequence[JobRows]]]) -> None:
     """
     known: dict[str, str] = {}
     for where, schedules in replicas:
-        ordered = [in_order_of_submission(rows) for rows in sorted(schedules, key=lambda rows: rows.policy)]
-        digest = _digest(ordered, ("job_id", "submit", "procs", "start", "end"))
+        digest = _digest(sorted(schedules, key=lambda schedule: schedule.policy), ("start", "end"))
         if digest in known:
             raise InputError(
                 f"{where}: holds the same schedules as {known[digest]}, and counted twice they would make intervals too "
@@ -110,15 +108,16 @@ def log_of(result: Result) -> str:
 
 def jobs_digest(result: Result) -> str:
     """Return a hash of which jobs ran, the same under every policy: their numbers, submissions and sizes."""
-    rows = in_order_of_submission(next(rows for rows in result.rows if len(rows)))
-    return _digest([rows], ("job_id", "submit", "procs"))
+    return _digest([next(schedule for schedule in result.schedules if schedule.ran.any())], ())
 
 
-def _digest(parts: Sequence[JobRows], names: Sequence[str]) -> str:
+def _digest(schedules: Sequence[Schedule], names: Sequence[str]) -> str:
+    """Return a hash of the jobs that ran, and of some columns of what became of them."""
     digest = hashlib.sha256()
-    for rows in parts:
-        for name in names:
-            digest.update(np.ascontiguousarray(getattr(rows, name)).tobytes())
+    for schedule in (each.only_ran() for each in schedules):
+        work = schedule.workload
+        for column in (work.number, work.submit, work.procs, *(getattr(schedule, name) for name in names)):
+            digest.update(np.ascontiguousarray(column).tobytes())
     return digest.hexdigest()
 
 

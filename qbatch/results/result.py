@@ -27,9 +27,9 @@ import numpy as np
 
 from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
-from qbatch.model.record import LogClock, Schedule
-from qbatch.results.job_rows import ROW_FIELDS, JobRows, job_rows_of, read_job_rows, write_job_rows
-from qbatch.results.pieces import read_pieces, spans_of, write_pieces
+from qbatch.model.record import LogClock, Schedule, finished_run
+from qbatch.results.job_rows import read_job_rows, write_job_rows
+from qbatch.results.pieces import read_pieces, write_pieces
 
 SCHEMA = "qbatch.result/1"
 """The schema of ``result.json`` that this program writes and reads."""
@@ -42,19 +42,37 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result as it was read: the job rows of each policy, the machine's size, the clock, the whole document.
+    """A result as it was read: the schedule of each policy, at least one, and the whole document.
 
-    Of a bare file of job rows the document is empty and, unless it was told, the machine is as large as the most
-    processors that were in use at once: ``is_size_guessed``.
+    What the document says of the log, the clock and the size of the machine stands in the workload of every schedule.  Of a
+    bare file of job rows the document is empty and, unless it was told, the machine is as large as the most processors that were
+    in use at once: ``is_size_guessed``.
     """
 
-    name: str
-    rows: tuple[JobRows, ...]
-    procs_total: int
-    clock: LogClock = field(default_factory=LogClock)
+    schedules: tuple[Schedule, ...]
     document: dict[str, Any] = field(default_factory=dict)
     is_size_guessed: bool = False
     path: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the log is called."""
+        return self.schedules[0].workload.name
+
+    @property
+    def procs_total(self) -> int:
+        """The processors of the machine."""
+        return self.schedules[0].workload.procs_total
+
+    @property
+    def clock(self) -> LogClock:
+        """The clock of the log."""
+        return self.schedules[0].workload.clock
+
+    @property
+    def queue_names(self) -> dict[int, str]:
+        """What the log calls its queues, by number."""
+        return self.schedules[0].workload.queue_names
 
     @property
     def called(self) -> str:
@@ -69,7 +87,7 @@ class Result:
     @property
     def policies(self) -> tuple[str, ...]:
         """The policies, in the order in which they were run."""
-        return tuple(rows.policy for rows in self.rows)
+        return tuple(schedule.policy for schedule in self.schedules)
 
     @property
     def may_count_memory(self) -> bool:
@@ -86,7 +104,7 @@ class Result:
             return ()
         if sum(cpus) != self.procs_total:
             return ()
-        return tuple(cpus) if all(_is_on(rows, len(cpus)) for rows in self.rows) else ()
+        return tuple(cpus) if all(_is_on(schedule, len(cpus)) for schedule in self.schedules) else ()
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -95,13 +113,13 @@ class Result:
         is_told = isinstance(names, list) and len(names) == len(self.host_cpus)
         return tuple(map(str, names)) if is_told else tuple(map(str, range(len(self.host_cpus))))
 
-    @property
-    def queue_names(self) -> dict[int, str]:
-        """What the log calls its queues, by number; what cannot be read as that is left out."""
-        told = self.document.get("queues")
-        if not isinstance(told, dict):
-            return {}
-        return {int(key): name for key, name in told.items() if key.isdecimal() and isinstance(name, str)}
+    def told(self, **facts: Any) -> Result:
+        """Return the result with other facts about the workload of each of its schedules."""
+        return replace(self, schedules=tuple(_told(schedule, **facts) for schedule in self.schedules))
+
+    def sized(self, procs: int) -> Result:
+        """Return the result on a machine of so many processors, as somebody has told."""
+        return replace(self.told(procs_total=procs), is_size_guessed=False)
 
     def only(self, policies: Sequence[str]) -> Result:
         """Return the result with these policies in this order; with all of them when none is named.
@@ -113,40 +131,45 @@ class Result:
         """
         from qbatch.policies.registry import name_among
 
-        by_name = {rows.policy: rows for rows in self.rows}
+        by_name = {schedule.policy: schedule for schedule in self.schedules}
         policies = [name_among(policy, by_name) for policy in policies]
         for policy in policies:
             if policy not in by_name:
                 known = ", ".join(by_name)
                 raise UsageError(f"{self.called}: no policy {policy!r}{suggestion(policy, by_name)}; it has {known}")
-        rows = tuple(by_name[policy] for policy in dict.fromkeys(policies)) if policies else self.rows
-        return replace(self, rows=rows)
+        chosen = tuple(by_name[policy] for policy in dict.fromkeys(policies)) if policies else self.schedules
+        return replace(self, schedules=chosen)
 
 
-def _is_on(rows: JobRows, hosts: int) -> bool:
-    """Whether every job and every piece names one of so many hosts."""
-    named = rows.host if rows.pieces is None else np.concatenate([rows.host, rows.pieces[:, 4]])
-    return bool(((named >= 0) & (named < hosts)).all())
+def _told(schedule: Schedule, **facts: Any) -> Schedule:
+    return replace(schedule, workload=schedule.workload.changed(**facts))
 
 
-def most_procs(rows: JobRows) -> int:
+def _is_on(schedule: Schedule, hosts: int) -> bool:
+    """Whether every job that ran and every piece names one of so many hosts."""
+    named = np.full(len(schedule), -1) if schedule.host is None else schedule.host
+    parts = [named[schedule.ran], *([] if schedule.pieces is None else [schedule.pieces[:, 4]])]
+    return all(bool(((part >= 0) & (part < hosts)).all()) for part in parts)
+
+
+def most_procs(schedule: Schedule) -> int:
     """Return the most processors in use at once; a job of no length uses none."""
-    spans = spans_of(rows)
+    spans = schedule.spans()
     lasting = spans.end > spans.begin
     at = np.concatenate([spans.end[lasting], spans.begin[lasting]])
     change = np.concatenate([-spans.procs[lasting], spans.procs[lasting]])
     used = np.cumsum(change[np.argsort(at, kind="stable")])  # at one instant, ends come first
-    return max(int(used.max(initial=0)), int(rows.procs.max(initial=1)))
+    return max(int(used.max(initial=0)), int(schedule.workload.procs[schedule.ran].max(initial=1)))
 
 
 # ------------------------------------------------------------------------------------------------ writing
 
 
-def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule | JobRows]) -> None:
+def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule]) -> None:
     """Write a result: ``document`` as ``result.json``, and the job rows and pieces of each schedule beside it.
 
     The schema, the version, the files, and what the schedules' workload tells (log, machine size, clock, skipped
-    jobs) are filled in where the document does not say them; of job rows the document has to say it.
+    jobs) are filled in where the document does not say them.
 
     Raises:
         OutputError: if the directory holds something else than an earlier result, or cannot be written.
@@ -166,7 +189,7 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
                 write_job_rows(out, [schedule], ".parquet")
             if schedule.policy in pieces:
                 with _synced(folder / pieces[schedule.policy]) as out:
-                    write_pieces(out, schedule if isinstance(schedule, JobRows) else job_rows_of(schedule))
+                    write_pieces(out, schedule)
         with _synced(folder / DOCUMENT) as out:
             out.write(text.encode(errors="backslashreplace"))
 
@@ -177,14 +200,15 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
         raise OutputError(f"{directory}: cannot be written ({reason}); nothing was left there") from error
 
 
-def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule | JobRows]) -> dict[str, Any]:
+def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[str, Any]:
     filled: dict[str, Any] = {"schema": SCHEMA, "version": __version__, **document}
-    if schedules and isinstance(schedules[0], Schedule):
+    if schedules:
         work = schedules[0].workload
         filled.setdefault("log", {"name": work.name, "sha256": work.sha256})
         filled.setdefault("procs_total", work.procs_total)
         filled.setdefault("clock", {"unix_start": work.clock.unix_start, "zone": work.clock.zone})
-        filled.setdefault("skipped", work.skipped)
+        if work.skipped:
+            filled.setdefault("skipped", work.skipped)
         if work.queue_names:
             filled.setdefault("queues", work.queue_names)
     filled.setdefault("policies", [{"name": schedule.policy} for schedule in schedules])
@@ -322,8 +346,8 @@ def result_beside(path: str | Path) -> Result | None:
 
 def read_bare(path: Path) -> Result:
     """Read job rows that are part of no result; the size of the machine is what ran at once at most."""
-    rows = tuple(read_job_rows(path))
-    return Result(path.name, rows, max(map(most_procs, rows), default=0), is_size_guessed=True)
+    schedules = tuple(read_job_rows(path)) or (_empty("", path.name),)
+    return Result(schedules, is_size_guessed=True).told(procs_total=max(map(most_procs, schedules)))
 
 
 def read_directory(path: Path, only: str | None = None) -> Result:
@@ -333,18 +357,37 @@ def read_directory(path: Path, only: str | None = None) -> Result:
     where = path / DOCUMENT
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
         raise InputError(f"{where}: files: should name the job rows of each policy")
+    if not files:
+        raise InputError(f"{where}: files: names the job rows of no policy")
     pieces = document.get("pieces", {})
     if not isinstance(pieces, dict) or not all(isinstance(name, str) for name in pieces.values()):
         raise InputError(f"{where}: pieces: should name the files of pieces by policy, not {pieces!r}")
-    rows = [
-        _rows_of(path, str(policy), name, pieces.get(policy)) for policy, name in files.items() if only in (None, name)
-    ]
     total = document.get("procs_total")
+    schedules = tuple(
+        _schedule_of(path, str(policy), name, pieces.get(policy))
+        for policy, name in files.items()
+        if only in (None, name)
+    )
     if not isinstance(total, int) or isinstance(total, bool) or total < 1:
         raise InputError(f"{where}: procs_total: should be the machine's processors, not {total!r}")
     _check_shapes(document, where)
-    name = document.get("log", {}).get("name")
-    return Result(str(name or path.name), tuple(rows), total, _clock(document.get("clock"), where), document)
+    log = document.get("log", {})
+    sha256 = log.get("sha256")
+    return Result(schedules, document).told(
+        name=str(log.get("name") or path.name),
+        procs_total=total,
+        clock=_clock(document.get("clock"), where),
+        sha256=sha256 if isinstance(sha256, str) else None,
+        queue_names=queue_names_in(document),
+    )
+
+
+def queue_names_in(document: Mapping[str, Any]) -> dict[int, str]:
+    """Return what a document calls the queues, by number; what cannot be read as that is left out."""
+    told = document.get("queues")
+    if not isinstance(told, dict):
+        return {}
+    return {int(key): name for key, name in told.items() if key.isdecimal() and isinstance(name, str)}
 
 
 def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
@@ -359,18 +402,23 @@ def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
         raise InputError(f"{where}: log: notes: should be a list, not {str(notes)[:40]}")
 
 
-def _rows_of(folder: Path, policy: str, name: str, pieces: str | None) -> JobRows:
+def _schedule_of(folder: Path, policy: str, name: str, pieces: str | None) -> Schedule:
     for key, inside in (("files", name), ("pieces", pieces)):
         if inside is not None and Path(inside).name != inside:
             raise InputError(f"{folder / DOCUMENT}: {key}: {inside!r} lies outside of the result")
     found = read_job_rows(folder / name)
     if not found:
-        empty: dict[str, Any] = dict.fromkeys(ROW_FIELDS, np.empty(0, np.int64))
-        return JobRows(policy=policy, **empty)
+        return _empty(policy, name)
     if len(found) > 1 or found[0].policy != policy:
-        has = ", ".join(rows.policy for rows in found)
+        has = ", ".join(schedule.policy for schedule in found)
         raise InputError(f"{folder / name}: should hold the jobs of {policy!r}, but holds those of {has}")
     return found[0] if pieces is None else read_pieces(found[0], folder / pieces)
+
+
+def _empty(policy: str, name: str) -> Schedule:
+    nothing = np.empty(0, np.int64)
+    columns = dict.fromkeys(("number", "submit", "start", "end", "procs", "estimate", "run"), nothing)
+    return finished_run(policy, name=name, **columns)
 
 
 def _clock(given: Any, where: Path) -> LogClock:

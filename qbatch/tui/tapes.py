@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qbatch.model.errors import InputError
-from qbatch.tui.rows_tape import RowsTape
+from qbatch.tui.schedule_tape import ScheduleTape
 from qbatch.tui.tape import FileTape, Tape
 
 
@@ -20,9 +20,9 @@ def open_tape(text: str) -> Tape:
     path, _ = split_name(text)
     if Path(path).is_dir() or path.endswith((".csv", ".parquet")):
         result = read_named(text)
-        if len(result.rows) > 1:
+        if len(result.schedules) > 1:
             names = ", ".join(result.policies)
             raise InputError(f"{path} holds several policies ({names}); name one: {path}:{result.policies[0]}")
         offset = result.clock.unix_start * 1_000_000 if result.clock.unix_start else 0
-        return RowsTape(result.rows[0], result.procs_total, offset, f"{Path(path).name}: {result.policies[0]}")
+        return ScheduleTape(result.schedules[0], offset, f"{Path(path).name}: {result.policies[0]}")
     return FileTape(path)

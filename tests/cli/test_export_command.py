@@ -6,14 +6,16 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from qbatch.cli.main import run
-from qbatch.results.job_rows import ROW_FIELDS, read_job_rows
+from qbatch.results.job_rows import read_job_rows
 from qbatch.results.reading import read_result
 from qbatch.workloads import read_log
 from tests.daemon.harness import Daemon
 from tests.harness import OWN_TRACES
+from tests.reports.samples import check_read_back
 
 TINY = str(OWN_TRACES / "tiny.txt")
 DEMO = str(OWN_TRACES / "demo-128.swf")
@@ -141,8 +143,10 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
     assert sorted(path.name for path in one.iterdir()) == sorted(
         ["result.json", *second.document["files"].values(), *second.document["pieces"].values()]
     )
-    pairs = zip(first.rows, second.rows, strict=True)
-    assert all((getattr(a, name) == getattr(b, name)).all() for a, b in pairs for name in (*ROW_FIELDS, "pieces"))
+    pairs = zip(first.schedules, second.schedules, strict=True)
+    for one_run, again in pairs:
+        check_read_back(again, one_run)
+        assert np.array_equal(again.pieces, one_run.pieces)
     code, _, err = command(capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare")
     assert (code, "say it with --procs N" in err) == (2, True)
     assert command(capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare", "--procs", 12)[0] == 0
@@ -197,7 +201,7 @@ def test_what_really_ran_in_every_form(tmp_path: Path) -> None:
         for form in ("parquet", "csv", "chrome", "swf", "batsim"):
             daemon.run("qbatch", "export", form, "-o", form)
     [rows] = read_job_rows(tmp_path / "csv")
-    assert (rows.policy, rows.run.tolist()) == ("live", [10_000_000, 20_000_000, 30_000_000])
+    assert (rows.policy, rows.workload.run.tolist()) == ("live", [10_000_000, 20_000_000, 30_000_000])
     log = read_log(str(tmp_path / "swf"))
     assert (log["run"].tolist(), log["procs_allocated"].tolist(), log["status"].tolist()) == (
         [10, 20, 30],
@@ -241,7 +245,7 @@ def test_a_suspended_job_shows_as_a_gap_in_the_trace(tmp_path: Path) -> None:
     log = read_log(str(tmp_path / "log.swf"))
     assert (log["wait"].tolist(), log["run"].tolist(), log.header.preemption) == ([0], [100], "TS")
     lived = read_result(tmp_path / "lived")
-    (pieces,) = [rows.pieces for rows in lived.rows]
+    (pieces,) = [rows.pieces for rows in lived.schedules]
     assert pieces is not None
     assert pieces[:, 1:3].tolist() == [[0, 10_000_000], [40_000_000, 60_000_000], [65_000_000, 135_000_000]]
     assert (lived.name, lived.queue_names) == ("server qbatch", {1: "batch"})
@@ -255,4 +259,4 @@ def test_a_suspended_job_shows_as_a_gap_in_the_trace(tmp_path: Path) -> None:
     bars = [(event["ph"], event["ts"] / 1e6) for event in events if event["ph"] in "BE"]
     assert bars == [("B", 0.0), ("E", 10.0), ("B", 40.0), ("E", 60.0), ("B", 65.0), ("E", 135.0)]
     [rows] = read_job_rows(tmp_path / "rows.csv")
-    assert rows.run.tolist() == [100_000_000]
+    assert rows.workload.run.tolist() == [100_000_000]

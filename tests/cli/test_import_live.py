@@ -75,8 +75,8 @@ def test_a_rerun_on_a_daemon_is_two_attempts_in_the_log(tmp_path: Path) -> None:
     assert record.lost == ((1, first, again, 4, "n1/0*4"),)
     assert (record.started, record.first_started) == (again, first)
     assert "attempt 1 is lost, job queued again" in told
-    (rows,) = read_result(tmp_path / "lived").rows
-    assert (rows.start.tolist(), rows.run.tolist(), rows.end.tolist()) == ([0], [100_000_000], [150_000_000])
+    (rows,) = read_result(tmp_path / "lived").schedules
+    assert (rows.start.tolist(), rows.workload.run.tolist(), rows.end.tolist()) == ([0], [100_000_000], [150_000_000])
     assert rows.pieces is not None
     assert rows.pieces[:, [1, 2, 3, 5]].tolist() == [[0, 50_000_000, 4, 0], [50_000_000, 150_000_000, 4, 1]]
     assert run(["verify", str(tmp_path / "lived")]) == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from qbatch.cli.main import run
@@ -134,9 +133,8 @@ def test_a_report_shows_of_a_log_what_the_replays_ran(capfd, lived, monkeypatch,
 
 
 def test_how_jobs_started_follows_from_the_schedule_alone(lived) -> None:
-    easy = read_result(str(lived / "result")).only(["easy"]).rows[0]
-    order = np.argsort(easy.sequence)
-    assert (kinds_of(easy.submit[order], easy.start[order]) == easy.kind[order]).all()
+    easy = read_result(str(lived / "result")).only(["easy"]).schedules[0]
+    assert (kinds_of(easy.workload.submit, easy.start) == easy.kind).all()
 
 
 @pytest.mark.skipif(not KTH.exists(), reason="the KTH log is not here (../shared/traces)")

@@ -90,7 +90,7 @@ def test_a_machine_that_a_policy_does_not_take_is_refused_at_once(policy: str) -
         if entry is None or entry.takes(machine):
             Engine(machine, load_policy(policy))
         else:
-            with pytest.raises(UsageError, match="single_host = true|spans = true"):
+            with pytest.raises(UsageError, match=r"single_host = true|spans = true"):
                 Engine(machine, load_policy(policy))
 
 

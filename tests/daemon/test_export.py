@@ -27,13 +27,13 @@ def ran(number: int, where: str, procs: int) -> JobRecord:
 )
 def test_jobs_inside_one_host_name_it(where: str, hosts: list[int], cpus: tuple[int, ...]) -> None:
     result = exportable_of([ran(1, "a/0*2", 2), ran(2, where, 4)], HOSTS, "s")[0].result
-    assert (result.rows[0].host.tolist(), result.host_cpus) == (hosts, cpus)
+    assert (result.schedules[0].host.tolist(), result.host_cpus) == (hosts, cpus)
     assert result.host_names == (("a", "b") if cpus else ())
 
 
 def test_one_host_is_not_named() -> None:
     result = exportable_of([ran(1, "a/0*2", 2)], HOSTS[:1], "s")[0].result
-    assert (result.rows[0].host.tolist(), result.host_cpus) == ([ABSENT], ())
+    assert (result.schedules[0].host, result.host_cpus) == (None, ())
 
 
 def test_every_form_of_one_instant_has_the_same_numbers_and_times() -> None:
@@ -48,7 +48,7 @@ def test_every_form_of_one_instant_has_the_same_numbers_and_times() -> None:
     assert lived.exported.write_swf is not None
     lived.exported.write_swf(out)
     lines = [line.split() for line in out.getvalue().decode().splitlines() if not line.startswith(";")]
-    rows = lived.exported.result.rows[0]
-    fields = (rows.job_id, rows.submit // 1_000_000, rows.user, rows.queue)
+    rows = lived.exported.result.schedules[0]
+    fields = (rows.workload.number, rows.workload.submit // 1_000_000, rows.workload.user, rows.workload.queue)
     assert [int(column[0]) for column in fields] == [int(lines[1][field]) for field in (0, 1, 11, 14)] == [2, 1, 2, 2]
     assert lived.exported.result.queue_names == {1: "r", 2: "q"}

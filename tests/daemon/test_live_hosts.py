@@ -26,7 +26,7 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.replay.prepare import Options, prepare
-from qbatch.results.job_rows import JobRows, job_rows_of, read_job_rows
+from qbatch.results.job_rows import read_job_rows
 from qbatch.wire.pieces import run_of
 from qbatch.wire.records import HostRecord, JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
@@ -293,7 +293,7 @@ def test_malleable_processes_are_resized_as_in_their_replay(tmp_path: Path, inte
         records = lived_through(daemon, TEN_MINUTES, MALLEABLE, patience=5)
         daemon.run("qbatch", "export", "parquet", "-o", "jobs.parquet")
     (rows,) = read_job_rows(tmp_path / "jobs.parquet")
-    counts = dict(zip(rows.job_id.tolist(), rows.piece_count.tolist(), strict=True))
+    counts = dict(zip(rows.workload.number.tolist(), rows.piece_count.tolist(), strict=True))
     assert [counts[number] > 0 for number in range(1, len(records) + 1)] == [bool(each.sizes) for each in records]
     assert {record.exit_status for record in records} == {0}
     assert sum(len(record.sizes) for record in records) >= 4
@@ -340,17 +340,17 @@ def test_the_core_takes_the_decisions_of_the_replay_on_the_origin(policy: str) -
     hosts = [HostRecord(name=host.name, pool="main", state="free", cpus=host.cpus) for host in machine.hosts]
     exported, *_, left_out = exportable_of([records[number] for number in numbers], hosts, "here")
     assert left_out == 0
-    assert pieces_by_job(exported.result.rows[0]) == pieces_by_job(job_rows_of(schedule))
+    assert pieces_by_job(exported.result.schedules[0]) == pieces_by_job(schedule)
 
 
-def pieces_by_job(rows: JobRows) -> dict[int, list[tuple[int, ...]]]:
+def pieces_by_job(rows: Schedule) -> dict[int, list[tuple[int, ...]]]:
     """The start, the end and the pieces of each job by its place in the log, times from the first submission."""
-    zero = int(rows.submit.min()) // 1_000_000 * 1_000_000
+    zero = int(rows.workload.submit.min()) // 1_000_000 * 1_000_000
     found: dict[int, list[tuple[int, ...]]] = {}
-    for row, place in enumerate(rows.sequence.tolist()):
-        found[place] = [(int(rows.start[row]) - zero, int(rows.end[row]) - zero, int(rows.piece_count[row]))]
+    for row in range(len(rows)):
+        found[row] = [(int(rows.start[row]) - zero, int(rows.end[row]) - zero, int(rows.piece_count[row]))]
     for row, begin, end, *others in (
         [] if rows.pieces is None else rows.pieces[np.argsort(rows.pieces[:, 1], kind="stable")].tolist()
     ):
-        found[int(rows.sequence[row])].append((begin - zero, end - zero, *others))
+        found[row].append((begin - zero, end - zero, *others))
     return found

@@ -14,7 +14,7 @@ from qbatch.model.record import Int64Array, Schedule
 from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.replay.prepare import Options, prepare
-from qbatch.results.job_rows import JobRows, job_rows_of, read_job_rows
+from qbatch.results.job_rows import read_job_rows
 from qbatch.wire.records import HostRecord, Trails
 from qbatch.wire.requests import Trail
 from qbatch.workloads import read_log
@@ -29,25 +29,23 @@ def replayed(policy: str) -> Schedule:
     return run(prepare(read_log(str(TRACE)), machine, Options(first=300)), machine, load_policy(policy))
 
 
-def facts(rows: JobRows) -> list[tuple[int, int, int, int]]:
+def facts(rows: Schedule) -> list[tuple[int, int, int, int]]:
     """The job, its start, its end and its number of pieces, by the place in the log; times from the first submission."""
-    zero = int(rows.submit.min())
-    order = np.argsort(rows.sequence)
-    columns = (rows.sequence, rows.start - zero, rows.end - zero, rows.piece_count)
-    return list(zip(*(column[order].tolist() for column in columns), strict=True))
+    zero = int(rows.workload.submit.min())
+    columns = (np.arange(len(rows)), rows.start - zero, rows.end - zero, rows.piece_count)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def pieces(rows: JobRows) -> list[tuple[int, ...]]:
-    zero = int(rows.submit.min())
+def pieces(rows: Schedule) -> list[tuple[int, ...]]:
+    zero = int(rows.workload.submit.min())
     assert rows.pieces is not None
     found: Int64Array = rows.pieces - np.array([0, zero, zero, 0, 0, 0])
-    found[:, 0] = rows.sequence[found[:, 0]]
     return sorted(map(tuple, found.tolist()))
 
 
 @pytest.mark.parametrize("policy", ["immediate:inner=easy", "immediate:inner=lsf", "soon:inner=easy"])
 def test_what_really_ran_equals_the_replay(policy: str, tmp_path: Path) -> None:
-    expected = job_rows_of(replayed(policy))
+    expected = replayed(policy)
     options = ("--trace", str(TRACE), "--first", "300", "--policy", policy, "--time", "virtual")
     with Daemon(tmp_path, *options) as daemon:
         records = finished(daemon)
@@ -62,7 +60,7 @@ def test_what_really_ran_equals_the_replay(policy: str, tmp_path: Path) -> None:
     assert facts(rows) == facts(expected)
     host = records[0].exec_host.partition("/")[0]
     exported, *_ = exportable_of(records, [HostRecord(name=host, pool="main", state="free", cpus=128)], "here")
-    [live] = exported.result.rows
+    [live] = exported.result.schedules
     assert pieces(live) == pieces(expected)
     assert live.pieces is not None
     assert np.count_nonzero(live.pieces[:, 5] == 0) == sum(len(record.trials) for record in records) > 0
@@ -72,8 +70,8 @@ def test_what_really_ran_equals_the_replay(policy: str, tmp_path: Path) -> None:
     events = json.loads((tmp_path / "chrome").read_text(encoding="utf-8"))["traceEvents"]
     assert sum(event["ph"] == "B" for event in events) == len(live.pieces) + int((live.piece_count == 0).sum())
     log = read_log(str(tmp_path / "swf"))
-    assert (log["wait"] == ((rows.start - rows.submit) / 1e6)[np.argsort(rows.sequence)]).all()
-    assert (log["run"] == (rows.run / 1e6)[np.argsort(rows.sequence)]).all()
+    assert (log["wait"] == ((rows.start - rows.workload.submit) / 1e6)).all()
+    assert (log["run"] == (rows.workload.run / 1e6)).all()
     assert log.header.preemption == "TS"
     assert "field 4" in notes["swf"]
     assert "end - start" not in notes["swf"]

@@ -80,7 +80,7 @@ def test_both_drivers_agree(each: Conformance, policy: str, driver: str, folder:
 def test_right_schedules_are_kept(each: Conformance, policy: str, folder: Path) -> None:
     verdict = judge(each.finished(each.expected[policy]), policy)
     assert verdict.is_kept, verdict.breaches[0]
-    [read] = read_finished(str(folder / "right" / f"{each.name}.{policy.replace(':', '-').replace('=', '-')}.swf"))
+    [(read, _)] = read_finished(str(folder / "right" / f"{each.name}.{policy.replace(':', '-').replace('=', '-')}.swf"))
     assert judge(read, policy).is_kept
     assert (read.start // MICROSECONDS).tolist() == starts(each, policy)
 
@@ -91,7 +91,7 @@ def test_wrong_schedules_are_rejected(each: Conformance, wrong, folder: Path) ->
     assert first.code == wrong.code
     place = each.wrong.index(wrong) + 1
     policy = wrong.policy.replace(":", "-").replace("=", "-")
-    [read] = read_finished(str(folder / "wrong" / f"{each.name}.{policy}.{place}.{wrong.code}.swf"))
+    [(read, _)] = read_finished(str(folder / "wrong" / f"{each.name}.{policy}.{place}.{wrong.code}.swf"))
     assert judge(read, wrong.policy).breaches[0] == first
 
 

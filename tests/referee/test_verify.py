@@ -6,18 +6,20 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from qbatch.model.errors import UsageError
+from qbatch.model.record import Schedule, finished_run
 from qbatch.referee.conservative_plan import PlanCheck
-from qbatch.referee.verify import FinishedSchedule, finished_of, judge, read_finished
+from qbatch.referee.verify import Conditions, judge, read_finished
 from tests.oracle import naive
 from tests.oracle.naive import SECOND, Job, Outcome
 from tests.oracle.workloads import random_jobs, workloads
-from tests.reports.samples import tried
+from tests.reports.samples import changed, tried
 
 COMPLETE = ("fcfs", "easy", "conservative:compress=none")
 """Policies whose schedule is the only one that the referee accepts."""
@@ -31,12 +33,11 @@ def scheduled(jobs: Sequence[Job], procs: int, policy: str) -> list[Outcome]:
     return naive.conservative(jobs, procs, policy.partition("compress=")[2] or "arrival")
 
 
-def finished(jobs: Sequence[Job], procs: int, starts: Sequence[int], **columns: Sequence[int]) -> FinishedSchedule:
+def finished(jobs: Sequence[Job], procs: int, starts: Sequence[int], **columns: Sequence[int]) -> Schedule:
     start, run = np.array(starts, np.int64), np.array([job.run for job in jobs], np.int64)
-    nobody = np.full(len(jobs), -1)
-    given = {"promise": nobody, "first_promise": nobody, "end": start + run} | columns
-    return FinishedSchedule(
-        name="random", procs_total=procs, number=np.arange(1, len(jobs) + 1), start=start, run=run,
+    given = {"end": start + run} | columns
+    return finished_run(
+        "", name="random", procs_total=procs, number=np.arange(1, len(jobs) + 1), start=start, run=run,
         submit=np.array([job.submit for job in jobs], np.int64),
         procs=np.array([job.procs for job in jobs], np.int64),
         estimate=np.array([job.estimate for job in jobs], np.int64),
@@ -44,13 +45,13 @@ def finished(jobs: Sequence[Job], procs: int, starts: Sequence[int], **columns: 
     )  # fmt: skip
 
 
-def small(*rows: tuple[int, int, int, int], procs: int, starts: Sequence[int]) -> FinishedSchedule:
+def small(*rows: tuple[int, int, int, int], procs: int, starts: Sequence[int]) -> Schedule:
     """A schedule of jobs from (submit, procs, estimate, run), in seconds."""
     jobs = [Job(i, s * SECOND, p, e * SECOND, r * SECOND) for i, (s, p, e, r) in enumerate(rows)]
     return finished(jobs, procs, [start * SECOND for start in starts])
 
 
-def codes(done: FinishedSchedule, policy: str | None = None, **options: bool) -> list[str]:
+def codes(done: Schedule, policy: str | None = None, **options: Any) -> list[str]:
     return [breach.code for breach in judge(done, policy, **options).breaches]
 
 
@@ -156,7 +157,7 @@ def test_times_have_to_agree() -> None:
     done = small((5, 1, 10, 10), (5, 1, 10, 12), (5, 1, 3, 3), procs=4, starts=[3, 5, 5])
     assert codes(done) == ["early-start", "overrun"]
     assert codes(done, is_killing=False) == ["early-start"]
-    done = replace(done, end=done.end + np.array([0, 0, 1]), number=np.array([1, 2, 2]))
+    done = changed(done, end=done.end + np.array([0, 0, 1]), number=np.array([1, 2, 2]))
     assert codes(done, is_killing=False) == ["early-start", "wrong-end", "duplicate-job"]
     for policy in ("fcfs", "easy", "conservative", "hybrid"):
         assert codes(done, policy)[0] == "early-start"
@@ -203,20 +204,19 @@ KTH = Path(__file__).parents[3] / "shared" / "traces" / "KTH-SP2-1996-2.1-cln.sw
 def test_a_replay_of_a_real_log_is_kept_and_one_changed_start_is_found(policy: str) -> None:
     from qbatch.model.machine import one_host
     from qbatch.policies import load_policy
-    from qbatch.referee.verify import finished_of
     from qbatch.replay import Options, prepare, run
     from qbatch.workloads import read_log
 
     machine = one_host(100)
     work = prepare(read_log(str(KTH)), machine, Options(first=None if policy == "easy" else 8000))
-    done = finished_of(run(work, machine, load_policy(policy)))
+    done = run(work, machine, load_policy(policy))
     assert judge(done, policy).is_kept
-    waited = np.flatnonzero(done.start > done.submit)
+    waited = np.flatnonzero(done.start > done.workload.submit)
     row = int(waited[len(waited) // 2])
     moved = np.zeros(len(done), np.int64)
     moved[row] = SECOND
     verdict = judge(replace(done, start=done.start + moved, end=done.end + moved), policy)
-    assert int(done.number[row]) in {number for breach in verdict.breaches for number in breach.jobs}
+    assert int(done.workload.number[row]) in {number for breach in verdict.breaches for number in breach.jobs}
 
 
 # ------------------------------------------------------------------------------------------------ jobs in pieces
@@ -226,12 +226,12 @@ TRIED = ("immediate:inner=easy", "equispatial")
 
 @pytest.mark.parametrize("policy", TRIED)
 def test_jobs_in_pieces_are_checked_piece_by_piece(policy: str) -> None:
-    done = finished_of(tried(policy))
+    done = tried(policy)
     verdict = judge(done, policy)
     assert verdict.breaches == ()
     assert any("pieces of" in text for text in verdict.checked)
     # As bars from start to end they would need more than there is: the pieces decide.
-    bars = replace(done, pieces=None, piece_count=np.full(len(done), -1))
+    bars = replace(done, pieces=None)
     assert "capacity" in codes(bars)
 
 
@@ -249,7 +249,7 @@ def test_jobs_in_pieces_are_checked_piece_by_piece(policy: str) -> None:
     ],
 )
 def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, change: int, code: str) -> None:
-    done = finished_of(tried(policy))
+    done = tried(policy)
     assert done.pieces is not None
     pieces = done.pieces.copy()
     pieces = pieces[np.lexsort((pieces[:, 1], pieces[:, 0]))]
@@ -261,40 +261,31 @@ def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, c
 @pytest.mark.parametrize(("run", "found"), [(8, ["piece-work"]), (9, []), (10, ["piece-work"])])
 def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_down(run: int, found: list[str]) -> None:
     """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a history tells as 9."""
-    times = {
-        "submit": 0,
-        "start": 0,
-        "end": 11,
-        "procs": 4,
-        "run": run,
-        "estimate": run,
-        "promise": -1,
-        "first_promise": -1,
-    }
+    times = {"number": 1, "submit": 0, "start": 0, "end": 11, "procs": 4, "run": run, "estimate": run}
     columns = {name: np.array([value]) for name, value in times.items()}
     pieces = np.array([[0, 0, 5, 4, 0, 1], [0, 5, 11, 3, 0, 1]])
-    done = FinishedSchedule("live", 4, np.array([1]), **columns, piece_count=np.array([2]), pieces=pieces)
+    done = finished_run("live", procs_total=4, **columns, pieces=pieces)
     assert codes(done) == found
 
 
 def test_work_is_compared_to_the_microsecond_of_a_run_time() -> None:
     """The run time of a job that really ran is its work over its processors, rounded down: its pieces may do a little more."""
-    done = finished_of(tried("equispatial"))
+    done = tried("equispatial")
     assert done.pieces is not None
     pieces = done.pieces[np.lexsort((done.pieces[:, 1], done.pieces[:, 0]))]
     is_first = np.append(True, pieces[1:, 0] != pieces[:-1, 0])
-    narrow = int(np.flatnonzero((pieces[:, 3] < done.procs[pieces[:, 0]]) & ~is_first)[0])
+    narrow = int(np.flatnonzero((pieces[:, 3] < done.workload.procs[pieces[:, 0]]) & ~is_first)[0])
     row = int(pieces[narrow, 0])
     for less, is_found in ((0, False), (1, True), (2, True)):
-        run = done.run.copy()
+        run = done.workload.run.copy()
         run[row] -= less
         moved = pieces.copy()
         moved[narrow, 1] -= 0 if less else 1
-        assert ("piece-work" in codes(replace(done, pieces=moved, run=run))) is is_found
+        assert ("piece-work" in codes(changed(done, pieces=moved, run=run))) is is_found
 
 
 def test_a_promise_that_a_quantum_put_off_is_counted_and_no_breach() -> None:
-    done = finished_of(tried("immediate:inner=conservative"))
+    done = tried("immediate:inner=conservative")
     late = replace(done, promise=done.start - 1, first_promise=done.start - 1)
     verdict = judge(late, "immediate:inner=conservative")
     assert verdict.is_kept
@@ -303,7 +294,8 @@ def test_a_promise_that_a_quantum_put_off_is_counted_and_no_breach() -> None:
 
 
 def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
-    done = replace(finished_of(tried(TRIED[0])), pieces=None)
+    done = tried(TRIED[0])
+    done = replace(done, pieces=None, told_pieces=done.piece_count)
     verdict = judge(done, TRIED[0])
     assert verdict.breaches == ()
     assert any(text.startswith("the 3 jobs in pieces") for text in verdict.unchecked)
@@ -312,7 +304,7 @@ def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "hybrid:depth=2", "conservative"])
 def test_a_policy_that_never_suspends_has_no_jobs_in_pieces(policy: str) -> None:
-    verdict = judge(finished_of(tried(TRIED[0])), policy)
+    verdict = judge(tried(TRIED[0]), policy)
     assert [(breach.code, breach.jobs) for breach in verdict.breaches] == [
         ("in-pieces", (1,)), ("in-pieces", (2,)), ("in-pieces", (5,))
     ]  # fmt: skip
@@ -322,7 +314,7 @@ def test_a_policy_that_never_suspends_has_no_jobs_in_pieces(policy: str) -> None
 def test_on_a_machine_of_hosts_the_order_is_not_checked() -> None:
     done = small((0, 3, 9, 9), (1, 2, 9, 9), procs=4, starts=(0, 20))
     assert codes(done, "easy") == ["guarantee", "needless-wait"]
-    verdict = judge(replace(done, is_one_pool=False), "easy")
+    verdict = judge(done, "easy", Conditions(is_one_pool=False))
     assert verdict.breaches == ()
     assert any("machine has hosts" in text for text in verdict.unchecked)
 
@@ -332,9 +324,9 @@ def test_a_log_of_preempted_jobs_is_not_taken_for_an_overfilled_machine(tmp_path
     rows = "1 0 0 90 4 -1 -1 4 80 -1 1 -1 -1 -1 -1 -1 -1 -1\n2 0 10 20 4 -1 -1 4 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
     for preemption, found in (("No", {"capacity", "overrun"}), ("TS", set())):
         log.write_text(f"; MaxProcs: 6\n; Preemption: {preemption}\n{rows}")
-        (done,) = read_finished(str(log))
-        assert set(codes(done)) == found
-    verdict = judge(done, "easy")
+        ((done, known),) = read_finished(str(log))
+        assert set(codes(done, known=known)) == found
+    verdict = judge(done, "easy", known)
     assert verdict.breaches == ()
     assert [text.partition(":")[0] for text in verdict.unchecked] == [
         "capacity and run times", "order and backfilling of easy"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from qbatch.cli.main import run
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
 from qbatch.policies import load_policy
-from qbatch.referee.verify import finished_of, read_finished
+from qbatch.referee.verify import judge, read_finished, verdict_document
 from qbatch.replay import run as run_policy
 from qbatch.results.job_rows import write_job_rows
 from tests.reports.samples import random_workload, scheduled, tried
@@ -133,7 +135,7 @@ def test_our_own_rows_are_checked_against_the_policy_that_they_name(
     for policy in policies:
         assert f"processors, policy {policy}" in said
     read = read_finished(str(path), 16)
-    assert [(done.start == finished_of(one).start).all() for done, one in zip(read, schedules, strict=True)]
+    assert [(done.start == one.start).all() for (done, _), one in zip(read, schedules, strict=True)]
     if len(policies) == 2:
         assert run(["verify", str(path), "--procs", "16", "-p", "fcfs"]) == 0
         assert "conservative" not in capsys.readouterr().out
@@ -216,6 +218,57 @@ def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
     assert run(["verify", f"{bare}:easy", "--procs", "12"]) == 2
 
 
+def test_a_promise_that_the_policy_took_back_is_told_and_no_breach(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    from qbatch.referee.every_schedule import taken_back
+    from qbatch.results.result import write_result
+
+    work = random_workload(80, seed=2)
+    policy = "tests.policies.refusing:Bounded:most=1000000,order=sjf"
+    done = run_policy(work, one_host(16), load_policy(policy))
+    assert done.broken is not None
+    moved = int((done.promise > done.first_promise).sum())
+    assert moved > 0
+    counts = taken_back(done)
+    write_result(tmp_path / "result", {}, [done])
+    with open(tmp_path / "rows.csv", "wb") as file:
+        write_job_rows(file, [done])
+    for named in ((str(tmp_path / "result"),), (str(tmp_path / "rows.csv"), "--procs", "16")):
+        assert run(["verify", *named]) == 0
+        promises, jobs = int(counts.sum()), int((counts > 0).sum())
+        assert f"  taken back   {promises} promises to {jobs} jobs, by the policy itself: no breach" in capsys.readouterr().out
+        assert run(["verify", *named, "--json"]) == 0
+        [result] = json.loads(capsys.readouterr().out)["results"]
+        assert result["promises_taken_back"] == {"promises": promises, "jobs": jobs}
+        assert result["breaches_total"] == 0
+    # Where the rows do not say that it was taken back, a promise that moved is a breach.
+    silent = judge(replace(done, broken=None))
+    assert [breach.code for breach in silent.breaches] == ["promise-moved"] * moved
+    assert silent.taken_back == (0, 0)
+    assert "promises_taken_back" not in verdict_document(silent, 1)
+
+
+def test_a_start_after_a_promise_that_was_told_anew_is_a_breach() -> None:
+    policy = load_policy("tests.policies.refusing:Bounded:most=1000000,order=sjf")
+    done = run_policy(random_workload(80, seed=2), one_host(16), policy)
+    assert done.broken is not None
+    row = int(np.flatnonzero((done.promise > done.first_promise) & (done.broken == 1))[0])
+    start, end, broken = done.start.copy(), done.end.copy(), done.broken.copy()
+    start[row], end[row], broken[row] = start[row] + MICROSECONDS, end[row] + MICROSECONDS, 2
+    verdict = judge(replace(done, start=start, end=end, broken=broken))
+    number = int(done.workload.number[row])
+    assert [(each.code, each.jobs) for each in verdict.breaches if each.code.startswith("promise")] == [
+        ("promise-broken", (number,))
+    ]
+    assert verdict.taken_back == judge(done).taken_back
+    # Counted once, it was not kept, and never taken back: that it moved is then a breach too.
+    broken[row] = 1
+    codes = [each.code for each in judge(replace(done, start=start, end=end, broken=broken)).breaches]
+    assert {"promise-broken", "promise-moved"} <= set(codes)
+
+
 def test_plots_exports_and_reports_take_one_policy_of_a_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -236,7 +289,7 @@ def test_plots_exports_and_reports_take_one_policy_of_a_result(
 
 def test_fractions_of_seconds_are_exact(tmp_path: Path) -> None:
     text = SWF.replace("2 1 29 10 4", "2 1.000001 29.1 10.5 4")
-    [done] = read_finished(written(tmp_path, text))
+    [(done, _)] = read_finished(written(tmp_path, text))
     assert done.start[1] == round(30.100001 * MICROSECONDS)
     assert done.end[1] - done.start[1] == 10_500_000
 

@@ -11,6 +11,7 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import KINDS, MICROSECONDS, NO_PROMISE, LogClock, Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.replay import run as run_policy
+from qbatch.results.result import Result
 from tests.oracle import naive
 
 KTH_CLOCK = LogClock(843493334, "Europe/Stockholm")
@@ -124,3 +125,39 @@ def by_hand(work: Workload, start: Any, policy: str = "hand", **columns: Any) ->
     } | {name: np.asarray(column, np.int64) for name, column in columns.items()}
     given["kind"] = given["kind"].astype(np.int8)
     return Schedule(workload=work, policy=policy, start=start, queue_max=0, **given)
+
+
+def changed(schedule: Schedule, **columns: Any) -> Schedule:
+    """Return a schedule with other columns or facts, its own or its workload's."""
+    of_jobs = {name: columns.pop(name) for name in list(columns) if name in Workload.__dataclass_fields__}
+    return replace(schedule, workload=schedule.workload.changed(**of_jobs), **columns)
+
+
+def result_of(*schedules: Schedule, document: dict[str, Any] | None = None, **facts: Any) -> Result:
+    """Return schedules as a result, with other facts about their log and machine."""
+    return Result(schedules, document or {}).told(**facts)
+
+
+def check_read_back(read: Schedule, written: Schedule) -> None:
+    """Check that a schedule that was read is the one that was written, put into order of sequence."""
+    work, other = read.workload, written.workload
+    rows = np.arange(len(read)) if work.sequence is None else work.sequence
+    assert read.policy == written.policy
+    assert sorted(rows.tolist()) == list(range(len(written)))
+    assert (np.diff(work.submit) >= 0).all()
+    for name in ("number", "submit", "procs", "estimate", "user", "group", "queue", "counted"):
+        assert np.array_equal(getattr(work, name), getattr(other, name)[rows]), name
+    ran = read.ran
+    for name in ("start", "end", "piece_count", "ran"):
+        assert np.array_equal(getattr(read, name), getattr(written, name)[rows]), name
+    for name in ("kind", "promise", "first_promise"):
+        assert np.array_equal(getattr(read, name)[ran], getattr(written, name)[rows][ran]), name
+    assert np.array_equal(work.run[ran], other.run[rows][ran])
+    assert (work.run[~ran] == -1).all()
+    for name in ("host", "broken"):
+        mine, theirs = getattr(read, name), getattr(written, name)
+        assert (mine is None) == (theirs is None), name
+        assert mine is None or np.array_equal(mine[ran], theirs[rows][ran]), name
+    assert [(rows[each.row], each.code, each.text) for each in read.rejected] == [
+        (each.row, each.code, each.text) for each in written.rejected
+    ]

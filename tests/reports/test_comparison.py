@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from qbatch.metrics import measure
+from qbatch.metrics.machine import longest_queue
 from qbatch.model.errors import InputError
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
@@ -13,19 +14,14 @@ from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.reports.comparison import ComparedSettings, Side, compare, match
 from qbatch.reports.comparison_words import amount, sentence, signed
-from qbatch.results.finished import longest_queue, schedule_of
-from qbatch.results.job_rows import job_rows_of
-from qbatch.results.result import Result
 from qbatch.workloads import generate_log
-from tests.reports.samples import KTH_CLOCK, by_hand, in_pieces, random_workload, scheduled, workload
+from tests.reports.samples import KTH_CLOCK, by_hand, in_pieces, random_workload, result_of, scheduled, workload
 
 S = MICROSECONDS
 
 
 def side(schedule, where="one", document=None):
-    rows = job_rows_of(schedule)
-    work = schedule.workload
-    return Side(Result(work.name, (rows,), work.procs_total, work.clock, document or {}), rows, where, schedule.policy)
+    return Side(result_of(schedule, document=document), schedule, where, schedule.policy)
 
 
 def of(document, name):
@@ -145,19 +141,19 @@ def test_no_bound_of_the_utilisation_leaves_the_machine_more_than_full() -> None
     assert record["a"] + record["high"] <= 1
 
 
-def test_jobs_are_matched_by_number_in_whatever_order_they_stand(pair) -> None:
-    one, other = side(pair[0]), side(pair[1])
-    shuffled = other.rows.taken(np.random.default_rng(1).permutation(300))
-    matched = match(one, Side(other.result, shuffled, "two", "fcfs"))
-    assert (matched.a.job_id == matched.b.job_id).all()
-    assert (np.diff(matched.a.submit) >= 0).all()
-    assert (matched.b.start == pair[1].start[np.argsort(matched.b.sequence.argsort())]).all()
+def test_jobs_are_matched_by_number_wherever_they_stand(pair) -> None:
+    some = np.sort(np.random.default_rng(1).permutation(300)[:200])
+    matched = match(side(pair[0]), side(pair[1].only(some), "two"))
+    assert matched.a.workload.number.tolist() == matched.b.workload.number.tolist() == (some + 1).tolist()
+    assert (np.diff(matched.a.workload.submit) >= 0).all()
+    assert (matched.b.start == pair[1].start[some]).all()
+    assert (matched.only_a, matched.only_b) == (100, 0)
 
 
 def test_a_number_that_stands_twice_is_matched_in_order() -> None:
     work = workload([0, 10 * S, 20 * S], [1, 2, 3], [S] * 3, [S] * 3, number=np.array([7, 7, 8]))
     matched = match(side(by_hand(work, work.submit)), side(by_hand(work, work.submit + S)))
-    assert matched.a.procs.tolist() == matched.b.procs.tolist() == [1, 2, 3]
+    assert matched.a.workload.procs.tolist() == matched.b.workload.procs.tolist() == [1, 2, 3]
 
 
 def test_schedules_of_two_logs_are_refused_or_noted(pair) -> None:
@@ -248,19 +244,14 @@ def test_sentences_say_plainly_what_is_noise() -> None:
 def test_the_longest_queue_is_that_of_the_waits() -> None:
     submit, start = np.array([0, 1, 2, 5]), np.array([4, 4, 3, 5])
     work = workload(submit, [1] * 4, [9] * 4, [9] * 4)
-    assert longest_queue(job_rows_of(by_hand(work, start))) == 3
-    assert longest_queue(job_rows_of(by_hand(work, submit))) == 1  # each waits before the pass in which it starts
-
-
-def test_rows_become_the_record_that_they_came_from(pair) -> None:
-    again = schedule_of(side(pair[0]).result, job_rows_of(pair[0]))
-    first, second = measure(pair[0]), measure(again)
-    assert {**first, "queue_max": None} == {**second, "queue_max": None}  # a schedule by hand knows no queue
+    assert longest_queue(by_hand(work, start)) == 3
+    assert longest_queue(by_hand(work, submit)) == 1  # each waits before the pass in which it starts
 
 
 def test_jobs_in_pieces_are_compared_by_all_their_waiting_and_by_what_they_held() -> None:
     one, other = side(in_pieces(7)), side(in_pieces(7))
-    bare = replace(other, rows=replace(other.rows, pieces=None), label="bare")
+    unknown = replace(other.schedule, pieces=None, told_pieces=other.schedule.piece_count)
+    bare = replace(other, schedule=unknown, label="bare")
     assert of(compare(one, other, ComparedSettings(parts=())), "wait_mean_s")["a"] == measure(in_pieces(7))["wait_mean_s"]
     document = compare(one, bare, ComparedSettings(parts=()))
     assert of(document, "wait_mean_s")["difference"] == 0

@@ -12,13 +12,10 @@ from qbatch.cli.main import run
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import MICROSECONDS, Schedule
 from qbatch.policies import load_policy
-from qbatch.referee.verify import finished_of, judge
+from qbatch.referee.verify import Conditions, judge
 from qbatch.replay import run as run_policy
 from qbatch.reports.plots import view_of
 from qbatch.results.boxes import assign
-from qbatch.results.finished import schedule_of
-from qbatch.results.job_rows import job_rows_of
-from qbatch.results.pieces import spans_of
 from qbatch.results.reading import read_result
 from qbatch.results.result import write_result
 
@@ -41,9 +38,9 @@ def made(policy: str, seed: int = 1, machine: Machine = MACHINE) -> Schedule:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_rows_name_hosts_that_are_never_overfull_and_boxes_lie_in_them(policy: str) -> None:
-    rows = job_rows_of(made(policy))
+    rows = made(policy)
     assert set(rows.host.tolist()) == {0, 1, 2}
-    spans = spans_of(rows)
+    spans = rows.spans()
     edges = np.cumsum([0, *CPUS])
     boxes = assign(rows, sum(CPUS), CPUS)
     for at in sorted({*spans.begin.tolist(), *spans.end.tolist()}):
@@ -65,7 +62,7 @@ def test_one_host_and_one_pool_name_none() -> None:
     for machine in (one_host(18), Machine(MACHINE.hosts)):
         schedule = made("fcfs-backfill", machine=machine)
         assert schedule.host is None
-        assert set(job_rows_of(schedule).host.tolist()) == {-1}
+        assert set(schedule.spans().host.tolist()) == {-1}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -75,23 +72,20 @@ def test_hosts_come_back_from_a_result_and_the_referee_checks_each(policy: str, 
     write_result(tmp_path / "out", TOLD, [schedule])
     result = read_result(tmp_path / "out")
     assert (result.host_cpus, result.host_names) == (CPUS, ("a", "b", "c"))
-    (rows,) = result.rows
-    assert np.array_equal(rows.host, job_rows_of(schedule).host)
-    again = schedule_of(result, rows)
-    assert again.host is not None
-    assert again.host.tolist() == (schedule.host[schedule.ran].tolist() if schedule.host is not None else [])
-    done = replace(finished_of(schedule), host_cpus=CPUS, is_one_pool=False)
-    verdict = judge(done, policy)
+    (rows,) = result.schedules
+    assert np.array_equal(rows.host, schedule.host)
+    done, known = schedule, Conditions(CPUS, is_one_pool=False)
+    verdict = judge(done, policy, known)
     assert verdict.is_kept, verdict.breaches[:1]
     assert "capacity of each of 3 hosts at every instant" in verdict.checked
     pieces = None if done.pieces is None else done.pieces.copy()
     if pieces is not None:
         pieces[:, 4] = 1
     crowded = replace(done, host=np.ones_like(done.host), pieces=pieces)
-    breaches = judge(crowded, policy).breaches
+    breaches = judge(crowded, policy, known).breaches
     assert {breach.code for breach in breaches} == {"capacity"}
     assert "of 4 processors of host 1 in use" in breaches[0].text
-    assert judge(replace(crowded, host_cpus=()), policy).is_kept  # all hosts taken for one pool: nobody would notice
+    assert judge(crowded, policy, Conditions(is_one_pool=False)).is_kept  # all hosts taken for one pool: nobody would notice
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from qbatch.model.errors import InputError, OutputError, UsageError
 from qbatch.model.record import MICROSECONDS, LogClock
 from qbatch.reports.plot_style import SUFFIXES, write_figure
 from qbatch.reports.plots import PICTURES, draw, instant, view_of
-from qbatch.results.job_rows import job_rows_of
 from qbatch.results.result import Result, write_result
 from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, workload
 
@@ -21,9 +19,7 @@ END = {".png": b"IEND\xaeB`\x82", ".svg": b"</svg>\n", ".pdf": b"%%EOF\n"}
 
 
 def result(*schedules):
-    work = schedules[0].workload
-    rows = tuple(job_rows_of(schedule) for schedule in schedules)
-    return Result(work.name, rows, work.procs_total, work.clock)
+    return Result(schedules)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +95,7 @@ def test_a_title_is_taken_as_it_is(tmp_path, small):
 
 
 def test_a_title_of_our_own_names_the_log_and_not_its_folders(small):
-    figure = draw(replace(small, name="/home/ada/logs/KTH-1996.swf.gz"), "wait-hist")
+    figure = draw(small.told(name="/home/ada/logs/KTH-1996.swf.gz"), "wait-hist")
     assert figure.get_suptitle() == "Waits: KTH-1996"
 
 
@@ -107,8 +103,8 @@ def test_a_window_of_a_picture_is_half_open_and_checked(small):
     view = view_of(small, begin="600", end="1200.5")
     assert (view.begin, view.end) == (600 * S, 1_200_500_000)
     whole = view_of(small)
-    assert whole.begin == small.rows[0].submit.min()
-    assert whole.end == max(rows.end.max() for rows in small.rows)
+    assert whole.begin == small.schedules[0].workload.submit.min()
+    assert whole.end == max(rows.end.max() for rows in small.schedules)
     for bounds, reason in (
         ({"begin": "5", "end": "5"}, "does not lie before"),
         ({"begin": "99999999"}, "--from 99999999 does not lie before --to the last end"),
@@ -119,7 +115,7 @@ def test_a_window_of_a_picture_is_half_open_and_checked(small):
         with pytest.raises(UsageError, match=reason):
             view_of(small, **bounds)
     with pytest.raises(UsageError, match="no counted job"):
-        draw(small, "wait-hist", begin=str(int(small.rows[0].submit.max() // S) + 1))
+        draw(small, "wait-hist", begin=str(int(small.schedules[0].workload.submit.max() // S) + 1))
 
 
 def test_an_iso_time_is_in_the_log_s_zone():
@@ -139,9 +135,9 @@ def test_what_cannot_be_drawn_is_refused(small, large, tmp_path):
     with pytest.raises(UsageError, match="by size or by user"):
         draw(small, "gantt", colour_by="mood")
     with pytest.raises(UsageError, match="at most 6 policies"):
-        draw(Result("many", small.rows * 4, 16), "gantt")
+        draw(Result(small.schedules * 4), "gantt")
     with pytest.raises(InputError, match="no job ran"):
-        draw(Result("none", (small.rows[0].taken(np.zeros(20, bool)),), 16), "gantt")
+        draw(Result((small.schedules[0].only(np.zeros(20, bool)),)), "gantt")
     with pytest.raises(OutputError):
         write_figure(draw(small, "queue"), tmp_path / "none" / "picture.png")
 

@@ -81,9 +81,8 @@ def test_every_wait_has_a_bin(waits):
 
 
 def test_only_the_whole_request_is_a_hundred_percent():
-    rows = rows_of([(0, 10**9, 1)] * 3)
-    object.__setattr__(rows, "run", np.array([10**9, 10**9 - 1, 0]))
-    assert used_percent(rows).tolist() == [100, 99, 0]
+    jobs = rows_of([(0, 10**9, 1)] * 3).workload.changed(run=np.array([10**9, 10**9 - 1, 0]))
+    assert used_percent(jobs).tolist() == [100, 99, 0]
 
 
 def test_durations_are_said_in_the_unit_that_people_choose():

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.results.boxes import assign
-from qbatch.results.job_rows import job_rows_of
 from qbatch.results.result import most_procs
 from tests.reports.samples import in_pieces
 from tests.reports.test_gantt import JOBS, rows_of
@@ -25,7 +24,7 @@ def test_no_processor_ever_has_two_jobs_and_every_job_has_its_number(jobs):
         grid[low:high, rows.start[job] : rows.end[job]] += 1
     assert grid.max() <= 1
     given_procs = np.bincount(boxes.job, weights=boxes.high - boxes.low, minlength=len(rows))
-    assert np.array_equal(given_procs, np.where(rows.end > rows.start, rows.procs, 0))
+    assert np.array_equal(given_procs, np.where(rows.end > rows.start, rows.workload.procs, 0))
 
 
 def test_a_job_is_in_one_piece_where_that_is_possible_and_low():
@@ -51,7 +50,7 @@ def held(schedule, job, at):
 @given(seed=st.integers(0, 100_000))
 def test_jobs_in_pieces_have_what_each_piece_says_and_keep_what_they_can(seed):
     schedule = in_pieces(seed, unit=1)
-    rows = job_rows_of(schedule)
+    rows = schedule
     total = most_procs(rows)
     boxes = assign(rows, total)
     grid = np.full((total, 80), -1)
@@ -60,9 +59,8 @@ def test_jobs_in_pieces_have_what_each_piece_says_and_keep_what_they_can(seed):
         assert begin < end
         assert (grid[low:high, begin:end] == -1).all()
         grid[low:high, begin:end] = job
-    for place in range(len(rows)):
-        job = int(rows.sequence[place])
+    for job in range(len(rows)):
         for at in range(79):
             had, has = held(schedule, job, at), held(schedule, job, at + 1)
-            assert (grid[:, at] == place).sum() == had
-            assert ((grid[:, at] == place) & (grid[:, at + 1] == place)).sum() >= min(had, has)
+            assert (grid[:, at] == job).sum() == had
+            assert ((grid[:, at] == job) & (grid[:, at + 1] == job)).sum() >= min(had, has)

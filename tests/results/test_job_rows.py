@@ -11,8 +11,8 @@ from qbatch.model.errors import InputError, UsageError
 from qbatch.model.record import MICROSECONDS
 from qbatch.results import job_rows as module
 from qbatch.results import table
-from qbatch.results.job_rows import COLUMNS, ROW_FIELDS, job_rows_of, read_job_rows, write_job_rows
-from tests.reports.samples import by_hand, random_workload, scheduled, workload
+from qbatch.results.job_rows import COLUMNS, read_job_rows, write_job_rows
+from tests.reports.samples import by_hand, check_read_back, random_workload, scheduled, workload
 
 S = MICROSECONDS
 SUFFIXES = (".csv", ".parquet")
@@ -29,12 +29,6 @@ def lines(*schedules):
     out = io.BytesIO()
     write_job_rows(out, schedules)
     return out.getvalue().decode("utf-8").splitlines()
-
-
-def same(read, expected):
-    assert read.policy == expected.policy
-    for name in ROW_FIELDS:
-        assert np.array_equal(getattr(read, name), getattr(expected, name)), name
 
 
 def test_the_columns_are_those_that_the_outside_sees():
@@ -80,7 +74,7 @@ def test_several_schedules_are_read_back_one_by_one(tmp_path, suffix, monkeypatc
     read = read_job_rows(written(schedules, tmp_path / f"rows{suffix}"))
     assert len(read) == 3
     for rows, schedule in zip(read, schedules, strict=True):
-        same(rows, job_rows_of(schedule))
+        check_read_back(rows, schedule)
 
 
 TIMES = st.integers(0, 2**32 * S - 1)
@@ -113,7 +107,7 @@ def test_what_is_written_is_read_back_to_the_microsecond(tmp_path_factory, suffi
     read = read_job_rows(path)
     assert len(read) == min(len(schedule.start), 1)
     for rows in read:
-        same(rows, job_rows_of(schedule))
+        check_read_back(rows, schedule)
 
 
 def test_whole_seconds_are_integers_in_parquet_and_others_floats(tmp_path):
@@ -133,12 +127,27 @@ def test_other_columns_and_another_order_are_read(tmp_path):
     path.write_text("nodes,procs,run,start,submit,job_id\nx,2,1e1,5.25,0,7\n\ny,1,0.5,6,+1,8\n", encoding="utf-8-sig")
     (rows,) = read_job_rows(path)
     assert rows.policy == "others"
-    assert rows.job_id.tolist() == [7, 8]
+    assert rows.workload.number.tolist() == [7, 8]
     assert rows.start.tolist() == [5_250_000, 6 * S]
     assert rows.end.tolist() == [15_250_000, 6_500_000]
-    assert rows.estimate.tolist() == rows.run.tolist() == [10 * S, 500_000]
-    assert rows.user.tolist() == rows.promise.tolist() == rows.kind.tolist() == [-1, -1]
-    assert rows.counted.all()
+    assert rows.workload.estimate.tolist() == rows.workload.run.tolist() == [10 * S, 500_000]
+    assert rows.workload.user.tolist() == rows.promise.tolist() == rows.kind.tolist() == [-1, -1]
+    assert rows.workload.counted.all()
+
+
+def test_rows_in_any_order_are_put_into_order_of_sequence(tmp_path):
+    path = tmp_path / "rows.csv"
+    told = "job_id,submit,start,end,procs,sequence\n5,7,9,9,1,8\n3,2,4,6,1,4\n9,2,3,5,1,3\n"
+    path.write_text(told)
+    (read,) = read_job_rows(path)
+    assert read.workload.number.tolist() == [9, 3, 5]
+    assert read.workload.sequence.tolist() == [3, 4, 8]  # a part of a file keeps what it said
+    assert read.in_order_of_start().tolist() == [0, 1, 2]
+    assert [line.split(",")[17] for line in lines(read)[1:]] == ["3", "4", "8"]
+    for sequences in (("", "", ""), ("0", "2", "1"), ("0", "1", "")):  # none, not that of the submissions, not of all
+        rows = zip(told.splitlines(), ("sequence", *sequences), strict=True)
+        path.write_text("".join(f"{line.rpartition(',')[0]},{sequence}\n" for line, sequence in rows))
+        assert read_job_rows(path)[0].workload.number.tolist() == [3, 9, 5]
 
 
 HEAD = "job_id,submit,start,end,procs,user,kind\n"
@@ -236,7 +245,7 @@ def test_floats_of_other_tools_say_absent_by_nan(tmp_path):
     }
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
     (rows,) = read_job_rows(tmp_path / "rows.parquet")
-    assert (rows.submit[0], rows.start[0], rows.end[0], rows.queue[0]) == (100_000, 300_000, 10**12 + 1, -1)
+    assert (rows.workload.submit[0], rows.start[0], rows.end[0], rows.workload.queue[0]) == (100_000, 300_000, 10**12 + 1, -1)
 
 
 def test_an_unknown_form_is_refused():

@@ -12,19 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.metrics import BREAKDOWNS, breakdown, measure
+from qbatch.metrics.per_job import job_times
 from qbatch.model.errors import InputError, OutputError
 from qbatch.model.record import MICROSECONDS as S
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.reports.series import used_procs, waiting_jobs
-from qbatch.results.finished import schedule_of, unknown_pieces
-from qbatch.results.job_rows import job_rows_of, read_job_rows, write_job_rows
-from qbatch.results.pieces import off_machine, spans_of, waits_of
+from qbatch.results.exports.chrome import off_machine
+from qbatch.results.job_rows import read_job_rows, write_job_rows
+from qbatch.results.pieces import unknown_pieces
 from qbatch.results.reading import read_result
 from qbatch.results.result import write_result
 from qbatch.workloads import read_log
 from qbatch.workloads.machines import load_machine
-from tests.reports.samples import in_pieces, random_workload, scheduled
+from tests.reports.samples import changed, in_pieces, random_workload, scheduled
 
 TRIED = ("immediate:inner=lxfw-backfill", "soon:inner=lxfw-backfill", "equispatial")
 
@@ -44,15 +45,15 @@ def month(tmp_path_factory):
 def test_the_metrics_of_a_result_are_those_of_the_run(tmp_path, month):
     write_result(tmp_path / "out", {}, month)
     result = read_result(tmp_path / "out")
-    for schedule, rows in zip(month, result.rows, strict=True):
-        again = schedule_of(result, rows)
+    for schedule, rows in zip(month, result.schedules, strict=True):
+        again = rows
         assert len(schedule.pieces) > 50
         assert sorted(again.pieces.tolist()) == sorted(schedule.pieces.tolist())
         assert measure(again) == measure(schedule)
         assert measure(again)["utilisation_submit"] < measure(replace(again, pieces=None))["utilisation_submit"]
         for key in BREAKDOWNS:
             assert breakdown(again, key) == breakdown(schedule, key)
-        assert np.array_equal(rows.wait, job_rows_of(schedule).wait)
+        assert np.array_equal(job_times(rows).wait, job_times(schedule).wait)
     assert set(result.document["pieces"]) == set(result.policies)
     assert set(result.document["pieces"].values()) < set(os.listdir(tmp_path / "out"))
 
@@ -65,14 +66,14 @@ def test_the_longest_queue_of_a_result_is_that_of_the_run(tmp_path):
             schedule = run(random_workload(60, seed), one_host(16), load_policy(name))
             write_result(tmp_path / "out", {}, [schedule])
             result = read_result(tmp_path / "out")
-            assert measure(schedule_of(result, result.rows[0])) == measure(schedule)
+            assert measure(result.schedules[0]) == measure(schedule)
 
 
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_what_ran_and_who_waited_is_what_the_record_says(seed):
     schedule = in_pieces(seed, unit=1)
-    rows = job_rows_of(schedule)
+    rows = schedule
     lines = [] if schedule.pieces is None else schedule.pieces.tolist()
     split = {line[0] for line in lines}
     work = schedule.workload
@@ -92,32 +93,31 @@ def test_what_ran_and_who_waited_is_what_the_record_says(seed):
             is_running = any(line[1] <= at < line[2] for line in mine)
             waiting += bool(before) and has_more and not is_running and not before[-1][5]
         assert queued.value(np.array([at]))[0] == waiting
-    for place, row in enumerate(rows.sequence.tolist()):
+    for row in range(len(rows)):
         lasted = sum(line[2] - line[1] for line in lines if line[0] == row) if row in split else work.run[row]
-        assert off_machine(rows)[place] == schedule.end[row] - schedule.start[row] - lasted
+        assert off_machine(rows)[row] == schedule.end[row] - schedule.start[row] - lasted
 
 
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**6), data=st.data())
 def test_some_of_the_rows_have_their_own_pieces(seed, data):
-    rows = job_rows_of(in_pieces(seed))
-    which = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), unique=True)), np.int64)
-    some = rows.taken(which)
+    rows = in_pieces(seed)
+    which = np.array(sorted(data.draw(st.lists(st.integers(0, len(rows) - 1), unique=True))), np.int64)
+    some = rows.only(which)
     for place, job in enumerate(which.tolist()):
         whole = [] if rows.pieces is None else rows.pieces[rows.pieces[:, 0] == job][:, 1:].tolist()
         mine = [] if some.pieces is None else some.pieces[some.pieces[:, 0] == place][:, 1:].tolist()
         assert mine == whole
-        assert len(mine) == max(some.piece_count[place], 0)
+        assert len(mine) == some.piece_count[place]
     mask = np.zeros(len(rows), bool)
     mask[which] = True
-    assert sorted(map(tuple, np.stack([*_columns(rows.taken(mask))], axis=1).tolist())) == sorted(
-        map(tuple, np.stack([*_columns(some)], axis=1).tolist())
-    )
+    assert np.array_equal(_columns(rows.only(mask)), _columns(some))
+    assert some.workload.number.tolist() == (which + 1).tolist()
 
 
 def _columns(rows):
-    spans = spans_of(rows)
-    return rows.job_id[spans.job], spans.begin, spans.end, spans.procs
+    spans = rows.spans()
+    return np.stack([rows.workload.number[spans.job], spans.begin, spans.end, spans.procs])
 
 
 def test_a_policy_without_pieces_has_no_file_of_them(tmp_path):
@@ -143,8 +143,8 @@ def test_times_are_whole_seconds_where_all_are(tmp_path, unit, kind):
     assert [str(table.schema.field(name).type) for name in ("begin", "end", "kept")] == [kind, kind, "bool"]
     assert (np.array(table["begin"]) * S == schedule.pieces[:, 1]).all()
     assert (np.array(table["job_id"]) == schedule.workload.number[schedule.pieces[:, 0]]).all()
-    again = read_result(tmp_path / "out").rows[0]
-    assert again.pieces.tolist() == job_rows_of(schedule).pieces.tolist()
+    again = read_result(tmp_path / "out").schedules[0]
+    assert again.pieces.tolist() == schedule.pieces.tolist()
 
 
 def change(folder, **columns):
@@ -205,14 +205,13 @@ def test_bare_rows_tell_the_wait_and_the_number_of_pieces_and_say_what_they_lack
     with open(tmp_path / f"rows{suffix}", "wb") as out:
         write_job_rows(out, [schedule], suffix)
     bare = read_job_rows(tmp_path / f"rows{suffix}")[0]
-    full = job_rows_of(schedule)
-    assert (bare.piece_count.tolist(), bare.wait.tolist()) == (full.piece_count.tolist(), full.wait.tolist())
+    assert bare.piece_count.tolist() == schedule.piece_count.tolist()
+    assert job_times(bare).wait.tolist() == job_times(schedule).wait.tolist()
     assert bare.pieces is None
     count = len(set(schedule.pieces[:, 0].tolist()))
+    assert int(bare.lacks_pieces.sum()) == count
     assert str(unknown_pieces(bare)).startswith(f"{count} jobs under hand ran in pieces")
-    assert unknown_pieces(full) is None
-    write_result(tmp_path / "out", {}, [schedule])
-    result = read_result(tmp_path / "out")
-    told, measured = measure(schedule), measure(schedule_of(result, bare))
+    assert unknown_pieces(schedule) is None
+    told, measured = measure(schedule), measure(changed(bare, procs_total=schedule.workload.procs_total))
     assert [name for name in told if told[name] != measured[name]] == ["utilisation_submit", "queue_max"]
-    assert len(waits_of(bare).job) == len(bare)
+    assert len(bare.queue_spans().job) == len(bare)

@@ -21,12 +21,12 @@ from qbatch.replay import run
 from qbatch.replay.story import tell_story
 from qbatch.reports.comparison import Side, compare
 from qbatch.reports.report.promises import promises
-from qbatch.results.finished import schedule_of
-from qbatch.results.job_rows import COLUMNS, job_rows_of, read_job_rows, write_job_rows
+from qbatch.results.job_rows import COLUMNS, read_job_rows, write_job_rows
 from qbatch.results.reading import read_result
 from qbatch.results.result import read_directory, write_result
 from tests.harness import workload_of
 from tests.oracle.naive import Job
+from tests.reports.samples import changed, check_read_back
 
 BOUNDED = "tests.policies.refusing:Bounded"
 SECOND = 1_000_000
@@ -74,17 +74,17 @@ def test_a_schedule_counts_the_promises_that_were_broken() -> None:
 
 def test_a_report_counts_promises_that_were_taken_back_as_broken() -> None:
     done = schedule(f"{BOUNDED}:most=90,order=sjf")
-    counted = promises(job_rows_of(done))
+    counted = promises(done)
     late = done.ran & (done.first_promise >= 0) & (done.start > done.first_promise)
     assert counted.broken >= late.sum() > 0
     assert counted.promised == int((done.first_promise >= 0).sum())
-    assert promises(job_rows_of(schedule())).broken == 0
+    assert promises(schedule()).broken == 0
 
 
 def test_a_promise_that_is_taken_back_and_not_renewed_is_broken() -> None:
     done = schedule()
-    rows = replace(job_rows_of(done), promise=np.full(int(done.ran.sum()), NO_PROMISE))
-    assert promises(rows).broken == len(rows)
+    forgotten = replace(done, promise=np.full(len(done), NO_PROMISE))
+    assert promises(forgotten).broken == int(done.ran.sum())
 
 
 def test_rows_of_refused_jobs_come_last_with_the_reason() -> None:
@@ -112,37 +112,49 @@ def test_a_file_without_refused_jobs_has_no_such_column() -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_refused_job_keeps_the_fraction_of_a_second_of_its_submission(suffix: str, tmp_path: Path) -> None:
-    rows = job_rows_of(schedule())
-    assert rows.rejected is not None
-    nobody = rows.taken(np.zeros(len(rows), np.bool_))  # the times of those that ran are no whole seconds either
-    rows = replace(nobody, rejected=replace(rows.rejected, submit=rows.rejected.submit + SECOND // 4))
-    out, path = BytesIO(), tmp_path / f"rows{suffix}"
-    write_job_rows(out, [rows], suffix)
-    path.write_bytes(out.getvalue())
+    done = schedule()
+    refused = done.only(~done.ran)  # alone: the times of those that ran are whole seconds
+    refused = changed(refused, submit=refused.workload.submit + SECOND // 4)
+    path = tmp_path / f"rows{suffix}"
+    path.write_bytes(written([refused], suffix))
     (again,) = read_job_rows(path)
-    assert rows.rejected is not None
-    assert again.rejected is not None
-    assert again.rejected.submit.tolist() == rows.rejected.submit.tolist()
+    assert again.workload.submit.tolist() == refused.workload.submit.tolist()
+    assert [each.row for each in again.rejected] == list(range(len(refused)))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_rows_are_read_back_as_they_were(suffix: str, tmp_path: Path) -> None:
-    both = [schedule(), schedule("easy")]
+    both = [schedule(), schedule("easy"), schedule(f"{BOUNDED}:most=90,order=sjf")]
     path = tmp_path / f"rows{suffix}"
     path.write_bytes(written(both, suffix))
-    for rows, done in zip(read_job_rows(path), both, strict=True):
-        expected = job_rows_of(done)
-        assert len(rows) == len(expected)
-        for name in ("job_id", "start", "end", "run", "kind", "promise", "sequence"):
-            assert getattr(rows, name).tolist() == getattr(expected, name).tolist(), name
-        assert (rows.rejected is None) == (expected.rejected is None)
-        if rows.rejected is not None and expected.rejected is not None:
-            assert rows.rejected.reasons == expected.rejected.reasons
-            for name in ("job_id", "submit", "start", "end", "run", "kind", "estimate", "procs", "sequence", "counted"):
-                assert getattr(rows.rejected, name).tolist() == getattr(expected.rejected, name).tolist(), name
-    again = BytesIO()
-    write_job_rows(again, read_job_rows(path), suffix)
-    assert again.getvalue() == path.read_bytes()
+    for read, done in zip(read_job_rows(path), both, strict=True):
+        check_read_back(read, done)
+    assert written(read_job_rows(path), suffix) == path.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_tell_how_often_a_promise_was_broken_only_where_one_was(suffix: str, tmp_path: Path) -> None:
+    done, kept = schedule(f"{BOUNDED}:most=90,order=sjf"), schedule("conservative")
+    assert done.broken is not None
+    assert kept.broken is None
+    header, *lines = written([done]).decode().splitlines()
+    assert header == ",".join((*COLUMNS, "broken", "reason"))
+    assert "broken" not in written([kept]).decode().splitlines()[0].split(",")
+    told = {row["job_id"]: row["broken"] for row in csv.DictReader([header, *lines])}
+    numbers = done.workload.number.tolist()
+    assert told == {str(number): str(count) for number, count in zip(numbers, done.broken.tolist(), strict=True)}
+    path = tmp_path / f"rows{suffix}"
+    path.write_bytes(written([done, kept], suffix))
+    again, other = read_job_rows(path)
+    assert again.broken is not None
+    assert again.broken.tolist() == done.broken.tolist()
+    assert other.broken is None
+
+
+def test_a_broken_count_of_nothing_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("job_id,submit,start,run,procs,broken\n1,0,3,5,1,\n2,0,3,5,1,0\n", encoding="utf-8")
+    assert read_job_rows(path)[0].broken is None
 
 
 def test_a_job_that_ran_may_not_lack_its_start(tmp_path: Path) -> None:
@@ -156,9 +168,9 @@ def test_rows_without_ends_may_be_refused_too(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("job_id,submit,start,run,procs,kind\n1,0,3,5,1,in_order\n2,0,,,1,rejected\n", encoding="utf-8")
     (rows,) = read_job_rows(path)
-    assert rows.end.tolist() == [8 * SECOND]
-    assert rows.rejected is not None
-    assert rows.rejected.job_id.tolist() == [2]
+    assert rows.end.tolist() == [8 * SECOND, -1]
+    assert rows.workload.run.tolist() == [5 * SECOND, -1]
+    assert [(each.row, each.at, each.code) for each in rows.rejected] == [(1, 0, "")]
 
 
 def test_metrics_are_over_jobs_that_ran_and_tell_the_share_of_the_others(tmp_path: Path) -> None:
@@ -170,7 +182,7 @@ def test_metrics_are_over_jobs_that_ran_and_tell_the_share_of_the_others(tmp_pat
     assert "rejected_count" not in measure(schedule("easy"))
     write_result(tmp_path / "out", {"command": []}, [done])
     result = read_result(str(tmp_path / "out"))
-    again = schedule_of(result, result.rows[0])
+    again = result.schedules[0]
     assert measure(again) == figures
     assert [(each.at, each.code, each.text) for each in again.rejected] == [each[1:] for each in done.rejected]
     for key in ("class", "user", "month"):
@@ -195,28 +207,27 @@ def test_nobody_ran_at_all(tmp_path: Path) -> None:
     figures = measure(done)
     assert (figures["jobs"], figures["rejected_share"], figures["wait_mean_s"]) == (0, 1.0, None)
     write_result(tmp_path / "out", {}, [done])
-    rows = read_directory(tmp_path / "out").rows[0]
-    assert len(rows) == 0
-    assert rows.rejected is not None
-    assert len(rows.rejected) == 40
+    (again,) = read_directory(tmp_path / "out").schedules
+    assert not again.ran.any()
+    assert len(again.rejected) == 40
 
 
 def test_a_refused_job_is_no_breach(tmp_path: Path) -> None:
     done = schedule()
     write_result(tmp_path / "out", {}, [done])
     (tmp_path / "rows.csv").write_bytes(written([done]))
-    for finished in (*read_finished(str(tmp_path / "out")), *read_finished(str(tmp_path / "rows.csv"), 4)):
-        verdict = judge(finished, "fcfs")
+    for finished, known in (*read_finished(str(tmp_path / "out")), *read_finished(str(tmp_path / "rows.csv"), 4)):
+        verdict = judge(finished, "fcfs", known)
         assert verdict.is_kept
-        assert len(finished) == int(done.ran.sum())
-        assert finished.notes[-1] == f"{len(done.rejected)} jobs were refused by the policy and never ran"
+        assert len(verdict.schedule) == int(done.ran.sum())
+        assert verdict.notes[-1] == f"{len(done.rejected)} jobs were refused by the policy and never ran"
 
 
 def test_a_comparison_is_over_jobs_that_both_ran_and_says_how_many_one_refused(tmp_path: Path) -> None:
     done = schedule()
     write_result(tmp_path / "out", {}, [done, schedule("easy")])
     result = read_result(str(tmp_path / "out"))
-    a, b = (Side(result, rows, rows.policy, rows.policy) for rows in result.rows)
+    a, b = (Side(result, rows, rows.policy, rows.policy) for rows in result.schedules)
     document = compare(a, b)
     assert document["jobs"]["common"] == int(done.ran.sum())
     assert document["jobs"]["only_b"] == len(done.rejected)

@@ -11,10 +11,10 @@ from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError, UsageError
 from qbatch.model.record import MICROSECONDS
 from qbatch.results import result as module
-from qbatch.results.job_rows import ROW_FIELDS, job_rows_of, write_job_rows
+from qbatch.results.job_rows import write_job_rows
 from qbatch.results.reading import read_result
 from qbatch.results.result import most_procs, write_result
-from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, workload
+from tests.reports.samples import KTH_CLOCK, by_hand, check_read_back, random_workload, scheduled, workload
 
 S = MICROSECONDS
 
@@ -39,9 +39,8 @@ def test_a_result_is_read_back(tmp_path, easy):
     result = read_result(tmp_path / "out")
     assert result.policies == ("easy", "conservative:a=1,b=2")
     assert (result.name, result.procs_total, result.clock) == ("sample", 16, KTH_CLOCK)
-    for rows, schedule in zip(result.rows, (easy, other), strict=True):
-        for name in ROW_FIELDS:
-            assert np.array_equal(getattr(rows, name), getattr(job_rows_of(schedule), name))
+    for rows, schedule in zip(result.schedules, (easy, other), strict=True):
+        check_read_back(rows, schedule)
     assert result.document["schema"] == "qbatch.result/1"
     assert result.document["version"] == __version__
     assert result.document["log"] == {"name": "sample", "sha256": "0" * 64}
@@ -147,7 +146,7 @@ def test_a_bare_file_of_job_rows_is_a_result(tmp_path):
         write_job_rows(out, [schedule])
     result = read_result(path)
     assert (result.name, result.policies, result.procs_total) == ("rows.csv", ("hand",), 10)
-    assert most_procs(result.rows[0]) == 10
+    assert most_procs(result.schedules[0]) == 10
     assert read_result(path, procs=64).procs_total == 64
 
 

@@ -13,15 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError
-from qbatch.model.record import Schedule
-from qbatch.results.job_rows import JobRows, job_rows_of
+from qbatch.model.record import Schedule, finished_run
 from qbatch.results.result import write_result
 from qbatch.tui import playback
 from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import run_time
 from qbatch.tui.panels.lists import event_text
 from qbatch.tui.playback import Playback
-from qbatch.tui.rows_tape import RowsTape
+from qbatch.tui.schedule_tape import ScheduleTape
 from qbatch.tui.tape import FileTape, Picture, Recorder
 from qbatch.tui.tapes import open_tape
 from qbatch.wire.errors import Refusal
@@ -119,8 +118,8 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, content: bytes, says: s
         open_tape(str(tmp_path / "none"))
 
 
-def rows(count: int = 200, seed: int = 3) -> JobRows:
-    """Return job rows of a machine of 64 processors, first come first served, some of no length."""
+def rows(count: int = 200, seed: int = 3) -> Schedule:
+    """Return what ran on a machine of 64 processors, first come first served, some of no length."""
     random = np.random.default_rng(seed)
     submit = np.sort(random.integers(0, 5_000_000_000, count))
     run = random.integers(0, 400_000_000, count) * (random.random(count) > 0.1)
@@ -128,18 +127,15 @@ def rows(count: int = 200, seed: int = 3) -> JobRows:
     for each in range(count):  # one at a time: no two overlap
         start[each] = free = max(int(submit[each]), free)
         free += int(run[each])
-    absent = np.full(count, -1)
-    return JobRows(
-        policy="fcfs", job_id=np.arange(1, count + 1), submit=submit, start=start, end=start + run,
-        procs=random.integers(1, 65, count),
-        estimate=run + 1, run=run, kind=np.zeros(count, np.int8), promise=absent, first_promise=absent, user=absent, group=absent,
-        queue=absent, sequence=np.arange(count), counted=np.ones(count, bool),
+    return finished_run(
+        "fcfs", number=np.arange(1, count + 1), submit=submit, start=start, end=start + run, procs=random.integers(1, 65, count),
+        estimate=run + 1, run=run, procs_total=64,
     )  # fmt: skip
 
 
 def test_job_rows_play_as_they_ran() -> None:
     table = rows()
-    tape = RowsTape(table, 64, NOW, "rows")
+    tape = ScheduleTape(table, NOW, "rows")
     at = list(tape.at)
     assert at == sorted(at)
     assert len(at) == 3 * len(table)
@@ -153,11 +149,11 @@ def test_job_rows_play_as_they_ran() -> None:
         for instant in sorted(np.random.default_rng(1).integers(0, 9_000_000_000, 25).tolist()):
             await source.drive("jump", at=NOW + instant)
             now = min(instant, int(table.end.max()))
-            running = {str(each) for each in table.job_id[(table.start <= now) & (table.end > now)]}
-            waiting = {str(each) for each in table.job_id[(table.submit <= now) & (table.start > now)]}
+            running = {str(each) for each in table.workload.number[(table.start <= now) & (table.end > now)]}
+            waiting = {str(each) for each in table.workload.number[(table.workload.submit <= now) & (table.start > now)]}
             assert (set(board.running), set(board.waiting)) == (running, waiting)
             assert board.waiting_total == len(waiting)
-            assert board.ended == int(((table.end <= now) & (table.submit <= now)).sum())
+            assert board.ended == int(((table.end <= now) & (table.workload.submit <= now)).sum())
         history = await source.ask(History(limit=5), Jobs)
         assert len(history.jobs) == 5
         more = await source.ask(History(limit=5, after=history.next), Jobs)
@@ -192,8 +188,8 @@ def state_of(schedule: Schedule, row: int, at: int) -> tuple[str, int]:
 @pytest.mark.parametrize("seed", range(8))
 def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: int) -> None:
     schedule = in_pieces(seed)
-    table = job_rows_of(schedule)
-    tape = RowsTape(table, schedule.workload.procs_total, NOW, "pieces")
+    table = schedule
+    tape = ScheduleTape(table, NOW, "pieces")
     assert list(tape.at) == sorted(tape.at)
 
     async def run() -> None:
@@ -227,7 +223,7 @@ def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: 
 
 
 def test_playing_stops_where_it_was_told() -> None:
-    tape = RowsTape(rows(), 64, NOW, "rows")
+    tape = ScheduleTape(rows(), NOW, "rows")
     wall = [0.0]
 
     async def run() -> None:

@@ -65,8 +65,8 @@ def test_what_had_started_starts_again_at_the_same_instants_and_keeps_its_policy
                 assert again.start[place] > now or work.submit[place] == now, seed
             else:
                 assert again.start[place] == real.start[row], (seed, row)
-        (done,) = read_finished(str(path))
-        verdict = judge(done, policy)
+        ((done, known),) = read_finished(str(path))
+        verdict = judge(done, policy, known)
         assert verdict.is_kept, (seed, verdict.breaches[0])
     assert min(seen.values()) > 200
 
@@ -81,8 +81,8 @@ def test_a_false_start_before_the_log_was_written_is_still_found(tmp_path: Path)
         if not late:
             continue
         written_at(real, now, path, change=late[-1])
-        (done,) = read_finished(str(path))
-        caught += not judge(done, "easy").is_kept
+        ((done, known),) = read_finished(str(path))
+        caught += not judge(done, "easy", known).is_kept
     assert caught > 30
 
 
@@ -100,8 +100,8 @@ def test_what_a_log_says_of_them_is_no_fault_and_is_not_said_of_its_simulated_sc
     assert not {"never_ran", "part_status"} & codes.keys()
     assert as_simulated(log.header).notes == ()
     assert parse_header(as_simulated(log.header).lines).notes == ()
-    (done,) = read_finished(str(path))
-    assert (len(done), done.is_one_pool, done.skipped) == (2, False, {})
+    ((done, known),) = read_finished(str(path))
+    assert (len(done), known.is_one_pool, done.workload.skipped) == (2, False, {})
 
 
 def test_the_same_rows_without_the_note_are_parts_and_jobs_that_never_ran(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ def look(place: int) -> dict[str, Any]:
 
 def distribution_charts(study: ReportStudy) -> list[Chart]:
     """Return the cumulated distributions of wait, slowdown and bounded slowdown, all policies in one chart each."""
-    found = {policy: quantities(rows.taken(rows.counted)) for policy in study.policies
-             if (rows := study.first.rows(policy)) is not None}  # fmt: skip
+    found = {policy: quantities(schedule) for policy in study.policies
+             if (schedule := study.first.schedule(policy)) is not None}  # fmt: skip
     charts = []
     for key, title, unit in (
         ("wait", "Wait", "s"), ("slowdown", "Slowdown", "ratio"), ("bounded_slowdown", "Bounded slowdown", "ratio"),

@@ -16,42 +16,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.model.record import KINDS, MICROSECONDS, Int64Array
+from qbatch.model.record import KINDS, MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.reports.report.study import ReportStudy
 from qbatch.results.boxes import Boxes, assign
-from qbatch.results.finished import in_order_of_submission
-from qbatch.results.job_rows import JobRows
-from qbatch.results.pieces import waits_of
 from qbatch.results.result import Result, most_procs
 from qbatch.results.run_words import short_name
 
 MOST_JOBS = 120_000
 """Of more jobs only the first so many, by submission, are embedded; a page must stay one that opens."""
 
-_SHARED = ("job_id", "submit", "procs", "estimate", "run", "user", "group", "queue")
+_SHARED = {"job_id": "number"} | {name: name for name in ("submit", "procs", "estimate", "run", "user", "group", "queue")}
+"""What all policies share of a job: what the page calls it, and its column in a workload."""
+
+_OWN = {name: name for name in ("start", "end", "kind", "promise", "first_promise")}
 _TIMES = {"submit", "estimate", "run", "start", "end", "promise", "first_promise"}
 
 
 def embedded(study: ReportStudy) -> dict[str, Any]:
     """Return what the script of the page needs of the first replica, as JSON knows it."""
     result = study.first.result
-    ordered = {rows.policy: in_order_of_submission(rows) for rows in result.rows}
-    cut = _cut(list(ordered.values()))
+    shown = {schedule.policy: schedule.only_ran() for schedule in result.schedules}
+    cut = _cut([ran.workload for ran in shown.values()])
     if cut is not None:
-        ordered = {policy: rows.taken(rows.submit < cut) for policy, rows in ordered.items()}
-    origin = min(int(rows.submit.min()) for rows in ordered.values())
-    is_whole = all(_is_whole(rows) for rows in ordered.values())
-    total = max(result.procs_total, *map(most_procs, ordered.values()))
-    tables: list[JobRows] = []
+        shown = {policy: ran.only(ran.workload.submit < cut) for policy, ran in shown.items()}
+    origin = min(int(ran.workload.submit.min()) for ran in shown.values())
+    is_whole = all(_is_whole(ran) for ran in shown.values())
+    total = max(result.procs_total, *map(most_procs, shown.values()))
+    tables: list[Workload] = []
     policies = []
     for policy in study.policies:
-        if policy not in ordered:
+        if policy not in shown:
             continue
-        rows = ordered[policy]
-        place = next((at for at, one in enumerate(tables) if _is_same(one, rows)), len(tables))
+        ran = shown[policy]
+        place = next((at for at, one in enumerate(tables) if _is_same(one, ran.workload)), len(tables))
         if place == len(tables):
-            tables.append(rows)
-        policies.append(_policy(rows, place, assign(rows, total, result.host_cpus), origin, is_whole))
+            tables.append(ran.workload)
+        policies.append(_policy(ran, place, assign(ran, total, result.host_cpus), origin, is_whole))
     return {
         "name": short_name(result.name),
         "procs": result.procs_total,
@@ -59,27 +59,28 @@ def embedded(study: ReportStudy) -> dict[str, Any]:
         "clock": _clock(result, origin),
         "kinds": [kind.replace("_", " ") for kind in KINDS],
         "cut": cut is not None,
-        "tables": [_columns(rows, _SHARED, origin, is_whole) for rows in tables],
+        "tables": [_columns(jobs, _SHARED, origin, is_whole) for jobs in tables],
         "policies": policies,
     }
 
 
-def _cut(tables: list[JobRows]) -> int | None:
+def _cut(tables: list[Workload]) -> int | None:
     longest = max(tables, key=len)
     return int(longest.submit[MOST_JOBS]) if len(longest) > MOST_JOBS else None
 
 
-def _is_same(one: JobRows, other: JobRows) -> bool:
+def _is_same(one: Workload, other: Workload) -> bool:
     """Whether two policies ran the very same jobs, so that one table serves both."""
     return len(one) == len(other) and all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in _SHARED
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in _SHARED.values()
     )  # fmt: skip
 
 
-def _is_whole(rows: JobRows) -> bool:
-    if rows.pieces is not None and (rows.pieces[:, 1:3] % MICROSECONDS).any():
+def _is_whole(ran: Schedule) -> bool:
+    if ran.pieces is not None and (ran.pieces[:, 1:3] % MICROSECONDS).any():
         return False
-    return not any((getattr(rows, name) % MICROSECONDS * (getattr(rows, name) >= 0)).any() for name in _TIMES)
+    times = [getattr(ran if name in _OWN else ran.workload, name) for name in _TIMES]
+    return not any((time % MICROSECONDS * (time >= 0)).any() for time in times)
 
 
 def _clock(result: Result, origin: int) -> dict[str, Any]:
@@ -88,26 +89,25 @@ def _clock(result: Result, origin: int) -> dict[str, Any]:
             "log": origin / MICROSECONDS}  # fmt: skip
 
 
-def _policy(rows: JobRows, table: int, boxes: Boxes, origin: int, is_whole: bool) -> dict[str, Any]:
-    columns = _columns(rows, ("start", "end", "kind", "promise", "first_promise"), origin, is_whole)
+def _policy(ran: Schedule, table: int, boxes: Boxes, origin: int, is_whole: bool) -> dict[str, Any]:
+    columns = _columns(ran, _OWN, origin, is_whole)
     columns |= {"piece_job": packed(boxes.job), "piece_low": packed(boxes.low), "piece_high": packed(boxes.high)}
-    if rows.is_in_pieces.any():
-        columns["piece_count"] = packed(np.maximum(rows.piece_count, 0))
-    if rows.pieces is not None:
-        waits = waits_of(rows)
+    if ran.is_in_pieces.any():
+        columns["piece_count"] = packed(np.maximum(ran.piece_count, 0))
+    if ran.pieces is not None:
+        waits = ran.queue_spans()
         times = {"piece_begin": boxes.begin, "piece_end": boxes.end,
-                 "again_begin": waits.begin[len(rows) :], "again_end": waits.end[len(rows) :]}  # fmt: skip
+                 "again_begin": waits.begin[len(ran) :], "again_end": waits.end[len(ran) :]}  # fmt: skip
         columns |= {name: packed(_seconds(at - origin, is_whole)) for name, at in times.items()}
-    return {"policy": rows.policy, "table": table, "columns": columns}
+    return {"policy": ran.policy, "table": table, "columns": columns}
 
 
-def _columns(rows: JobRows, names: tuple[str, ...], origin: int, is_whole: bool) -> dict[str, Any]:
-    return {name: packed(_told(rows, name, origin, is_whole)) for name in names}
+def _columns(source: Schedule | Workload, names: dict[str, str], origin: int, is_whole: bool) -> dict[str, Any]:
+    return {name: packed(_told(getattr(source, column), name, origin, is_whole)) for name, column in names.items()}
 
 
-def _told(rows: JobRows, name: str, origin: int, is_whole: bool) -> NDArray[Any]:
+def _told(values: NDArray[Any], name: str, origin: int, is_whole: bool) -> NDArray[Any]:
     """Return a column in the units of the page; a time that is absent is a year before all."""
-    values: Int64Array = getattr(rows, name)
     if name not in _TIMES:
         return values
     shifted = (

@@ -18,7 +18,6 @@ import numpy as np
 from qbatch.distribution import __version__, install_command
 from qbatch.metrics import METRICS
 from qbatch.model.errors import InputError, UsageError
-from qbatch.model.record import MICROSECONDS
 from qbatch.reports.comparison import ComparedSettings, Side, compare
 from qbatch.reports.comparison_words import signed
 from qbatch.reports.gantt import gantt
@@ -35,7 +34,7 @@ from qbatch.reports.report.charts import (
 from qbatch.reports.report.embedded import embedded, script_json
 from qbatch.reports.report.promises import promises
 from qbatch.reports.report.study import Replica, ReportStudy
-from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, summary
+from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, quantities, summary
 from qbatch.results.run_words import acknowledged, short_name, skipped_words, title_name
 
 SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
@@ -121,7 +120,7 @@ def _tight(text: str) -> str:
 def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
     result = study.first.result
     names = _listed(study.policies) if len(study.policies) <= _NAMED_POLICIES else f"{len(study.policies)} policies"
-    counted = [promises(rows) for rows in result.rows]
+    counted = [promises(schedule) for schedule in result.schedules]
     charts_of_parts, folds_of_parts = _parts(study)
     against, documents, chart = _differences(study, asked)
     return {
@@ -159,10 +158,11 @@ def _listed(names: Sequence[str]) -> str:
 
 def _lead(study: ReportStudy) -> str:
     result = study.first.result
-    longest = max(result.rows, key=len)
-    jobs, uncounted = len(longest), int((~longest.counted).sum())
-    begin = min(int(rows.submit.min()) for rows in result.rows)
-    end = max(int(rows.end.max()) for rows in result.rows)
+    ran = [schedule.only_ran() for schedule in result.schedules]
+    longest = max(ran, key=len)
+    jobs, uncounted = len(longest), int((~longest.workload.counted).sum())
+    begin = min(int(each.workload.submit.min()) for each in ran)
+    end = max(int(each.end.max()) for each in ran)
     warm = f" ({uncounted:,} of them warm-up, not counted)" if uncounted else ""
     text = (
         f"{jobs:,} job{'s' * (jobs != 1)}{warm} on {result.procs_total:,} processor{'s' * (result.procs_total != 1)}, "
@@ -212,7 +212,7 @@ def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list
     base = study.policies[0]
     for place, policy in enumerate(study.policies[1:], 1):
         pairs = [_pair(replica, base, policy) for replica in study.replicas
-                 if replica.rows(base) is not None and replica.rows(policy) is not None]  # fmt: skip
+                 if replica.schedule(base) is not None and replica.schedule(policy) is not None]  # fmt: skip
         if not pairs:
             told.append(Against(policy, (f"{policy} and {base} are never in one result: nothing to compare.",)))
             continue
@@ -255,9 +255,9 @@ def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
     where = ", ".join(replica.paths)
     sides = []
     for name in (base, policy):
-        rows = replica.rows(name)
-        assert rows is not None  # the caller has looked
-        sides.append(Side(replica.result, rows, f"{where}:{name}", name))
+        schedule = replica.schedule(name)
+        assert schedule is not None  # the caller has looked
+        sides.append(Side(replica.result, schedule, f"{where}:{name}", name))
     return sides[0], sides[1]
 
 
@@ -267,7 +267,7 @@ def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
 def _picture(study: ReportStudy) -> str:
     """Return the whole schedule as a PNG in base64: for paper, and where no script runs."""
     result = study.first.result
-    view = view_of(replace(result, rows=result.rows[:_PICTURE_POLICIES]))
+    view = view_of(replace(result, schedules=result.schedules[:_PICTURE_POLICIES]))
     out = io.BytesIO()
     with styled():
         figure = gantt(view)
@@ -325,13 +325,10 @@ def _replica_table(study: ReportStudy) -> Fold:
     for replica in study.replicas:
         waits = []
         for policy in study.policies:
-            found = replica.rows(policy)
-            counted = found.taken(found.counted) if found is not None else None
-            has = counted is not None and len(counted)
-            waits.append(
-                f"{counted.wait.mean() / MICROSECONDS:,.1f} s" if has and counted is not None else "\N{EN DASH}"
-            )
+            found = replica.schedule(policy)
+            told = quantities(found)["wait"] if found is not None else np.empty(0)
+            waits.append(f"{told.mean():,.1f} s" if len(told) else "\N{EN DASH}")
         seed = str(replica.result.document.get("seed", "\N{EN DASH}"))
-        jobs = f"{max(map(len, replica.result.rows)):,}"
+        jobs = f"{max(int(each.ran.sum()) for each in replica.result.schedules):,}"
         rows.append((", ".join(replica.paths), short_name(replica.result.name), seed, jobs, *waits))
     return Fold("The replicas", headings, tuple(rows))

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.model.record import Schedule
 from qbatch.policies.registry import name_among
-from qbatch.results.finished import jobs_of, unknown_pieces
-from qbatch.results.job_rows import JobRows
+from qbatch.results.matching import jobs_of
+from qbatch.results.pieces import unknown_pieces
 from qbatch.results.reading import read_named
 from qbatch.results.replicas import check_alike, check_distinct, log_of
 from qbatch.results.result import Result
@@ -31,9 +32,9 @@ class Replica:
     documents: tuple[dict[str, Any], ...]
     said: tuple[str, ...] = ()
 
-    def rows(self, policy: str) -> JobRows | None:
-        """Return the job rows of a policy; None where it was not run, or ran no job."""
-        return next((rows for rows in self.result.rows if rows.policy == policy and len(rows)), None)
+    def schedule(self, policy: str) -> Schedule | None:
+        """Return the schedule of a policy; None where it was not run, or ran no job."""
+        return next((each for each in self.result.schedules if each.policy == policy and each.ran.any()), None)
 
     def metrics(self, policy: str) -> dict[str, Any]:
         """Return what the result says of a policy's metrics; nothing for bare job rows."""
@@ -73,8 +74,8 @@ def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | N
     read = [(path, read_named(path, procs=procs)) for path in paths]
     check_alike(read, _WAY_OUT)
     replicas = tuple(_replica(group) for group in _groups(read))
-    check_distinct([(", ".join(one.paths), one.result.rows) for one in replicas])
-    names = tuple(dict.fromkeys(rows.policy for one in replicas for rows in one.result.rows if len(rows)))
+    check_distinct([(", ".join(one.paths), one.result.schedules) for one in replicas])
+    names = tuple(dict.fromkeys(each.policy for one in replicas for each in one.result.schedules if each.ran.any()))
     policies = [name_among(policy, names) for policy in policies]
     for policy in policies:
         if policy not in names:
@@ -82,8 +83,7 @@ def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | N
                 f"--policy {policy!r}: there is none{suggestion(policy, names)}; the results have {', '.join(names)}"
             )
     chosen = tuple(dict.fromkeys(policies)) or names
-    replicas = tuple(_only(one, chosen) for one in replicas)
-    replicas = tuple(one for one in replicas if one.result.rows)
+    replicas = tuple(one for each in replicas if (one := _only(each, chosen)).result.schedules)
     return ReportStudy(chosen, replicas, tuple(_notes(replicas, chosen)))
 
 
@@ -106,8 +106,8 @@ def with_baseline(study: ReportStudy, baseline: str | None) -> ReportStudy:
 
 
 def _only(replica: Replica, policies: tuple[str, ...]) -> Replica:
-    rows = tuple(found for policy in policies if (found := replica.rows(policy)) is not None)
-    return replace(replica, result=replace(replica.result, rows=rows))
+    schedules = tuple(found for policy in policies if (found := replica.schedule(policy)) is not None)
+    return replace(replica, result=replace(replica.result, schedules=schedules))
 
 
 def _workload(result: Result) -> str:
@@ -136,30 +136,32 @@ def _groups(read: list[tuple[str, Result]]) -> list[list[tuple[str, Result]]]:
 
 def _replica(group: list[tuple[str, Result]]) -> Replica:
     first = next((result for _, result in group if not result.is_recorded), group[0][1])
-    rows: dict[str, tuple[str, JobRows]] = {}
+    found: dict[str, tuple[str, Schedule]] = {}
     for where, result in group:
-        for one in result.rows:
+        for one in result.schedules:
             if result.is_recorded and not first.is_recorded:
-                one = jobs_of(one, max(first.rows, key=len))
-            if one.policy in rows:
+                one = jobs_of(one, max((each.only_ran() for each in first.schedules), key=len))
+            if one.policy in found:
                 raise InputError(
-                    f"{where}: the policy {one.policy} of this log, seed and options is in {rows[one.policy][0]} too; "
+                    f"{where}: the policy {one.policy} of this log, seed and options is in {found[one.policy][0]} too; "
                     "leave one of the two out"
                 )
-            rows[one.policy] = (where, one)
-    whole = replace(first, rows=tuple(one for _, one in rows.values()))
-    said = [f"{where}: {note}" for where, result in group for note in _said(result, rows)]
+            found[one.policy] = (where, one)
+    whole = replace(first, schedules=tuple(one for _, one in found.values())).told(
+        name=first.name, procs_total=first.procs_total, clock=first.clock, queue_names=first.queue_names,
+    )  # fmt: skip
+    said = [f"{where}: {note}" for where, result in group for note in _said(result, found)]
     return Replica(
         whole, tuple(where for where, _ in group), tuple(result.document for _, result in group), tuple(said)
     )
 
 
-def _said(result: Result, rows: dict[str, tuple[str, JobRows]]) -> list[str]:
+def _said(result: Result, found: dict[str, tuple[str, Schedule]]) -> list[str]:
     """Return what is left out of a log as it really was: what it does not record, and what the replays beside it left out."""
     if not result.is_recorded:
         return []
-    own = result.rows[0]
-    kept = rows[own.policy][1]
+    own = result.schedules[0]
+    kept = found[own.policy][1]
     notes = [f"{own.policy} is what really happened, by the waits that are recorded", *recorded_notes(result)]
     if len(kept) < len(own):
         notes.append(f"{len(kept):,} of its {len(own):,} jobs are shown, those that the replay ran")
@@ -177,16 +179,16 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
             f"single jobs show {logs[0]} only."
         )
     for one in replicas:
-        missing = [policy for policy in policies if one.rows(policy) is None]
+        missing = [policy for policy in policies if one.schedule(policy) is None]
         if missing:
             notes.append(
                 f"{', '.join(one.paths)} holds no job under {', '.join(missing)}: its numbers rest on fewer replicas."
             )
-    sizes = {len(rows) for rows in replicas[0].result.rows} if replicas else set()
-    if len(sizes) > 1:
-        counts = ", ".join(f"{rows.policy} {len(rows):,}" for rows in replicas[0].result.rows)
-        notes.append(f"The policies ran different numbers of jobs ({counts}): means over all jobs compare unlike sets.")
-    notes += [f"{note}." for one in replicas for rows in one.result.rows if (note := unknown_pieces(rows)) is not None]
+    counts = {one.policy: int(one.ran.sum()) for one in replicas[0].result.schedules} if replicas else {}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{policy} {count:,}" for policy, count in counts.items())
+        notes.append(f"The policies ran different numbers of jobs ({told}): means over all jobs compare unlike sets.")
+    notes += [f"{note}." for one in replicas for each in one.result.schedules if (note := unknown_pieces(each)) is not None]
     for one in replicas:
         log = one.result.document.get("log")
         notes += [f"The log: {note}." for note in (log.get("notes") or [] if isinstance(log, dict) else [])]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from qbatch.metrics import METRICS, Metric, breakdown, interval, measure
 from qbatch.metrics.dependence import a_day_of, median_estimate
+from qbatch.metrics.per_job import bounded_slowdowns, job_times, slowdowns
 from qbatch.metrics.ratio import level_bounds
-from qbatch.model.record import MICROSECONDS
+from qbatch.model.record import MICROSECONDS, Schedule
 from qbatch.reports.comparison_words import amount
 from qbatch.reports.report.study import ReportStudy
-from qbatch.results.finished import in_order_of_submission, schedule_of
-from qbatch.results.job_rows import JobRows
 
 SHOWN = (
     "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s",
@@ -76,15 +77,15 @@ def words_of(name: str) -> str:
 
 
 def all_metrics(study: ReportStudy) -> list[dict[str, list[float | int | None]]]:
-    """Return for each policy each metric's value in each replica: what the result says, else measured from its rows."""
+    """Return for each policy each metric's value in each replica: what the result says, else measured anew."""
     found = []
     for policy in study.policies:
         values: dict[str, list[float | int | None]] = {metric.name: [] for metric in METRICS}
         for replica in study.replicas:
-            rows = replica.rows(policy)
-            if rows is None:
+            schedule = replica.schedule(policy)
+            if schedule is None:
                 continue
-            told = replica.metrics(policy) or measure(schedule_of(replica.result, rows), costly=False)
+            told = replica.metrics(policy) or measure(schedule, costly=False)
             for metric in METRICS:
                 value = told.get(metric.name)
                 values[metric.name].append(value if isinstance(value, int | float) else None)
@@ -141,13 +142,12 @@ def _amount(value: float | None, unit: str) -> str:
 
 def _bounds(study: ReportStudy, policy: str, confidence: float | None) -> dict[str, tuple[float | None, float | None]]:
     """Return the intervals within one run, of the means and medians of what every job has."""
-    rows = study.first.rows(policy)
-    if study.has_replicas or rows is None or confidence is None:
+    schedule = study.first.schedule(policy)
+    if study.has_replicas or schedule is None or confidence is None:
         return {}
-    ordered = in_order_of_submission(rows.taken(rows.counted))
     found: dict[str, tuple[float | None, float | None]] = {}
-    least = a_day_of(ordered.submit)
-    for name, values in quantities(ordered).items():
+    least = a_day_of(schedule.workload.submit[schedule.ran & schedule.workload.counted])
+    for name, values in quantities(schedule).items():
         suffix = "_s" if name == "wait" else ""
         median = median_estimate(values, confidence, least_block=least)
         found[f"{name}_mean{suffix}"] = level_bounds(values, confidence, least_block=least) or (None, None)
@@ -155,12 +155,14 @@ def _bounds(study: ReportStudy, policy: str, confidence: float | None) -> dict[s
     return found
 
 
-def quantities(rows: JobRows) -> dict[str, Any]:
-    """Return what every job has, as floats: seconds and ratios; the slowdown of those only that ran for a time."""
+def quantities(schedule: Schedule) -> dict[str, Any]:
+    """Return what every counted job that ran has, as floats, by submission: seconds and ratios; the slowdown of those only that
+    ran for a time."""
+    jobs = job_times(schedule, np.flatnonzero(schedule.ran & schedule.workload.counted))
     return {
-        "wait": rows.wait / MICROSECONDS,
-        "slowdown": rows.slowdown[rows.run > 0],
-        "bounded_slowdown": rows.bounded_slowdown,
+        "wait": jobs.wait / MICROSECONDS,
+        "slowdown": slowdowns(jobs.response, jobs.run)[jobs.run > 0],
+        "bounded_slowdown": bounded_slowdowns(jobs.response, jobs.run),
     }
 
 
@@ -168,8 +170,7 @@ def parts(study: ReportStudy, key: str) -> list[Part]:
     """Return the parts of the first replica's jobs by one breakdown, in its order, with the means of each policy."""
     groups = []
     for policy in study.policies:
-        rows = study.first.rows(policy)
-        schedule = schedule_of(study.first.result, rows) if rows is not None else None
+        schedule = study.first.schedule(policy)
         groups.append({one.label: one for one in breakdown(schedule, key)} if schedule is not None else {})
     labels = list(dict.fromkeys(label for of_policy in groups for label in of_policy))
     if key == "month":

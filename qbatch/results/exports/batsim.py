@@ -7,6 +7,7 @@ one set of processors: a job that ran in pieces is there as one bar, on as many 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
@@ -14,8 +15,6 @@ import numpy as np
 from qbatch.model.record import MICROSECONDS
 from qbatch.results.boxes import Boxes, assign
 from qbatch.results.exports.exportable import Exportable
-from qbatch.results.job_rows import JobRows
-from qbatch.results.pieces import as_one_bar
 from qbatch.results.result import most_procs
 
 COLUMNS = (
@@ -35,13 +34,14 @@ def write_batsim(out: BinaryIO, source: Exportable) -> None:
     Raises:
         UsageError: if there are several policies.
     """
-    rows = as_one_bar(source.one_policy("Batsim's jobs.csv"))
-    boxes = assign(rows, max(source.result.procs_total, most_procs(rows)), source.result.host_cpus)
-    places = _intervals(rows, boxes)
+    schedule = replace(source.one_policy("Batsim's jobs.csv"), pieces=None)
+    work = schedule.workload
+    boxes = assign(schedule, max(work.procs_total, most_procs(schedule)), source.result.host_cpus)
+    places = _intervals(work.procs.tolist(), boxes)
     out.write(",".join(COLUMNS).encode() + b"\n")
-    columns = (rows.job_id, rows.submit, rows.start, rows.end, rows.procs, rows.estimate)
+    columns = (work.number, work.submit, schedule.start, schedule.end, work.procs, work.estimate)
     cells = list(zip(*(column.tolist() for column in columns), strict=True))
-    for row in np.argsort(rows.end, kind="stable").tolist():
+    for row in np.lexsort((schedule.start, schedule.end)).tolist():
         job, submit, start, end, procs, estimate = cells[row]
         stretch = f"{(end - submit) / (end - start):.6f}" if end > start else ""
         times = (start, end - start, end, start - submit, end - submit)
@@ -52,12 +52,11 @@ def write_batsim(out: BinaryIO, source: Exportable) -> None:
         out.write(line.encode())
 
 
-def _intervals(rows: JobRows, boxes: Boxes) -> list[str]:
+def _intervals(procs: list[int], boxes: Boxes) -> list[str]:
     """Return the processors of each job as Batsim writes them: ``0-3 5``; a job of no length has the lowest."""
-    found: list[list[tuple[int, int]]] = [[] for _ in range(len(rows))]
+    found: list[list[tuple[int, int]]] = [[] for _ in procs]
     for job, low, high in zip(boxes.job.tolist(), boxes.low.tolist(), boxes.high.tolist(), strict=True):
         found[job].append((low, high - 1))
-    procs = rows.procs.tolist()
     return [
         " ".join(f"{low}-{high}" if high > low else str(low) for low, high in sorted(each or [(0, procs[row] - 1)]))
         for row, each in enumerate(found)

@@ -14,12 +14,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from qbatch.model.record import KINDS, MICROSECONDS, Int64Array
+from qbatch.metrics.per_job import job_times
+from qbatch.model.record import KINDS, MICROSECONDS, Int64Array, Schedule
 from qbatch.results.exports.exportable import Exportable, ExportedBar
-from qbatch.results.job_rows import JobRows
-from qbatch.results.pieces import off_machine, waits_of
 
 _EVENTS_AT_ONCE = 4096
+_LEAST = {"started": 0, "suspended_s": 1, "pieces": 1, "user": 0, "group": 0, "queue": 0}
+"""What a fact of a job is at least where it is known, and there to be told."""
 
 
 def write_chrome(out: BinaryIO, source: Exportable) -> None:
@@ -61,21 +62,22 @@ def lanes(bars: Sequence[ExportedBar]) -> list[int]:
 
 def _events(source: Exportable) -> Iterator[dict[str, Any]]:
     process = 0
-    for rows in source.result.rows:
-        bars = source.bars_of(rows)
+    for schedule in (each.only_ran() for each in source.result.schedules):
+        bars = source.bars_of(schedule)
         machine = process = process + 1
-        name = f"{rows.policy}: {source.result.procs_total} processors"
+        name = f"{schedule.policy}: {source.result.procs_total} processors"
         yield from _named(process, name)
-        yield from _counters(rows, bars, machine)
+        yield from _counters(schedule, bars, machine)
+        columns = _columns_of(schedule)
         by_host: dict[str, list[ExportedBar]] = {}
         for bar in bars:
             by_host.setdefault(bar.host, []).append(bar)
         for host in sorted(by_host) if len(by_host) > 1 or "machine" not in by_host else ():
             process += 1
-            yield from _named(process, f"{rows.policy}: host {host}")
-            yield from _of_host(rows, by_host[host], process)
+            yield from _named(process, f"{schedule.policy}: host {host}")
+            yield from _of_host(columns, by_host[host], process)
         if set(by_host) == {"machine"}:
-            yield from _of_host(rows, by_host["machine"], machine)
+            yield from _of_host(columns, by_host["machine"], machine)
 
 
 def _named(process: int, name: str) -> Iterator[dict[str, Any]]:
@@ -83,10 +85,9 @@ def _named(process: int, name: str) -> Iterator[dict[str, Any]]:
     yield {"ph": "M", "name": "process_sort_index", "pid": process, "tid": 0, "args": {"sort_index": process}}
 
 
-def _of_host(rows: JobRows, bars: list[ExportedBar], process: int) -> Iterator[dict[str, Any]]:
+def _of_host(columns: dict[str, Int64Array], bars: list[ExportedBar], process: int) -> Iterator[dict[str, Any]]:
     """Yield the lanes of one host, then their bars in order of time, each as a begin and an end."""
     lane_of = lanes(bars)
-    suspended = off_machine(rows).tolist()
     for lane in range(max(lane_of) + 1):
         thread = {"pid": process, "tid": lane + 1}
         yield {"ph": "M", "name": "thread_name", **thread, "args": {"name": f"lane {lane + 1}"}}
@@ -94,51 +95,58 @@ def _of_host(rows: JobRows, bars: list[ExportedBar], process: int) -> Iterator[d
     for place in sorted(range(len(bars)), key=lambda place: (bars[place].begin, bars[place].end, place)):
         bar = bars[place]
         thread = {"pid": process, "tid": lane_of[place] + 1}
-        name = f"job {rows.job_id[bar.row]}"
+        name = f"job {columns['job'][bar.row]}"
         yield {
             "ph": "B",
             "name": name,
             "cat": "job",
             "ts": bar.begin,
             **thread,
-            "args": _facts(rows, bar, suspended[bar.row]),
+            "args": _facts(columns, bar),
         }
         yield {"ph": "E", "name": name, "cat": "job", "ts": bar.end, **thread}
 
 
-def _facts(rows: JobRows, bar: ExportedBar, suspended: int) -> dict[str, Any]:
+def off_machine(ran: Schedule) -> Int64Array:
+    """Return for how long each job, once begun, held no processors: suspended, or back in the queue."""
+    found = ran.end - ran.start - ran.workload.run
+    if ran.pieces is not None:
+        job = np.unique(ran.pieces[:, 0])
+        found[job] = ran.end[job] - ran.start[job]
+        np.subtract.at(found, ran.pieces[:, 0], ran.pieces[:, 2] - ran.pieces[:, 1])
+    return np.asarray(found)
+
+
+def _columns_of(schedule: Schedule) -> dict[str, Int64Array]:
+    """Return what the panes of the jobs show, by the names of the facts."""
+    work = schedule.workload
+    return {
+        "job": work.number, "processors": work.procs, "submit_s": work.submit, "wait_s": job_times(schedule).wait,
+        "run_s": work.run, "estimate_s": work.estimate, "started": schedule.kind.astype(np.int64),
+        "suspended_s": off_machine(schedule), "pieces": schedule.piece_count, "user": work.user, "group": work.group,
+        "queue": work.queue,
+    }  # fmt: skip
+
+
+def _facts(columns: dict[str, Int64Array], bar: ExportedBar) -> dict[str, Any]:
     """Return what the job's pane shows; times in seconds; what is not known is left out."""
-    row = bar.row
-    kind = int(rows.kind[row])
-    pieces = int(rows.piece_count[row])
-    facts: dict[str, Any] = {
-        "job": int(rows.job_id[row]),
-        "processors": int(rows.procs[row]),
-        "processors_here": bar.procs,
-        "submit_s": _seconds(rows.submit, row),
-        "wait_s": _seconds(rows.wait, row),
-        "run_s": _seconds(rows.run, row),
-        "estimate_s": _seconds(rows.estimate, row),
-        "started": KINDS[kind] if kind >= 0 else None,
-        "suspended_s": suspended / MICROSECONDS if suspended > 0 else None,
-        "pieces": pieces if pieces > 0 else None,
-    }
-    facts |= {
-        name: int(getattr(rows, name)[row]) for name in ("user", "group", "queue") if getattr(rows, name)[row] >= 0
-    }
-    return {name: value for name, value in facts.items() if value is not None}
+    facts: dict[str, Any] = {}
+    for name, column in columns.items():
+        value: Any = int(column[bar.row])
+        if value < _LEAST.get(name, value):
+            continue
+        facts[name] = value / MICROSECONDS if name.endswith("_s") else KINDS[value] if name == "started" else value
+        if name == "processors":
+            facts["processors_here"] = bar.procs
+    return facts
 
 
-def _seconds(times: Int64Array, row: int) -> float:
-    return int(times[row]) / MICROSECONDS
-
-
-def _counters(rows: JobRows, bars: Sequence[ExportedBar], process: int) -> Iterator[dict[str, Any]]:
+def _counters(schedule: Schedule, bars: Sequence[ExportedBar], process: int) -> Iterator[dict[str, Any]]:
     """Yield the waiting jobs and the busy processors, at each instant at which they change."""
     procs = np.array([bar.procs for bar in bars], np.int64)
     begin = np.array([bar.begin for bar in bars], np.int64)
     end = np.array([bar.end for bar in bars], np.int64)
-    waits = waits_of(rows)
+    waits = schedule.queue_spans()
     ones = np.ones(len(waits.begin), np.int64)
     for name, unit, up, down, change in (
         ("queue", "jobs", waits.begin, waits.end, ones), ("busy", "processors", begin, end, procs),

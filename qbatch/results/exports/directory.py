@@ -35,4 +35,4 @@ def write_directory(path: str, source: Exportable) -> None:
     }
     if "results" in document:
         document["results"] = [one for one in document["results"] if one.get("policy") in result.policies]
-    write_result(path, document, result.rows)
+    write_result(path, document, result.schedules)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
 from qbatch.model.errors import UsageError
-from qbatch.results.job_rows import JobRows
-from qbatch.results.pieces import spans_of
+from qbatch.model.record import Schedule
 from qbatch.results.result import Result
 
 
 class ExportedBar(NamedTuple):
-    """A piece of a job on one host: ``row`` is the job's place in the rows, times in microseconds.
+    """A piece of a job on one host: ``row`` is the job's in the schedule, times in microseconds.
 
     A job on several hosts, or one that was suspended in between, is several bars.
     """
@@ -39,21 +38,21 @@ class Exportable:
     swf_keeps: str = ""
     swf_loses: str = ""
 
-    def bars_of(self, rows: JobRows) -> Sequence[ExportedBar]:
+    def bars_of(self, schedule: Schedule) -> Sequence[ExportedBar]:
         """Return the bars of one policy's jobs; of jobs whose hosts are not known, one for each piece on ``machine``."""
-        if rows.policy in self.bars:
-            return self.bars[rows.policy]
-        spans = spans_of(rows)
+        if schedule.policy in self.bars:
+            return self.bars[schedule.policy]
+        spans = schedule.spans()
         columns = zip(*(column.tolist() for column in (spans.job, spans.begin, spans.end, spans.procs)), strict=True)
         return [ExportedBar(row, "machine", begin, end, procs) for row, begin, end, procs in columns]
 
-    def one_policy(self, form: str) -> JobRows:
-        """Return the rows of the only policy.
+    def one_policy(self, form: str) -> Schedule:
+        """Return what ran under the only policy.
 
         Raises:
             UsageError: if there are several, and ``form`` holds one schedule.
         """
-        if len(self.result.rows) != 1:
+        if len(self.result.schedules) != 1:
             called, known = self.result.called, ", ".join(self.result.policies)
             raise UsageError(f"{form} holds one schedule, {called} has several: name one --policy ({known})")
-        return self.result.rows[0]
+        return self.result.schedules[0].only_ran()

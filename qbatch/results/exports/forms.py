@@ -30,7 +30,7 @@ class Form:
         """Return a line about what is kept and lost of jobs that ran in pieces, and one about their memory, where any is."""
         is_own_log = self.write is write_swf and source.write_swf is not None
         keeps, loses = (source.swf_keeps, source.swf_loses) if is_own_log else (self.keeps, self.loses)
-        count = sum(int(rows.is_in_pieces.sum()) for rows in source.result.rows)
+        count = sum(int(schedule.is_in_pieces.sum()) for schedule in source.result.schedules)
         found = []
         if count and loses:
             jobs = "1 job" if count == 1 else f"{count:,} jobs"
@@ -46,11 +46,11 @@ class Form:
 
 
 def _write_parquet(out: BinaryIO, source: Exportable) -> None:
-    write_job_rows(out, source.result.rows, ".parquet")
+    write_job_rows(out, source.result.schedules, ".parquet")
 
 
 def _write_csv(out: BinaryIO, source: Exportable) -> None:
-    write_job_rows(out, source.result.rows, ".csv")
+    write_job_rows(out, source.result.schedules, ".csv")
 
 
 _KEPT_IN_ROWS = "first start, end, run time, wait in all and the number of pieces"

@@ -25,39 +25,38 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
     Raises:
         UsageError: if there are several policies.
     """
-    rows = source.one_policy("SWF")
+    schedule = source.one_policy("SWF")
     if source.write_swf is not None:
         source.write_swf(out)
         return
-    order = np.lexsort((rows.sequence, rows.submit))
-    rows = rows.taken(order)
+    work = schedule.workload
     columns: dict[str, Column] = {
-        "job": rows.job_id,
-        "submit": _seconds(rows.submit),
-        "wait": _seconds(rows.start - rows.submit),
-        "run": _seconds(rows.end - rows.start),
-        "procs_allocated": rows.procs,
-        "procs_requested": rows.procs,
-        "time_requested": _seconds(rows.estimate),
-        "status": np.where(rows.run < rows.estimate, 1, -1),
-        "user": rows.user,
-        "group": rows.group,
-        "queue": rows.queue,
+        "job": work.number,
+        "submit": _seconds(work.submit),
+        "wait": _seconds(schedule.start - work.submit),
+        "run": _seconds(schedule.end - schedule.start),
+        "procs_allocated": work.procs,
+        "procs_requested": work.procs,
+        "time_requested": _seconds(work.estimate),
+        "status": np.where(work.run < work.estimate, 1, -1),
+        "user": work.user,
+        "group": work.group,
+        "queue": work.queue,
     }
-    clock, result = source.result.clock, source.result
-    preemption = "TS" if rows.is_in_pieces.any() else "No"
+    clock = work.clock
+    preemption = "TS" if schedule.is_in_pieces.any() else "No"
     lines = [
-        "; Version: 2.2", f"; Computer: simulated by qbatch {__version__}", f"; MaxJobs: {len(rows)}",
-        f"; MaxRecords: {len(rows)}", f"; Preemption: {preemption}", f"; MaxProcs: {result.procs_total}",
+        "; Version: 2.2", f"; Computer: simulated by qbatch {__version__}", f"; MaxJobs: {len(work)}",
+        f"; MaxRecords: {len(work)}", f"; Preemption: {preemption}", f"; MaxProcs: {work.procs_total}",
     ]  # fmt: skip
     if clock.unix_start is not None:
         lines.append(f"; UnixStartTime: {clock.unix_start}")
     if clock.zone is not None:
         lines.append(f"; TimeZoneString: {clock.zone}")
-    lines += [f"; Queue: {number} {' '.join(name.split())}" for number, name in result.queue_names.items()]
-    thanks = acknowledged(result.document)
+    lines += [f"; Queue: {number} {' '.join(name.split())}" for number, name in work.queue_names.items()]
+    thanks = acknowledged(source.result.document)
     lines += [f"; Acknowledge: {thanks}"] if thanks else []
-    lines.append(f"; Note: {' '.join(f'{result.name} under the policy {rows.policy}'.split())}")
+    lines.append(f"; Note: {' '.join(f'{work.name} under the policy {schedule.policy}'.split())}")
     write_log(out, Header(lines=tuple(lines)), columns)
 
 

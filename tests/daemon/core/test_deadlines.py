@@ -106,7 +106,7 @@ def test_a_quote_is_what_would_be_and_leaves_nothing() -> None:
     assert said.quote.price is not None
     assert bench.core.next_sequence == 2
     late = Submit(spec=Spec(script="x", **asks(4, 60, 159)), is_dry_run=True)  # type: ignore[arg-type]
-    with pytest.raises(Refusal, match="the earliest deadline that would be accepted now is 1970-01-01T00:02:40"):
+    with pytest.raises(Refusal, match=r"the earliest deadline that would be accepted now is 1970-01-01T00:02:40"):
         bench.do(ALICE, late)
 
 

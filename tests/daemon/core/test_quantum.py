@@ -100,11 +100,11 @@ def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returne
     assert bench.ended[guest].trials == ((700_000_000, 700_000_000, 3, "n1/1*3"),)
     hosts = [HostRecord(name="n1", pool="pool", state="free", cpus=4)]
     exported, *_, left_out = exportable_of([bench.ended[job] for job in (victim, guest, other)], hosts, "here")
-    [rows] = exported.result.rows
+    [rows] = exported.result.schedules
     assert left_out == 0
     assert rows.pieces is not None
     # It took no time: what it ran on trial and what counts are two pieces of no length.
-    mine = rows.pieces[rows.pieces[:, 0] == rows.sequence.tolist().index(1)]
+    mine = rows.pieces[rows.pieces[:, 0] == 1]
     assert mine[:, 3:].tolist() == [[3, 0, 0], [3, 0, 1]]
     assert (mine[:, 1] == mine[:, 2]).all()
 

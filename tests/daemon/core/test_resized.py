@@ -76,7 +76,7 @@ def test_a_lost_attempt_is_exported_on_the_processors_that_it_had() -> None:
     bench.wait(400)
     host = HostRecord(name="n1", pool="main", state="free", cpus=4)
     exported, *_ = exportable_of([bench.ended[first]], [host], "here")
-    [rows] = exported.result.rows
+    [rows] = exported.result.schedules
     assert rows.pieces is not None
     pieces = [(begin, end, procs) for _, begin, end, procs, *_ in rows.pieces.tolist()]
     assert [(end - begin, procs) for begin, end, procs in pieces[:2]] == [(10_000_000, 4), (20_000_000, 2)]

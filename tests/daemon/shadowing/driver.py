@@ -41,7 +41,8 @@ def fates(core: Core) -> dict[JobKey, Fate]:
     for job in core.live_jobs():
         for one in [job, *core.members(job)]:
             if not one.is_array:
-                found[one.key] = (one.state.letter, one.eligible, one.started, one.ended)
+                started = one.attempt.started if one.attempt is not None else None
+                found[one.key] = (one.state.letter, one.eligible, started, one.final.ended if one.final is not None else None)
     return found | ended(core)
 
 

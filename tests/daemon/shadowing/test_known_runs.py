@@ -153,7 +153,7 @@ def test_a_shadow_begins_with_what_runs_and_waits() -> None:
         team = team_of(bench, [policy])
         team.follow([], bench.now + 15 * SECOND)
         shadow = fates(team.shadows[policy].core)
-        assert [each[2] for each in shadow.values()] == [0, -1, 10 * SECOND], policy
+        assert [each[2] for each in shadow.values()] == [0, None, 10 * SECOND], policy
         assert team.report().policies[1].started == 0
 
 

@@ -94,7 +94,7 @@ def test_what_is_settled_never_changes_and_rests_on_ends_that_have_come(
         for job in shadow.live_jobs():
             for one in shadow.members(job):
                 if one.state.letter == "R" and not one.is_array:
-                    assert one.started == starts.get(one.key, ends.get(one.key, (0, 0, 0, 0))[2])
+                    assert one.present.started == starts.get(one.key, ends.get(one.key, (0, 0, 0, 0))[2])
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -145,9 +145,8 @@ def test_whatever_is_done_to_jobs_the_shadow_goes_on_and_gets_there(
         for one in team.shadows[policy].core.members(job):
             if one.state.letter == "R" and not one.is_array:
                 # It runs on here because it was stopped there, or lost its host there, and may run for its walltime.
-                assert (
-                    bench.core.find(one.key) is not None or one.started + one.prepared.walltime >= team.mirror.frontier
-                )
+                most = one.present.started + one.prepared.walltime
+                assert bench.core.find(one.key) is not None or most >= team.mirror.frontier
 
 
 def test_a_provisional_number_becomes_the_settled_one() -> None:

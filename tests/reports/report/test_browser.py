@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from qbatch.metrics.per_job import bounded_slowdowns, job_times
 from qbatch.reports.report.page import Wishes, render
 from qbatch.reports.report.study import gather
 from qbatch.results.boxes import assign
-from qbatch.results.finished import in_order_of_submission
-from qbatch.results.job_rows import job_rows_of
 from tests.reports.report.results import EVIL, small_work, suspended, unpromised, write_evil, write_small
 from tests.reports.samples import scheduled
 
@@ -113,11 +112,16 @@ class Open:
         return self
 
 
+def bounded_slowdown(schedule, job: int) -> float:
+    times = job_times(schedule)
+    return float(bounded_slowdowns(times.response, times.run)[job])
+
+
 def shown_jobs(policy: str):
     """Jobs that a pointer can hit: for each, its rows' place, the middle of its time, and of its first processors."""
-    rows = in_order_of_submission(job_rows_of(scheduled(small_work(), policy)))
+    rows = scheduled(small_work(), policy)
     boxes = assign(rows, 16)
-    origin = int(rows.submit.min())
+    origin = int(rows.workload.submit.min())
     for box in np.flatnonzero((rows.end - rows.start)[boxes.job] > 900 * S)[::9].tolist():
         job = int(boxes.job[box])
         middle = (int(rows.start[job]) + int(rows.end[job])) / 2 - origin
@@ -237,7 +241,7 @@ def test_a_finger_points_and_drags_and_two_pinch(browser, pages) -> None:
         rows, job, seconds, proc = next(shown_jobs("fcfs"))
         x, y = opened.at(seconds, proc)
         opened.page.touchscreen.tap(x, y)
-        assert opened.page.inner_text("#gantt-tip").startswith(f"Job {rows.job_id[job]}")
+        assert opened.page.inner_text("#gantt-tip").startswith(f"Job {rows.workload.number[job]}")
         raw = opened.context.new_cdp_session(opened.page)
 
         def touch(kind: str, *places: float) -> None:
@@ -268,14 +272,14 @@ def test_the_pointer_shows_the_job_that_lies_there(browser, pages, policy) -> No
             opened.page.mouse.move(*opened.at(seconds, proc))
             text = opened.page.inner_text("#gantt-tip")
             lines = dict(zip(*[iter(text.split("\n")[1:])] * 2, strict=False))
-            assert text.split("\n")[0] == f"Job {rows.job_id[job]}"
-            assert lines["user"] == str(rows.user[job])
-            assert lines["queue"] == str(rows.queue[job])
-            assert lines["processors"] == str(rows.procs[job])
-            assert opened.shown["job"] == str(rows.job_id[job])
+            assert text.split("\n")[0] == f"Job {rows.workload.number[job]}"
+            assert lines["user"] == str(rows.workload.user[job])
+            assert lines["queue"] == str(rows.workload.queue[job])
+            assert lines["processors"] == str(rows.workload.procs[job])
+            assert opened.shown["job"] == str(rows.workload.number[job])
             assert ("promised" in lines) == (rows.promise[job] >= 0)
             bounded = float(lines["slowdown"].split()[0])
-            assert bounded == pytest.approx(float(rows.bounded_slowdown[job]), rel=1e-3)
+            assert bounded == pytest.approx(bounded_slowdown(rows, job), rel=1e-3)
             checked += 1
         assert checked >= 10
         opened.page.mouse.move(5, 5)
@@ -283,21 +287,21 @@ def test_the_pointer_shows_the_job_that_lies_there(browser, pages, policy) -> No
 
 
 def test_times_are_those_of_the_log_s_zone(browser, pages) -> None:
-    rows = in_order_of_submission(job_rows_of(scheduled(small_work(), "fcfs")))
+    rows = scheduled(small_work(), "fcfs")
     with Open(browser, pages / "small.html", timezone_id="Pacific/Auckland") as opened:
-        opened.page.fill("#gantt-find", str(rows.job_id[0]))
+        opened.page.fill("#gantt-find", str(rows.workload.number[0]))
         opened.page.press("#gantt-find", "Enter")
         from datetime import datetime
         from zoneinfo import ZoneInfo
 
-        stamp = 843493334 + int(rows.submit[0]) // S
+        stamp = 843493334 + int(rows.workload.submit[0]) // S
         local = datetime.fromtimestamp(stamp, ZoneInfo("Europe/Stockholm")).strftime("%Y-%m-%d %H:%M")
         assert local in opened.page.inner_text("#gantt-tip")
 
 
 def test_keys_go_from_job_to_job_and_say_it(browser, pages) -> None:
-    rows = in_order_of_submission(job_rows_of(scheduled(small_work(), "fcfs")))
-    order = rows.job_id[np.argsort(rows.start, kind="stable")].tolist()
+    rows = scheduled(small_work(), "fcfs")
+    order = rows.workload.number[np.argsort(rows.start, kind="stable")].tolist()
     with Open(browser, pages / "small.html") as opened:
         opened.page.focus(CANVAS)
         for expected in (order[0], order[1], order[2]):

@@ -7,7 +7,6 @@ from qbatch.metrics import METRICS, breakdown, measure
 from qbatch.reports.report.promises import promises
 from qbatch.reports.report.study import gather
 from qbatch.reports.report.summary import SHOWN, all_metrics, parts, summary, words_of
-from qbatch.results.job_rows import job_rows_of
 from qbatch.results.result import write_result
 from tests.reports.report.results import small_work, unpromised, write_small
 from tests.reports.samples import by_hand, scheduled, workload
@@ -73,13 +72,20 @@ def test_each_promise_is_kept_or_moved_earlier_or_broken() -> None:
     first = [10 * S, 10 * S, 10 * S, 10 * S, -1]
     last = [10 * S, 10 * S, 6 * S, 6 * S, -1]
     start = [10 * S, 4 * S, 6 * S, 7 * S, 3 * S]
-    found = promises(job_rows_of(by_hand(work, start, promise=last, first_promise=first)))
+    found = promises(by_hand(work, start, promise=last, first_promise=first))
     assert (found.jobs, found.promised) == (5, 4)
     assert (found.kept, found.earlier, found.broken) == (2, 1, 1)
     assert found.gain_mean_s == pytest.approx((0 + 6 + 4) / 3)
 
 
+def test_a_promise_that_was_taken_back_is_broken_although_a_better_one_followed() -> None:
+    work = workload([0] * 2, [1] * 2, [S] * 2, [S] * 2)
+    done = by_hand(work, [4 * S, 4 * S], promise=[4 * S, 4 * S], first_promise=[9 * S, 9 * S], broken=[1, 0])
+    found = promises(done)
+    assert (found.kept, found.earlier, found.broken) == (0, 1, 1)
+
+
 def test_a_policy_without_promises_has_none(tmp_path) -> None:
     study = gather([unpromised(tmp_path / "a")])
-    found = promises(study.first.result.rows[0])
+    found = promises(study.first.result.schedules[0])
     assert (found.promised, found.gain_mean_s) == (0, None)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +15,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qbatch.metrics.per_job import job_times
 from qbatch.model.errors import UsageError
-from qbatch.model.record import LogClock
+from qbatch.model.record import LogClock, Schedule, finished_run
 from qbatch.results.exports import FORMS, Exportable, ExportedBar
 from qbatch.results.exports.chrome import lanes
-from qbatch.results.job_rows import JobRows, job_rows_of, read_job_rows, write_job_rows
-from qbatch.results.result import Result
+from qbatch.results.job_rows import read_job_rows, write_job_rows
 from qbatch.workloads import read_log
-from tests.reports.samples import KTH_CLOCK, in_pieces, random_workload, scheduled, tried, workload
+from tests.reports.samples import KTH_CLOCK, in_pieces, random_workload, result_of, scheduled, tried, workload
 
 
-def exported(form: str, *rows: JobRows, procs: int = 16, clock: LogClock | None = None, **more: Any) -> bytes:
+def exported(form: str, *rows: Schedule, procs: int = 16, clock: LogClock | None = None, **more: Any) -> bytes:
     out = io.BytesIO()
-    FORMS[form].write(out, Exportable(Result("sample", rows, procs, clock or LogClock()), **more))
+    FORMS[form].write(out, Exportable(result_of(*rows, name="sample", procs_total=procs, clock=clock or LogClock()), **more))
     return out.getvalue()
 
 
-def rows_of(jobs: list[tuple[int, int, int, int]]) -> JobRows:
-    """Return rows of (submit, wait, run, procs), in order of start."""
-    jobs = sorted(jobs, key=lambda job: job[0] + job[1])
+def rows_of(jobs: list[tuple[int, int, int, int]]) -> Schedule:
+    """Return a schedule of (submit, wait, run, procs)."""
+    jobs = sorted(jobs)
     submit, wait, run, procs = (np.array(column, np.int64) for column in zip(*jobs, strict=True))
-    nothing = np.full(len(jobs), -1)
-    return JobRows(
-        policy="p", job_id=np.arange(1, len(jobs) + 1), submit=submit, start=submit + wait, end=submit + wait + run,
-        procs=procs, estimate=run + 1, run=run, kind=nothing.astype(np.int8), promise=nothing, first_promise=nothing,
-        user=nothing, group=nothing, queue=nothing, sequence=np.arange(len(jobs)), counted=np.ones(len(jobs), bool),
+    return finished_run(
+        "p", number=np.arange(1, len(jobs) + 1), submit=submit, start=submit + wait, end=submit + wait + run,
+        procs=procs, estimate=run + 1, run=run,
     )  # fmt: skip
 
 
@@ -47,9 +46,9 @@ SMALL = st.lists(
 )
 
 
-def most_busy(rows: JobRows) -> int:
+def most_busy(rows: Schedule) -> int:
     instants = range(int(rows.start.min()), int(rows.end.max()) + 1)
-    return max(int(rows.procs[(rows.start <= at) & (at < rows.end)].sum()) for at in instants)
+    return max(int(rows.workload.procs[(rows.start <= at) & (at < rows.end)].sum()) for at in instants)
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -74,7 +73,7 @@ def test_tables_of_rows_that_know_little(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"rows.{suffix}"
     path.write_bytes(exported(suffix, rows_of([(0, 1, 0, 2), (3, 500_000, 7, 1)])))
     [back] = read_job_rows(path)
-    assert back.kind.tolist() == back.user.tolist() == back.promise.tolist() == [-1, -1]
+    assert back.kind.tolist() == back.workload.user.tolist() == back.promise.tolist() == [-1, -1]
     assert back.start.tolist() == [1, 500_003]
 
 
@@ -82,20 +81,20 @@ def test_tables_of_rows_that_know_little(suffix: str, tmp_path: Path) -> None:
 
 
 def test_the_log_holds_the_waits_of_the_schedule(tmp_path: Path) -> None:
-    rows = job_rows_of(scheduled(random_workload(120, seed=2), "conservative"))
+    rows = scheduled(random_workload(120, seed=2), "conservative")
     path = tmp_path / "log.swf"
     path.write_bytes(exported("swf", rows, clock=KTH_CLOCK))
     log = read_log(str(path))
-    by_job = {job: row for row, job in enumerate(rows.job_id.tolist())}
+    by_job = {job: row for row, job in enumerate(rows.workload.number.tolist())}
     order = [by_job[job] for job in log["job"].tolist()]
     for name, column in (
-        ("submit", rows.submit),
-        ("wait", rows.wait),
-        ("run", rows.run),
-        ("time_requested", rows.estimate),
+        ("submit", rows.workload.submit),
+        ("wait", job_times(rows).wait),
+        ("run", rows.workload.run),
+        ("time_requested", rows.workload.estimate),
     ):
         assert (log[name].astype(np.int64) * 1_000_000).tolist() == column[order].tolist(), name
-    assert log["user"].tolist() == rows.user[order].tolist()
+    assert log["user"].tolist() == rows.workload.user[order].tolist()
     assert (log.header.unix_start_time, log.header.time_zone_string) == (KTH_CLOCK.unix_start, KTH_CLOCK.zone)
     assert log.header.max_procs == 16
     assert log.header.max_jobs == len(log) == 120
@@ -104,7 +103,7 @@ def test_the_log_holds_the_waits_of_the_schedule(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["swf", "batsim"])
 def test_one_schedule_in_one_file(form: str) -> None:
-    rows = job_rows_of(scheduled(random_workload(5)))
+    rows = scheduled(random_workload(5))
     with pytest.raises(UsageError, match="name one --policy"):
         exported(form, rows, rows)
 
@@ -117,7 +116,7 @@ def test_no_processor_has_two_jobs_at_once(jobs: list[tuple[int, int, int, int]]
     rows = rows_of(jobs)
     total = most_busy(rows)
     table = list(csv.DictReader(io.StringIO(exported("batsim", rows, procs=max(total, 1)).decode())))
-    assert [row["job_id"] for row in table] == [str(rows.job_id[row]) for row in np.argsort(rows.end, kind="stable")]
+    assert [row["job_id"] for row in table] == [str(rows.workload.number[row]) for row in np.lexsort((rows.start, rows.end))]
     held: dict[tuple[int, int], str] = {}
     for row in table:
         ends = [part.partition("-") for part in row["allocated_resources"].split()]
@@ -136,7 +135,7 @@ def test_no_processor_has_two_jobs_at_once(jobs: list[tuple[int, int, int, int]]
 
 def test_a_trace_names_counts_and_nests_as_the_rows_say() -> None:
     schedules = [scheduled(random_workload(150, seed=8), policy) for policy in ("easy", "fcfs")]
-    each = [job_rows_of(schedule) for schedule in schedules]
+    each = schedules
     document = json.loads(exported("chrome", *each))
     assert document["otherData"]["processors"] == 16
     names = {e["pid"]: e["args"]["name"] for e in document["traceEvents"] if e["name"] == "process_name"}
@@ -144,11 +143,11 @@ def test_a_trace_names_counts_and_nests_as_the_rows_say() -> None:
     for pid, rows in zip(sorted(names), each, strict=True):
         events = [event for event in document["traceEvents"] if event["pid"] == pid]
         found = intervals(events)
-        expected = zip(rows.job_id.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True)
+        expected = zip(rows.workload.number.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True)
         assert sorted(found) == sorted(expected)
         for counter, unit, level in (
-            ("queue", "jobs", lambda at, rows=rows: int(((rows.submit <= at) & (at < rows.start)).sum())),
-            ("busy", "processors", lambda at, rows=rows: int(rows.procs[(rows.start <= at) & (at < rows.end)].sum())),
+            ("queue", "jobs", lambda at, rows=rows: int(((rows.workload.submit <= at) & (at < rows.start)).sum())),
+            ("busy", "processors", lambda at, rows=rows: int(rows.workload.procs[(rows.start <= at) & (at < rows.end)].sum())),
         ):
             steps = [
                 (event["ts"], event["args"][unit])
@@ -158,7 +157,7 @@ def test_a_trace_names_counts_and_nests_as_the_rows_say() -> None:
             assert [value for _, value in steps] == [level(at) for at, _ in steps]
             assert steps[-1][1] == 0
             assert max(value for _, value in steps) == max(
-                level(at) for at in rows.start.tolist() + rows.submit.tolist()
+                level(at) for at in rows.start.tolist() + rows.workload.submit.tolist()
             )
 
 
@@ -193,9 +192,8 @@ def test_a_job_that_was_suspended_shows_as_a_gap_and_hosts_as_processes() -> Non
 
 
 def test_what_the_rows_say_of_suspension_is_told() -> None:
-    rows = job_rows_of(scheduled(workload([0], [1], [100], [100])))
-    longer = rows.taken(np.array([0]))
-    longer.end[0] += 3_000_000
+    rows = scheduled(workload([0], [1], [100], [100]))
+    longer = replace(rows, end=rows.end + 3_000_000)
     [begin] = [event for event in json.loads(exported("chrome", longer))["traceEvents"] if event["ph"] == "B"]
     assert begin["args"]["suspended_s"] == 3.0
 
@@ -226,7 +224,7 @@ def test_lanes_never_overlap_and_are_no_more_than_needed(spans: list[tuple[int, 
 @given(seed=st.integers(0, 10**6))
 def test_a_trace_has_a_bar_for_each_piece_and_counts_what_was_busy(seed: int) -> None:
     schedule = in_pieces(seed, unit=1)
-    rows = job_rows_of(schedule)
+    rows = schedule
     events = json.loads(exported("chrome", rows, procs=99))["traceEvents"]
     bars: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     open_ones: dict[tuple[int, int], dict[str, Any]] = {}
@@ -250,7 +248,7 @@ def test_a_trace_has_a_bar_for_each_piece_and_counts_what_was_busy(seed: int) ->
 
 
 def test_a_trace_tells_for_how_long_a_job_was_off_the_machine() -> None:
-    events = json.loads(exported("chrome", job_rows_of(tried("immediate:inner=easy"))))["traceEvents"]
+    events = json.loads(exported("chrome", tried("immediate:inner=easy")))["traceEvents"]
     facts = {event["args"]["job"]: event["args"] for event in events if event["ph"] == "B"}
     assert {job: each.get("suspended_s") for job, each in facts.items()} == {
         1: 60, 2: 60, 3: None, 4: None, 5: 5070 - 760, 6: None
@@ -260,27 +258,27 @@ def test_a_trace_tells_for_how_long_a_job_was_off_the_machine() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_says_what_it_loses_of_jobs_in_pieces(form: str) -> None:
-    def loss(rows: JobRows) -> list[str]:
-        return FORMS[form].losses(Exportable(Result("sample", (rows,), 12)))
+    def loss(rows: Schedule) -> list[str]:
+        return FORMS[form].losses(Exportable(result_of(rows, procs_total=12)))
 
-    told = loss(job_rows_of(tried("equispatial")))
+    told = loss(tried("equispatial"))
     if form == "chrome":
         assert told == []
     else:
         [line] = told
         assert line.startswith("5 jobs ran in pieces: kept is first start")
         assert "lost is when each was suspended or resized" in line
-    assert loss(job_rows_of(scheduled(random_workload(20)))) == []
+    assert loss(scheduled(random_workload(20))) == []
 
 
 def test_bars_from_start_to_end_in_swf_and_batsim(tmp_path: Path) -> None:
     schedule = tried("immediate:inner=easy")
-    (tmp_path / "a.swf").write_bytes(exported("swf", job_rows_of(schedule), procs=12))
+    (tmp_path / "a.swf").write_bytes(exported("swf", schedule, procs=12))
     log = read_log(str(tmp_path / "a.swf"))
     assert (log["run"] == (schedule.end - schedule.start) // 10**6).all()
     assert (log["wait"] == (schedule.start - schedule.workload.submit) // 10**6).all()
     assert "; Preemption: TS" in (tmp_path / "a.swf").read_text()
-    table = list(csv.DictReader(io.StringIO(exported("batsim", job_rows_of(schedule), procs=12).decode())))
+    table = list(csv.DictReader(io.StringIO(exported("batsim", schedule, procs=12).decode())))
     for row in table:
         job = int(row["job_id"]) - 1
         assert float(row["execution_time"]) * 10**6 == schedule.end[job] - schedule.start[job]
@@ -290,10 +288,10 @@ def test_bars_from_start_to_end_in_swf_and_batsim(tmp_path: Path) -> None:
 
 
 def test_the_log_names_queues_as_the_one_that_was_replayed(tmp_path: Path) -> None:
-    rows = job_rows_of(scheduled(random_workload(5)))
-    document = {"queues": {"1": "short jobs", "4": "long\n; MaxProcs: 7"}}
+    rows = scheduled(random_workload(5))
+    names = {1: "short jobs", 4: "long\n; MaxProcs: 7"}
     with (tmp_path / "a.swf").open("wb") as file:
-        FORMS["swf"].write(file, Exportable(Result("log", (rows,), 16, LogClock(), document)))
+        FORMS["swf"].write(file, Exportable(result_of(rows, queue_names=names)))
     header = read_log(str(tmp_path / "a.swf")).header
     assert header.queue_names() == {1: "short jobs", 4: "long ; MaxProcs: 7"}
     assert header.max_procs == 16

@@ -1,4 +1,4 @@
-"""The job rows of a replay as numbered events, so that a result plays in the monitor.
+"""A finished schedule as numbered events, so that a result plays in the monitor.
 
 A job that ran in pieces starts, is suspended and resumed, is resized or goes back to the queue where its pieces say so; one
 whose pieces are not known runs from its first start to its end.
@@ -23,29 +23,29 @@ _SUSPENSIONS = (0, 1, 0, 0, 0, 0, -1, 0, 0)
 _STATES = {"submitted": "Q", "requeued": "Q", "suspended": "S", "ended": "F"}
 
 
-class RowsTape:
-    """The job rows of one policy as events: submitted, started, suspended, ended, ...; on one host with all processors.
+class ScheduleTape:
+    """What ran under one policy as events: submitted, started, suspended, ended, ...; on one host with all processors.
 
     Args:
-        rows: a :class:`qbatch.results.job_rows.JobRows`.
-        procs: processors of the machine.
+        schedule: a :class:`qbatch.model.record.Schedule`.
         offset: microseconds from the log's clock to 1970.
     """
 
-    def __init__(self, rows: Any, procs: int, offset: int, title: str) -> None:
+    def __init__(self, schedule: Any, offset: int, title: str) -> None:
         import numpy as np
 
         self.title = title
-        self._rows, self._procs, self._offset = rows, procs, offset
-        count = len(rows)
-        self._pieces = _pieces_by_job(rows)
+        ran = schedule.only_ran()
+        self._schedule, self._jobs, self._offset = ran, ran.workload, offset
+        count = len(ran)
+        self._pieces = _pieces_by_job(ran)
         own = [_of_pieces(job, pieces) for job, pieces in self._pieces.items()]
         whole = np.ones(count, np.bool_)
         whole[list(self._pieces)] = False
         jobs = np.flatnonzero(whole)
-        at_once = rows.end[jobs] == rows.start[jobs]
+        at_once = ran.end[jobs] == ran.start[jobs]
         extra = np.array([each for events in own for each in events], np.int64).reshape(-1, 4)
-        at = np.concatenate([rows.submit, rows.start[jobs], rows.end[jobs], extra[:, 0]])
+        at = np.concatenate([ran.workload.submit, ran.start[jobs], ran.end[jobs], extra[:, 0]])
         kind = np.concatenate(
             [
                 np.full(count, _SUBMITTED), np.full(len(jobs), _STARTED),
@@ -54,7 +54,7 @@ class RowsTape:
         )  # fmt: skip
         job = np.concatenate([np.arange(count), jobs, jobs, extra[:, 2]])
         piece = np.concatenate([np.full(count + 2 * len(jobs), -1), extra[:, 3]])
-        order = np.lexsort((rows.sequence[job], kind, at))
+        order = np.lexsort((job, kind, at))
         self.at = (at[order] + offset).tolist()
         self._job, self._piece = job[order].tolist(), piece[order].tolist()
         self.kinds = [_KINDS[each] for each in kind[order].tolist()]
@@ -68,10 +68,10 @@ class RowsTape:
         if place:
             return None
         begin = self.at[0] if self.at else 0
-        clock = ClockRecord(mode="scaled", now=begin, log_arrived=0, log_jobs=len(self._rows))
-        host = HostRecord(name="machine", pool="machine", state="free", cpus=self._procs)
-        server = ServerRecord(name=self.title, version="", policy=self._rows.policy, clock=clock)
-        queue = QueueRecord(name="log", pool="machine", policy=self._rows.policy)
+        clock = ClockRecord(mode="scaled", now=begin, log_arrived=0, log_jobs=len(self._jobs))
+        host = HostRecord(name="machine", pool="machine", state="free", cpus=self._jobs.procs_total)
+        server = ServerRecord(name=self.title, version="", policy=self._schedule.policy, clock=clock)
+        queue = QueueRecord(name="log", pool="machine", policy=self._schedule.policy)
         return Picture(server=server, hosts=(host,), queues=(queue,))
 
     def event(self, place: int) -> EventRecord:
@@ -79,32 +79,32 @@ class RowsTape:
         job = self._job[place]
         kind = self.kinds[place]
         return EventRecord(
-            number=place + 1, at=self.at[place], kind=kind, job=str(self._rows.job_id[job]),
+            number=place + 1, at=self.at[place], kind=kind, job=str(self._jobs.number[job]),
             record=self._record(job, kind, self._piece[place]),
             counts={letter: counts[place] for letter, counts in self._counts.items()},
         )  # fmt: skip
 
     def _record(self, job: int, kind: str, piece: int) -> JobRecord:
-        rows, offset = self._rows, self._offset
-        user, promise = int(rows.user[job]), int(rows.promise[job])
+        ran, jobs, offset = self._schedule, self._jobs, self._offset
+        user, promise = int(jobs.user[job]), int(ran.promise[job])
         state = _STATES.get(kind, "R")
         has_begun = state in "RSF"
         sizes, started, pauses = self._attempt(job, piece, is_suspended=state == "S")
-        asked, procs = int(rows.procs[job]), sizes[-1][1]
+        asked, procs = int(jobs.procs[job]), sizes[-1][1]
         is_resized = has_begun and any(size != asked for _, size in sizes)
         return JobRecord(
-            id=str(int(rows.job_id[job])),
-            name=f"job{int(rows.job_id[job])}",
+            id=str(int(jobs.number[job])),
+            name=f"job{int(jobs.number[job])}",
             user=f"user{user}" if user >= 0 else "-",
             queue="log",
             state=state,
-            submitted=int(rows.submit[job]) + offset,
-            eligible=int(rows.submit[job]) + offset,
+            submitted=int(jobs.submit[job]) + offset,
+            eligible=int(jobs.submit[job]) + offset,
             started=started + offset if has_begun else None,
-            ended=int(rows.end[job]) + offset if kind == "ended" else None,
+            ended=int(ran.end[job]) + offset if kind == "ended" else None,
             promised=promise + offset if promise >= 0 else None,
-            estimated_start=int(rows.start[job]) + offset,
-            resources={"ncpus": str(asked), "walltime": format_duration(int(rows.estimate[job]))},
+            estimated_start=int(ran.start[job]) + offset,
+            resources={"ncpus": str(asked), "walltime": format_duration(int(jobs.estimate[job]))},
             exec_host=f"machine/0*{procs}" if has_begun else "",
             exit_status=0 if kind == "ended" else None,
             pauses=tuple((since + offset, None if until is None else until + offset) for since, until in pauses)
@@ -118,8 +118,8 @@ class RowsTape:
     ) -> tuple[list[tuple[int, int]], int, list[tuple[int, int | None]]]:
         """Return from when on a job's present attempt had how many processors, when it began, and its pauses so far."""
         if piece < 0:
-            start = int(self._rows.start[job])
-            return [(start, int(self._rows.procs[job]))], start, []
+            start = int(self._schedule.start[job])
+            return [(start, int(self._jobs.procs[job]))], start, []
         pieces = self._pieces[job]
         first = next((each + 1 for each in range(piece - 1, -1, -1) if not pieces[each].is_kept), 0)
         known = pieces[first : piece + 1]
@@ -140,11 +140,11 @@ class _Piece(NamedTuple):
     is_kept: bool
 
 
-def _pieces_by_job(rows: Any) -> dict[int, list[_Piece]]:
+def _pieces_by_job(schedule: Any) -> dict[int, list[_Piece]]:
     """Return the pieces of each job that has any, in order of time; of no length only where a job has no other."""
     found: dict[int, list[_Piece]] = {}
-    if rows.pieces is not None:
-        for job, begin, end, procs, _, is_kept in sorted(rows.pieces.tolist()):
+    if schedule.pieces is not None:
+        for job, begin, end, procs, _, is_kept in sorted(schedule.pieces.tolist()):
             found.setdefault(job, []).append(_Piece(begin, end, procs, bool(is_kept)))
     return {job: [each for each in pieces if each.end > each.begin] or pieces[-1:] for job, pieces in found.items()}
 
