@@ -14,11 +14,18 @@ from qbatch.engine.admission import Admission
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Int64Array, Rejection, Schedule, Workload
-from qbatch.planning.kernels import lsf, plan
-from qbatch.planning.kernels.host_round import OnHosts
+from qbatch.planning.kernels import layout, lsf, plan
+from qbatch.planning.kernels.layout import (
+    Classes,
+    JobColumns,
+    LoopState,
+    OnHosts,
+    PlanArrays,
+    PromiseColumns,
+    StartColumns,
+)
 from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import new_profile
-from qbatch.planning.kernels.types import Classes
 from qbatch.planning.policy import ClassLoop, ListLoop, Loop, PlanLoop
 from qbatch.planning.spaces import PoolSpace, space_of
 from qbatch.replay.calendar import ProgressCallback
@@ -78,7 +85,9 @@ def _with_rejected(
     none = np.broadcast_to(np.int64(NO_PROMISE), len(work))
     start, kind, end = spread(schedule.start, -1), spread(schedule.kind, 0), spread(schedule.end, -1)
     host = None if schedule.host is None else spread(schedule.host, -1)
-    return Schedule(work, schedule.policy, start, kind, none, none, end, schedule.queue_max, None, host, tuple(rejected))
+    return Schedule(
+        work, schedule.policy, start, kind, none, none, end, schedule.queue_max, None, host, tuple(rejected)
+    )
 
 
 def _run_list(
@@ -87,23 +96,24 @@ def _run_list(
 ) -> Schedule:  # fmt: skip
     """Run a list scheduler."""
     rows, space = len(work), min(len(work), machine.procs) + 1
-    start, kind = np.full(rows, -1, np.int64), np.zeros(rows, np.int8)
-    counts = np.zeros(8, np.int64)
-    counts[loops.FREE_NOW] = machine.procs
+    begun, counts = _new_starts(rows), _new_counts(machine)
     ends, amounts, started = (np.empty(space, np.int64) for _ in range(3))
-    state = (counts, np.empty((space, 2), np.int64), ends, amounts, np.empty(rows, np.int64), started)
+    state = LoopState(counts, np.empty((space, 2), np.int64), ends, amounts, np.empty(rows, np.int64), started)
     which = _which(machine, loop)
-    on_hosts = _on_hosts(work, machine, loop, classes or _NO_CLASSES, is_kept=which in (loops.ROUND_HOSTS, loops.ROUND_LSF))
+    on_hosts = _on_hosts(
+        work, machine, loop, classes or _NO_CLASSES, is_kept=which in (loops.ROUND_HOSTS, loops.ROUND_LSF)
+    )
     depth, order = (0, FCFS) if isinstance(loop, ClassLoop) else (loop.depth, ORDERS.get(loop.order, PRIORITY))
     is_ordered = which in (loops.PASS_FCFS, loops.PASS_EASY, loops.PASS_HYBRID) and order != FCFS
     run_passes = loops.pass_loop(which, is_ordered)
-    columns = (work.submit, work.procs, work.estimate, work.run)
-    while not run_passes(depth, order, *columns, *state, start, kind, on_hosts, BUDGET):
+    jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
+    while not run_passes(depth, order, jobs, state, begun, on_hosts, BUDGET):
         _tell(progress, counts)
     _tell(progress, counts)
     none = np.broadcast_to(np.int64(NO_PROMISE), rows)
     host = on_hosts.where if machine.single_host and len(machine.hosts) > 1 else None
-    return Schedule(work, name, start, kind, none, none, start + work.run, int(counts[loops.LONGEST]), None, host)
+    start, longest = begun.start, int(counts[layout.LONGEST])
+    return Schedule(work, name, start, begun.kind, none, none, start + work.run, longest, None, host)
 
 
 def _which(machine: Machine, loop: ListLoop | ClassLoop) -> int:
@@ -147,11 +157,9 @@ def _run_plan(
 ) -> Schedule:
     """Run conservative backfilling."""
     rows, space = len(work), min(len(work), machine.procs) + 1
-    start, kind = np.full(rows, -1, np.int64), np.zeros(rows, np.int8)
-    promise, first_promise = np.full(rows, NO_PROMISE, np.int64), np.full(rows, NO_PROMISE, np.int64)
-    counts = np.zeros(8, np.int64)
-    counts[loops.FREE_NOW] = machine.procs
-    arrays = (
+    begun, counts = _new_starts(rows), _new_counts(machine)
+    promises = PromiseColumns(np.full(rows, NO_PROMISE, np.int64), np.full(rows, NO_PROMISE, np.int64))
+    arrays = PlanArrays(
         np.empty((rows, plan.QUEUE_COLUMNS), np.int64),
         np.full(rows, plan.NOBODY, np.int64),
         np.empty((rows, plan.SHAPE_COLUMNS), np.int64),
@@ -161,17 +169,26 @@ def _run_plan(
         np.zeros(plan.STATE, np.int64),
     )
     endings, profile = np.empty((space, 2), np.int64), new_profile(machine.procs, int(work.submit[0]), 256)
-    columns = (work.submit, work.procs, work.estimate, work.run)
+    jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
     run_plan = loops.plan_loop(("none", "arrival", "start", "scratch").index(loop.compression))
     is_done = False
     while not is_done:
-        is_done, profile = run_plan(
-            *columns, counts, endings, *arrays, profile, start, kind, promise, first_promise, BUDGET
-        )
+        is_done, profile = run_plan(jobs, counts, endings, arrays, profile, begun, promises, BUDGET)
         _tell(progress, counts)
-    return Schedule(work, name, start, kind, promise, first_promise, start + work.run, int(counts[loops.LONGEST]))
+    end, longest = begun.start + work.run, int(counts[layout.LONGEST])
+    return Schedule(work, name, begun.start, begun.kind, promises.last, promises.first, end, longest)
+
+
+def _new_starts(rows: int) -> StartColumns:
+    return StartColumns(np.full(rows, -1, np.int64), np.zeros(rows, np.int8))
+
+
+def _new_counts(machine: Machine) -> Int64Array:
+    counts = np.zeros(layout.COUNTS, np.int64)
+    counts[layout.FREE_NOW] = machine.procs
+    return counts
 
 
 def _tell(progress: ProgressCallback | None, counts: Int64Array) -> None:
     if progress is not None:
-        progress(int(counts[loops.ARRIVED]), int(counts[loops.NOW]))
+        progress(int(counts[layout.ARRIVED]), int(counts[layout.NOW]))
