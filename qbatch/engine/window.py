@@ -33,8 +33,8 @@ class ClusterWindow:
         return self._cluster.rows.view
 
     def jobs_of(self, rows: list[int]) -> Iterator[Job]:
-        """Return the jobs of waiting rows."""
-        return map(self._cluster.rows.jobs.__getitem__, rows)  # type: ignore[arg-type]  # those that wait live
+        """Return the jobs of rows that wait or run."""
+        return map(self._cluster.rows.jobs.__getitem__, rows)  # type: ignore[arg-type]  # those live
 
     @property
     def free(self) -> tuple[int, ...]:

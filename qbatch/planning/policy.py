@@ -17,7 +17,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
-from qbatch.planning.kernels.types import Classes
+from qbatch.planning.kernels.layout import Classes
 from qbatch.planning.view import View
 
 

@@ -9,15 +9,20 @@ inner policy then asks for comes back through :class:`Inner`, with places filled
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Start, WakeAt, outside, parts_of, procs_of
 from qbatch.model.errors import DecisionError
+from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import Run, View
+
+if TYPE_CHECKING:
+    from qbatch.planning.spaces.room import Room
 
 _SECOND = 1_000_000
 
@@ -32,7 +37,8 @@ class Projection:
     def __init__(self, view: View, in_one_go: Set[int] = frozenset()) -> None:
         self._seen = view
         self._in_one_go = in_one_go
-        self._running = dict(view.running)
+        self._hidden: dict[int, Run] = {}
+        self._shown: dict[int, Run] = {}
         self._queue = view.queue
         self.suspended = dict(view.suspended)
         self.free = list(view.free)
@@ -59,11 +65,17 @@ class Projection:
 
     def hide_running(self, row: int) -> Run:
         """Show a running job as if it did not run; return its run."""
-        return self._running.pop(row)
+        if row in self._shown:
+            return self._shown.pop(row)
+        run = self._seen.running[row]
+        self._hidden[row] = run
+        return run
 
     def show_running(self, run: Run) -> None:
         """Show a run."""
-        self._running[run.row] = run
+        if run.row in self._seen.running:
+            self.hide_running(run.row)
+        self._shown[run.row] = run
 
     def show_going_on(self, row: int, at: int) -> Run:
         """Show a suspended job as running, to its end if it resumes at ``at``, in one go; return the run."""
@@ -71,7 +83,7 @@ class Projection:
         job = self._seen.jobs[row]
         width = job.procs if job.is_exclusive else run.procs
         left = max(-(-(job.estimate * job.procs - run.done) // width), 0)
-        self._running[row] = run = as_if_in_one_go(self._seen, run, at + left)
+        self._shown[row] = run = as_if_in_one_go(self._seen, run, at + left)
         return run
 
     def view(self, **facts: Any) -> View:
@@ -79,26 +91,81 @@ class Projection:
 
         In ``pieces`` a run begins when it last resumed: there it only matters whether that is now.
         """
-        pool, parts = [], []
-        for _, allocation, since, end, _, _ in self._running.values():
-            parts += [(end, *part, since) for part in parts_of(allocation)]
-            amount = procs_of(outside(allocation, self.closed))
-            if amount:
-                pool.append((end, amount))
-        columns = np.array(sorted(pool), np.int64).reshape(-1, 2)
-        has_pieces = self._seen.pieces is not None
-        return self._seen.changed(
-            queue=self._queue,
-            free=tuple(0 if host in self.closed else procs for host, procs in enumerate(self.free)),
-            free_memory=tuple(0 if host in self.closed else size for host, size in enumerate(self.free_memory)),
-            closed=self.closed,
-            running=in_one_go(self._seen, self._running, self._in_one_go),
-            suspended=MappingProxyType(self.suspended),
-            ends=np.ascontiguousarray(columns[:, 0]),
-            amounts=np.ascontiguousarray(columns[:, 1]),
-            pieces=np.ascontiguousarray(np.array(parts, np.int64).reshape(-1, 5).T) if has_pieces else None,
-            **facts,
+        closed = self.closed
+        free = tuple(0 if host in closed else procs for host, procs in enumerate(self.free))
+        free_memory = tuple(0 if host in closed else size for host, size in enumerate(self.free_memory))
+        suspended = MappingProxyType(self.suspended)
+        runs = (dict(self._hidden), dict(self._shown), self._in_one_go)
+        window = _ProjectedWindow(
+            self._seen, runs, free=free, free_memory=free_memory, closed=closed, suspended=suspended
         )
+        return self._seen.seen_through(window, queue=self._queue, **facts)
+
+
+class _ProjectedWindow:
+    """What is shown of the state: parts of it are made when a policy first looks at them (:class:`qbatch.planning.view.Window`).
+
+    ``runs``: those that are hidden, those that are shown in their place or beside them, and the rows that never paused.
+    """
+
+    def __init__(self, seen: View, runs: tuple[dict[int, Run], dict[int, Run], Set[int]], **shown: Any) -> None:
+        self._seen = seen
+        self._hidden, self._shown, self._in_one_go = runs
+        self.kind, self.jobs_of = seen.window.kind, seen.window.jobs_of
+        self.__dict__.update(shown)
+
+    def __getattr__(self, name: str) -> Any:
+        """What nobody changes is what it was."""
+        return getattr(self._seen, name)
+
+    @cached_property
+    def _runs(self) -> dict[int, Run]:
+        runs = {row: run for row, run in self._seen.running.items() if row not in self._hidden}
+        return runs | self._shown
+
+    @property
+    def running(self) -> Mapping[int, Run]:
+        """The running jobs by row."""
+        return in_one_go(self._seen, self._runs, self._in_one_go)
+
+    @cached_property
+    def _ends_and_amounts(self) -> Int64Array:
+        found = []
+        for run in self._runs.values():
+            amount = procs_of(outside(run.allocation, self.closed))
+            if amount:
+                found.append((run.expected_end, amount))
+        return np.ascontiguousarray(np.array(sorted(found), np.int64).reshape(-1, 2).T)
+
+    @property
+    def ends(self) -> Int64Array:
+        """The expected ends of the running jobs, ascending."""
+        ends: Int64Array = self._ends_and_amounts[0]
+        return ends
+
+    @property
+    def amounts(self) -> Int64Array:
+        """Their processors."""
+        amounts: Int64Array = self._ends_and_amounts[1]
+        return amounts
+
+    @property
+    def pieces(self) -> Int64Array | None:
+        """The parts of running jobs: those that were seen, less the hidden ones, and the shown ones."""
+        seen = self._seen.pieces
+        if seen is None:
+            return None
+        more = [part for run in self._shown.values() for part in _parts_of(run)]
+        found = np.concatenate([seen, np.array(more, np.int64).reshape(-1, 5).T], axis=1)
+        for part in (part for run in self._hidden.values() for part in _parts_of(run)):
+            found = np.delete(found, (found == np.array(part, np.int64)[:, None]).all(axis=0).argmax(), axis=1)
+        return found
+
+
+def _parts_of(run: Run) -> Iterator[tuple[int, int, int, int, int]]:
+    """Return the columns of ``View.pieces`` for a run."""
+    for part in parts_of(run.allocation):
+        yield run.expected_end, *part, run.since
 
 
 class Inner:
@@ -108,10 +175,14 @@ class Inner:
     """
 
     def __init__(self, view: View, name: str) -> None:
-        self.room = view.room()
         self.gone: set[int] = set()
         self._view = view
         self._name = name
+
+    @cached_property
+    def room(self) -> Room:
+        """What is free: made when somebody starts or looks for room."""
+        return self._view.room()
 
     def action(self, action: Action) -> Action:
         """Note an action; return it with its place filled in.

@@ -118,9 +118,7 @@ def is_loose(machine: Machine, job: Job, request: Request) -> bool:
         are_single = not machine.counts_memory and all(host.cpus == 1 for host in machine.hosts)
         if job.placing == PACK or not are_single:
             return False
-    return all(
-        procs == 1 and host < 0 and not (memory and machine.counts_memory) for _, procs, memory, host in request
-    )
+    return all(procs == 1 and host < 0 and not (memory and machine.counts_memory) for _, procs, memory, host in request)
 
 
 def _head(job: Job, request: Request, count: int, first: int, is_tight: bool) -> tuple[int, ...]:

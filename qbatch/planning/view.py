@@ -68,7 +68,7 @@ class Window(Protocol):
     kind: type[Space]
 
     def jobs_of(self, rows: list[int]) -> Iterator[Job]:
-        """Return the jobs of waiting rows."""
+        """Return the jobs of rows that wait or run."""
         ...
 
 
@@ -169,6 +169,10 @@ class View(msgspec.Struct, frozen=True, dict=True):
         other.__dict__.update(self.__dict__)
         other.__dict__.update(facts)
         return other
+
+    def seen_through(self, window: Window, **facts: Any) -> View:
+        """Return a view of this round through another window; ``facts``: what else differs, of its own fields."""
+        return msgspec.structs.replace(self, window=window, **facts)
 
     @property
     def ended_on(self) -> frozenset[int]:

@@ -38,9 +38,11 @@ A pass touches only the hosts on which something happens: what their jobs have e
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from math import inf
+
+import numpy as np
 
 from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import UsageError
@@ -198,8 +200,10 @@ class EquiSpatial:
         """Give places to those who wait, in sequence; return the arrivals for which no host has memory."""
         left = []
         arrived = set(view.arrived)
-        for row in view.queue.tolist() if has_memory_come else view.arrived:
-            if row in memory.placed:
+        rows = view.queue if has_memory_come else np.array(view.arrived, np.int64)
+        most = books.most_memory()
+        for row, need in zip(rows.tolist(), view.columns.memory[rows].tolist(), strict=True):
+            if row in memory.placed or (need > most and row in memory.missed):
                 continue
             job = view.jobs[row]
             host = books.choose(job, job.memory)
@@ -390,46 +394,43 @@ class _HostBooks:
 
     def choose(self, job: Job, need: int, among: set[int] | None = None) -> int | None:
         """Return the host for a job that needs so much memory, None if no host has it."""
-        hosts = [
-            host
-            for host, spec in enumerate(self.hosts)
-            if spec.cpus >= job.procs and self._has_memory(host, need) and (among is None or host in among)
-        ]
-        divisions = self.memory.hosts
-        roomy = [host for host in hosts if divisions[host].idle >= job.procs]
-        if roomy:
-            return min(roomy, key=lambda host: (divisions[host].idle, host))
-        return _best_ratio(job.procs, self._offers(hosts))
+        hosts, divisions, procs, best = [], self.memory.hosts, job.procs, None
+        for host, free in enumerate(self.free_memory):
+            spec, idle = self.hosts[host], divisions[host].idle
+            has_memory = host not in self.view.closed and (free >= need or not spec.memory)
+            if spec.cpus >= procs and has_memory and (among is None or host in among):
+                hosts.append(host)
+                if procs <= idle and (best is None or idle < divisions[best].idle):
+                    best = host
+        return _best_ratio(procs, self._offers(hosts)) if best is None else best
 
-    def virtual_shares(self, waiting: Iterable[int]) -> dict[int, int]:
+    def virtual_shares(self, waiting: Collection[int]) -> dict[int, int]:
         """Return the share that each waiting job would have on the host that the placement ratio picks.
 
-        It depends on the processors that it asks for and on its place among those who share the host: many are alike.
+        It depends on the processors that it asks for and, if the level is lower, on who comes before it on the host.
         """
-        picked: dict[int, int | None] = {}
-        sharing: dict[int, list[int]] = {}
-        shares: dict[tuple[int, int, int], int] = {}
         found: dict[int, int] = {}
-        jobs, placed = self.view.jobs, self.memory.placed
-        offers = self._offers(range(len(self.hosts)))
-        for row in waiting:
-            procs = jobs[row].procs
-            if procs not in picked:
-                picked[procs] = _best_ratio(procs, [offer for offer in offers if self.hosts[offer[0]].cpus >= procs])
-            host = picked[procs]
-            if host is None:
-                found[row] = 0
-                continue
-            if host not in sharing:
-                sharing[host] = [each for each in self.memory.hosts[host].rows if not placed[each].is_guest]
-            here = sharing[host]
-            kind = host, procs, bisect_left(here, row)
-            if kind not in shares:
-                asked = [placed[each].asked for each in here]
-                asked.insert(kind[2], procs)
-                shares[kind] = _known_fill(self._room(host), tuple(asked))[kind[2]]
-            found[row] = shares[kind]
+        levels: dict[int, tuple[int, int, list[int]]] = {}
+        offers = self._offers(range(len(self.hosts)) if waiting else ())
+        for row, procs in zip(waiting, self.view.columns.procs[list(waiting)].tolist(), strict=True):
+            if procs not in levels:
+                host = _best_ratio(procs, [offer for offer in offers if self.hosts[offer[0]].cpus >= procs])
+                levels[procs] = (0, 0, []) if host is None else self._level_with(host, procs)
+            level, spare, short = levels[procs]
+            found[row] = procs if procs <= level else level + (bisect_left(short, row) < spare)
         return found
+
+    def _level_with(self, host: int, procs: int) -> tuple[int, int, list[int]]:
+        """Return the level of a host with one job more, how many get one processor above it, and the rows that ask for more."""
+        placed = self.memory.placed
+        asked = {row: placed[row].asked for row in self.memory.hosts[host].rows if not placed[row].is_guest}
+        level, spare = _water_level(self._room(host), sorted((procs, *asked.values())))
+        return level, spare, [row for row, request in asked.items() if request > level]
+
+    def most_memory(self) -> float:
+        """Return the most memory that is free on an open host; without bound where memory is not counted."""
+        open_hosts = (host for host in range(len(self.hosts)) if host not in self.view.closed)
+        return max((self.free_memory[host] if self.hosts[host].memory else inf for host in open_hosts), default=-1)
 
     def taken_at_least(self, host: int) -> int:
         """Return how many processors of a host cannot be freed for a guest: one for each job, all of each guest."""
@@ -438,25 +439,23 @@ class _HostBooks:
 
     def _offers(self, hosts: Iterable[int]) -> list[tuple[int, int, int]]:
         """Return of each open host the processors that can be shared and those that its jobs ask for."""
-        closed, divisions = self.view.closed, self.memory.hosts
-        cpus = {host: self.hosts[host].cpus for host in hosts if host not in closed}
-        return [(host, procs - self._extra(host), divisions[host].asked) for host, procs in cpus.items()]
+        found, closed, divisions = [], self.view.closed, self.memory.hosts
+        for host in hosts:
+            if host not in closed:
+                extra = self._extra(host) if divisions[host].owing else 0
+                found.append((host, self.hosts[host].cpus - extra, divisions[host].asked))
+        return found
 
     def _extra(self, host: int) -> int:
         """Return how many processors above their share those have to whom something is owed."""
-        owing = self.memory.hosts[host].owing
-        if not owing:
-            return 0
         self.level(host)
-        return sum(max(each.procs - each.share, 0) for each in (self.memory.placed[row] for row in owing))
-
-    def _has_memory(self, host: int, need: int) -> bool:
-        return host not in self.view.closed and (not self.hosts[host].memory or self.free_memory[host] >= need)
+        owing = map(self.memory.placed.__getitem__, self.memory.hosts[host].owing)
+        return sum([each.procs - each.share for each in owing if each.procs > each.share])
 
     def _sharing(self, host: int) -> list[Share]:
         """Return the jobs of a host that are no guests, in order of arrival."""
-        placed = self.memory.placed
-        return [each for each in (placed[row] for row in self.memory.hosts[host].rows) if not each.is_guest]
+        here = map(self.memory.placed.__getitem__, self.memory.hosts[host].rows)
+        return [each for each in here if not each.is_guest]
 
     def _room(self, host: int) -> int:
         """Return the processors that guests leave."""
@@ -474,18 +473,11 @@ def _best_ratio(procs: int, offers: Iterable[tuple[int, int, int]]) -> int | Non
 
 def water_fill(room: int, asked: Sequence[int]) -> list[int]:
     """Divide processors equally: the greatest common level, nobody above his request, the remainder one each in order."""
-    level, left, most = 0, room, sorted(asked)
-    for place, request in enumerate(most):
-        level = left // (len(most) - place)
-        if request > level:
-            break
-        left -= request
-        level = request
+    level, spare = _water_level(room, sorted(asked))
     shares = [request if request < level else level for request in asked]
-    spare = room - sum(shares)
-    if spare > 0:
+    if spare:
         for place, request in enumerate(asked):
-            if shares[place] < request:
+            if request > level:
                 shares[place] += 1
                 spare -= 1
                 if not spare:
@@ -493,7 +485,14 @@ def water_fill(room: int, asked: Sequence[int]) -> list[int]:
     return shares
 
 
-@lru_cache(maxsize=4096)
-def _known_fill(room: int, asked: tuple[int, ...]) -> list[int]:
-    """Return :func:`water_fill`, remembered: from one pass to the next most hosts stay as they are."""
-    return water_fill(room, asked)
+def _water_level(room: int, asked: list[int]) -> tuple[int, int]:
+    """Return the level, and how many of those that ask for more get one above it; ``asked`` ascending."""
+    level, left, count = 0, room, len(asked)
+    for request in asked:
+        level = left // count
+        if request > level:
+            return level, left - level * count
+        left -= request
+        count -= 1
+        level = request
+    return level, 0

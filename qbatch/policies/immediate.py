@@ -116,9 +116,10 @@ class QuantumService:
         memory.is_stale = False
         inner = Inner(seen, name_of(self.inner))
         actions += [inner.action(action) for action in list(self.inner.decide(seen))]
-        books = _QuantaBooks(view, inner)
-        for row in self._candidates(view, memory, books):
-            actions += self._serve(view, memory, books, row)
+        if view.arrived or self.protect is None:
+            books = _QuantaBooks(view, inner)
+            for row in self._candidates(view, memory, books):
+                actions += self._serve(view, memory, books, row)
         return actions
 
     def explain(self, view: View, row: int) -> Reason:
@@ -199,25 +200,25 @@ class QuantumService:
     def _serve(self, view: View, memory: ServiceMemory, books: _QuantaBooks, row: int) -> Iterator[Action]:
         """Give one waiting job a quantum, if there is a host for it."""
         job = view.jobs[row]
-        if not job.is_rerunnable or view.space.is_apart(job):
-            return
+        procs, most = job.procs, min(job.memory, self.memory)
         best: tuple[int, int, int] | None = None
         chosen: list[int] = []
-        for host, spec in enumerate(view.machine.hosts):
-            need = min(job.memory, self.memory) if spec.memory else 0
-            if host in view.closed or spec.cpus < job.procs or (spec.memory and books.free_memory[host] < need):
+        for host, (room, free_memory) in enumerate(zip(books.free, books.free_memory, strict=True)):
+            if room < procs and self.protect is None:
                 continue
-            room, victims = books.free[host], list[int]()
-            if room < job.procs and self.protect is not None:
+            spec, victims = view.machine.hosts[host], list[int]()
+            if host in view.closed or spec.cpus < procs or (spec.memory and free_memory < most):
+                continue
+            if room < procs and self.protect is not None:
                 for victim in books.victims_on(host, self.protect):
-                    if room >= job.procs:
+                    if room >= procs:
                         break
                     victims.append(victim)
                     room += view.running[victim].procs
-            key = (room - job.procs, len(victims), host)
-            if room >= job.procs and (best is None or key < best):
+            key = (room - procs, len(victims), host)
+            if room >= procs and (best is None or key < best):
                 best, chosen = key, victims
-        if best is None:
+        if best is None or not job.is_rerunnable or view.space.is_apart(job):
             return
         host = best[2]
         need = min(job.memory, self.memory) if view.machine.hosts[host].memory else 0
@@ -256,17 +257,19 @@ class _QuantaBooks:
 
         Division of whole numbers mostly decides; where it cannot tell two apart, the fractions do.
         """
-        now, had, jobs, shortest = self.view.now, self.view.memory.had, self.view.jobs, max(protect, 1)
+        now, had, running = self.view.now, self.view.memory.had, self.view.running
+        latest = now - max(protect, 1)
         trials = {quantum.guest for quantum in self.view.memory.quanta}
         found: list[tuple[float, int, int, int, int]] = []
-        for row, (_, allocation, since, _, done, _) in self.view.running.items():
-            job = jobs[row]
-            if not is_on_one_host(allocation) or now - since < shortest or row in trials or job.is_exclusive:
+        jobs = self.view.window.jobs_of(list(running))
+        for (row, allocation, since, _, done, _), job in zip(running.values(), jobs, strict=True):
+            if since > latest or not is_on_one_host(allocation) or row in trials or job.is_exclusive:
                 continue
+            chunk = allocation[0]
             # Time in the system over time executed, both in processor-microseconds.
-            total = (now - job.submit) * allocation[0].procs
-            executed = done + (now - since + had.get(row, 0)) * allocation[0].procs
-            found.append((total / executed, row, total, executed, allocation[0].host))
+            total = (now - job.submit) * chunk.procs
+            executed = done + (now - since + had.get(row, 0)) * chunk.procs
+            found.append((total / executed, row, total, executed, chunk.host))
         found.sort()
         if any(a[0] == b[0] and a[2] * b[3] != b[2] * a[3] for a, b in pairwise(found)):
             found.sort(key=lambda each: (Fraction(each[2], each[3]), each[1]))

@@ -27,8 +27,9 @@ from qbatch.model.machine import Host, Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels import lsf as kernels
+from qbatch.planning.kernels.layout import Classes
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.types import Classes, Int64Array
+from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import ClassLoop, Loop
 from qbatch.planning.spaces import space_of
 from qbatch.planning.view import View

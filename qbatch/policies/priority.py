@@ -82,12 +82,13 @@ class PriorityBackfill:
             memory.bypasses.pop(row, None)
         # A reservation that sticks is made even where nothing can start.
         memory.latest = {}
-        if len(view.queue) == 0 or (max(view.free) == 0 and not self.is_sticky):
+        space = view.space
+        if len(view.queue) == 0 or not (self.is_sticky or space.fits_any(view.queue)):
             return []
         order = self.in_order(view)
         looked = self._holders_first(view, order)
         held = memory.held if self.is_sticky else None
-        starts, reserved = view.space.list_pass(looked, self.depth, held=held)
+        starts, reserved = space.list_pass(looked, self.depth, held=held)
         if self.is_sticky:
             memory.held = reserved
         if self.weights.bypass:

@@ -14,11 +14,19 @@ from qbatch.engine.admission import Admission
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Int64Array, Rejection, Schedule, Workload
-from qbatch.planning.kernels import deadline_plan, deadlines, lsf, plan
-from qbatch.planning.kernels.host_round import OnHosts
+from qbatch.planning.kernels import deadline_plan, deadlines, layout, lsf, plan
+from qbatch.planning.kernels.layout import (
+    AdmissionState,
+    Classes,
+    JobColumns,
+    LoopState,
+    OnHosts,
+    PlanArrays,
+    PromiseColumns,
+    StartColumns,
+)
 from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import new_profile
-from qbatch.planning.kernels.types import Classes
 from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop
 from qbatch.planning.spaces import PoolSpace, space_of
 from qbatch.policies.deadlines import refusal_of
@@ -81,7 +89,9 @@ def _with_rejected(
     none = np.broadcast_to(np.int64(NO_PROMISE), len(work))
     start, kind, end = spread(schedule.start, -1), spread(schedule.kind, 0), spread(schedule.end, -1)
     host = None if schedule.host is None else spread(schedule.host, -1)
-    return Schedule(work, schedule.policy, start, kind, none, none, end, schedule.queue_max, None, host, tuple(rejected))
+    return Schedule(
+        work, schedule.policy, start, kind, none, none, end, schedule.queue_max, None, host, tuple(rejected)
+    )
 
 
 def _run_list(
@@ -90,23 +100,24 @@ def _run_list(
 ) -> Schedule:  # fmt: skip
     """Run a list scheduler."""
     rows, space = len(work), min(len(work), machine.procs) + 1
-    start, kind = np.full(rows, -1, np.int64), np.zeros(rows, np.int8)
-    counts = np.zeros(8, np.int64)
-    counts[loops.FREE_NOW] = machine.procs
+    begun, counts = _new_starts(rows), _new_counts(machine)
     ends, amounts, started = (np.empty(space, np.int64) for _ in range(3))
-    state = (counts, np.empty((space, 2), np.int64), ends, amounts, np.empty(rows, np.int64), started)
+    state = LoopState(counts, np.empty((space, 2), np.int64), ends, amounts, np.empty(rows, np.int64), started)
     which = _which(machine, loop)
-    on_hosts = _on_hosts(work, machine, loop, classes or _NO_CLASSES, is_kept=which in (loops.ROUND_HOSTS, loops.ROUND_LSF))
+    on_hosts = _on_hosts(
+        work, machine, loop, classes or _NO_CLASSES, is_kept=which in (loops.ROUND_HOSTS, loops.ROUND_LSF)
+    )
     depth, order = (0, FCFS) if isinstance(loop, ClassLoop) else (loop.depth, ORDERS.get(loop.order, PRIORITY))
     is_ordered = which in (loops.PASS_FCFS, loops.PASS_EASY, loops.PASS_HYBRID) and order != FCFS
     run_passes = loops.pass_loop(which, is_ordered)
-    columns = (work.submit, work.procs, work.estimate, work.run)
-    while not run_passes(depth, order, *columns, *state, start, kind, on_hosts, BUDGET):
+    jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
+    while not run_passes(depth, order, jobs, state, begun, on_hosts, BUDGET):
         _tell(progress, counts)
     _tell(progress, counts)
     none = np.broadcast_to(np.int64(NO_PROMISE), rows)
     host = on_hosts.where if machine.single_host and len(machine.hosts) > 1 else None
-    return Schedule(work, name, start, kind, none, none, start + work.run, int(counts[loops.LONGEST]), None, host)
+    start, longest = begun.start, int(counts[layout.LONGEST])
+    return Schedule(work, name, start, begun.kind, none, none, start + work.run, longest, None, host)
 
 
 def _which(machine: Machine, loop: ListLoop | ClassLoop) -> int:
@@ -150,11 +161,9 @@ def _run_plan(
 ) -> Schedule:
     """Run conservative backfilling."""
     rows, space = len(work), min(len(work), machine.procs) + 1
-    start, kind = np.full(rows, -1, np.int64), np.zeros(rows, np.int8)
-    promise, first_promise = np.full(rows, NO_PROMISE, np.int64), np.full(rows, NO_PROMISE, np.int64)
-    counts = np.zeros(8, np.int64)
-    counts[loops.FREE_NOW] = machine.procs
-    arrays = (
+    begun, counts = _new_starts(rows), _new_counts(machine)
+    promises = PromiseColumns(np.full(rows, NO_PROMISE, np.int64), np.full(rows, NO_PROMISE, np.int64))
+    arrays = PlanArrays(
         np.empty((rows, plan.QUEUE_COLUMNS), np.int64),
         np.full(rows, plan.NOBODY, np.int64),
         np.empty((rows, plan.SHAPE_COLUMNS), np.int64),
@@ -164,15 +173,24 @@ def _run_plan(
         np.zeros(plan.STATE, np.int64),
     )
     endings, profile = np.empty((space, 2), np.int64), new_profile(machine.procs, int(work.submit[0]), 256)
-    columns = (work.submit, work.procs, work.estimate, work.run)
+    jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
     run_plan = loops.plan_loop(("none", "arrival", "start", "scratch").index(loop.compression))
     is_done = False
     while not is_done:
-        is_done, profile = run_plan(
-            *columns, counts, endings, *arrays, profile, start, kind, promise, first_promise, BUDGET
-        )
+        is_done, profile = run_plan(jobs, counts, endings, arrays, profile, begun, promises, BUDGET)
         _tell(progress, counts)
-    return Schedule(work, name, start, kind, promise, first_promise, start + work.run, int(counts[loops.LONGEST]))
+    end, longest = begun.start + work.run, int(counts[layout.LONGEST])
+    return Schedule(work, name, begun.start, begun.kind, promises.last, promises.first, end, longest)
+
+
+def _new_starts(rows: int) -> StartColumns:
+    return StartColumns(np.full(rows, -1, np.int64), np.zeros(rows, np.int8))
+
+
+def _new_counts(machine: Machine) -> Int64Array:
+    counts = np.zeros(layout.COUNTS, np.int64)
+    counts[layout.FREE_NOW] = machine.procs
+    return counts
 
 
 def _run_admission(
@@ -180,32 +198,31 @@ def _run_admission(
 ) -> Schedule:
     """Run a scheduler that admits jobs by deadlines."""
     rows, space = len(work), min(len(work), machine.procs) + 1
-    start, kind, promise = np.full(rows, -1, np.int64), np.zeros(rows, np.int8), np.full(rows, NO_PROMISE, np.int64)
-    counts, totals = np.zeros(8, np.int64), np.zeros(4, np.int64)
-    endings, base = np.empty((space, 2), np.int64), new_profile(machine.procs, int(work.submit[0]), 256)
-    jobs, weights = np.zeros((deadlines.COLUMNS, 64), np.int64), np.full(64, loop.weight)
+    begun, promise = _new_starts(rows), np.full(rows, NO_PROMISE, np.int64)
+    state = AdmissionState(_new_counts(machine), np.zeros(4, np.int64), np.empty((space, 2), np.int64))
+    base = new_profile(machine.procs, int(work.submit[0]), 256)
+    plan_of, weights = np.zeros((deadlines.COLUMNS, 64), np.int64), np.full(64, loop.weight)
     rules = np.array([*loop.rules, loop.factor, loop.slack_factor, machine.procs], np.int64)
     deadline = np.ascontiguousarray(work.deadline, np.int64)
-    columns = (work.submit, work.procs, work.estimate, work.run, deadline)
+    jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
     run_admission = admission_loop.admission_loop(loop.rules[deadline_plan.SCHEME])
     is_done = False
     while not is_done:
-        is_done, base, jobs, weights = run_admission(
-            rules, *columns, counts, totals, endings, base, jobs, weights, start, kind, promise, BUDGET
+        is_done, base, plan_of, weights = run_admission(
+            rules, jobs, deadline, state, base, plan_of, weights, begun, promise, BUDGET
         )
-        _tell(progress, counts)
-    ran = start >= 0
-    rejected = []
+        _tell(progress, state.counts)
+    ran, rejected = begun.start >= 0, []
     for row in np.flatnonzero(~ran).tolist():
         submit, estimate, until = int(work.submit[row]), int(work.estimate[row]), int(deadline[row])
         latest = int(admission_loop.latest_of(rules, submit, estimate, until))
         asked = Job(number=0, submit=submit, procs=int(work.procs[row]), estimate=estimate, deadline=None if until < 0 else until)
         why = refusal_of(name, submit, asked, latest)
         rejected.append(Rejection(row, submit, why.code, why.text))
-    end, longest = np.where(ran, start + work.run, -1), int(counts[loops.LONGEST])
-    return Schedule(work, name, start, kind, promise, promise, end, longest, rejected=tuple(rejected))
+    end, longest = np.where(ran, begun.start + work.run, -1), int(state.counts[layout.LONGEST])
+    return Schedule(work, name, begun.start, begun.kind, promise, promise, end, longest, rejected=tuple(rejected))
 
 
 def _tell(progress: ProgressCallback | None, counts: Int64Array) -> None:
     if progress is not None:
-        progress(int(counts[loops.ARRIVED]), int(counts[loops.NOW]))
+        progress(int(counts[layout.ARRIVED]), int(counts[layout.NOW]))

@@ -53,6 +53,25 @@ def test_a_running_job_that_is_hidden_is_in_no_form_there(view: View) -> None:
     assert view.ends.tolist() == [5 * SECOND, 9 * SECOND]
 
 
+def test_of_two_runs_that_are_alike_the_other_one_is_left() -> None:
+    engine = Engine(Machine(HOSTS, single_host=True), load_policy("fcfs"))
+    engine.handle(0, [Submitted(Job(number=n, submit=0, procs=1, estimate=SECOND)) for n in range(3)])
+    shown = Projection(engine.view())
+    shown.hide_running(0)
+    shown.hide_running(2)
+    other = shown.view()
+    assert other.pieces is not None
+    assert (list(other.running), other.pieces.shape[1], other.amounts.tolist()) == ([1], 1, [1])
+
+
+def test_what_is_shown_does_not_change_with_the_projection(view: View) -> None:
+    shown = Projection(view)
+    other = shown.view()
+    shown.hide_running(0)
+    shown.take((Chunk(1, 8),))
+    assert (other.running, other.ends.tolist(), other.free) == (view.running, view.ends.tolist(), view.free)
+
+
 def test_waiting_rows_are_hidden_and_shown_in_order(view: View) -> None:
     shown = Projection(view)
     rows = view.queue.tolist()

@@ -207,3 +207,19 @@ def test_a_profile_gives_back_what_it_took_and_knows_never(machine: Machine) -> 
             assert profile.earliest(row, 5 * SECOND, at + 1)[0] > at
             profile.release(allocation, at, at + 5 * SECOND)
         assert [profile.earliest(row, 5 * SECOND, 0) for row in rows] == before
+
+
+@pytest.mark.parametrize("kind", ["pool", "hosts"])
+def test_one_of_many_fits_where_one_of_them_does(kind: str) -> None:
+    answers = set()
+    for seed in range(150):
+        rng = random.Random(seed)
+        engine = Engine(Machine(random_hosts(rng), single_host=kind == "hosts"), load_policy("fcfs"))
+        for at in range(rng.randint(1, 8)):
+            asked = Job(number=at, submit=at, procs=rng.randint(1, 4), estimate=99, memory=rng.choice((0, 200, 400)))
+            engine.handle(at, [Submitted(asked)])
+        view = engine.view()
+        if len(view.queue):
+            answers.add(view.space.fits_any(view.queue))
+            assert view.space.fits_any(view.queue) == any(view.space.fits(job) for job in view.waiting), seed
+    assert answers == {False, True}

@@ -41,6 +41,18 @@ def fill_profiles(
 
 
 @kernel
+def fits_any(rows: Int64Array, procs: Int64Array, memory: Int64Array, hosts: Int64Array) -> bool:
+    """Tell whether a host has processors and memory for one of the rows now."""
+    for row in rows:
+        for host in range(hosts.shape[1]):
+            if hosts[FREE, host] >= procs[row] and (
+                hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= memory[row]
+            ):
+                return True
+    return False
+
+
+@kernel
 def start_host(
     now: int, end: int, procs: int, memory: int, hosts: Int64Array, is_reserved: BoolArray, free_procs: Int64Array,
     free_memory: Int64Array,

@@ -6,8 +6,6 @@ remembers.  ``lsf_round`` is :class:`qbatch.policies.lsf.Lsf`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from qbatch.planning.kernels import lsf
@@ -25,29 +23,10 @@ from qbatch.planning.kernels.host_pass import (
     host_pass,
 )
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.layout import JobColumns, LoopState, OnHosts, Scan
 from qbatch.planning.kernels.order import BYPASS, ordered, priorities, stable_order
 from qbatch.planning.kernels.orders import FCFS, PRIORITY
-from qbatch.planning.kernels.types import Classes, Float64Array, Int64Array
-
-
-class OnHosts(NamedTuple):
-    """What a loop over hosts keeps beside what every loop keeps.
-
-    ``memory``: asked for, by row.  ``hosts``: what is free and what there is (:mod:`host_pass`; for ``lsf`` :mod:`lsf`).
-    ``where``: the host of each row that runs or ran, else -1.  ``bypasses``: by row.  ``held``: ``[3, n]``, row, host and
-    start of each reservation that is held, of which ``holders[0]`` are in use.  ``weights``: of the priority.
-    """
-
-    memory: Int64Array
-    hosts: Int64Array
-    where: Int64Array
-    bypasses: Float64Array
-    held: Int64Array
-    holders: Int64Array
-    weights: Float64Array
-    is_stopping: bool
-    is_sticky: bool
-    classes: Classes
+from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 
 @kernel
@@ -142,33 +121,32 @@ def host_ended(row: int, procs: Int64Array, on: OnHosts) -> None:
 
 
 @allocating_kernel
-def host_round(
-    now: int, order: int, depth: int, has_ended: bool, free: int, waiting: Int64Array, head: int, tail: int,
-    submit: Int64Array, procs: Int64Array, estimate: Int64Array, endings: Int64Array, active: int, start: Int64Array,
-    on: OnHosts, started: Int64Array,
-) -> int:  # fmt: skip
-    """Make one pass over ``waiting[head:tail]``; write the rows that start, and return how many they are.
+def host_round(scan: Scan, jobs: JobColumns, state: LoopState, start: Int64Array, on: OnHosts) -> int:
+    """Make one pass; write the rows that start into ``state.started``, and return how many they are.
 
     Args:
-        has_ended: whether a job ended in this round.
-        free: processors in all.
+        start: of the jobs that have started, by row.
     """
     # A reservation that stays is made even where nothing can start.
-    if head == tail or (free == 0 and not on.is_sticky):
+    if scan.head == scan.tail or (scan.free == 0 and not on.is_sticky):
         return 0
-    holders = on.holders[0]
-    rows = in_order(order, now, waiting, head, tail, submit, procs, on.memory, estimate, on.bypasses, on.weights)
+    submit, procs, estimate, _ = jobs
+    started, holders = state.started, on.holders[0]
+    rows = in_order(
+        scan.order, scan.now, state.waiting, scan.head, scan.tail, submit, procs, on.memory, estimate, on.bypasses,
+        on.weights,
+    )  # fmt: skip
     looked = holders_first(rows, on.held, holders) if holders > 0 else rows
     kept_before = np.empty((3, holders), np.int64)
     for place in range(holders):
         for field in range(3):
             kept_before[field, place] = on.held[field, place]
-    pieces = pieces_by_end(endings, active, start, on.where, procs, on.memory, estimate, on.hosts)
-    begun = np.empty((2, min(looked.shape[0], free)), np.int64)
-    reserved = np.empty((3, min(depth, looked.shape[0]) + holders), np.int64)
+    pieces = pieces_by_end(state.endings, scan.active, start, on.where, procs, on.memory, estimate, on.hosts)
+    begun = np.empty((2, min(looked.shape[0], scan.free)), np.int64)
+    reserved = np.empty((3, min(scan.depth, looked.shape[0]) + holders), np.int64)
     count, kept = host_pass(
-        now, looked, depth, on.is_stopping, procs, on.memory, estimate, on.hosts.copy(), pieces, active, kept_before, begun,
-        reserved,
+        scan.now, looked, scan.depth, on.is_stopping, procs, on.memory, estimate, on.hosts.copy(), pieces, scan.active,
+        kept_before, begun, reserved,
     )  # fmt: skip
     for place in range(count):
         row, host = begun[ROW, place], begun[WHERE, place]
@@ -194,21 +172,17 @@ def lsf_ended(row: int, procs: Int64Array, on: OnHosts) -> None:
 
 
 @allocating_kernel
-def lsf_round(
-    now: int, order: int, depth: int, has_ended: bool, free: int, waiting: Int64Array, head: int, tail: int,
-    submit: Int64Array, procs: Int64Array, estimate: Int64Array, endings: Int64Array, active: int, start: Int64Array,
-    on: OnHosts, started: Int64Array,
-) -> int:  # fmt: skip
+def lsf_round(scan: Scan, jobs: JobColumns, state: LoopState, start: Int64Array, on: OnHosts) -> int:
     """Make one pass of LSF*; the arguments are those of :func:`host_round`."""
     count = 0
-    if head < tail and (free > 0 or has_ended):
-        begun = np.empty((2, min(tail - head, free)), np.int64)
+    if scan.head < scan.tail and (scan.free > 0 or scan.has_ended):
+        begun = np.empty((2, min(scan.tail - scan.head, scan.free)), np.int64)
         count = lsf.lsf_pass(
-            now, waiting[head:tail], submit, procs, on.memory, on.classes.jobs, on.hosts, on.classes.sweep,
-            on.classes.order, on.classes.ranks, on.classes.rules, on.classes.quota, begun,
+            scan.now, state.waiting[scan.head : scan.tail], jobs.submit, jobs.procs, on.memory, on.classes.jobs, on.hosts,
+            on.classes.sweep, on.classes.order, on.classes.ranks, on.classes.rules, on.classes.quota, begun,
         )  # fmt: skip
         for place in range(count):
-            started[place] = begun[0, place]
+            state.started[place] = begun[0, place]
             on.where[begun[0, place]] = begun[1, place]
     for host in range(on.hosts.shape[1]):
         on.hosts[lsf.HAS_ENDED, host] = 0

@@ -1,9 +1,10 @@
 """Spaces: what the room of a machine is to a job, in one vocabulary.
 
 What lives here: three kinds of space (the processors of one pool; hosts that a job lives inside, with memory; chunks
-over hosts) with the same verbs.  Now: ``fits``, ``place``, ``room``.  Ahead: ``profile`` (earliest start, reserve, release) and
-``new_plan`` (the kept plan of conservative backfilling).  The pass of list schedulers: ``list_pass``.  The kind is chosen once,
-when the machine is known (:func:`space_of`); a policy asks ``view.space`` and never what kind of machine it is.
+over hosts) with the same verbs.  Now: ``fits``, ``fits_any``, ``place``, ``room``.  Ahead: ``profile`` (earliest start,
+reserve, release) and ``new_plan`` (the kept plan of conservative backfilling).  The pass of list schedulers: ``list_pass``.
+The kind is chosen once, when the machine is known (:func:`space_of`); a policy asks ``view.space`` and never what kind of
+machine it is.
 
 What must never come in: a particular policy, the order of a queue, the mutable cluster.
 """

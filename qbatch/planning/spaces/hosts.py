@@ -12,6 +12,8 @@ import numpy as np
 from qbatch.model.actions import Allocation, Chunk, Start
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, memory_text
+from qbatch.planning.kernels import host_pass
+from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.spaces.host_profiles import HostProfiles
 from qbatch.planning.spaces.parts import open_parts
@@ -19,11 +21,13 @@ from qbatch.planning.spaces.placed_plan import PlacedPlan
 from qbatch.planning.spaces.pool import pass_over_hosts
 from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait
 
+_fits_any = live(host_pass.fits_any)
+
 
 class HostSpace(Space):
     """Hosts with or without memory; every job is inside one of them."""
 
-    __slots__ = ()
+    __slots__ = ("_hosts",)
 
     spans = False
 
@@ -60,6 +64,11 @@ class HostSpace(Space):
         """Whether the number of free processors alone decides about all that wait."""
         return False
 
+    def fits_any(self, rows: Int64Array) -> bool:
+        """Tell whether a host has processors and memory for one of these rows now."""
+        columns = self.view.columns
+        return bool(_fits_any(rows, columns.procs, columns.memory, self.hosts()))
+
     def profile(self) -> Profile:
         """Return the profiles of the hosts."""
         return HostProfiles(self.view)
@@ -84,9 +93,12 @@ class HostSpace(Space):
     def hosts(self) -> Int64Array:
         """Return what the hosts have free, and what the open ones have."""
         view = self.view
-        hosts = view.machine.hosts
-        cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
-        return np.array([view.free, view.free_memory, cpus, [host.memory for host in hosts]], np.int64)
+        if not hasattr(self, "_hosts"):
+            hosts, closed = view.machine.hosts, view.closed
+            cpus = [0 if place in closed else host.cpus for place, host in enumerate(hosts)]
+            memory = [host.memory for host in hosts]
+            self._hosts = np.array([*view.free, *view.free_memory, *cpus, *memory], np.int64).reshape(4, -1)
+        return self._hosts.copy()
 
     def start_in(self, row: int, place: int) -> Start:
         """Return the start of a row on a host, with the memory that it asks for where memory counts."""

@@ -158,6 +158,11 @@ class Space(ABC):
         """Tell whether there is room for a job now."""
         return self.room(self.view).take(job)
 
+    def fits_any(self, rows: Int64Array) -> bool:
+        """Tell whether one of these rows may have room now: where it may not, no pass starts any of them."""
+        view = self.view
+        return bool((view.columns.procs[rows] <= self.widest(view.machine, view.free)).any())
+
     def start(self, row: int, allocation: Allocation) -> Start:
         """Return the start of a row now, where a profile found room for it."""
         return Start(row, allocation)

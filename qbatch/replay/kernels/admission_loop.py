@@ -28,10 +28,11 @@ from qbatch.planning.kernels.deadline_plan import (
 )
 from qbatch.planning.kernels.deadlines import BOOKED, COLUMNS, ESTIMATE, LATEST, PROCS, ROW, SLACK, START, SUBMIT
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.layout import ACTIVE, ARRIVED, LONGEST, NOW, AdmissionState, JobColumns, StartColumns
 from qbatch.planning.kernels.plan import NOBODY, booked
 from qbatch.planning.kernels.profile import FOREVER, add, forget_before, grown, has_room
-from qbatch.planning.kernels.types import Float64Array, Int8Array, Int64Array
-from qbatch.replay.kernels.loops import ACTIVE, ARRIVED, LONGEST, NOW, note_kinds
+from qbatch.planning.kernels.types import Float64Array, Int64Array
+from qbatch.replay.kernels.loops import note_kinds
 
 FACTOR, SLACK_FACTOR, MACHINE = 6, 7, 8
 """Places in ``rules`` after those of the plan: the factor of artificial deadlines and the slack factor, both in thousandths, and
@@ -127,9 +128,8 @@ def admission_loop(scheme: int) -> Callable[..., tuple[bool, Int64Array, Int64Ar
 
     @allocating_kernel
     def run_admission(
-        rules: Int64Array, submit: Int64Array, procs: Int64Array, estimate: Int64Array, run: Int64Array, deadline: Int64Array,
-        counts: Int64Array, totals: Int64Array, endings: Int64Array, base: Int64Array, jobs: Int64Array,
-        weights: Float64Array, start: Int64Array, kind: Int8Array, promise: Int64Array, budget: int,
+        rules: Int64Array, columns: JobColumns, deadline: Int64Array, state: AdmissionState, base: Int64Array,
+        jobs: Int64Array, weights: Float64Array, begun: StartColumns, promise: Int64Array, budget: int,
     ) -> tuple[bool, Int64Array, Int64Array, Float64Array]:  # fmt: skip
         """Run up to ``budget`` rounds; tell whether all is done, and return the profile of the running jobs and the plan.
 
@@ -137,6 +137,9 @@ def admission_loop(scheme: int) -> Callable[..., tuple[bool, Int64Array, Int64Ar
             base: the profile of the running jobs.
             jobs: the plan (:mod:`qbatch.planning.kernels.deadlines`), with the ``weights`` of its slots.
         """
+        submit, procs, estimate, run = columns
+        counts, totals, endings = state
+        start = begun.start
         rows = submit.shape[0]
         arrived, active, now, waiting = counts[ARRIVED], counts[ACTIVE], counts[NOW], totals[WAITING]
         started = np.empty(endings.shape[0] + 1, np.int64)
@@ -189,7 +192,7 @@ def admission_loop(scheme: int) -> Callable[..., tuple[bool, Int64Array, Int64Ar
                 arrived += 1
             counts[LONGEST] = max(counts[LONGEST], waiting + count)
             if count > 0:
-                note_kinds(started[:count], first_waiting(jobs, waiting), submit, now, kind)
+                note_kinds(started[:count], first_waiting(jobs, waiting), submit, now, begun.kind)
         counts[ARRIVED], counts[ACTIVE], counts[NOW], totals[WAITING] = arrived, active, now, waiting
         return bool(arrived >= rows and active == 0 and waiting == 0), base, jobs, weights
 

@@ -17,8 +17,24 @@ from typing import cast
 import numpy as np
 
 from qbatch.planning.kernels import heap
-from qbatch.planning.kernels.host_round import OnHosts, host_ended, host_round, lsf_ended, lsf_round
+from qbatch.planning.kernels.host_round import host_ended, host_round, lsf_ended, lsf_round
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.layout import (
+    ACTIVE,
+    ARRIVED,
+    FREE_NOW,
+    HEAD,
+    LONGEST,
+    NOW,
+    TAIL,
+    JobColumns,
+    LoopState,
+    OnHosts,
+    PlanArrays,
+    PromiseColumns,
+    Scan,
+    StartColumns,
+)
 from qbatch.planning.kernels.order import ordered
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
 from qbatch.planning.kernels.plan import (
@@ -49,10 +65,6 @@ PASS_FCFS, PASS_EASY, PASS_HYBRID, ROUND_HOSTS, ROUND_LSF = 0, 1, 2, 3, 4
 
 COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
 """What conservative backfilling does when a job ends before its estimate."""
-
-ARRIVED, ACTIVE, FREE_NOW, HEAD, TAIL, NOW, LONGEST = 0, 1, 2, 3, 4, 5, 6
-"""Places in ``counts``: what a loop keeps between two calls (rows arrived, jobs running, processors free, the ends
-of the waiting rows, the last instant, the longest queue so far)."""
 
 
 @kernel
@@ -86,6 +98,19 @@ def _close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) ->
     return kept
 
 
+@kernel
+def _leave_queue(
+    started: Int64Array, waiting: Int64Array, head: int, tail: int, submit: Int64Array, now: int, begun: StartColumns
+) -> int:
+    """Take the rows of one pass, at least one, out of ``waiting[head:tail]`` and note how they started; return the new head."""
+    last = NOBODY
+    for row in started:
+        last = max(last, row)
+    head = _close_gaps(waiting, head, begun.start, last)
+    note_kinds(started, waiting[head] if head < tail else NOBODY, submit, now, begun.kind)
+    return head
+
+
 @cache
 def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
     """Return the loop of one list scheduler, compiled for its pass or round and for whether the queue of a pool is put in order.
@@ -96,24 +121,11 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
 
     @allocating_kernel
     def run_passes(
-        depth: int,
-        order: int,
-        submit: Int64Array,
-        procs: Int64Array,
-        estimate: Int64Array,
-        run: Int64Array,
-        counts: Int64Array,
-        endings: Int64Array,
-        ends: Int64Array,
-        amounts: Int64Array,
-        waiting: Int64Array,
-        started: Int64Array,
-        start: Int64Array,
-        kind: Int8Array,
-        on_hosts: OnHosts,
-        budget: int,
+        depth: int, order: int, jobs: JobColumns, state: LoopState, begun: StartColumns, on_hosts: OnHosts, budget: int
     ) -> bool:
         """Run up to ``budget`` rounds of a list scheduler; tell whether all is done."""
+        submit, procs, estimate, run = jobs
+        counts, endings, ends, amounts, waiting, started = state
         rows = submit.shape[0]
         arrived, active, free, head, tail, now, longest = counts[:7]
         profile = new_profile(free, 0, 8 * ends.shape[0] + 4 * depth if which == PASS_HYBRID else 16)
@@ -131,7 +143,7 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                 elif which == ROUND_LSF:
                     lsf_ended(row, procs, on_hosts)
                 elif which != PASS_FCFS:
-                    leave(ends, amounts, active, start[row] + estimate[row], procs[row])
+                    leave(ends, amounts, active, begun.start[row] + estimate[row], procs[row])
                 active -= 1
                 free += procs[row]
                 finished = True
@@ -142,19 +154,14 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                 arrived += 1
             longest = max(longest, tail - head)
             count = 0
-            if which == ROUND_HOSTS:
-                count = host_round(
-                    now, order, depth, finished, free, waiting, head, tail, submit, procs, estimate, endings, active, start,
-                    on_hosts, started,
-                )  # fmt: skip
-            elif which == ROUND_LSF:
-                count = lsf_round(
-                    now, order, depth, finished, free, waiting, head, tail, submit, procs, estimate, endings, active, start,
-                    on_hosts, started,
-                )  # fmt: skip
+            if which >= ROUND_HOSTS:
+                scan = Scan(now, order, depth, finished, free, head, tail, active)
+                if which == ROUND_HOSTS:
+                    count = host_round(scan, jobs, state, begun.start, on_hosts)
+                else:
+                    count = lsf_round(scan, jobs, state, begun.start, on_hosts)
             elif free > 0 and head < tail:
-                view = waiting
-                begin, end = head, tail
+                view, begin, end = waiting, head, tail
                 if is_ordered:
                     view = ordered(order, now, waiting, head, tail, submit, estimate)
                     begin, end, scan_from = 0, tail - head, 0
@@ -168,18 +175,14 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                     count = hybrid_pass(
                         now, view, begin, end, depth, procs, estimate, profile, free, ends, amounts, active, started
                     )
-            last = NOBODY
             for place in range(count):
                 row = started[place]
-                last = max(last, row)
-                start[row] = now
+                begun.start[row] = now
                 free -= procs[row]
                 heap.push(endings, active, now + run[row], row)
                 active += 1
             if count > 0:
-                head = _close_gaps(waiting, head, start, last)
-                first_left = waiting[head] if head < tail else NOBODY
-                note_kinds(started[:count], first_left, submit, now, kind)
+                head = _leave_queue(started[:count], waiting, head, tail, submit, now, begun)
         counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
         counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
         return bool(arrived >= rows and active == 0)
@@ -193,27 +196,14 @@ def plan_loop(compression: int) -> Callable[..., tuple[bool, Int64Array]]:
 
     @allocating_kernel
     def run_plan(
-        submit: Int64Array,
-        procs: Int64Array,
-        estimate: Int64Array,
-        run: Int64Array,
-        counts: Int64Array,
-        endings: Int64Array,
-        queue: Int64Array,
-        place: Int64Array,
-        shapes: Int64Array,
-        table: Int64Array,
-        starts: Int64Array,
-        released: Int64Array,
-        state: Int64Array,
-        profile: Int64Array,
-        start: Int64Array,
-        kind: Int8Array,
-        promise: Int64Array,
-        first_promise: Int64Array,
-        budget: int,
-    ) -> tuple[bool, Int64Array]:
+        jobs: JobColumns, counts: Int64Array, endings: Int64Array, plan: PlanArrays, profile: Int64Array, begun: StartColumns,
+        promises: PromiseColumns, budget: int,
+    ) -> tuple[bool, Int64Array]:  # fmt: skip
         """Run up to ``budget`` rounds of conservative backfilling; tell whether all is done, and return the profile."""
+        submit, procs, estimate, run = jobs
+        queue, place, shapes, table, starts, released, state = plan
+        start, kind = begun
+        promise, first_promise = promises
         rows = submit.shape[0]
         arrived, active = counts[ARRIVED], counts[ACTIVE]
         now = counts[NOW]
