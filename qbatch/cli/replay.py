@@ -90,8 +90,6 @@ def replay(
     _announce_compiler(chosen, hosts, driver, quiet)
     schedules = [_one(work, hosts, each, driver=driver, is_audited=audit, is_quiet=quiet) for each in chosen]
     document = _document(read, work, hosts, options, schedules, by or [])
-    if deadlines is not None:
-        document["deadlines"] = {"file": os.path.basename(deadlines), "jobs": int((work.deadline >= 0).sum())}
     _write(read, document, schedules, out=out, jobs=jobs, swf=swf)
     if (jobs is not None or swf is not None) and not quiet:
         _note_pieces(schedules, has_result=out is not None)
@@ -316,6 +314,7 @@ def _document(
         "skipped": work.skipped,
         "estimates_missing": work.estimates_missing,
         "killed_at_estimate": int((work.run < work.logged_run).sum()),
+        **({"deadlines": count} if (count := int((work.deadline >= 0).sum())) else {}),
         **({"unfinished": unfinished} if (unfinished := _unfinished(log, work)) else {}),
         "results": results,
     }

@@ -84,14 +84,9 @@ def prepare(
             f"{log.name}: no job in it can run ({_in_words(skipped) or 'none was submitted in the span asked for'})"
         )
     submit = _microseconds(submit_s[rows], log.name, "submit")
-    counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
-    if options.counted_from is not None:
-        since = _log_second(options.counted_from, clock, log.name, "--warmup")
-        counted &= np.asarray(submit_s)[rows] >= since
+    counted = _counted(options, submit, np.asarray(submit_s)[rows], clock, log.name)
     submitted, submit = submit, _scaled(submit, options.load)
-    deadline = np.broadcast_to(np.int64(-1), len(rows))
-    if deadlines is not None:
-        deadline = np.where(deadlines[rows] >= 0, deadlines[rows] - submitted + submit, -1)
+    deadline = _moved(deadlines, rows, submit - submitted)
     # Arrivals that fall on one instant, to the microsecond and after scaling, are ordered by job number.
     order = np.lexsort((log["job"][rows], submit))
     if np.any(order[1:] < order[:-1]):
@@ -129,6 +124,21 @@ def prepare(
         estimates_missing=int(np.count_nonzero(requested <= 0)),
         deadline=deadline,
     )
+
+
+def _counted(options: Options, submit: Int64Array, submit_s: Any, clock: LogClock, name: str) -> Any:
+    """Return which jobs count: those that come after the warm-up."""
+    counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
+    if options.counted_from is not None:
+        counted &= submit_s >= _log_second(options.counted_from, clock, name, "--warmup")
+    return counted
+
+
+def _moved(deadlines: Int64Array | None, rows: Int64Array, by: Int64Array) -> Int64Array:
+    """Return the deadlines of some rows, each moved with its submission."""
+    if deadlines is None:
+        return np.broadcast_to(np.int64(-1), len(rows))
+    return np.where(deadlines[rows] >= 0, deadlines[rows] + by, -1)
 
 
 def run_times(log: Log) -> np.ndarray[Any, Any]:

@@ -1,0 +1,116 @@
+"""What an engine asks its policy beside a pass: why a job waits, what would become of another one, what one costs.
+
+Nothing is changed by a question.  An error inside a policy is a defect of it, and is told with its place.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from qbatch.engine import audit, checks, plain
+from qbatch.engine.admission import Admission
+from qbatch.engine.cluster import Cluster
+from qbatch.engine.states import State
+from qbatch.engine.window import ClusterWindow
+from qbatch.model.actions import Action
+from qbatch.model.errors import DecisionError, QbatchError
+from qbatch.model.job import Job
+from qbatch.model.machine import Machine
+from qbatch.model.quote import Quote
+from qbatch.model.reasons import Reason
+from qbatch.planning.policy import Charging, Explaining, Policy, Quoting, name_of
+from qbatch.planning.view import View
+
+
+class AsksPolicy:
+    """The side of an engine that asks its policy and changes nothing."""
+
+    machine: Machine
+    policy: Policy
+    now: int | None
+    _cluster: Cluster
+    _window: ClusterWindow
+    _memory: Any
+    _admission: Admission
+    _open_hosts: Admission
+    _watch: audit.Watch | None
+
+    def view(self) -> View:
+        """Return the state as it is now, as a policy would see it if nothing happened."""
+        return View(self._window, self.now or 0, self.machine, self._cluster.queue, self._memory)
+
+    def explain(self, row: int) -> Reason:
+        """Return why a waiting job waits, by the state after the last pass."""
+        state = self._cluster.states[row]
+        if state is not State.QUEUED:
+            return Reason("not-waiting", "engine", f"the job is {state.value}")
+        if row in self._cluster.parked:
+            return self._parked_reason(row)
+        view = self.view()
+        if isinstance(self.policy, Explaining):
+            said = self._ask(lambda: self.policy.explain(view, row))  # type: ignore[attr-defined]
+            return checks.answer(said, Reason, name_of(self.policy))
+        job, who = view.jobs[row], name_of(self.policy)
+        if job.procs > view.free_procs:
+            text = f"needs {job.procs} processors, {view.free_procs} are free"
+            return Reason("processors", who, text, {"procs": job.procs, "free": view.free_procs})
+        return Reason("policy", who, f"{view.free_procs} processors are free, but {who} gave no start to it")
+
+    def quote(self, job: Job, at: int | None = None) -> Quote | None:
+        """Return what would become of a job that arrived at ``at`` (now, if none is given), or None: the policy cannot say.
+
+        Nothing is left of the question.  Of a job that only closed hosts could hold nothing is known.
+
+        Raises:
+            DecisionError: the policy failed, or changed its memory (seen by an audited engine).
+        """
+        reason = self._admission.refusal(job)
+        if reason is not None:
+            return Quote(reason)
+        if not isinstance(self.policy, Quoting) or (self._cluster.withheld and self._open_hosts.refusal(job) is not None):
+            return None
+        policy, own = self.policy, type(self.policy).__module__
+        view = View(self._window, max(self.now or 0, at or 0), self.machine, self._cluster.queue, self._memory)
+        before = plain.encode(self._memory, own) if self._watch is not None else b""
+        quote = checks.answer(self._ask(lambda: policy.quote(view, job)), Quote, name_of(policy))
+        if self._watch is not None and plain.encode(self._memory, own) != before:
+            raise DecisionError(f"policy {name_of(policy)} changed its memory when it was asked for a quote")
+        return quote
+
+    def price_of(self, row: int) -> int | None:
+        """Return the price of an accepted job in millionths of a processor-hour, or None: the policy has none."""
+        if not isinstance(self.policy, Charging):
+            return None
+        policy, view = self.policy, self.view()
+        return checks.answer(self._ask(lambda: policy.price(view, row)), int | None, name_of(policy))  # type: ignore[arg-type]
+
+    def _parked_reason(self, row: int) -> Reason:
+        closed = sorted(self._cluster.closed)
+        names = ", ".join(self.machine.hosts[host].name for host in closed)
+        why = self._open_hosts.refusal(self._cluster.jobs[row])
+        text = f"the open hosts could never hold it: {why.text if why else 'none is open'}; closed: {names}"
+        return Reason("hosts-closed", "engine", text, {**(why.numbers if why else {}), "closed": len(closed)})
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        """Ask the policy something; an error inside it is a defect of the policy, and is told with its place."""
+        try:
+            return question()
+        except QbatchError:
+            raise
+        except (Exception, SystemExit) as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            when = "before the first event" if self.now is None else f"at {self.now / 1e6:.15g} s"
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            raise DecisionError(
+                f"policy {name_of(self.policy)} failed {when}, {place.filename}:{place.lineno}: {text}"
+            ) from error
+
+    def _decisions(self, view: View) -> list[Action]:
+        """Return what the policy decides: all of it, before any of it changes what the policy was looking at."""
+        decisions: list[Action] = self._ask(lambda: list(self.policy.decide(view)))
+        for action in decisions:
+            if type(action) not in checks.CHECKS and not isinstance(action, Action):
+                raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action")
+        return decisions
