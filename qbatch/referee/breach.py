@@ -17,6 +17,7 @@ CODES: dict[str, str] = {
     "capacity": "more processors were in use than the machine has; logs of real machines often say so",
     "in-pieces": "a job did not run in one go, and the policy neither suspends nor resizes nor starts on trial",
     "promise-broken": "a job started after the start that it was promised",
+    "deadline-missed": "a job that was taken in ended after its deadline, though that was not taken back",
     "promise-moved": "the last promise of a job is later than its first",
     "overtaken": "FCFS: a job started while an earlier one waited",
     "clairvoyant": "EASY: a backfilled job ends by the shadow time only by its run time, not by its estimate",

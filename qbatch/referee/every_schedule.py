@@ -134,6 +134,17 @@ def check_promises(done: Schedule) -> Iterator[Breach]:
         yield _breach(done, row, "promise-moved", done.first_promise[row], text)
 
 
+def check_deadlines(done: Schedule) -> Iterator[Breach]:
+    """Check that every job that ran ended by its deadline, unless the policy took its promise back before.
+
+    Source: Islam et al. 2003, section 3: what was accepted is kept; spec/papers.md 2.2 and rule 11 of 2.8.
+    """
+    deadline = done.workload.deadline
+    for row in _rows((deadline >= 0) & done.ran & (done.end > deadline) & (taken_back(done) == 0)):
+        text = f"was to end by {seconds(deadline[row])}, and ended at {seconds(done.end[row])}"
+        yield _breach(done, row, "deadline-missed", deadline[row], text)
+
+
 def _rows(mask: BoolArray) -> list[int]:
     return np.flatnonzero(mask).tolist()
 

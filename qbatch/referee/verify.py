@@ -18,7 +18,14 @@ from qbatch.planning.policy import ListLoop, PlanLoop, Policy, name_of
 from qbatch.policies import POLICIES, load_policy
 from qbatch.referee.breach import CODES, Breach, seconds
 from qbatch.referee.conservative_plan import PlanCheck
-from qbatch.referee.every_schedule import check_capacity, check_pieces, check_promises, check_times, taken_back
+from qbatch.referee.every_schedule import (
+    check_capacity,
+    check_deadlines,
+    check_pieces,
+    check_promises,
+    check_times,
+    taken_back,
+)
 from qbatch.referee.queue_order import check_queue
 from qbatch.referee.reading import Conditions, read_finished
 
@@ -94,6 +101,7 @@ def judge(
     done = _lifted(done)
     entry = POLICIES.get((policy or "").partition(":")[0])
     _judge_promises(done, chosen, found, may_break=entry is not None and entry.is_interrupting)
+    _judge_deadlines(done, chosen, found)
     if chosen is None:
         found.unchecked.append("order and backfilling: name the policy with --policy")
     elif known.is_preempted:
@@ -176,6 +184,19 @@ def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, *, 
         return
     found.breaches += check_promises(done)
     found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")
+
+
+def _judge_deadlines(done: Schedule, chosen: Policy | None, found: _Findings) -> None:
+    count = int((done.workload.deadline >= 0).sum())
+    if not count:
+        return
+    missed = list(check_deadlines(done))
+    if getattr(chosen, "takes_deadlines", False):
+        found.breaches += missed
+        found.checked.append(f"the deadlines of {count:,} jobs that were taken in")
+    else:
+        of = "no policy is named" if chosen is None else f"{name_of(chosen)} keeps none"
+        found.unchecked.append(f"deadlines: {of}; of {count:,} jobs {len(missed):,} ended after theirs")
 
 
 def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Findings) -> None:
