@@ -60,6 +60,8 @@ def is_for_a_shell(block: Block) -> bool:
 
 def prepare(home: Path) -> None:
     """Lay out what a reader has: accounting files of a PBS, sacct on PATH, and the policy that a document tells to write."""
+    own = (block for block in every_block() if block.document == "docs/deadlines.md" and block.language == "toml")
+    (home / "deadlines.toml").write_text(next(own).text, encoding="utf-8")
     (home / "widest.py").write_text(next(code for code in codes() if "WidestFirst" in code), encoding="utf-8")
     spool = home / "spool" / "server_priv" / "accounting"
     spool.mkdir(parents=True)
@@ -118,7 +120,11 @@ def test_what_is_said_to_be_before_a_block_is_before_one() -> None:
     assert all(any(line.startswith(name) for line in lines) for name in NOT_TYPED)
 
 
-TOML = {"docs/daemon.md": read_config, "docs/machine.md": lambda path: load_machine(str(path))}
+TOML = {
+    "docs/daemon.md": read_config, "docs/deadlines.md": read_config, "docs/machine.md": lambda path: load_machine(str(path)),
+}  # fmt: skip
+COUNTS = {"docs/daemon.md": 2, "docs/deadlines.md": 1, "docs/machine.md": 65}
+"""How many pools, or hosts, each of them describes."""
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,8 @@ def test_a_configuration_or_machine_file_is_read(block: Block, tmp_path: Path) -
     path = tmp_path / "example.toml"
     path.write_text(block.text, encoding="utf-8")
     read = TOML[block.document](path)
-    assert len(read.hosts) == 65 if block.document == "docs/machine.md" else len(read.pools) == 2
+    found = read.hosts if block.document == "docs/machine.md" else read.pools
+    assert len(found) == COUNTS[block.document]
 
 
 def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> None:
