@@ -117,6 +117,7 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
         exit_status=job.final.status if job.final is not None else None,
         exec_host=exec_texts(core, job)[0],
         comment=_comment(core, job),
+        deadline=job.deadline,
     )
 
 
@@ -148,7 +149,6 @@ def event_record(core: Core, key: JobKey) -> JobRecord | None:
         submitted=job.submitted,
         eligible=job.eligible,
         promised=job.promised,
-        deadline=job.deadline,
         exec_vnode=exec_texts(core, job)[1] if job.prepared.demand.memory else "",
         pauses=job.attempt.pauses if job.attempt is not None else (),
         sizes=job.attempt.sizes if job.attempt is not None else (),

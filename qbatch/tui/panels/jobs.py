@@ -63,6 +63,16 @@ def memory_of(job: JobRecord) -> int:
         return 0
 
 
+def danger_of(job: JobRecord, end: int | None) -> str | None:
+    """Return how a deadline stands if the job ends at ``end``: ``bad`` if it is missed or was broken before, ``warning`` if
+    less than a tenth of the walltime is left, None for no danger or no deadline."""
+    if job.deadline is None:
+        return None
+    if job.broken or (end is not None and end > job.deadline):
+        return "bad"
+    return "warning" if end is not None and job.deadline - end < walltime_of(job) // 10 else None
+
+
 def bar(share: float, width: int = _BAR) -> str:
     """Return a share from 0 to 1 as a bar of blocks, an eighth of a letter fine."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
@@ -119,6 +129,9 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
     def since(job: JobRecord) -> int:
         return waited(job, board.now()) or 0
 
+    def danger(job: JobRecord) -> str | None:
+        return danger_of(job, None if job.estimated_start is None else job.estimated_start + walltime_of(job))
+
     return JobTable(board, [
         *_common(),
         TableColumn("walltime", "walltime", 8, lambda job: short_span(walltime_of(job) or None), walltime_of, is_right=True,
@@ -129,6 +142,8 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
                lambda job: job.estimated_start or 1 << 62, is_vital=True),
         TableColumn("promised", "promised", 11, lambda job: close_moment(job.promised, board.now()),
                lambda job: job.promised or 1 << 62, is_vital=True),
+        TableColumn("deadline", "deadline", 11, lambda job: close_moment(job.deadline, board.now()),
+               lambda job: job.deadline or 1 << 62, tone=danger),
         TableColumn("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
         TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
         TableColumn("priority", "prio", 5, lambda job: str(job.priority), lambda job: job.priority, is_right=True),

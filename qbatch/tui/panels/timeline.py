@@ -13,7 +13,7 @@ from qbatch.results.shown import clean, close_moment, short_span
 from qbatch.tui.board import Board
 from qbatch.tui.colours import job_style
 from qbatch.tui.panels.drawn import DrawnPanel, fitted, scheme_of
-from qbatch.tui.panels.jobs import procs_of, run_time, short_id, walltime_of
+from qbatch.tui.panels.jobs import danger_of, procs_of, run_time, short_id, walltime_of
 
 _LABEL = 22
 _BEHIND = 0.12
@@ -30,7 +30,10 @@ _SPANS = [
 
 
 class TimelineBar(NamedTuple):
-    """A job on the axis: ``promised`` is None where nothing was promised; ``is_running``: else it is to come."""
+    """A job on the axis: ``promised`` is None where nothing was promised; ``is_running``: else it is to come.
+
+    ``danger``: how its deadline stands (:func:`qbatch.tui.panels.jobs.danger_of`).
+    """
 
     job: str
     user: str
@@ -40,6 +43,8 @@ class TimelineBar(NamedTuple):
     promised: int | None
     is_running: bool
     is_stopped: bool = False
+    deadline: int | None = None
+    danger: str | None = None
 
 
 class Timeline(DrawnPanel):
@@ -82,11 +87,12 @@ class Timeline(DrawnPanel):
         """Draw what is on the board."""
         now = self.board.now()
         job = self.current
-        bars = [
-            TimelineBar(each.id, each.user, procs_of(each), each.started, now + walltime_of(each) - run_time(each, now),
-                None, True, each.state == "S")
-            for each in self.board.running.values() if each.started is not None
-        ]  # fmt: skip
+        bars = []
+        for each in self.board.running.values():
+            if each.started is not None:
+                end = now + walltime_of(each) - run_time(each, now)
+                own = (each.id, each.user, procs_of(each), each.started, end, None, True, each.state == "S")
+                bars.append(TimelineBar(*own, each.deadline, danger_of(each, end)))
         bars.sort(key=lambda bar: (bar.end, bar.job))
         self._bars = bars + self._to_come(now)
         self.cursor = next((place for place, bar in enumerate(self._bars) if bar.job == job), self.cursor)
@@ -110,7 +116,9 @@ class Timeline(DrawnPanel):
             end = None if forecast is None else forecast.end
             end = start + walltime_of(job) if end is None else end
             begin = max(start, now)
-            bars.append(TimelineBar(job.id, job.user, procs_of(job), begin, end + begin - start, job.promised, False))
+            end += begin - start
+            facts = (job.id, job.user, procs_of(job), begin, end, job.promised, False, False)
+            bars.append(TimelineBar(*facts, job.deadline, danger_of(job, end)))
         bars.sort(key=lambda bar: (bar.start, bar.job))
         return bars[:MOST_SHOWN]
 
@@ -131,6 +139,8 @@ class Timeline(DrawnPanel):
         bar = self._bars[place]
         style = self.tone("cursor") if place == self.cursor and self.has_focus else self.plain_style
         label = style if bar.is_running else self.tone("muted")
+        if bar.danger is not None and style is self.plain_style:
+            label = self.tone(bar.danger)
         return [Segment(fitted(_label(bar), _LABEL - 1), label), Segment(" ", self.plain_style), *self._drawn(bar)]
 
     def _column(self, at: int) -> int:
@@ -140,18 +150,22 @@ class Timeline(DrawnPanel):
         return int((at - begin) * width // self._shown_span)
 
     def _drawn(self, bar: TimelineBar) -> list[Segment]:
-        """The bar itself: solid until now, thinner to the walltime; what is to come dashed; a promise as a diamond."""
+        """The bar itself: solid until now, thinner to the walltime; what is to come dashed; a promise as a diamond, a deadline
+        as an upright, in colour where it is in danger."""
         width = max(self.columns - _LABEL, 1)
         scheme = scheme_of(self.app)
         colour = self.plain_style + (job_style(bar.job, scheme) if scheme != "none" else Style())
         now = self._column(self.board.now())
         first, last = self._column(bar.start), max(self._column(bar.end), self._column(bar.start) + 1)
         promise = self._column(bar.promised) if bar.promised is not None else -1
+        deadline = self._column(bar.deadline) if bar.deadline is not None else -1
         cells: list[tuple[str, Style]] = []
         for at in range(width):
             is_bar = first <= at < last
             if at == promise:
                 cells.append(("◆", self.tone("accent")))
+            elif at == deadline:
+                cells.append(("┃", self.tone(bar.danger or "good")))
             elif is_bar and bar.is_running:
                 cells.append(("▒" if bar.is_stopped else "█" if at < now else "▬", colour))
             elif is_bar:
