@@ -195,12 +195,6 @@ class Signal(Request, frozen=True):
     signal: str = "TERM"
 
 
-class RunNow(Request, frozen=True):
-    """Start waiting jobs now, past the policy, if there is room.  Gives ``Outcomes``."""
-
-    jobs: tuple[str, ...]
-
-
 class QueueControl(Request, frozen=True):
     """Enable or disable submission, start or stop execution of queues.  Gives ``Outcomes``."""
 
@@ -397,7 +391,7 @@ class Shutdown(Request, frozen=True):
 
 
 MUTATING: tuple[type[Request], ...] = (
-    Submit, Delete, Alter, Hold, Release, Move, Order, Rerun, Message, Signal, RunNow, QueueControl, HostControl,
+    Submit, Delete, Alter, Hold, Release, Move, Order, Rerun, Message, Signal, QueueControl, HostControl,
     PolicySet, Fault,
 )  # fmt: skip
 """Requests that change the server's state: answered when they are committed."""
@@ -408,7 +402,7 @@ ASKING: tuple[type[Request], ...] = (
 )  # fmt: skip
 
 AnyRequest = (
-    Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | Message | Signal | RunNow | QueueControl
+    Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | Message | Signal | QueueControl
     | HostControl | PolicySet | Fault | Hello | JobStatus | QueueStatus | HostStatus | ServerStatus | Explain | Wait | Trail
     | JobOutput | History | Subscribe | Time | Forecast | Shadow | Upload | Metrics | Backup | Check | ConfigShow | Reload
     | Shutdown

@@ -26,7 +26,6 @@ WHO: dict[type[requests.Request], str] = {
     requests.Rerun: "owner",
     requests.Message: "owner",
     requests.Signal: "owner",
-    requests.RunNow: "operator",
     requests.QueueControl: "operator",
     requests.HostControl: "operator",
     requests.PolicySet: "manager",

@@ -18,7 +18,6 @@ from qbatch.daemon.handlers import (
     queue_control,
     release,
     rerun,
-    run_now,
     signal,
     submit,
 )
@@ -35,7 +34,6 @@ MUTATORS: dict[type[requests.Request], Callable[..., Any]] = {
     requests.Rerun: rerun.handle,
     requests.Message: message.handle,
     requests.Signal: signal.handle,
-    requests.RunNow: run_now.handle,
     requests.QueueControl: queue_control.handle,
     requests.HostControl: host_control.handle,
     requests.PolicySet: policy_set.handle,

@@ -10,7 +10,7 @@ from tests.cli.pbs.harness import Shell
 
 COMMANDS = [
     "qstat", "qdel", "qalter", "qhold", "qrls", "qmove", "qmsg", "qrerun", "qselect", "qsig", "pbsnodes", "tracejob",
-    "qorder", "qenable", "qdisable", "qstart", "qstop", "qrun",
+    "qorder", "qenable", "qdisable", "qstart", "qstop",
 ]  # fmt: skip
 WORDS = [
     "1", "999", "3", "5[]", "5[1-2]", "batch", "@qbatch", "-f", "-w", "-x", "-a", "-n", "-1", "-t", "-F", "json", "dsv",

@@ -38,7 +38,6 @@ def sent(shell: Shell) -> object:
         ("qsig -s suspend 1", requests.Signal(jobs=("1",), signal="suspend")),
         ("qsig -s 9 1", requests.Signal(jobs=("1",), signal="9")),
         ("qorder 2 4", requests.Order(first="2", second="4")),
-        ("qrun 2", requests.RunNow(jobs=("2",))),
         ("qenable batch", requests.QueueControl(queues=("batch",), enabled=True)),
         ("qdisable batch@qbatch", requests.QueueControl(queues=("batch",), enabled=False)),
         ("qstart @qbatch", requests.QueueControl(queues=("batch",), started=True)),
@@ -68,7 +67,7 @@ def test_what_each_command_asks_for(line: str, request_: object, shell: Shell) -
 @pytest.mark.parametrize(
     "line",
     ["qdel", "qdel -W soon 1", "qhold", "qhold -h z 1", "qhold -h nu 1", "qrls -h", "qmove batch", "qmove 1 2", "qmsg hi",
-     "qrerun", "qrerun -W x 1", "qsig", "qsig -Z 1", "qorder 1", "qorder 1 2 3", "qrun", "qenable", "qdisable", "qstart",
+     "qrerun", "qrerun -W x 1", "qsig", "qsig -Z 1", "qorder 1", "qorder 1 2 3", "qenable", "qdisable", "qstart",
      "qstop", "qalter 1", "qalter -t 5 1", "qalter -l walltime=x 1", "qalter -p 9999 1", "qselect 1", "qselect -s z",
      "qselect -l ncpus", "qselect -l ncpus.xx.4", "qselect -p x", "qselect -a x", "pbsnodes -o", "pbsnodes -o -r n1",
      "pbsnodes -F xml", "tracejob", "tracejob -n x 1"],
@@ -82,7 +81,7 @@ def test_wrong_usage_is_said_and_nothing_is_sent(line: str, shell: Shell) -> Non
     assert not shell.server.requests
 
 
-@pytest.mark.parametrize("command", ["qdel", "qhold", "qrls", "qrerun", "qsig", "qrun"])
+@pytest.mark.parametrize("command", ["qdel", "qhold", "qrls", "qrerun", "qsig"])
 def test_errors_of_jobs(command: str, shell: Shell) -> None:
     assert shell.run(command, "1", "999") == (153, "", f"{command}: Unknown Job Id 999.qbatch\n")
     both = f"{command}: Unknown Job Id 999.qbatch\n{command}: Job has finished 3.qbatch\n"
@@ -186,10 +185,6 @@ def test_tracejob(shell: Shell) -> None:
     )  # fmt: skip
     assert "Queued" not in shell.run("tracejob", "-s", "1").out
     assert shell.run("tracejob", "999", "1").code == 153
-
-
-def test_interactive_things_that_are_not_there(shell: Shell) -> None:
-    assert shell.run("qrun", "-H", "n1", "1").code == 15029 % 256
 
 
 def test_without_a_daemon(shell: Shell) -> None:

@@ -16,7 +16,7 @@ from tests.cli.pbs.harness import Shell, job
 
 COMMANDS = [
     "qsub", "qstat", "qdel", "qalter", "qhold", "qrls", "qmove", "qmsg", "qrerun", "qselect", "qsig", "pbsnodes",
-    "tracejob", "qorder", "qenable", "qdisable", "qstart", "qstop", "qrun",
+    "tracejob", "qorder", "qenable", "qdisable", "qstart", "qstop",
 ]  # fmt: skip
 
 
