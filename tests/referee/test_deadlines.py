@@ -44,7 +44,7 @@ def test_an_accepted_deadline_that_is_missed_is_a_breach_and_one_that_was_taken_
     schedules = (schedule_of("qops", seed) for seed in range(50))
     schedule = next(each for each in schedules if (each.ran & (each.workload.deadline >= 0)).any())
     assert list(check_deadlines(schedule)) == []
-    row = int(np.flatnonzero(schedule.ran & (schedule.workload.deadline >= 0))[0])
+    row = int(np.argmax(np.where(schedule.workload.deadline >= 0, schedule.end, 0)))
     late = schedule.workload.deadline.copy()
     late[row] = schedule.end[row] - 1
     missed = replace(schedule, workload=schedule.workload.changed(deadline=late))
