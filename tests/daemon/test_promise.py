@@ -118,7 +118,7 @@ def test_the_daemon_in_virtual_time_takes_them_too(policy: str, tmp_path: Path) 
         assert rows(finished(daemon), CALENDAR) == expected(replayed(policy))
 
 
-@pytest.mark.parametrize("policy", ["easy", "conservative"])
+@pytest.mark.parametrize("policy", ["easy", "conservative", "qops"])
 def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(policy: str, tmp_path: Path) -> None:
     schedule = replayed(policy)
     span = (int(schedule.end.max()) - int(schedule.workload.submit[0])) / 1e6
@@ -133,7 +133,7 @@ def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(pol
         jobs = finished(daemon)
     assert rows(jobs, CALENDAR) == expected(schedule)
     promised = {int(job.extra["log_number"]): job.promised - CALENDAR for job in jobs if job.promised is not None}
-    if policy == "conservative":
+    if policy in ("conservative", "qops"):
         told = {
             int(number): int(at)
             for number, at in zip(schedule.workload.number, schedule.promise, strict=True)

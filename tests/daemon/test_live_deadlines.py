@@ -1,0 +1,119 @@
+"""Deadlines on a live daemon: what users type, kill -9 in the midst, and a flood of what cannot be."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Submitted, Text
+from qbatch.wire.requests import Check, Spec, Submit
+from tests.daemon.harness import Daemon
+
+CONFIG = """
+executor = "emulated"
+policy = "qops"
+[[pool]]
+hosts = "n[1-2]"
+cpus = 4
+spans = true
+[[queue]]
+name = "batch"
+default_walltime = "10:00"
+"""
+
+
+def asked(procs: int, walltime: int, deadline: int | None = None) -> dict[str, str]:
+    resources = {"ncpus": str(procs), "walltime": str(walltime)}
+    return resources if deadline is None else resources | {"deadline": f"+{deadline}"}
+
+
+def test_the_commands_promise_quote_change_and_refuse(tmp_path: Path) -> None:
+    with Daemon(tmp_path, config=CONFIG) as daemon:
+        daemon.run("qsub", "-l", "ncpus=8,walltime=1:00:00", "--", "/bin/true")
+        job = daemon.run("qsub", "-l", "ncpus=8,walltime=0:30:00,deadline=+2:00:00", "--", "/bin/true").stdout.strip()
+        shown = daemon.run("qstat", "-f", job).stdout
+        for name in ("deadline", "latest_start", "planned_start", "deadline_slack", "price"):
+            assert f"    {name} = " in shown
+        refused = daemon.run("qsub", "-l", "ncpus=8,walltime=0:30:00,deadline=+1:20:00", "--", "x", code=15039 % 256)
+        assert "the earliest deadline that would be accepted now is" in refused.stderr
+        quote = daemon.run("qsub", "--quote", "-l", "ncpus=8,walltime=0:30:00", "--", "x").stdout
+        assert "earliest_deadline = " in quote
+        assert "price = " in quote
+        assert len(daemon.jobs()) == 3  # one of them was refused
+        assert "cannot be kept" in daemon.run(
+            "qsub", "-l", "ncpus=1,walltime=0:30:00,deadline=2020-01-01T00:00", "--", "x", code=15039 % 256
+        ).stderr
+        assert "is no deadline" in daemon.run("qsub", "-l", "ncpus=1,deadline=soon", "--", "x", code=166).stderr
+        daemon.run("qalter", "-l", "deadline=+3:00:00", job)
+        daemon.run("qalter", "-l", "deadline=+1:10:00", job, code=15039 % 256)
+        assert daemon.jobs(job)[job].resources["deadline"] == "+3:00:00"
+        assert "planned for" in daemon.run("qbatch", "explain", job).stdout
+
+
+def test_no_promise_changes_by_kill_9_and_every_accepted_deadline_stands(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    daemon = Daemon(tmp_path, config=CONFIG).start()
+    accepted: dict[str, str] = {}
+    refused = 0
+    is_over = threading.Event()
+
+    def submit(client: int) -> None:
+        nonlocal refused
+        draw, number = random.Random(client), 0
+        while not is_over.is_set():
+            number += 1
+            time.sleep(0.02)
+            walltime = draw.choice((600, 900, 1800))
+            resources = asked(draw.randrange(1, 9), walltime, walltime + draw.choice((600, 3600, 20_000)))
+            request = Submit(spec=Spec(script="x\n", name=f"k{client}-{number}", resources=resources), key=f"{client}-{number}")
+            while not is_over.is_set():
+                try:
+                    with daemon.session() as session:
+                        accepted[session.ask(request, Submitted).job] = request.spec.name
+                    break
+                except Refusal as error:
+                    if error.code == "refused-by-policy":
+                        refused += 1
+                        break
+                    time.sleep(0.02)
+                except Exception:
+                    time.sleep(0.02)
+
+    clients = [threading.Thread(target=submit, args=(client,)) for client in range(2)]
+    for each in clients:
+        each.start()
+    for _ in range(4):
+        time.sleep(chance.uniform(0.4, 1.0))
+        daemon.kill()
+        daemon.start()
+    is_over.set()
+    for each in clients:
+        each.join()
+    assert len(accepted) > 5
+    assert refused > 0
+    told = {job.id: (job.name, job.deadline, job.promised, job.price) for job in daemon.jobs(*accepted).values()}
+    assert {name: facts[0] for name, facts in told.items()} == accepted
+    assert all(deadline is not None and price is not None for _, deadline, _, price in told.values())
+    daemon.kill()
+    daemon.start()
+    with daemon:
+        again = daemon.jobs(*accepted).values()
+        assert {job.id: (job.name, job.deadline, job.promised, job.price) for job in again} == told
+        assert not any(job.broken or job.refused for job in again)
+        with daemon.session() as session:
+            assert session.ask(Check(), Text).text
+
+
+def test_a_flood_of_impossible_deadlines_leaves_no_job_behind(tmp_path: Path) -> None:
+    with Daemon(tmp_path, config=CONFIG) as daemon, daemon.session() as session:
+        session.ask(Submit(spec=Spec(script="x\n", resources=asked(8, 3600))), Submitted)
+        impossible = Submit(spec=Spec(script="x\n", resources=asked(8, 600, 60)))
+        for _ in range(1000):
+            with pytest.raises(Refusal, match="cannot be kept"):
+                session.ask(impossible, Submitted)
+        assert session.ask(Submit(spec=Spec(script="x\n", resources=asked(8, 600, 9000))), Submitted).job == "2.qbatch"
