@@ -179,6 +179,8 @@ def _schedule(
     pieces = _pieces(ran, hosts, first, now)
     places = {host.name: place for place, host in enumerate(hosts)} if len(hosts) > 1 else {}
     on_hosts = numbers(_only_host(job.exec_host, places) for job in ran)
+    deadline = numbers(-1 if job.deadline is None else max(job.deadline - first, 0) for job in ran)
+    broken = numbers(len(job.broken) for job in ran)
     return finished_run(
         POLICY,
         number=numbers(place_of[job.id] + 1 for job in ran),
@@ -193,6 +195,8 @@ def _schedule(
         queue=named(lambda job: job.queue),
         host=on_hosts if (on_hosts >= 0).any() else None,
         pieces=pieces if len(pieces) else None,
+        broken=broken if broken.any() else None,
+        **({"deadline": deadline} if (deadline >= 0).any() else {}),
     )
 
 

@@ -117,3 +117,13 @@ def test_a_flood_of_impossible_deadlines_leaves_no_job_behind(tmp_path: Path) ->
             with pytest.raises(Refusal, match="cannot be kept"):
                 session.ask(impossible, Submitted)
         assert session.ask(Submit(spec=Spec(script="x\n", resources=asked(8, 600, 9000))), Submitted).job == "2.qbatch"
+
+
+def test_what_really_ran_is_exported_with_its_deadlines_and_verified(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", config=CONFIG) as daemon:
+        names = [daemon.submit(resources=asked(8, 600, each), runtime=300_000_000) for each in (None, 2000, 3000)]
+        for name in names:
+            daemon.until(name, "F")
+        daemon.run("qbatch", "export", "result", "-o", str(tmp_path / "lived"))
+        said = daemon.run("qbatch", "verify", str(tmp_path / "lived"), "--policy", "qops")
+        assert "the deadlines of 2 jobs" in said.stdout + said.stderr
