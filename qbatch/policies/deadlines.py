@@ -193,6 +193,8 @@ class DeadlineScheduler:
         work.forget()
         work.bring_up_to_date()
         work.start_due()
+        if view.is_machine_changed:
+            work.take_back()
         for row in view.arrived:
             work.judge(view.jobs[row])
             work.start_due()
@@ -366,6 +368,7 @@ class _Pass:
         self.policy, self.view, self.memory = policy, view, memory
         self.base = running_profile(view)
         self.actions: list[Action] = []
+        self.started: set[int] = set()
 
     def forget(self) -> None:
         """What ended or was withdrawn leaves the books."""
@@ -394,11 +397,15 @@ class _Pass:
             self._repair()
         elif was_late or view.withdrawn or any(_ended_early(view, row) for row in view.finished):
             _plan.compress(view.now, self.base, memory.jobs, memory.weights, memory.count)
-        if view.is_machine_changed:
-            known = {*memory.rows, *view.arrived}
-            for row in view.queue.tolist():
-                if row not in known:
-                    self._judge_again(view.jobs[row])
+
+    def take_back(self) -> None:
+        """Take in, one after another, what waits and is in no plan: hosts have opened, or another policy was there before."""
+        view = self.view
+        known = {*self.memory.rows, *view.arrived, *self.started}
+        for row in view.queue.tolist():
+            if row not in known:
+                self._judge_again(view.jobs[row])
+                self.start_due()
 
     def _repair(self) -> None:
         """Make the plan anew, and tell each job whose promise is broken (rule 11)."""
@@ -427,6 +434,7 @@ class _Pass:
                 self.base = _profiles.grown(self.base)
             _profiles.add(self.base, now, now + booked, -procs)
             self.actions.append(Start(row))
+            self.started.add(row)
 
     def judge(self, job: Job) -> None:
         """Take an arrival into the plan, or refuse it."""
@@ -474,7 +482,6 @@ class _Pass:
         if len(later):
             wakes.add(int(later[0]))
         return [WakeAt(at) for at in sorted(wakes)]
-
 
 def _ended_early(view: View, row: int) -> bool:
     """Tell whether a job that finished did so before its estimate."""

@@ -148,7 +148,7 @@ def test_the_kernel_places_as_the_plain_code_does() -> None:
         placed = place_chunks(machine, free, memory, job)
         assert bool(fits) == bool(placed), (seed, job, machine, free, memory)
         if fits:
-            assert {chunk.host: (chunk.procs, chunk.memory) for chunk in placed} == {
+            assert {host: (procs, size) for host, procs, size in parts_of(placed)} == {
                 host: (procs, size) for host, (procs, size) in enumerate(taken.T.tolist()) if procs
             }
             assert divides(machine, placed, job)

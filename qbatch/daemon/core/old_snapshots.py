@@ -76,7 +76,7 @@ def _present(row: dict[str, Any]) -> list[Any]:
     if is_over:
         final = [row["ended"], row["status"], row["refused"]]
     new = {**row, "attempts": row["attempt"], "attempt": attempt, "earlier": earlier, "final": final}
-    return [new[name] for name in BatchJob.__struct_fields__]
+    return [new[name] for name in BatchJob.__struct_fields__ if name in new]  # later ones stand last, with defaults
 
 
 _NONE = ("run_limit", "eligible", "not_before", "promised", "started", "session", "ending")
