@@ -205,7 +205,7 @@ def _announce_compiler(*, is_quiet: bool) -> None:
 @contextmanager
 def _progress(*, is_quiet: bool) -> Iterator[Tell]:
     """Show one bar for each experiment on stderr, if that is a terminal; give the function that moves them."""
-    from qbatch.papers.sp2_backfilling_runs import silent
+    from qbatch.papers.record import silent
 
     if is_quiet or not sys.stderr.isatty():
         yield silent
