@@ -45,6 +45,9 @@ def _ran_on(record: Mapping[str, Any]) -> Iterator[str]:
     if "log" in record:
         log = record["log"]
         yield f"* log: {_text(log['name'])}, {log['rows']:,} rows, SHA-256 {log['sha256'] or 'none'}"
+    for log in record.get("logs", ()):
+        digest = log["sha256"] or "none"
+        yield f"* log: {_text(log['name'])}, {log['procs']:,} processors, {log['subsets']} subsets, SHA-256 {digest}"
     for name, value in record["options"].items():
         if value is not None:
             shown = ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)

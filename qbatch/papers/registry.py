@@ -33,6 +33,13 @@ PAPERS: dict[str, Paper] = {
         "IPDPS 2001",
         ("figures",),
     ),
+    "qops": Paper(
+        "qops",
+        "Mohammad Islam, Pavan Balaji, P. Sadayappan and Dhabaleswar K. Panda",
+        "QoPS: A QoS based scheme for Parallel Job Scheduling",
+        "OSU-CISRC-4/03-TR21, 2003",
+        ("figures", "packed"),
+    ),
 }
 """Every paper by the name that the command takes."""
 
