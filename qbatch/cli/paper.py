@@ -225,17 +225,21 @@ def _run_subsets(
 
 
 def _print_papers(papers: dict[str, Paper]) -> None:
-    rows = [[one.name, f"{one.authors}: {one.title} ({one.source})", ", ".join(one.parts)] for one in papers.values()]
+    rows = []
+    for one in papers.values():
+        what = f"{one.authors}: {one.title} ({one.source})"
+        rows.append([one.name, what, ", ".join(one.parts + one.on_request)])
     print_table("", ["paper", "what it is", "parts"], rows, left=3)
 
 
 def _parts(chosen: Paper, wanted: list[str] | None, *, has_figures: bool) -> list[str]:
+    known = chosen.parts + chosen.on_request
     for part in wanted or []:
-        if part not in chosen.parts:
-            raise UsageError(f"--table {part!r}: use one of {', '.join(chosen.parts)}{suggestion(part, chosen.parts)}")
+        if part not in known:
+            raise UsageError(f"--table {part!r}: use one of {', '.join(known)}{suggestion(part, known)}")
     if wanted and "figures" in wanted and not has_figures:
         raise UsageError("--table figures and --no-figures contradict each other; leave one out")
-    parts = [part for part in chosen.parts if not wanted or part in wanted]
+    parts = [part for part in known if part in (wanted or chosen.parts)]
     return [part for part in parts if has_figures or part != "figures"]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from qbatch.model.errors import InputError, UsageError
+from qbatch.papers import qops_estimates as estimates
 from qbatch.papers import qops_figures as figures
 from qbatch.papers import qops_packed as packed
 from qbatch.papers import qops_pictures as pictures
@@ -132,6 +133,11 @@ def run_paper(
         found = packed.run_packed(tell)
         outcome.tables.append(packed.packed_table(found))
         outcome.claims.extend(replace(one, expected=expected(one.name, study)) for one in packed.packed_claims(found))
+    if "estimates" in parts:
+        bounds = estimates.run_estimates(study, tell, workers=workers)
+        outcome.tables.append(estimates.estimates_table(bounds))
+        outcome.claims.extend(replace(one, expected=UNDECIDED) for one in estimates.estimates_claims(bounds))
+        outcome.notes.append(estimates.NOTE)
     return outcome
 
 

@@ -43,7 +43,7 @@ _LOOKS = {
 """Colour, line and marker: a rival's stronger setting is its dashed line."""
 
 _LEGEND = 0.05
-"""The share of the height that is kept for the legend."""
+"""The share of the height that is kept for the legend, under the title."""
 
 _CAPTION = (
     "Jobs with deadlines (response and slowdown: those without). Means over the subsets; bars: 95 % intervals. "
@@ -79,7 +79,7 @@ def draw_admission(replicas: Replicas, share: float) -> Figure:
         for axes, (heading, number, factor) in zip(row, _ADMISSION, strict=True):
             names = CURVES if number is UTILISATION else tuple(SCHEMES)
             _lines(axes, replicas, Setting(share, stringency), names, number, factor)
-            _say(axes, f"{heading}, s = {stringency:g}", is_last=row is panels[-1])
+            _say(axes, f"{heading}, s = {stringency:g}", is_last=row[0] is panels[-1][0])
     _finish(figure, panels[0][-1])
     return figure
 
@@ -92,7 +92,7 @@ def draw_response(replicas: Replicas, share: float) -> Figure:
         for place, (heading, number, factor) in enumerate(_SERVICE):
             for axes, by_load in ((row[place], True), (row[place + len(_SERVICE)], False)):
                 _lines(axes, replicas, Setting(share, stringency), CURVES, number, factor, by_load=by_load)
-                _say(axes, f"{heading}, s = {stringency:g}", is_last=row is panels[-1], by_load=by_load)
+                _say(axes, f"{heading}, s = {stringency:g}", is_last=row[0] is panels[-1][0], by_load=by_load)
     _finish(figure, panels[0][0])
     return figure
 
@@ -107,7 +107,7 @@ def draw_relaxation(replicas: Replicas) -> Figure:
             for place, factor in enumerate(FACTORS):
                 points = list(curve(replicas, Setting(share, stringency, factor), QOPS, number))
                 _line(axes, points, f"R = {factor:g}", (PALETTE[place], "-", "o"), unit)
-            _say(axes, f"{heading}, q = {share:g}, s = {stringency:g}", is_last=row is panels[-1])
+            _say(axes, f"{heading}, q = {share:g}, s = {stringency:g}", is_last=row[0] is panels[-1][0])
     _finish(figure, panels[0][0], "Means over the subsets; bars: 95 % intervals.")
     return figure
 
@@ -155,9 +155,9 @@ def _say(axes: Axes, title: str, *, is_last: bool, by_load: bool = True) -> None
 
 def _finish(figure: Figure, axes: Axes, text: str = _CAPTION) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), fontsize=6.5)
+    figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(0.0, 1 - _LEGEND), ncols=len(labels), fontsize=6.5)
     engine: Any = figure.get_layout_engine()
-    engine.set(rect=(0, _LEGEND, 1, 1 - _LEGEND))
+    engine.set(rect=(0, 0, 1, 1 - _LEGEND))
     caption(figure, text)
 
 
