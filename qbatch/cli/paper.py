@@ -349,7 +349,7 @@ def _print_claims(outcome: PaperOutcome) -> None:
         counts = f"{claim.counts}: " if claim.counts else ""
         said = [f"{claim.text}. {counts}{claim.numbers}."]
         if claim.together:
-            said.append(f"All months together (no part of the verdict): {claim.together}.")
+            said.append(f"Taken together (no part of the verdict): {claim.together}.")
         if claim.why:
             said.append(f"{_because(claim.verdict)}: {claim.why}.")
         for line in (line for one in said for line in textwrap.wrap(one, 104)):

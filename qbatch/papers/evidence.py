@@ -119,7 +119,7 @@ def claim_of(
     """Return a claim that holds if all its comparisons say yes; ``why`` explains one that does not.
 
     The numbers are those of the comparisons, those that speak against it first.  ``together``: what the comparisons say over
-    all months together, where the claim is of every single one.
+    all months or all loads together, where the claim is of every single one.
     """
     verdict = verdict_of([one.says for one in findings])
     ordered = _against_first(findings)

@@ -38,7 +38,7 @@ from qbatch.workloads.transform import sized, taken
 
 EXACT, USERS, ALL_USED, PREDICTED = "exact", "users", "users, all used", "predicted"
 BY_RUN, BY_ESTIMATE = "by run time", "by estimate"
-SUBSETS, JOBS = 4, 400
+SUBSETS, JOBS = 8, 400
 """Subsets of each log and jobs of each: the runs that outlive a bound need the engine, which looks at them second by second."""
 
 _LEFT = 800

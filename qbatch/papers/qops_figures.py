@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from qbatch.metrics import Interval, interval
+from qbatch.papers.qops_comparisons import first_figures
 from qbatch.papers.qops_replicas import (
     ALL_JOBS,
     ALL_WORK,
@@ -32,7 +33,6 @@ from qbatch.papers.qops_runs import (
     STRONGER,
     Setting,
 )
-from qbatch.papers.qops_verdicts import first_figures
 from qbatch.papers.record import Cell, Column, Row, Table
 
 HOUR_S = 3600.0

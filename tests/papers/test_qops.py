@@ -12,9 +12,10 @@ from qbatch.cli.main import app
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
-from qbatch.papers import qops, qops_packed, qops_verdicts
+from qbatch.papers import qops, qops_mixed_verdicts, qops_packed, qops_verdicts
 from qbatch.papers import qops_study as study_module
 from qbatch.papers.markdown import markdown_of
+from qbatch.papers.qops_comparisons import first_figures
 from qbatch.papers.qops_figures import all_tables, figures_of_share
 from qbatch.papers.qops_replicas import RESPONSE, SLOWDOWN, Replicas
 from qbatch.papers.qops_runs import (
@@ -200,7 +201,7 @@ def test_what_of_the_machine_is_lost_is_judged_in_points() -> None:
         return {"utilisation": busy[EASY] - lost - tighter + subset / 1e6}
 
     replicas = made(numbers)
-    claims = by_name([*qops_verdicts.utilisation(replicas), *qops_verdicts.utilisation_of_mixed(replicas)])
+    claims = by_name([*qops_verdicts.utilisation(replicas), *qops_mixed_verdicts.utilisation_of_mixed(replicas)])
     held = (
         "6.loss",
         "6.stringency-costs",
@@ -233,13 +234,13 @@ def test_curves_are_compared_at_equal_utilisation() -> None:
     assert replicas.ratios_at_equal_utilisation(Setting(0.2, 0.2), MSB, QOPS, RESPONSE) == pytest.approx(
         {0: 1, 1: 1, 2: 1}
     )
-    claims = by_name(qops_verdicts.against(replicas))
+    claims = by_name(qops_mixed_verdicts.against(replicas))
     assert claims["43.slowdown-gains-more"].verdict == UNDECIDED, "of conservative there is no gain"
     assert claims["43.best"].answers["yes"] == 1
     apart = made(lambda s, load, name, k: {"utilisation": load / 10 + (name == QOPS)})
     assert apart.ratios_at_equal_utilisation(Setting(0.2, 0.2), EASY, QOPS, SLOWDOWN) == {}
     flat = made(lambda s, load, name, k: {"response_s": s.factor * 3600, "slowdown": 9 / s.factor})
-    assert {one.verdict for one in qops_verdicts.relaxation(flat)} == {HOLDS}
+    assert {one.verdict for one in qops_mixed_verdicts.relaxation(flat)} == {HOLDS}
 
 
 def test_every_figure_of_the_paper_is_shown_once() -> None:
@@ -247,7 +248,7 @@ def test_every_figure_of_the_paper_is_shown_once() -> None:
               for slug, method in (("ctc", DUPLICATION), ("sdsc", DUPLICATION), ("ctc", EXPANSION))]  # fmt: skip
     numbers = []
     for replicas in traces:
-        first = qops_verdicts.first_figures(replicas)
+        first = first_figures(replicas)
         lengths = {"all": 3, "mixed": 4, "response": 4, "utilisation": 2, "against": 4}
         numbers += [first[kind] + place for kind, length in lengths.items() for place in range(length)]
     assert sorted([*numbers, 55, 56, 57, 58]) == list(range(4, 59))
