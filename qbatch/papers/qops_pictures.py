@@ -80,6 +80,8 @@ def draw_admission(replicas: Replicas, share: float) -> Figure:
             names = CURVES if number is UTILISATION else tuple(SCHEMES)
             _lines(axes, replicas, Setting(share, stringency), names, number, factor)
             _say(axes, f"{heading}, s = {stringency:g}", is_last=row[0] is panels[-1][0])
+    for axes in panels[:, :2].flat:
+        axes.set_ylim(bottom=0)  # after the last line of a column: a bound that is set ends the scaling of the other
     _finish(figure, panels[0][-1])
     return figure
 
@@ -93,6 +95,8 @@ def draw_response(replicas: Replicas, share: float) -> Figure:
             for axes, by_load in ((row[place], True), (row[place + len(_SERVICE)], False)):
                 _lines(axes, replicas, Setting(share, stringency), CURVES, number, factor, by_load=by_load)
                 _say(axes, f"{heading}, s = {stringency:g}", is_last=row[0] is panels[-1][0], by_load=by_load)
+    for axes in panels.flat:
+        axes.set_yscale("log")  # the references lie far above the schemes
     _finish(figure, panels[0][0])
     return figure
 
@@ -108,6 +112,8 @@ def draw_relaxation(replicas: Replicas) -> Figure:
                 points = list(curve(replicas, Setting(share, stringency, factor), QOPS, number))
                 _line(axes, points, f"R = {factor:g}", (PALETTE[place], "-", "o"), unit)
             _say(axes, f"{heading}, q = {share:g}, s = {stringency:g}", is_last=row[0] is panels[-1][0])
+    for axes in panels.flat:
+        axes.set_ylim(bottom=0)
     _finish(figure, panels[0][0], "Means over the subsets; bars: 95 % intervals.")
     return figure
 
@@ -146,7 +152,6 @@ def _line(
 
 def _say(axes: Axes, title: str, *, is_last: bool, by_load: bool = True) -> None:
     axes.set_title(title, fontsize=7)
-    axes.set_ylim(bottom=None if "Utilisation" in title else 0)
     if by_load:
         axes.set_xticks(LOADS)
     if is_last:
