@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 SCHEMA = "qbatch.paper/1"
 
 Text = str | None
-ORIGIN2000 = "origin2000"
+ORIGIN2000, QOPS = "origin2000", "qops"
+_OPTIONS = {
+    "sp2-backfilling": ("LOG", "--table", "--seeds", "--seed", "--procs", "--no-figures"),
+    ORIGIN2000: ("--months", "--replicas", "--seed", "--days"),
+    QOPS: ("LOG", "--table", "--subsets", "--jobs", "--seed", "--procs"),
+}
+"""What each paper takes beside what is for all."""
+
 DRAWS = 10
 """Draws of estimates, or of each month, where nothing else is said."""
 _FORMS = ("png", "svg")
@@ -37,9 +44,11 @@ _MARKS = {
 
 def paper(
     name: Annotated[Text, typer.Argument(metavar="PAPER", help="Which paper; none lists them.")] = None,
-    log: Annotated[Text, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz); none: a generated one.")] = None,
+    log: Annotated[
+        list[str] | None, typer.Argument(metavar="LOG...", help="SWF log (.gz, .xz), qops: or several; none: generated.")
+    ] = None,
     table: Annotated[
-        list[str] | None, typer.Option("--table", "-t", help="Only this part: 1, 2, 3 or figures; may be repeated.")
+        list[str] | None, typer.Option("--table", "-t", help="Only this part (--list shows them); may be repeated.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, max=1000, help="How many draws of estimates (10).")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The first seed.")] = None,
@@ -52,6 +61,10 @@ def paper(
         int | None, typer.Option(min=1, max=1000, help="origin2000: how often each month is drawn (10).")
     ] = None,
     days: Annotated[int | None, typer.Option(help="origin2000: only the first days of each month.")] = None,
+    subsets: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="qops: how many disjoint subsets of each log (10).")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=10, max=1_000_000, help="qops: how many jobs to a subset (5000).")] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
     check: Annotated[
@@ -71,22 +84,23 @@ def paper(
         _print_papers(PAPERS)
         return
     chosen = find_paper(name)
-    if chosen.name == ORIGIN2000 and (
-        log is not None or table or procs is not None or not figures or seeds is not None
-    ):
-        raise UsageError(
-            f"paper {ORIGIN2000} generates its months: no LOG, --table, --procs, --seeds or --no-figures; use --months and "
-            "--replicas"
-        )
-    if chosen.name != ORIGIN2000 and (months or days is not None or replicas is not None):
-        raise UsageError(f"paper {chosen.name} has no --months, no --days and no --replicas; it has --seeds")
+    given = {
+        "LOG": log or None, "--table": table or None, "--seeds": seeds, "--seed": seed, "--procs": procs,
+        "--no-figures": not figures, "--months": months or None, "--replicas": replicas, "--days": days,
+        "--subsets": subsets, "--jobs": jobs,
+    }  # fmt: skip
+    _check_options(chosen.name, [option for option, value in given.items() if value is not None and value is not False])
+    if chosen.name != QOPS and log is not None and len(log) > 1:
+        raise UsageError(f"paper {chosen.name} takes one LOG, not {len(log)}")
     parts = _parts(chosen, table, has_figures=figures)
     if out is not None:
         _check_folder(out)
     if chosen.name == ORIGIN2000:
         facts, outcome = _run_months(months, replicas or DRAWS, seed, days, out, is_quiet=quiet)
+    elif chosen.name == QOPS:
+        facts, outcome = _run_subsets(log or [], procs, (subsets or DRAWS, jobs, seed), parts, out, is_quiet=quiet)
     else:
-        facts, outcome = _run_log(log, procs, seeds or DRAWS, seed or 0, parts, is_quiet=quiet)
+        facts, outcome = _run_log(log[0] if log else None, procs, seeds or DRAWS, seed or 0, parts, is_quiet=quiet)
     document = _document(chosen, facts, outcome)
     if out is not None:
         _write(out, document, outcome, is_quiet=quiet)
@@ -96,6 +110,13 @@ def paper(
         _print(outcome, is_quiet=quiet)
     if check:
         _check(outcome)
+
+
+def _check_options(name: str, given: list[str]) -> None:
+    """Refuse an option that the paper does not take."""
+    for option in given:
+        if option not in _OPTIONS[name]:
+            raise UsageError(f"paper {name} takes no {option}; it takes {', '.join(_OPTIONS[name])}")
 
 
 def _check(outcome: PaperOutcome) -> None:
@@ -168,18 +189,57 @@ def _run_months(
     return facts, outcome
 
 
+def _run_subsets(
+    logs: list[str],
+    procs: int | None,
+    draws: tuple[int, int | None, int | None],
+    parts: list[str],
+    out: str | None,
+    *,
+    is_quiet: bool,
+) -> tuple[dict[str, Any], PaperOutcome]:
+    """Run the paper of QoPS on subsets of logs, or on generated ones; ``draws``: subsets, jobs of each, the first seed.
+
+    With a folder for what comes out, each group of runs is kept there as soon as it is made, as for the Origin 2000.
+    """
+    from qbatch.papers.qops import SEED, run_paper, study_of
+    from qbatch.papers.qops_runs import SUBSET_JOBS
+    from qbatch.papers.qops_study import Kept
+
+    subsets, jobs, seed = draws
+    study = study_of(logs, procs=procs, subsets=subsets, jobs=jobs or SUBSET_JOBS, seed=SEED if seed is None else seed)
+    kept = None if out is None else Kept(Path(out) / "runs")
+    _announce_compiler(is_quiet=is_quiet)
+    with _progress(is_quiet=is_quiet) as tell:
+        outcome = run_paper(study, tell, kept=kept, parts=parts, subsets=subsets)
+    if kept is not None and kept.read_count and not is_quiet:
+        talk(f"{kept.read_count} groups of runs were there already, in {kept.folder}")
+    facts = {
+        "logs": [
+            {"name": one.trace.name, "sha256": one.trace.sha256, "procs": one.trace.procs, "subsets": one.subsets}
+            for one in study.sources
+        ],
+        "options": {"subsets": subsets, "jobs": study.jobs, "seed": study.seed, "parts": parts},
+    }
+    return facts, outcome
+
+
 def _print_papers(papers: dict[str, Paper]) -> None:
-    rows = [[one.name, f"{one.authors}: {one.title} ({one.source})", ", ".join(one.parts)] for one in papers.values()]
+    rows = []
+    for one in papers.values():
+        what = f"{one.authors}: {one.title} ({one.source})"
+        rows.append([one.name, what, ", ".join(one.parts + one.on_request)])
     print_table("", ["paper", "what it is", "parts"], rows, left=3)
 
 
 def _parts(chosen: Paper, wanted: list[str] | None, *, has_figures: bool) -> list[str]:
+    known = chosen.parts + chosen.on_request
     for part in wanted or []:
-        if part not in chosen.parts:
-            raise UsageError(f"--table {part!r}: use one of {', '.join(chosen.parts)}{suggestion(part, chosen.parts)}")
+        if part not in known:
+            raise UsageError(f"--table {part!r}: use one of {', '.join(known)}{suggestion(part, known)}")
     if wanted and "figures" in wanted and not has_figures:
         raise UsageError("--table figures and --no-figures contradict each other; leave one out")
-    parts = [part for part in chosen.parts if not wanted or part in wanted]
+    parts = [part for part in known if part in (wanted or chosen.parts)]
     return [part for part in parts if has_figures or part != "figures"]
 
 
@@ -205,7 +265,7 @@ def _announce_compiler(*, is_quiet: bool) -> None:
 @contextmanager
 def _progress(*, is_quiet: bool) -> Iterator[Tell]:
     """Show one bar for each experiment on stderr, if that is a terminal; give the function that moves them."""
-    from qbatch.papers.sp2_backfilling_runs import silent
+    from qbatch.papers.record import silent
 
     if is_quiet or not sys.stderr.isatty():
         yield silent
@@ -289,7 +349,7 @@ def _print_claims(outcome: PaperOutcome) -> None:
         counts = f"{claim.counts}: " if claim.counts else ""
         said = [f"{claim.text}. {counts}{claim.numbers}."]
         if claim.together:
-            said.append(f"All months together (no part of the verdict): {claim.together}.")
+            said.append(f"Taken together (no part of the verdict): {claim.together}.")
         if claim.why:
             said.append(f"{_because(claim.verdict)}: {claim.why}.")
         for line in (line for one in said for line in textwrap.wrap(one, 104)):

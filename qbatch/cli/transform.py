@@ -54,7 +54,7 @@ def transform(
     else:
         made = DeadlineLog.without(_sized(read_log(log, lenient=lenient), procs))
     for step, given in chosen:
-        made = step.make(made, given, seed, lambda each: easy_responses(each, is_quiet=quiet))
+        made = step.make(made, given, seed, lambda each: _easy_responses(each, is_quiet=quiet))
     count = int((made.deadline >= 0).sum())
     if count and deadlines is None:
         raise UsageError(f"{count:,} jobs have deadlines, which SWF has no field for; add --deadlines FILE")
@@ -69,36 +69,20 @@ def transform(
 
 def _sized(log: Log, procs: int | None) -> Log:
     """Return a log whose header says how large the machine is."""
-    from dataclasses import replace
-
     from qbatch.replay.prepare import choose_procs
-    from qbatch.workloads import parse_header
+    from qbatch.workloads.transform import sized
 
-    count = choose_procs(log, procs)
-    if log.header.max_procs == count:
-        return log
-    lines = [line for line in log.header.lines if not line.startswith("; MaxProcs")]
-    return replace(log, header=parse_header([*lines, f"; MaxProcs: {count}"]))
+    return sized(log, choose_procs(log, procs))
 
 
-def easy_responses(log: Log, *, is_quiet: bool) -> Column:
-    """Return the response of each row under EASY on the log's own machine, in whole seconds (floored); -1: it did not run."""
-    import numpy as np
-
-    from qbatch.model.machine import one_host
+def _easy_responses(log: Log, *, is_quiet: bool) -> Column:
+    """Return the responses of the reference schedule, with progress."""
     from qbatch.model.record import MICROSECONDS
-    from qbatch.policies import load_policy
-    from qbatch.replay import prepare, run
-    from qbatch.replay.prepare import choose_procs
+    from qbatch.replay.reference import easy_responses
 
-    machine = one_host(choose_procs(log, None))
-    work = prepare(log, machine)
-    ends = int(work.submit[0]), int(work.submit[-1])
-    with progress_bars("easy, for reference", len(work), *ends, is_quiet=is_quiet) as progress:
-        schedule = run(work, machine, load_policy("easy"), progress=progress)
-    responses = np.full(len(log), -1, np.int64)
-    responses[work.log_row] = (schedule.end - work.submit) // MICROSECONDS
-    return responses
+    ends = [int(each) * MICROSECONDS for each in log["submit"][[0, -1]]] if len(log) else [0, 0]
+    with progress_bars("easy, for reference", len(log), *ends, is_quiet=is_quiet) as progress:
+        return easy_responses(log, progress)
 
 
 def _packed(text: str, seed: int) -> Any:

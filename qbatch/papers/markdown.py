@@ -45,6 +45,9 @@ def _ran_on(record: Mapping[str, Any]) -> Iterator[str]:
     if "log" in record:
         log = record["log"]
         yield f"* log: {_text(log['name'])}, {log['rows']:,} rows, SHA-256 {log['sha256'] or 'none'}"
+    for log in record.get("logs", ()):
+        digest = log["sha256"] or "none"
+        yield f"* log: {_text(log['name'])}, {log['procs']:,} processors, {log['subsets']} subsets, SHA-256 {digest}"
     for name, value in record["options"].items():
         if value is not None:
             shown = ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)
@@ -69,11 +72,11 @@ def _verdicts(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from _table(headings, rows)
     together = [[claim["name"], claim["verdict"], claim["together"]] for claim in claims if claim["together"]]
     if together:
-        yield "### All months together"
+        yield "### Taken together"
         yield ""
-        yield "The comparisons of the claims of every month, over the mean of the months; no part of a verdict."
+        yield "The comparisons of a claim of every month, or every load, over the mean of them; no part of a verdict."
         yield ""
-        yield from _table(["claim", "verdict, every month", "all months together"], together)
+        yield from _table(["claim", "verdict", "together"], together)
     for verdict, heading in (
         (CONTRADICTED, "Where the paper contradicts itself"), (FAILS, "What does not hold, and our best explanation")
     ):  # fmt: skip

@@ -17,7 +17,8 @@ from qbatch.papers.origin2000_kept import Kept
 from qbatch.papers.origin2000_runs import RunFigures
 from qbatch.papers.origin2000_why import EXPECTED, METHOD
 from qbatch.papers.origin2000_workload import drawn_month, workload_claims, workload_tables
-from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, PaperOutcome, Tell
+from qbatch.papers.processes import WORKERS
+from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, PaperOutcome, Tell, silent
 from qbatch.papers.registry import PAPERS
 from qbatch.workloads.origin2000 import MONTHS
 
@@ -52,7 +53,7 @@ def study_of(
 
 
 def run_paper(
-    study: studies.Study, tell: Tell = studies.silent, *, workers: int = studies.WORKERS, kept: Kept | None = None
+    study: studies.Study, tell: Tell = silent, *, workers: int = WORKERS, kept: Kept | None = None
 ) -> PaperOutcome:
     """Run a study and return its tables and claims; runs that ``kept`` has are not made again."""
     return outcome_of(study, studies.run_study(study, tell, workers=workers, kept=kept))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from qbatch.metrics import Interval, interval
 from qbatch.metrics.per_job import Metrics
-from qbatch.papers.origin2000_evidence import HOUR_S, RANGES, Number, top_of_range, values_of, whole
+from qbatch.papers.origin2000_replicas import HOUR_S, RANGES, Number, top_of_range, values_of, whole
 from qbatch.papers.origin2000_runs import BOUNDED, RunFigures, by_policy
 from qbatch.papers.record import Cell, Column, Table
 from qbatch.workloads.origin2000 import CLASSES

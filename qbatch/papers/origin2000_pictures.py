@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from qbatch.metrics import interval
 from qbatch.model.record import LogClock
-from qbatch.papers.origin2000_evidence import HOUR_S, RANGES
 from qbatch.papers.origin2000_figures import MEASURES, SUMMARIES, divisor_of, read_group, the_month
+from qbatch.papers.origin2000_replicas import HOUR_S, RANGES
 from qbatch.papers.origin2000_runs import RunFigures, by_policy
 from qbatch.reports.plot_style import PALETTE, PlotRange, caption, legend_outside, new_figure
 from qbatch.workloads.origin2000 import CLASSES

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 from qbatch.papers.origin2000_kept import Kept
 from qbatch.papers.origin2000_runs import POLICIES, WARMUP_DAYS, Case, RunFigures, simulate
-from qbatch.papers.record import Tell
+from qbatch.papers.processes import WORKERS, each_made
+from qbatch.papers.record import Tell, silent
 from qbatch.workloads.origin2000 import MONTHS
-
-WORKERS = 2
-
-
-def silent(_what: str, _done: int, _of: int) -> None:
-    """Take progress and tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +48,9 @@ def run_study(
         if kept is not None and (found := kept.read(case)) is not None:
             results[case] = found
     tell("simulations", len(results), len(cases))
-    for one in _made([case for case in cases if case not in results], workers):
+    for one in each_made(simulate, [case for case in cases if case not in results], workers):
         results[one.case] = one
         if kept is not None:
             kept.write(one)
         tell("simulations", len(results), len(cases))
     return [results[case] for case in cases]
-
-
-def _made(cases: list[Case], workers: int) -> Iterator[RunFigures]:
-    """Give the figures of some runs as they are made."""
-    if workers == 1 or len(cases) < 2:
-        yield from map(simulate, cases)
-        return
-    # A process begun afresh: a fork of one that draws bars in a thread may inherit a lock that nobody holds.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
-    try:
-        for future in as_completed([pool.submit(simulate, case) for case in cases]):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that the user talks to; it ends the pool."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

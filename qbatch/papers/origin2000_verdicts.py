@@ -1,6 +1,6 @@
 """The claims of Chiang and Vernon 2001, section 4, on the generated months: spec/papers.md, R004, rows (1) to (9).
 
-One function for each row.  Every claim is a set of comparisons over replicas (``origin2000_evidence``); bounds that the paper
+One function for each row.  Every claim is a set of comparisons over replicas (``evidence``); bounds that the paper
 leaves open ("similar", "comparable") are readings of ours and stand in the text of the claim.  A claim of every month tells
 beside its verdict what the same comparisons say over all months together.
 """
@@ -13,8 +13,10 @@ from functools import partial
 from statistics import fmean, pstdev
 
 from qbatch.metrics import interval
-from qbatch.papers import origin2000_evidence as evidence
-from qbatch.papers.origin2000_evidence import EvidenceItem, Number, claim_of
+from qbatch.papers import evidence
+from qbatch.papers import origin2000_replicas as replicas
+from qbatch.papers.evidence import EvidenceItem, claim_of
+from qbatch.papers.origin2000_replicas import Number
 from qbatch.papers.origin2000_runs import RunFigures
 from qbatch.papers.origin2000_why import WHY
 from qbatch.papers.record import Claim
@@ -36,7 +38,7 @@ SERVICE = {"mean wait": MEAN, "95th percentile": P95, "slowdown": SLOWDOWN}
 DEPTHS = ("2", "4", "8", "16", "all")
 """Numbers of reservations, beside one."""
 
-_HOURS = 1 / evidence.HOUR_S
+_HOURS = 1 / replicas.HOUR_S
 _ALL = "all months"
 _SIMILAR = 1.25
 _COMPARABLE = 2.0
@@ -57,7 +59,7 @@ def _ratios_within(
     return [
         evidence.inside(
             f"{one} / {other}, {name}",
-            evidence.overall_ratios(runs, months, one, other, evidence.whole(key)), 1 / bound, bound, is_ratio=True,
+            replicas.overall_ratios(runs, months, one, other, replicas.whole(key)), 1 / bound, bound, is_ratio=True,
         )
         for name, key in measures.items()
     ]  # fmt: skip
@@ -126,7 +128,7 @@ def row_4(runs: Runs, months: Months) -> list[Claim]:
     longest = [
         evidence.above(
             f"{policy} - Priority-bf, max wait",
-            evidence.overall_differences(runs, months, policy, "Priority-bf", evidence.whole(LONGEST)), 0.0, " h", _HOURS,
+            replicas.overall_differences(runs, months, policy, "Priority-bf", replicas.whole(LONGEST)), 0.0, " h", _HOURS,
         )
         for policy in ("LXF&W-bf", "SJF-bf")
     ]  # fmt: skip
@@ -150,7 +152,7 @@ def row_4(runs: Runs, months: Months) -> list[Claim]:
 
 def _won(runs: Runs, months: Months, keys: Sequence[str]) -> list[float]:
     """Return for each replica the share of months and measures in which SJF-bf lies below LXF&W-bf; a tie is half of one."""
-    rows = evidence.pairs_by_replica(runs, months, "SJF-bf", "LXF&W-bf", [evidence.whole(key) for key in keys])
+    rows = replicas.pairs_by_replica(runs, months, "SJF-bf", "LXF&W-bf", [replicas.whole(key) for key in keys])
     return [fmean(1.0 if sjf < lxf else 0.5 if sjf == lxf else 0.0 for sjf, lxf in row) for row in rows]
 
 
@@ -159,7 +161,7 @@ def row_5(runs: Runs, months: Months) -> list[Claim]:
     found = [
         evidence.above(
             f"D={depth} / D=1, {name}",
-            evidence.overall_ratios(runs, months, f"Priority-bf, D={depth}", "Priority-bf", evidence.whole(key)), 0.95,
+            replicas.overall_ratios(runs, months, f"Priority-bf, D={depth}", "Priority-bf", replicas.whole(key)), 0.95,
             is_ratio=True,
         )
         for depth in DEPTHS
@@ -172,7 +174,7 @@ def row_5(runs: Runs, months: Months) -> list[Claim]:
     longest = [
         evidence.above(
             f"D={depth} / D=1, max wait",
-            evidence.overall_ratios(runs, months, f"Priority-bf, D={depth}", "Priority-bf", evidence.whole(LONGEST)),
+            replicas.overall_ratios(runs, months, f"Priority-bf, D={depth}", "Priority-bf", replicas.whole(LONGEST)),
             0.95,
             is_ratio=True,
         )
@@ -184,12 +186,12 @@ def row_5(runs: Runs, months: Months) -> list[Claim]:
 
 def row_6(runs: Runs, months: Months) -> list[Claim]:
     """Immediate service: short jobs gain much, the others lose little."""
-    slowdown = evidence.whole(SLOWDOWN)
-    falls = {month: evidence.ratios(runs, month, "LXF&W-bf", "/immediate", slowdown) for month in months}
-    falls[_ALL] = evidence.overall_ratios(runs, months, "LXF&W-bf", "/immediate", slowdown)
+    slowdown = replicas.whole(SLOWDOWN)
+    falls = {month: replicas.ratios(runs, month, "LXF&W-bf", "/immediate", slowdown) for month in months}
+    falls[_ALL] = replicas.overall_ratios(runs, months, "LXF&W-bf", "/immediate", slowdown)
     fall = [evidence.above(label, values, 2.0, is_ratio=True) for label, values in falls.items()]
     kept = {
-        name: evidence.overall_ratios(runs, months, "/immediate", "LXF&W-bf", evidence.longer(key))
+        name: replicas.overall_ratios(runs, months, "/immediate", "LXF&W-bf", replicas.longer(key))
         for name, key in WAITS.items()
     }
     unharmed = [
@@ -214,7 +216,7 @@ def row_7(runs: Runs, months: Months) -> list[Claim]:
     """Equal shares against immediate service."""
     names = {"mean wait": MEAN, "max wait": LONGEST, "slowdown": SLOWDOWN}
     comparable = _ratios_within(runs, months, ("EQ-5m", "/immediate"), names, _COMPARABLE)
-    longest = evidence.in_range(_VERY_LONG_JOBS, LONGEST)
+    longest = replicas.in_range(_VERY_LONG_JOBS, LONGEST)
     high = [
         _difference(runs, month, "EQ-5m", "/immediate", f"max wait {_VERY_LONG_JOBS}", "", longest)
         for month in months
@@ -223,7 +225,7 @@ def row_7(runs: Runs, months: Months) -> list[Claim]:
     cut = [
         evidence.above(
             f"EQ-5m - EQ-5m/>50hr, max wait {_VERY_LONG_JOBS}",
-            evidence.overall_differences(runs, months, "EQ-5m", "EQ-5m/>50hr", longest), 0.0, " h", _HOURS,
+            replicas.overall_differences(runs, months, "EQ-5m", "EQ-5m/>50hr", longest), 0.0, " h", _HOURS,
         )
     ]  # fmt: skip
     placed = [
@@ -247,15 +249,15 @@ def row_7(runs: Runs, months: Months) -> list[Claim]:
 def _interval_matters(runs: Runs, months: Months) -> list[EvidenceItem]:
     found = []
     for name, key in (*WAITS.items(), ("slowdown", SLOWDOWN)):
-        number = evidence.whole(key)
+        number = replicas.whole(key)
         ratio = evidence.inside(
             f"EQ-0m / EQ-5m, {name}",
-            evidence.overall_ratios(runs, months, "EQ-0m", "EQ-5m", number),
+            replicas.overall_ratios(runs, months, "EQ-0m", "EQ-5m", number),
             0.9,
             1.1,
             is_ratio=True,
         )
-        gaps = evidence.overall_differences(runs, months, "EQ-0m", "EQ-5m", number)
+        gaps = replicas.overall_differences(runs, months, "EQ-0m", "EQ-5m", number)
         gap = evidence.inside(f"EQ-0m - EQ-5m, {name}", gaps, -300.0, 300.0, " s")
         found.append(gap if key != SLOWDOWN and ratio.says != evidence.YES else ratio)
     return found
@@ -267,9 +269,9 @@ def row_8(runs: Runs, months: Months) -> list[Claim]:
     low = [month for month in months if month not in HIGH_LOAD]
     found = []
     for first, second in (("LSF*", "Priority-bf"), ("Priority-bf", "/immediate"), ("/immediate", "EQ-5m")):
-        number = evidence.whole(MEAN)
-        at_high = evidence.overall_differences(runs, high, first, second, number)
-        at_low = evidence.overall_differences(runs, low, first, second, number)
+        number = replicas.whole(MEAN)
+        at_high = replicas.overall_differences(runs, high, first, second, number)
+        at_low = replicas.overall_differences(runs, low, first, second, number)
         gaps = [abs(one) - abs(other) for one, other in zip(at_high, at_low, strict=False)]
         if gaps:
             found.append(evidence.above(f"{first} against {second}, mean wait", gaps, 0.0, " h", _HOURS))
@@ -284,13 +286,13 @@ def row_9(runs: Runs, months: Months) -> list[Claim]:
         for label, values in _by_month(runs, months, "LSF*", _hours_share).items()
     ]
     longest = [
-        evidence.above(label, values, 100 * evidence.HOUR_S, " h", _HOURS)
-        for label, values in _by_month(runs, months, "LSF*", evidence.whole(LONGEST)).items()
+        evidence.above(label, values, 100 * replicas.HOUR_S, " h", _HOURS)
+        for label, values in _by_month(runs, months, "LSF*", replicas.whole(LONGEST)).items()
     ]
     scattered = [
         evidence.above(
             f"{label}, share of the 5 %",
-            evidence.overall_values(runs, months, "LSF*", partial(_top_share, label=label)), 0.0, " %", 100.0,
+            replicas.overall_values(runs, months, "LSF*", partial(_top_share, label=label)), 0.0, " %", 100.0,
         )
         for label in _SHORT_RANGES
     ]  # fmt: skip
@@ -306,13 +308,13 @@ def row_9(runs: Runs, months: Months) -> list[Claim]:
 
 def _hours_share(one: RunFigures) -> float:
     """Return the share of the classes whose mean wait is 1 to 100 hours."""
-    waits = [float(each["wait_mean_s"] or 0) / evidence.HOUR_S for each in one.classes.values()]
+    waits = [float(each["wait_mean_s"] or 0) / replicas.HOUR_S for each in one.classes.values()]
     return sum(1 <= wait < 100 for wait in waits) / len(waits)
 
 
 def _top_share(one: RunFigures, label: str) -> float:
     """Return the share of one range of run time among the 5 % that waited longest."""
-    return len(evidence.top_of_range(one, label)) / len(one.top) if one.top else 0.0
+    return len(replicas.top_of_range(one, label)) / len(one.top) if one.top else 0.0
 
 
 ROWS: tuple[Callable[[Runs, Months], list[Claim]], ...] = (
@@ -337,15 +339,15 @@ def _monthly_claim(
     found = [_difference(runs, month, *pair) for month in months for pair in pairs]
     together = []
     for first, second, measure, key in pairs:
-        gaps = evidence.overall_differences(runs, months, first, second, evidence.whole(key))
+        gaps = replicas.overall_differences(runs, months, first, second, replicas.whole(key))
         together.append(evidence.above(f"{first} - {second}, {measure}", gaps, 0.0, *_unit(key)))
     return _claim(name, text, found, together=together)
 
 
 def _by_month(runs: Runs, months: Months, policy: str, number: Number) -> dict[str, list[float]]:
     """Return a number of the replicas by month, and last its mean over the months."""
-    by_month = {month: evidence.values_of(runs, month, policy, number) for month in months}
-    return {**by_month, _ALL: evidence.overall_values(runs, months, policy, number)}
+    by_month = {month: replicas.values_of(runs, month, policy, number) for month in months}
+    return {**by_month, _ALL: replicas.overall_values(runs, months, policy, number)}
 
 
 def _any_claim(name: str, text: str, findings: Sequence[EvidenceItem]) -> Claim:
@@ -362,7 +364,7 @@ def _difference(
     runs: Runs, month: str, first: str, second: str, name: str, key: str, number: Number | None = None
 ) -> EvidenceItem:
     """Return whether the first is above the second in a month; waits in hours."""
-    values = evidence.differences(runs, month, first, second, number or evidence.whole(key))
+    values = replicas.differences(runs, month, first, second, number or replicas.whole(key))
     return evidence.above(f"{month} {first} - {second}, {name}", values, 0.0, *_unit(key))
 
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 import numpy as np
 
 from qbatch.metrics import interval
-from qbatch.papers import origin2000_evidence as evidence
+from qbatch.papers import evidence
 from qbatch.papers import origin2000_printed as printed
-from qbatch.papers.origin2000_evidence import NO, YES
+from qbatch.papers.evidence import NO, YES
 from qbatch.papers.origin2000_runs import RunFigures
 from qbatch.papers.record import CONTRADICTED, Cell, Claim, Column, Table
 from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month

@@ -25,6 +25,11 @@ Tell = Callable[[str, int, int], None]
 """Told of progress: what is being run, how many runs of it are done, how many there are."""
 
 
+def silent(_what: str, _done: int, _of: int) -> None:
+    """Take progress and tell nobody."""
+
+
+
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """How far a number may lie from the printed one: by this share of it or by this much, whichever is more."""

@@ -9,13 +9,17 @@ from qbatch.model.errors import UsageError, suggestion
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """One paper: who wrote it, what it is called, where it appeared, and what of it can be run (``parts``)."""
+    """One paper: who wrote it, what it is called, where it appeared, and what of it can be run.
+
+    ``parts``: what is run where nothing else is said.  ``on_request``: what is run only by name.
+    """
 
     name: str
     authors: str
     title: str
     source: str
     parts: tuple[str, ...]
+    on_request: tuple[str, ...] = ()
 
 
 PAPERS: dict[str, Paper] = {
@@ -32,6 +36,14 @@ PAPERS: dict[str, Paper] = {
         "Production Job Scheduling for Parallel Shared Memory Systems",
         "IPDPS 2001",
         ("figures",),
+    ),
+    "qops": Paper(
+        "qops",
+        "Mohammad Islam, Pavan Balaji, P. Sadayappan and Dhabaleswar K. Panda",
+        "QoPS: A QoS based scheme for Parallel Job Scheduling",
+        "OSU-CISRC-4/03-TR21, 2003",
+        ("figures", "packed"),
+        ("estimates",),
     ),
 }
 """Every paper by the name that the command takes."""

@@ -13,7 +13,7 @@ from qbatch.papers import sp2_backfilling_figures as figures
 from qbatch.papers import sp2_backfilling_model as model
 from qbatch.papers import sp2_backfilling_runs as runs
 from qbatch.papers import sp2_backfilling_verdicts as verdicts
-from qbatch.papers.record import PaperOutcome, Tell
+from qbatch.papers.record import PaperOutcome, Tell, silent
 from qbatch.papers.registry import PAPERS
 from qbatch.workloads import Log, generate_log
 
@@ -40,7 +40,7 @@ def run_paper(
     seeds: int = 10,
     seed: int = 0,
     parts: Collection[str] = PAPER.parts,
-    tell: Tell = runs.silent,
+    tell: Tell = silent,
 ) -> PaperOutcome:
     """Run the parts of the paper that are asked for on a log; ``seeds`` draws of estimates from ``seed`` on."""
     bench = runs.Bench(log, procs, tuple(range(seed, seed + seeds)), tell)

@@ -22,7 +22,7 @@ from qbatch.metrics import Interval, breakdown, interval, measure
 from qbatch.metrics.dates import by_month
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
-from qbatch.papers.record import Tell
+from qbatch.papers.record import Tell, silent
 from qbatch.papers.sp2_backfilling_printed import POLICIES, TABLE_3, USERS
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
@@ -47,10 +47,6 @@ MODEL_LOGS = 5
 """How many generated logs Figures 9 and 10 are averaged over."""
 
 _MEAN = "bounded_slowdown_mean"
-
-
-def silent(_what: str, _done: int, _of: int) -> None:
-    """Take progress and tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ NOT_TYPED = {
     "qbatch paper origin2000 --out DIR": "an hour: 900 simulations",
     "qbatch paper origin2000 -m": "minutes",
     "qbatch paper origin2000 --days": "a minute",
+    "qbatch paper qops CTC": "real logs are no part of the project",
+    "qbatch paper qops KTH": "real logs are no part of the project",
 }
 """How the lines begin that are not typed, and why; those of qbatch are still read by its parser."""
 

@@ -67,5 +67,5 @@ def test_a_paper_of_plain_claims_has_no_counts() -> None:
     text = markdown_of(record(claims=[Claim("1", "A", HOLDS, "2").document()], method=[]))
     assert "| claim | verdict | numbers |" in text
     assert "How a claim is judged" not in text
-    assert "All months together" not in text
+    assert "Taken together" not in text
     assert "No claim was checked" in markdown_of(record(claims=[]))

@@ -15,7 +15,8 @@ from qbatch.cli.paper import paper
 from qbatch.metrics import interval, measure
 from qbatch.model.errors import UsageError
 from qbatch.model.record import Schedule
-from qbatch.papers import origin2000_evidence as evidence
+from qbatch.papers import evidence
+from qbatch.papers import origin2000_replicas as readings
 from qbatch.papers import origin2000_verdicts as verdicts
 from qbatch.papers.markdown import markdown_of
 from qbatch.papers.origin2000 import expected, outcome_of, study_of
@@ -352,14 +353,14 @@ def test_a_replica_is_one_seed_in_all_months() -> None:
         for policy, mean in (("SJF-bf", mean), ("LXF&W-bf", 1.0))
         if (seed, month) != (1, "2000-02")
     ]
-    months, mean = ("2000-02", "2000-03", "1999-10"), evidence.whole("wait_mean_s")
+    months, mean = ("2000-02", "2000-03", "1999-10"), readings.whole("wait_mean_s")
     named = (runs, months, "SJF-bf", "LXF&W-bf", mean)
-    hours = [value / 3600 for value in evidence.overall_values(runs, months, "SJF-bf", mean)]
+    hours = [value / 3600 for value in readings.overall_values(runs, months, "SJF-bf", mean)]
     assert hours == pytest.approx([(3 + 70) / 2, (4 + 90) / 2])
-    gaps = [value / 3600 for value in evidence.overall_differences(*named)]
+    gaps = [value / 3600 for value in readings.overall_differences(*named)]
     assert gaps == pytest.approx([(3 + 70) / 2 - 1, (4 + 90) / 2 - 1])
-    assert evidence.overall_ratios(*named) == pytest.approx([(3 + 70) / 2, (4 + 90) / 2])
-    assert len(evidence.differences(runs, "2000-03", "SJF-bf", "LXF&W-bf", mean)) == 3
+    assert readings.overall_ratios(*named) == pytest.approx([(3 + 70) / 2, (4 + 90) / 2])
+    assert len(readings.differences(runs, "2000-03", "SJF-bf", "LXF&W-bf", mean)) == 3
 
 
 def test_where_the_longest_waits_are_rests_on_replicas_and_not_on_months() -> None:

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from qbatch.model.errors import OutputError
+from qbatch.papers import kept as general_module
 from qbatch.papers import origin2000_kept as kept_module
 from qbatch.papers import origin2000_study as study_module
-from qbatch.papers.origin2000_kept import Kept, imported, sources_hash
+from qbatch.papers.kept import imported
+from qbatch.papers.origin2000_kept import Kept, sources_hash
 from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures
 from qbatch.papers.origin2000_study import Study, run_study
 
@@ -93,10 +95,11 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 def test_words_about_the_sources_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, is_same: bool
 ) -> None:
-    monkeypatch.setattr(kept_module, "_ROOT", tmp_path)
-    monkeypatch.setattr(kept_module, "imported", lambda _: {"qbatch.one"})
+    monkeypatch.setattr(general_module, "_ROOT", tmp_path)
+    monkeypatch.setattr(general_module, "imported", lambda _: {"qbatch.one"})
     found = set()
     for each in ('"""Words."""\ndef f():\n    return 1\n', text):
         (tmp_path / "one.py").write_text(each)
+        general_module._code.cache_clear()
         found.add(sources_hash.__wrapped__("LSF*"))
     assert (len(found) == 1) is is_same

@@ -8,7 +8,7 @@ Source: Islam, Balaji, Sadayappan and Panda 2003, section 4; spec/papers.md 2.8,
 """
 
 from qbatch.workloads.transform.deadlines import ARTIFICIAL, ASKED, DeadlineLog, with_artificial, with_deadlines
-from qbatch.workloads.transform.load import duplicated, exact_estimates, expanded, taken
+from qbatch.workloads.transform.load import duplicated, exact_estimates, expanded, sized, taken
 from qbatch.workloads.transform.packed import packed_set
 from qbatch.workloads.transform.side_file import read_deadlines, write_deadlines
 from qbatch.workloads.transform.steps import STEPS, Step, read_steps
@@ -25,6 +25,7 @@ __all__ = [
     "packed_set",
     "read_deadlines",
     "read_steps",
+    "sized",
     "taken",
     "with_artificial",
     "with_deadlines",

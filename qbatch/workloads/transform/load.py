@@ -31,6 +31,14 @@ def thousandths(value: float, name: str, least: float, most: float) -> int:
     return found
 
 
+def sized(log: Log, procs: int) -> Log:
+    """Return a log whose header says that its machine has so many processors."""
+    if log.header.max_procs == procs:
+        return log
+    lines = [line for line in log.header.lines if not line.startswith("; MaxProcs")]
+    return replace(log, header=parse_header([*lines, f"; MaxProcs: {procs}"]))
+
+
 def can_run(log: Log) -> Column:
     """Return which rows a replay would run on the log's own machine."""
     procs = log.procs
