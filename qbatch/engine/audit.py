@@ -141,13 +141,15 @@ class Watch:
 
 
 def breaches(
-    schedule: Schedule, *, is_one_pool: bool = True, hosts: Sequence[Host] = (), has_trials: bool = False
-) -> list[str]:
+    schedule: Schedule, *, is_one_pool: bool = True, hosts: Sequence[Host] = (), has_trials: bool = False,
+    keeps_deadlines: bool = False,
+) -> list[str]:  # fmt: skip
     """Return what is wrong with a finished schedule, at most one line an invariant.
 
     Capacity at every instant (on one pool of processors, or on each of ``hosts`` where jobs live inside one; their memory too,
     unless the policy ``has_trials``, which have less than they ask for), nobody started before submission, no end before the
-    run time is over, promises kept; of jobs that ran in pieces, no two at once, and together the work that there was.
+    run time is over, promises kept; of jobs that ran in pieces, no two at once, and together the work that there was.  Where the
+    policy ``keeps_deadlines``: what was taken in ended by its deadline, unless a promise to it was broken on the way.
     """
     work = schedule.workload
     found = []
@@ -162,6 +164,9 @@ def breaches(
     first(ran & (schedule.end < schedule.start + work.run), "ended before its run time was over")
     first(ran & (schedule.promise != NO_PROMISE) & (schedule.start > schedule.promise), "started after its promise")
     first(~ran & (schedule.end >= 0), "ended without a start")
+    if keeps_deadlines:
+        kept = ran if schedule.broken is None else ran & (schedule.broken == 0)
+        first(kept & (work.deadline >= 0) & (schedule.end > work.deadline), "was taken in and ended after its deadline")
     whole, pieces = ran.copy(), np.empty((0, 6), np.int64) if schedule.pieces is None else schedule.pieces
     whole[pieces[:, 0]] = False
     found += _broken_work(schedule, pieces)

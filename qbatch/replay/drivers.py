@@ -43,7 +43,9 @@ def run(
 
         schedule = run_compiled(workload, machine, loop, name_of(policy), progress)
     if is_audited:
-        found = breaches(schedule, is_one_pool=machine.is_one_pool, hosts=machine.hosts, has_trials=loop is None)
+        keeps = bool(getattr(policy, "takes_deadlines", False))
+        facts = {"is_one_pool": machine.is_one_pool, "has_trials": loop is None, "keeps_deadlines": keeps}
+        found = breaches(schedule, hosts=machine.hosts, **facts)
         work = schedule.workload
         if _breaks_promises(policy) or schedule.pieces is not None or (work.run > work.estimate).any():
             # A plan made from scratch owes no promise: it is there to show how promises break (Fig. 4).  Quanta, and jobs

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from qbatch.engine import snapshot
+from qbatch.engine.audit import breaches
 from qbatch.engine.engine import Engine
 from qbatch.model.actions import Break, Promise, Reject, Start, WakeAt
 from qbatch.model.errors import UsageError
@@ -108,6 +109,15 @@ def test_every_accepted_deadline_is_met(policy: str) -> None:
         assert (schedule.start[schedule.ran] >= 0).all()
         relaxes = "others=reject" not in policy
         assert not relaxes or all(work.deadline[each.row] >= 0 for each in schedule.rejected), seed
+
+
+def test_the_audit_finds_a_deadline_that_was_missed() -> None:
+    work = with_deadlines(3)
+    schedule = run(work, one_host(PROCS), load_policy("easy"))
+    late = schedule.ran & (work.deadline >= 0) & (schedule.end > work.deadline)
+    assert late.any()
+    assert any("ended after its deadline" in text for text in breaches(schedule, keeps_deadlines=True))
+    assert not any("deadline" in text for text in breaches(schedule))
 
 
 def test_an_easy_schedule_meets_every_deadline_at_stringency_zero() -> None:
