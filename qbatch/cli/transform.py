@@ -24,7 +24,7 @@ def transform(
     ] = None,
     steps: Annotated[
         list[str] | None,
-        typer.Argument(metavar="STEP...", help="NAME[:key=value,...] from left to right (--list shows them)."),
+        typer.Argument(metavar="STEP", help="NAME[:key=value,...] from left to right (--list shows them)."),
     ] = None,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF (.gz compresses); - is stdout.")] = "-",
     deadlines: Annotated[
