@@ -45,7 +45,7 @@ _MARKS = {
 def paper(
     name: Annotated[Text, typer.Argument(metavar="PAPER", help="Which paper; none lists them.")] = None,
     log: Annotated[
-        list[str] | None, typer.Argument(metavar="LOG...", help="SWF log (.gz, .xz), qops: or several; none: generated.")
+        list[str] | None, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), qops: or several; none: generated.")
     ] = None,
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part (--list shows them); may be repeated.")
@@ -71,7 +71,7 @@ def paper(
         bool,
         typer.Option(
             "--check",
-            help="Exit with 1 if a verdict is not the known one: holds, or what docs/origin2000-results.md explains.",
+            help="Exit with 1 if a verdict is not the known one: holds, or what the document of its results explains.",
         ),
     ] = False,
     list_papers: Annotated[bool, typer.Option("--list", help="List the papers.")] = False,
