@@ -1,0 +1,349 @@
+"""Discrepancy search: the best order in which to place jobs on an availability profile, near a first order.
+
+Source: Harvey and Ginsberg 1995 (limited discrepancy), Korf 1996 (improved), Walsh 1997 (depth-bounded); the thesis on group
+optimisation in SCOJO-PECT, sections 6.4, 6.5 and 7.3; every reading is that of spec/papers.md 4.10, rules 9 to 15 and 18.
+
+An order is walked through depth first, one job at a time; each is placed at its earliest on what those before it have left, and
+each placement is a *node*.  A child that is not the first job left in the first order is a *discrepancy*.  The value of an order
+is a pair of integers, the smaller the better, and what is placed so far never gets cheaper: so a prefix that is no better than
+the best complete order is *cut*.
+
+The jobs are ``jobs[COLUMNS, n]`` in the first order.  ``rules`` are the numbers of the objective and of the walk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbatch.planning.kernels.deadlines import restore
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, earliest
+from qbatch.planning.kernels.types import BoolArray, Int64Array
+
+PROCS, BOOKED, ESTIMATE, AGE = range(4)
+"""Rows of ``jobs``: processors, how long it books, its estimate, how long it has been there (all in microseconds)."""
+
+COLUMNS = 4
+"""How many facts a job has."""
+
+LEX, ILDS, DDS = 0, 1, 2
+"""Walks: without restriction; wave k = exactly k discrepancies; wave k = a discrepancy at depth k, free above, none below."""
+
+SLOWDOWN, SLOWDOWN_THEN_END, EXCESS = 0, 1, 2
+"""Objectives: the sum of the slowdowns, rounded up; the same and then the last end; the sum of what waits exceed a bound by, and
+then the sum of the slowdowns in millionths."""
+
+OBJECTIVE, SHARE, LEAST, BOUND, WALK, BUDGET, COUNTS_NODES, CUTS, SHIFTS = range(9)
+"""Places in ``rules``: the objective; the share of the time that the jobs have the machine, in thousandths; the shortest time
+that a slowdown is divided by; the wait that is not excessive; the walk; how many iterations (leaves and cuts), or nodes if
+``COUNTS_NODES``, end it; whether prefixes are cut; whether jobs are shifted into holes that are a little too short."""
+
+NODES, PRUNED, ITERATIONS, FOUND = range(4)
+"""Places in ``counts``: placements; cuts with a job left; leaves and cuts; complete orders better than all before them."""
+
+FIRST, SECOND, END, AREA, RESPONSE = range(5)
+"""Rows of ``facts``: the value of a found order; its last end; all that is booked until then, in processor-microseconds; the
+sum of age times ``SHARE`` and time to the end times 1,000."""
+
+KEPT = 3
+"""How many found orders are kept: the last ones, so the best."""
+
+
+@kernel
+def slowdown(jobs: Int64Array, job: int, start: int, now: int, share: int, least: int) -> tuple[int, int]:
+    """Return the slowdown of a job that starts at ``start`` of the time in which it has the machine, as a fraction (rule 9)."""
+    estimate = jobs[ESTIMATE, job]
+    return int(jobs[AGE, job] * share + 1000 * (start + estimate - now)), int(share * max(estimate, least))
+
+
+@kernel
+def _worth(rules: Int64Array, jobs: Int64Array, job: int, start: int, now: int) -> tuple[int, int]:
+    """Return what a job adds to the value of an order."""
+    if rules[OBJECTIVE] == EXCESS:
+        wait, estimate = jobs[AGE, job] + start - now, jobs[ESTIMATE, job]
+        response, least = wait + estimate, max(estimate, rules[LEAST])
+        # In two parts, so that nothing leaves 64 bits.
+        millionths = response // least * 1_000_000 + response % least * 1_000_000 // least
+        return int(max(wait - rules[BOUND], 0)), int(millionths)
+    over, under = slowdown(jobs, job, start, now, rules[SHARE], rules[LEAST])
+    return max(1, -(-over // under)), 0
+
+
+@kernel
+def is_larger(one: int, one_under: int, other: int, other_under: int) -> bool:
+    """Tell whether a fraction is larger than another one, exactly; all four numbers are positive or 0, not those below."""
+    sign = True
+    while True:
+        whole, other_whole = one // one_under, other // other_under
+        if whole != other_whole:
+            return bool((whole > other_whole) == sign)
+        one, other = one - whole * one_under, other - other_whole * other_under
+        if one == 0 or other == 0:
+            # What is left of one of them decides; if nothing is left of both, they are equal.
+            return bool(one != other and (one > other) == sign)
+        one, one_under, other, other_under = one_under, one, other_under, other
+        sign = not sign
+
+
+@kernel
+def _booked_until(profile: Int64Array, now: int, end: int) -> int:
+    """Return what is booked over ``[now, end)``, in processor-microseconds: what is free for ever is all there is."""
+    count = profile[0, 0]
+    procs, area = profile[FREE, count], 0
+    for segment in range(1, count + 1):
+        begin = max(profile[TIME, segment], now)
+        until = min(profile[TIME, segment + 1], end) if segment < count else end
+        if until > begin:
+            area += (procs - profile[FREE, segment]) * (until - begin)
+    return int(area)
+
+
+@kernel
+def _keep(
+    rules: Int64Array, jobs: Int64Array, order: Int64Array, starts: Int64Array, now: int, value: tuple[int, int],
+    profile: Int64Array, counts: Int64Array, found: Int64Array, facts: Int64Array,
+) -> None:  # fmt: skip
+    """Keep a complete order that is better than all before it."""
+    place = counts[FOUND] % KEPT
+    counts[FOUND] += 1
+    end, response = now, 0
+    for at in range(jobs.shape[1]):
+        job = order[at]
+        found[place, at] = job
+        end = max(end, starts[at] + jobs[BOOKED, job])
+        response += jobs[AGE, job] * rules[SHARE] + 1000 * (starts[at] + jobs[ESTIMATE, job] - now)
+    facts[FIRST, place], facts[SECOND, place] = value
+    facts[END, place] = end
+    facts[AREA, place] = _booked_until(profile, now, end)
+    facts[RESPONSE, place] = response
+
+
+@kernel
+def _may(walk: int, wave: int, depth: int, is_first: bool, used: int, left: int) -> bool:
+    """Tell whether a wave goes on with a child at a depth (from 0); ``used``: discrepancies with it, ``left``: jobs after it."""
+    if walk == ILDS:
+        return 0 <= wave - used <= max(left - 1, 0)
+    if walk == DDS:
+        return depth < wave - 1 or (depth == wave - 1) != is_first
+    return True
+
+
+@kernel
+def _is_less(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[0] or (one[0] == other[0] and one[1] < other[1])
+
+
+@kernel
+def _with(rules: Int64Array, value: tuple[int, int], worth: tuple[int, int], end: int) -> tuple[int, int]:
+    """Return a value with a job more, which ends at ``end``."""
+    if rules[OBJECTIVE] == SLOWDOWN_THEN_END:
+        return value[0] + worth[0], max(value[1], end)
+    return value[0] + worth[0], value[1] + worth[1]
+
+
+@kernel
+def _hole(
+    profiles: Int64Array, jobs: Int64Array, order: Int64Array, starts: Int64Array, now: int
+) -> tuple[int, int]:
+    """Return which place of an order could be shifted into a hole, and when the hole begins; -1 for none (rule 14)."""
+    for at in range(jobs.shape[1]):
+        job, start, begin = order[at], starts[at], -1
+        procs, estimate = jobs[PROCS, job], jobs[ESTIMATE, job]
+        for segment in range(1, profiles[at, 0, 0] + 1):
+            since, is_free = max(profiles[at, TIME, segment], now), profiles[at, FREE, segment] >= procs
+            if begin >= 0 and not is_free:
+                length = since - begin
+                if since <= start and length < estimate and 2 * estimate <= 3 * length:
+                    return at, begin
+                begin = -1
+            elif begin < 0 and is_free:
+                begin = int(since)
+            if since >= start:
+                break
+    return -1, 0
+
+
+@kernel
+def _shifted(
+    at: int, hole: int, order: Int64Array, starts: Int64Array, changed: Int64Array
+) -> None:
+    """Write the order in which the job at a place goes right behind those that start before the hole."""
+    length = 0
+    for place in range(at):
+        if starts[place] < hole:
+            changed[length] = order[place]
+            length += 1
+    changed[length] = order[at]
+    length += 1
+    for place in range(at):
+        if starts[place] >= hole:
+            changed[length] = order[place]
+            length += 1
+    for place in range(length, len(order)):
+        changed[place] = order[place]
+
+
+@allocating_kernel
+def search(
+    now: int, base: Int64Array, jobs: Int64Array, rules: Int64Array, counts: Int64Array, found: Int64Array,
+    facts: Int64Array,
+) -> None:  # fmt: skip
+    """Search an order of the jobs near their own.
+
+    Args:
+        base: the profile on which they are placed, from ``now`` on; it stays as it is.
+        counts: ``[4]``, is added to (``FOUND`` must be 0 before).
+        found: ``[KEPT, n]``: gets the last orders that were better than all before them, as places in ``jobs``; the one that was
+            found as number k is in row k modulo ``KEPT``.
+        facts: ``[5, KEPT]``: gets what is known of them.
+    """
+    count = jobs.shape[1]
+    space = base[0, 0] + 2 * count + 4
+    profiles = np.empty((count + 1, 2, space), np.int64)
+    order, starts = np.empty(count, np.int64), np.empty(count, np.int64)
+    changed, changed_starts = np.empty(count, np.int64), np.empty(count, np.int64)
+    scratch = np.empty((2, space), np.int64)
+    used, following = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    values = np.zeros((count + 1, 2), np.int64)
+    is_taken = np.zeros(count, np.bool_)
+    best = (FOREVER, FOREVER)
+    restore(base, profiles[0])
+    if rules[OBJECTIVE] == SLOWDOWN_THEN_END:
+        values[0, 1] = now
+    walk, least = rules[WALK], 0 if rules[OBJECTIVE] == EXCESS else 1
+    spent = NODES if rules[COUNTS_NODES] else ITERATIONS
+    until = counts[spent] + rules[BUDGET]
+    for wave in range(1 if walk == LEX else max(count, 1)):
+        depth = 0
+        following[0] = 0
+        while depth >= 0:
+            job = _next_child(walk, wave, depth, used[depth], is_taken, following[depth])
+            if job < 0:
+                depth -= 1
+                if depth >= 0:
+                    is_taken[order[depth]] = False
+                continue
+            if counts[spent] >= until and counts[FOUND]:
+                return
+            following[depth] = job + 1
+            profile, after = profiles[depth], profiles[depth + 1]
+            start = earliest(profile, jobs[PROCS, job], jobs[BOOKED, job], now)
+            counts[NODES] += 1
+            order[depth], starts[depth] = job, start
+            value = (values[depth, 0], values[depth, 1])
+            value = _with(rules, value, _worth(rules, jobs, job, start, now), start + jobs[BOOKED, job])
+            left = count - depth - 1
+            if rules[CUTS] and not _is_less((value[0] + least * left, value[1]), best):
+                counts[ITERATIONS] += 1
+                counts[PRUNED] += left > 0
+                continue
+            restore(profile, after)
+            add(after, start, start + jobs[BOOKED, job], -jobs[PROCS, job])
+            if left == 0:
+                counts[ITERATIONS] += 1
+                if _is_less(value, best):
+                    best = value
+                    _keep(rules, jobs, order, starts, now, value, after, counts, found, facts)
+                    if rules[SHIFTS]:
+                        best = _shift(
+                            rules, jobs, order, starts, now, best, profiles, scratch, changed, changed_starts, counts,
+                            found, facts,
+                        )
+                continue
+            is_taken[job] = True
+            depth += 1
+            used[depth] = used[depth - 1] + (not _is_first(is_taken, job))
+            values[depth] = value
+            following[depth] = 0
+
+
+@kernel
+def _is_first(is_taken: BoolArray, job: int) -> bool:
+    """Tell whether nobody before a job is left."""
+    first = 0
+    while first < job and is_taken[first]:
+        first += 1
+    return first == job
+
+
+@kernel
+def _next_child(walk: int, wave: int, depth: int, used: int, is_taken: BoolArray, begin: int) -> int:
+    """Return the next job, from ``begin`` on, with which a wave goes on; -1 for none."""
+    is_first = _is_first(is_taken, begin)
+    count = len(is_taken)
+    left = count - depth - 1
+    for job in range(begin, count):
+        if is_taken[job]:
+            continue
+        if _may(walk, wave, depth, is_first, used + (not is_first), left):
+            return job
+        is_first = False
+    return -1
+
+
+@kernel
+def _shift(
+    rules: Int64Array, jobs: Int64Array, order: Int64Array, starts: Int64Array, now: int, best: tuple[int, int],
+    profiles: Int64Array, scratch: Int64Array, changed: Int64Array, changed_starts: Int64Array, counts: Int64Array,
+    found: Int64Array, facts: Int64Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Try the order in which a job goes into a hole that is a little too short; return the best value (rule 14)."""
+    at, hole = _hole(profiles, jobs, order, starts, now)
+    if at < 0:
+        return best
+    _shifted(at, hole, order, starts, changed)
+    value = place_in_order(rules, jobs, changed, now, profiles[0], scratch, changed_starts)
+    if not _is_less(value, best):
+        return best
+    _keep(rules, jobs, changed, changed_starts, now, value, scratch, counts, found, facts)
+    return value
+
+
+@kernel
+def place_in_order(
+    rules: Int64Array, jobs: Int64Array, order: Int64Array, now: int, base: Int64Array, profile: Int64Array,
+    starts: Int64Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Place the jobs of an order one after another; return their value.  ``profile`` gets what they leave of ``base``."""
+    restore(base, profile)
+    value = (0, now if rules[OBJECTIVE] == SLOWDOWN_THEN_END else 0)
+    for at in range(len(order)):
+        job = order[at]
+        start = earliest(profile, jobs[PROCS, job], jobs[BOOKED, job], now)
+        starts[at] = start
+        end = start + jobs[BOOKED, job]
+        add(profile, start, end, -jobs[PROCS, job])
+        value = _with(rules, value, _worth(rules, jobs, job, start, now), end)
+    return value
+
+
+@allocating_kernel
+def merged(now: int, base: Int64Array, jobs: Int64Array, line: Int64Array, rules: Int64Array, order: Int64Array) -> None:
+    """Write an order: again and again the job with the largest slowdown if placed next, of those in line only the next (rule 11).
+
+    Args:
+        line: places in ``jobs`` of those that keep an order among each other, in that order.
+        order: ``[n]``, gets places in ``jobs``.
+    """
+    count, following = jobs.shape[1], 0
+    profile = np.empty((2, base[0, 0] + 2 * count + 4), np.int64)
+    restore(base, profile)
+    is_out = np.zeros(count, np.bool_)
+    for job in line:
+        is_out[job] = True
+    for at in range(count):
+        if following < len(line):
+            is_out[line[following]] = False
+        best, best_start, best_over, best_under = -1, 0, 0, 1
+        for job in range(count):
+            if is_out[job]:
+                continue
+            start = earliest(profile, jobs[PROCS, job], jobs[BOOKED, job], now)
+            over, under = slowdown(jobs, job, start, now, rules[SHARE], rules[LEAST])
+            if best < 0 or is_larger(over, under, best_over, best_under):
+                best, best_start, best_over, best_under = job, start, over, under
+        is_out[best] = True
+        if following < len(line) and line[following] == best:
+            following += 1
+        order[at] = best
+        add(profile, best_start, best_start + jobs[BOOKED, best], -jobs[PROCS, best])

@@ -1,0 +1,259 @@
+"""Passes of a machine that is shared in time: the jobs of one class have it for a slice, those of others use what these leave.
+
+Source: SCOJO-PECT (Esbaugh and Sodan 2007; the thesis on group optimisation, section 4); every reading is that of
+spec/papers.md 4.10, rules 4 to 7 and 16.
+
+The jobs that are there are ``jobs[COLUMNS, space]``, in order of row, ``count`` of them in use.  A *node* is a processor,
+numbered host by host; a job owns its nodes from its first start to its end.  ``owners[3, P]``: the row that owns a node, by
+class; -1 for none (two jobs of one class never own the same).  ``busy[P]``: the row that runs there, -1 for none, ``CLOSED``
+where the host takes nobody.  The profile is in *class time*: it counts as if the slice never ended, but what is not of its
+class goes at its end.
+
+Passes write what they decide to ``decisions[2, 1 + n]``: column 0 holds how many there are, each further one a row, and whether
+it starts or goes on.
+"""
+
+from __future__ import annotations
+
+from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.profile import FOREVER, add, earliest, fits, reset
+from qbatch.planning.kernels.types import Int64Array
+
+ROW, PROCS, OPEN, CLASS, ESTIMATE, SUBMIT, DONE, SINCE, STATE = range(9)
+"""Rows of ``jobs``: the row in the engine, processors, those of them on open hosts, the class, the estimate, the submission, how
+long it has executed before ``SINCE``, the instant at which it began to run (or stopped), its state."""
+
+COLUMNS = 9
+"""How many facts a job has."""
+
+WAITING, PLANNED, RUNNING, SUSPENDED = range(4)
+"""States: it waits; it waits and is in the plan of a group; it runs; it is on disk."""
+
+NOBODY, CLOSED = -1, -2
+"""In ``busy``: a node on which nobody runs, and one that takes nobody."""
+
+START, RESUME = 0, 1
+"""Decisions."""
+
+SECOND = 1_000_000
+"""The shortest time that a job is taken to have left, microseconds."""
+
+
+@kernel
+def slot_of(jobs: Int64Array, count: int, row: int) -> int:
+    """Return the place of a row, -1 if it is not there."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if jobs[ROW, middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < count and jobs[ROW, low] == row else -1
+
+
+@kernel
+def left_of(jobs: Int64Array, slot: int, now: int) -> int:
+    """Return how long a job still has to execute by its estimate, a second at least (``rem``)."""
+    left = jobs[ESTIMATE, slot] - jobs[DONE, slot]
+    if jobs[STATE, slot] == RUNNING:
+        left -= now - jobs[SINCE, slot]
+    return int(max(left, SECOND))
+
+
+@kernel
+def leave(jobs: Int64Array, count: int, slot: int, owners: Int64Array, busy: Int64Array) -> None:
+    """Take a job out of the table; its nodes are nobody's."""
+    row, kind = jobs[ROW, slot], jobs[CLASS, slot]
+    if jobs[STATE, slot] >= RUNNING:
+        for node in range(len(busy)):
+            if owners[kind, node] == row:
+                owners[kind, node] = NOBODY
+                if busy[node] == row:
+                    busy[node] = NOBODY
+    for place in range(slot, count - 1):
+        for column in range(COLUMNS):
+            jobs[column, place] = jobs[column, place + 1]
+
+
+@kernel
+def suspend_all(jobs: Int64Array, count: int, now: int, busy: Int64Array) -> None:
+    """Put every running job on disk."""
+    for slot in range(count):
+        if jobs[STATE, slot] == RUNNING:
+            jobs[DONE, slot] += now - jobs[SINCE, slot]
+            jobs[SINCE, slot] = now
+            jobs[STATE, slot] = SUSPENDED
+    for node in range(len(busy)):
+        if busy[node] != CLOSED:
+            busy[node] = NOBODY
+
+
+@kernel
+def draw_profile(profile: Int64Array, now: int, until: int, kind: int, procs: int, jobs: Int64Array, count: int) -> None:
+    """Write what the running jobs leave: those of the slice's class to their ends, others at most until the slice ends (rule
+    5)."""
+    reset(profile, procs, now)
+    for slot in range(count):
+        if jobs[STATE, slot] == RUNNING:
+            end = now + left_of(jobs, slot, now)
+            add(profile, now, end if jobs[CLASS, slot] == kind else min(end, until), -jobs[OPEN, slot])
+
+
+@kernel
+def _decide(decisions: Int64Array, row: int, what: int) -> None:
+    decisions[0, 0] += 1
+    decisions[0, decisions[0, 0]] = row
+    decisions[1, decisions[0, 0]] = what
+
+
+@kernel
+def _start(jobs: Int64Array, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
+    """Start a job on the first nodes on which nobody runs and that no job of its own class owns, if there are enough (rule 6)."""
+    row, kind, procs = jobs[ROW, slot], jobs[CLASS, slot], jobs[PROCS, slot]
+    missing = procs
+    for node in range(len(busy)):
+        if busy[node] == NOBODY and owners[kind, node] == NOBODY:
+            missing -= 1
+            if missing == 0:
+                break
+    if missing > 0:
+        return False
+    for node in range(len(busy)):
+        if busy[node] == NOBODY and owners[kind, node] == NOBODY:
+            busy[node] = owners[kind, node] = row
+            procs -= 1
+            if procs == 0:
+                break
+    jobs[STATE, slot], jobs[SINCE, slot] = RUNNING, now
+    _decide(decisions, row, START)
+    return True
+
+
+@kernel
+def _resume(jobs: Int64Array, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
+    """Let a suspended job go on, on its own nodes, if nobody runs there."""
+    row, kind = jobs[ROW, slot], jobs[CLASS, slot]
+    for node in range(len(busy)):
+        if owners[kind, node] == row and busy[node] != NOBODY:
+            return False
+    for node in range(len(busy)):
+        if owners[kind, node] == row:
+            busy[node] = row
+    jobs[STATE, slot], jobs[SINCE, slot] = RUNNING, now
+    _decide(decisions, row, RESUME)
+    return True
+
+
+@kernel
+def resume_class(
+    now: int, kind: int, jobs: Int64Array, count: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array
+) -> None:
+    """Let all suspended jobs of a class go on (rule 4)."""
+    for slot in range(count):
+        if jobs[STATE, slot] == SUSPENDED and jobs[CLASS, slot] == kind:
+            _resume(jobs, slot, now, owners, busy, decisions)
+
+
+@kernel
+def book_in_order(
+    now: int, order: Int64Array, profile: Int64Array, jobs: Int64Array, owners: Int64Array, busy: Int64Array,
+    decisions: Int64Array, planned: Int64Array,
+) -> None:  # fmt: skip
+    """Book each job (by place) at its earliest, one after another; one that is booked for now starts.
+
+    Args:
+        planned: ``[len(order)]``, gets the starts.
+    """
+    for place in range(len(order)):
+        slot = order[place]
+        lasts = left_of(jobs, slot, now)
+        start = earliest(profile, jobs[PROCS, slot], lasts, now)
+        planned[place] = start
+        if start >= FOREVER:
+            continue
+        add(profile, start, start + lasts, -jobs[PROCS, slot])
+        if start == now:
+            _start(jobs, slot, now, owners, busy, decisions)
+
+
+@kernel
+def backfill_easily(
+    now: int, order: Int64Array, is_in_order: bool, profile: Int64Array, jobs: Int64Array, owners: Int64Array,
+    busy: Int64Array, decisions: Int64Array,
+) -> None:  # fmt: skip
+    """Start each job (by place) that fits over its whole estimate.
+
+    Args:
+        is_in_order: the first that does not fit is booked at its earliest, before the rest is looked at (EASY).
+    """
+    has_head = not is_in_order
+    for place in range(len(order)):
+        slot = order[place]
+        procs, lasts = jobs[PROCS, slot], left_of(jobs, slot, now)
+        if fits(profile, procs, now, now + lasts):
+            if _start(jobs, slot, now, owners, busy, decisions):
+                add(profile, now, now + lasts, -procs)
+        elif not has_head:
+            has_head = True
+            start = earliest(profile, procs, lasts, now)
+            if start < FOREVER:
+                add(profile, start, start + lasts, -procs)
+
+
+@kernel
+def start_arrivals(
+    now: int, until: int, kind: int, arrivals: Int64Array, takes_others: bool, profile: Int64Array, jobs: Int64Array,
+    count: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array,
+) -> None:  # fmt: skip
+    """Start who has just arrived (by row) and fits until it, or the slice, ends; one of the class is booked to its end (rule
+    16)."""
+    for row in arrivals:
+        slot = slot_of(jobs, count, row)
+        if slot < 0 or jobs[STATE, slot] != WAITING:
+            continue
+        is_own = jobs[CLASS, slot] == kind
+        end = now + left_of(jobs, slot, now)
+        if not (is_own or takes_others) or not fits(profile, jobs[PROCS, slot], now, min(end, until)):
+            continue
+        if _start(jobs, slot, now, owners, busy, decisions):
+            add(profile, now, end if is_own else min(end, until), -jobs[PROCS, slot])
+
+
+@kernel
+def _guest(
+    now: int, until: int, slot: int, profile: Int64Array, jobs: Int64Array, owners: Int64Array, busy: Int64Array,
+    decisions: Int64Array,
+) -> None:  # fmt: skip
+    """Let a job of another class run until the slice ends, if nobody of the class needs what it takes."""
+    end = min(now + left_of(jobs, slot, now), until)
+    if not fits(profile, jobs[PROCS, slot], now, end):
+        return
+    if jobs[STATE, slot] == SUSPENDED:
+        is_running = _resume(jobs, slot, now, owners, busy, decisions)
+    else:
+        is_running = _start(jobs, slot, now, owners, busy, decisions)
+    if is_running:
+        add(profile, now, end, -jobs[OPEN, slot])
+
+
+@kernel
+def backfill_smartly(
+    now: int, until: int, kind: int, plan: Int64Array, profile: Int64Array, jobs: Int64Array, count: int,
+    owners: Int64Array, busy: Int64Array, decisions: Int64Array,
+) -> None:  # fmt: skip
+    """Let jobs of other classes use what is left: suspended ones, planned ones (by row), waiting ones (rule 7)."""
+    for other in range(3):
+        if other != kind:
+            for slot in range(count):
+                if jobs[CLASS, slot] == other and jobs[STATE, slot] == SUSPENDED:
+                    _guest(now, until, slot, profile, jobs, owners, busy, decisions)
+    for row in plan:
+        slot = slot_of(jobs, count, row)
+        if jobs[STATE, slot] == PLANNED:
+            _guest(now, until, slot, profile, jobs, owners, busy, decisions)
+    for other in range(3):
+        if other != kind:
+            for slot in range(count):
+                if jobs[CLASS, slot] == other and jobs[STATE, slot] == WAITING:
+                    _guest(now, until, slot, profile, jobs, owners, busy, decisions)

@@ -1,0 +1,139 @@
+"""The search for an order of jobs on an availability profile, as a library: orders in, schedules and their values out.
+
+Any policy may use it; the kernels are in :mod:`qbatch.planning.kernels.discrepancy`.  A search is bounded by a number of
+iterations or of placements and never by time, which would let the speed of the machine decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from qbatch.planning.kernels import discrepancy
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.types import Int64Array
+
+WALKS = ("lex", "ilds", "dds")
+"""In which order the orders are looked at: lexicographic; improved limited discrepancy; depth-bounded discrepancy."""
+
+_search = live(discrepancy.search)
+_place_in_order = live(discrepancy.place_in_order)
+_merged = live(discrepancy.merged)
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What is searched for and how.
+
+    ``walk``: of :data:`WALKS`.  ``budget``: how many iterations (complete orders and cuts) end the search, or how many
+    placements if ``counts_placements``; the first order is always completed.  ``objective``: of the kernels.  ``share``: of the
+    time in which the jobs have the machine, in thousandths.  ``least``: the shortest run time that a slowdown is divided by,
+    ``bound``: the wait that is not excessive, both in microseconds.  ``cuts``: whether prefixes that cannot win are left.
+    ``shifts``: whether jobs are tried in holes that are a little too short for them.
+    """
+
+    walk: str = "ilds"
+    budget: int = 10_000
+    counts_placements: bool = False
+    objective: int = discrepancy.SLOWDOWN
+    share: int = 1000
+    least: int = 600_000_000
+    bound: int = 0
+    cuts: bool = True
+    shifts: bool = False
+
+    def numbers(self) -> Int64Array:
+        """Return the rules as the kernels take them."""
+        values = (
+            self.objective, self.share, self.least, self.bound, WALKS.index(self.walk), self.budget,
+            self.counts_placements, self.cuts, self.shifts,
+        )  # fmt: skip
+        return np.array(values, np.int64)
+
+
+class Found(NamedTuple):
+    """One complete order: places in the jobs that were given; its value; its last end; all that is booked until then, in
+    processor-microseconds; the sum of age times share and time to the end times 1,000."""
+
+    order: tuple[int, ...]
+    value: tuple[int, int]
+    end: int
+    area: int
+    response: int
+
+
+class Outcome(NamedTuple):
+    """What a search found: the last orders that were better than all before them (three at most, the best last), how many
+    placements it made, and how many prefixes with jobs left it cut."""
+
+    found: list[Found]
+    nodes: int
+    pruned: int
+
+    @property
+    def best(self) -> Found:
+        """The order of the least value, the first of equal ones."""
+        return self.found[-1]
+
+
+def search(now: int, base: Int64Array, jobs: Int64Array, rules: Rules) -> Outcome:
+    """Search an order in which the jobs are worth least.
+
+    Args:
+        now: microseconds; nobody is placed before.
+        base: the profile on which they are placed (:mod:`qbatch.planning.kernels.profile`); it stays as it is.
+        jobs: ``[4, n]``, n > 0, in the first order: processors, how long it books, estimate, age.
+    """
+    count = jobs.shape[1]
+    counts = np.zeros(4, np.int64)
+    found = np.zeros((discrepancy.KEPT, count), np.int64)
+    facts = np.zeros((5, discrepancy.KEPT), np.int64)
+    _search(now, base, jobs, rules.numbers(), counts, found, facts)
+    orders = int(counts[discrepancy.FOUND])
+    kept = [number % discrepancy.KEPT for number in range(max(orders - discrepancy.KEPT, 0), orders)]
+    outcomes = []
+    for place in kept:
+        first, second, end, area, response = facts[:, place].tolist()
+        outcomes.append(Found(tuple(found[place].tolist()), (first, second), end, area, response))
+    return Outcome(outcomes, int(counts[discrepancy.NODES]), int(counts[discrepancy.PRUNED]))
+
+
+def place_in_order(
+    now: int, base: Int64Array, jobs: Int64Array, order: Sequence[int], rules: Rules
+) -> tuple[Int64Array, Int64Array, tuple[int, int]]:
+    """Place jobs one after another, each at its earliest; return their starts, the profile that they leave, and the value."""
+    places = np.array(order, np.int64)
+    profile = np.empty((2, int(base[0, 0]) + 2 * len(places) + 4), np.int64)
+    starts = np.empty(len(places), np.int64)
+    value = _place_in_order(rules.numbers(), jobs, places, now, base, profile, starts)
+    return starts, profile, (int(value[0]), int(value[1]))
+
+
+def largest_slowdown_first(now: int, base: Int64Array, jobs: Int64Array, line: Sequence[int], rules: Rules) -> list[int]:
+    """Return an order: again and again the job with the largest slowdown if it were placed next.
+
+    Args:
+        line: places in ``jobs`` that keep this order among each other.
+    """
+    order = np.empty(jobs.shape[1], np.int64)
+    _merged(now, base, jobs, np.array(line, np.int64), rules.numbers(), order)
+    found: list[int] = order.tolist()
+    return found
+
+
+def chosen(found: Sequence[Found], procs: int, now: int) -> Found:
+    """Return which of the last orders is taken (rule 15): the one of least value, unless another one is not much worse in last
+    end, utilisation and response, and better in one of them."""
+    best = found[-1]
+    for other in reversed(found[:-1]):
+        span, best_span = other.end - now, best.end - now
+        used, best_used = Fraction(other.area, procs * span), Fraction(best.area, procs * best_span)
+        is_near = (
+            10 * span < 11 * best_span and 20 * used > 19 * best_used and 10 * other.response < 11 * best.response
+        )
+        if is_near and (span < best_span or used > best_used or other.response < best.response):
+            best = other
+    return best

@@ -1,0 +1,240 @@
+"""Group optimisation: medium and long jobs of a time-shared machine are planned together, in an order that a search has found.
+
+Source: the thesis on group optimisation in SCOJO-PECT, sections 6 and 7; every reading is that of spec/papers.md 4.3 to 4.7 and
+4.10, rules 8 to 17.  Section 9.5 and Vasupongayya, Chiang and Massey 2005 for the search without groups (rule 18).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import chain
+
+import msgspec
+import numpy as np
+
+from qbatch.model.actions import Action
+from qbatch.planning import search as searching
+from qbatch.planning.kernels import discrepancy, slices
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.policies.slice_book import Group, SliceBook
+from qbatch.policies.slices import SECOND, SlicePass, SliceRules, SliceScheduler
+
+LEAST = 600 * SECOND
+"""The shortest run time that a slowdown is divided by, microseconds."""
+
+_MOST_WIDE, _LEAST_WIDE = 6, 3
+
+
+class GroupSize(msgspec.Struct, frozen=True):
+    """When a class forms a group, and of how many jobs.
+
+    ``least``: so many jobs wait.  ``width``: more than so many tenths of the machine are asked for together.  ``work``: more
+    than so long the machine would be busy with them, microseconds.  ``most``: the longest group.  ``wide``, ``lasting``: a job
+    that asks for one part in ``wide`` of the machine and for ``lasting`` is among those whose orders are all tried first.
+    """
+
+    least: int
+    width: int
+    work: int
+    most: int
+    wide: int
+    lasting: int
+
+
+class GroupRules(msgspec.Struct, frozen=True):
+    """What tells one policy of groups from another.
+
+    ``sizes``: by class.  ``walk``, ``budget``: of the search.  ``selects``: whether last end, utilisation and response choose
+    among the last three orders.  ``shifts``: whether jobs are tried in holes that are a little too short.  ``is_dynamic``:
+    whether who arrives while a group is carried out may start at once.  ``halves``: whether a group of the longest kind is
+    searched in two parts.  ``tries_wide``, ``searches``: the first and the second level of the search.
+    """
+
+    sizes: tuple[GroupSize | None, GroupSize, GroupSize]
+    walk: str = "ilds"
+    budget: int = 10_000
+    selects: bool = True
+    shifts: bool = True
+    is_dynamic: bool = True
+    halves: bool = True
+    tries_wide: bool = True
+    searches: bool = True
+
+
+def group_sizes(
+    least_medium: int = 10, most_medium: int = 20, least_long: int = 5, most_long: int = 30
+) -> tuple[None, GroupSize, GroupSize]:
+    """Return when the classes form groups (4.3), with the numbers of jobs that a policy names."""
+    medium = GroupSize(least_medium, 15, 1600 * SECOND, max(most_medium, least_medium), 10, 800 * SECOND)
+    return None, medium, GroupSize(least_long, 20, 15_000 * SECOND, max(most_long, least_long), 4, 15_000 * SECOND)
+
+
+class GroupScheduler(SliceScheduler):
+    """Time sharing with groups of medium and of long jobs."""
+
+    def __init__(self, name: str, rules: SliceRules, groups: GroupRules) -> None:
+        super().__init__(name, rules)
+        self.groups = groups
+
+    def _pass(self, work: SlicePass) -> list[Action]:
+        """Make the pass of a slice: form a group if it is time, carry it out (rules 8 and 16)."""
+        book, kind = work.book, work.kind
+        group = book.groups[kind]
+        if group is not None and (group.is_over or not group.rows):
+            book.end_group(kind)
+        work.resume()
+        work.draw()
+        if book.groups[kind] is None:
+            self._form(work)
+        group = book.groups[kind]
+        if group is None:
+            self.choose(work)
+        else:
+            work.book_in_order(np.array([book.slot_of(row) for row in group.rows], np.int64))
+            if self.groups.is_dynamic and work.view.arrived:
+                work.start_arrivals(takes_others=self.rules.is_smart)
+            work.backfill(work.waiting(), is_in_order=False)
+        if self.rules.is_smart:
+            others = (each.rows for place, each in enumerate(book.groups) if each is not None and place != kind)
+            work.backfill_smartly(np.array(list(chain.from_iterable(others)), np.int64))
+        book.drop_begun(work.begun())
+        return work.actions()
+
+    # -------------------------------------------------------------------------------------------- forming a group
+
+    def _form(self, work: SlicePass) -> None:
+        """Form a group of the waiting jobs of the class, if there are enough (rule 8)."""
+        book, size = work.book, self.groups.sizes[work.kind]
+        if size is None or book.present[work.kind] < size.least:
+            return
+        places = work.waiting()
+        if len(places) < size.least or not _are_enough(book, places, size):
+            return
+        places = places[: size.most]
+        order, starts, nodes, pruned = self._searched(work, places, size)
+        rows = [int(book.jobs[slices.ROW, place]) for place in order]
+        finish = _finish(work, order, starts, size.least)
+        for place in order:
+            book.jobs[slices.STATE, place] = slices.PLANNED
+        book.groups[work.kind] = Group(rows, starts, finish)
+        tally = book.tally
+        tally.groups[work.kind] += 1
+        tally.grouped[work.kind] += len(rows)
+        tally.nodes += nodes
+        tally.pruned += pruned
+
+    def _searched(self, work: SlicePass, places: Int64Array, size: GroupSize) -> tuple[list[int], list[int], int, int]:
+        """Return the jobs of a group (by place) in the order of the plan, their planned starts, and what the search has cost."""
+        book, now, base = work.book, work.now, work.profile
+        share = self.rules.shares[work.kind]
+        jobs = search_jobs(book, places, now)
+        rules = searching.Rules(walk=self.groups.walk, budget=self.groups.budget, share=share, least=LEAST)
+        line = self._line(now, base, jobs, size, rules, book.procs) if self.groups.tries_wide else []
+        first = searching.largest_slowdown_first(now, base, jobs, line, rules)
+        if not self.groups.searches:
+            starts, _, _ = searching.place_in_order(now, base, jobs, first, rules)
+            return [int(places[job]) for job in first], starts.tolist(), 0, 0
+        rules = msgspec.structs.replace(rules, shifts=self.groups.shifts)
+        middle = (len(first) + 1) // 2 if self.groups.halves and len(first) == size.most else len(first)
+        order: list[int] = []
+        planned: list[int] = []
+        nodes = pruned = 0
+        for part in filter(None, (first[:middle], first[middle:])):
+            chosen_jobs = np.ascontiguousarray(jobs[:, part])
+            outcome = searching.search(now, base, chosen_jobs, rules)
+            found = searching.chosen(outcome.found, book.procs, now) if self.groups.selects else outcome.best
+            starts, base, _ = searching.place_in_order(now, base, chosen_jobs, found.order, rules)
+            order += [part[job] for job in found.order]
+            planned += starts.tolist()
+            nodes, pruned = nodes + outcome.nodes, pruned + outcome.pruned
+        return [int(places[job]) for job in order], planned, nodes, pruned
+
+    def _line(
+        self, now: int, base: Int64Array, jobs: Int64Array, size: GroupSize, rules: searching.Rules, procs: int
+    ) -> list[int]:
+        """Return the wide jobs that last, in the best of all their orders; none if they are few (rule 10)."""
+        is_wide = size.wide * jobs[discrepancy.PROCS] >= procs
+        wide = np.flatnonzero(is_wide & (jobs[discrepancy.ESTIMATE] >= size.lasting))
+        if len(wide) < _LEAST_WIDE:
+            return []
+        work = jobs[discrepancy.PROCS, wide] * jobs[discrepancy.ESTIMATE, wide]
+        wide = np.sort(wide[np.argsort(-work, kind="stable")[:_MOST_WIDE]])
+        every = msgspec.structs.replace(
+            rules, walk="lex", budget=1_000_000, objective=discrepancy.SLOWDOWN_THEN_END
+        )
+        outcome = searching.search(now, base, np.ascontiguousarray(jobs[:, wide]), every)
+        return [int(wide[job]) for job in outcome.best.order]
+
+
+def search_jobs(book: SliceBook, places: Int64Array, now: int) -> Int64Array:
+    """Return waiting jobs (by place) as a search takes them."""
+    jobs = np.empty((discrepancy.COLUMNS, len(places)), np.int64)
+    jobs[discrepancy.PROCS] = book.jobs[slices.PROCS, places]
+    jobs[discrepancy.ESTIMATE] = book.jobs[slices.ESTIMATE, places]
+    jobs[discrepancy.BOOKED] = np.maximum(jobs[discrepancy.ESTIMATE], slices.SECOND)
+    jobs[discrepancy.AGE] = now - book.jobs[slices.SUBMIT, places]
+    return jobs
+
+
+def _are_enough(book: SliceBook, places: Int64Array, size: GroupSize) -> bool:
+    """Tell whether waiting jobs are wide and long enough together (4.3)."""
+    widths = book.jobs[slices.PROCS, places].tolist()
+    work = sum(map(int.__mul__, widths, book.jobs[slices.ESTIMATE, places].tolist()))
+    return 10 * sum(widths) > size.width * book.procs and work > size.work * book.procs
+
+
+def _finish(work: SlicePass, order: list[int], starts: list[int], least: int) -> int:
+    """Return the row with whose end a group ends (rule 17)."""
+    book, now = work.book, work.now
+    jobs: list[tuple[int, int, int, int, bool]] = []
+    for place, start in zip(order, starts, strict=True):
+        lasts = max(int(book.jobs[slices.ESTIMATE, place]), slices.SECOND)
+        jobs.append((start + lasts, int(book.jobs[slices.ROW, place]), start, int(book.jobs[slices.PROCS, place]), True))
+    for place in book.places(slices.RUNNING, work.kind).tolist():
+        end = now + slices.left_of(book.jobs, place, now)
+        jobs.append((end, int(book.jobs[slices.ROW, place]), now, int(book.jobs[slices.PROCS, place]), False))
+    jobs.sort()
+    finish, ended, most = jobs[-1][1], 0, None
+    for end, row, _, _, is_planned in jobs:
+        ended += is_planned
+        if ended < least:
+            continue
+        area = sum(procs * max(min(other, end) - start, 0) for other, _, start, procs, _ in jobs)
+        used = Fraction(area, book.procs * (end - now))
+        if most is None or used > most * Fraction(95, 100):
+            most, finish = used if most is None else max(used, most), row
+        elif used > Fraction(3, 4):
+            finish = row
+    return finish
+
+
+class BottomLine(SliceScheduler):
+    """Time sharing in which a search orders the waiting jobs of a class in every pass, and its plan is forgotten (rule 18)."""
+
+    def __init__(self, name: str, rules: SliceRules, nodes: int, bound: int | None) -> None:
+        super().__init__(name, rules)
+        self.nodes = nodes
+        self.bound = bound
+
+    def choose(self, work: SlicePass) -> None:
+        """Book the waiting jobs of the class in the best order that was found, start who is booked for now."""
+        places = work.waiting()
+        if len(places) > 1:
+            places = self._ordered(work, places)
+        work.book_in_order(places)
+
+    def _ordered(self, work: SlicePass, places: Int64Array) -> Int64Array:
+        jobs = search_jobs(work.book, places, work.now)
+        ages, estimates = jobs[discrepancy.AGE].tolist(), jobs[discrepancy.ESTIMATE].tolist()
+        slowdowns = [
+            Fraction(age + estimate, max(estimate, 60 * SECOND))
+            for age, estimate in zip(ages, estimates, strict=True)
+        ]
+        first = sorted(range(len(places)), key=slowdowns.__getitem__, reverse=True)
+        rules = searching.Rules(
+            walk="dds", budget=self.nodes, counts_placements=True, objective=discrepancy.EXCESS, least=LEAST, cuts=False,
+            bound=max(ages) if self.bound is None else self.bound,
+        )  # fmt: skip
+        outcome = searching.search(work.now, work.profile, np.ascontiguousarray(jobs[:, first]), rules)
+        work.book.tally.nodes += outcome.nodes
+        return np.array([places[first[job]] for job in outcome.best.order], np.int64)

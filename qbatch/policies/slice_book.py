@@ -1,0 +1,212 @@
+"""What the time-shared policies remember: who is there in which class, who owns which nodes, the clock of the slices, the
+groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qbatch.model.actions import Allocation, ranges_of
+from qbatch.model.machine import Machine
+from qbatch.planning.kernels import slices
+from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.view import Run, View
+
+_kernels = live_module(slices)
+
+NAMES = ("short", "medium", "long")
+"""The classes, in the order in which they have their slices."""
+
+SHORT, MEDIUM, LONG = range(3)
+NO_CLASS = -1
+
+
+@dataclass
+class Group:
+    """A group that is carried out: the planned rows that have not begun, in plan order, with their planned starts in class
+    time; the job with whose end the group ends; whether that job ended in the slice of another class; whether the group is
+    over."""
+
+    rows: list[int]
+    starts: list[int]
+    finish: int
+    is_due: bool = False
+    is_over: bool = False
+
+
+@dataclass
+class Tally:
+    """How much was searched: groups and jobs in them, by class; placements; prefixes that were cut."""
+
+    groups: list[int] = field(default_factory=lambda: [0, 0, 0])
+    grouped: list[int] = field(default_factory=lambda: [0, 0, 0])
+    nodes: int = 0
+    pruned: int = 0
+
+
+class SliceBook:
+    """The jobs that are there (as the kernels take them), the nodes, the clock, the groups by class.
+
+    ``kind``: the class that has the slice, ``NO_CLASS`` in a switch and while nobody is there.  ``until``: when slice or switch
+    end. ``last``: the class of the slice before a switch.  ``ran``: the class whose slice ran up to the present instant, ``at``.
+    ``is_switching``: a switch is under way.  ``present``: jobs that are there, by class.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.jobs: Int64Array = np.zeros((slices.COLUMNS, 64), np.int64)
+        self.count = 0
+        self.owners: Int64Array = np.full((3, machine.procs), slices.NOBODY, np.int64)
+        self.busy: Int64Array = np.full(machine.procs, slices.NOBODY, np.int64)
+        self.hosts: Int64Array = np.repeat(np.arange(len(machine.hosts)), [host.cpus for host in machine.hosts])
+        self.is_one_host = len(machine.hosts) == 1
+        self.procs = self.open_procs = machine.procs
+        self.kind = NO_CLASS
+        self.until = 0
+        self.last = NO_CLASS
+        self.ran = NO_CLASS
+        self.at = -1
+        self.is_switching = False
+        self.present = [0, 0, 0]
+        self.groups: list[Group | None] = [None, None, None]
+        self.tally = Tally()
+
+    # -------------------------------------------------------------------------------------------- who is there
+
+    def slot_of(self, row: int) -> int:
+        """Return the place of a row, -1 if it is not there."""
+        return int(_kernels.slot_of(self.jobs, self.count, row))
+
+    def enter(self, row: int, procs: int, kind: int, estimate: int, submit: int) -> int:
+        """Add a waiting job behind all others; return its place."""
+        if self.count == self.jobs.shape[1]:
+            self.jobs = np.concatenate([self.jobs, np.zeros_like(self.jobs)], axis=1)
+        slot = self.count
+        self.jobs[:, slot] = (row, procs, procs, kind, estimate, submit, 0, submit, slices.WAITING)
+        self.count += 1
+        self.present[kind] += 1
+        return slot
+
+    def leave(self, row: int) -> None:
+        """Take a job out."""
+        slot = self.slot_of(row)
+        if slot >= 0:
+            self.present[int(self.jobs[slices.CLASS, slot])] -= 1
+            _kernels.leave(self.jobs, self.count, slot, self.owners, self.busy)
+            self.count -= 1
+
+    def fact(self, row: int, column: int) -> int:
+        """Return a fact of a row that is there."""
+        return int(self.jobs[column, self.slot_of(row)])
+
+    def rows(self, state: int, kind: int | None = None) -> list[int]:
+        """Return the rows in a state, of a class or of all, in sequence."""
+        is_it = self.jobs[slices.STATE, : self.count] == state
+        if kind is not None:
+            is_it &= self.jobs[slices.CLASS, : self.count] == kind
+        found: list[int] = self.jobs[slices.ROW, : self.count][is_it].tolist()
+        return found
+
+    def places(self, state: int, kind: int) -> Int64Array:
+        """Return the places of the jobs of a class in a state, in sequence."""
+        jobs = self.jobs[:, : self.count]
+        return np.flatnonzero((jobs[slices.CLASS] == kind) & (jobs[slices.STATE] == state))
+
+    def lives(self, kind: int) -> bool:
+        """Tell whether a class has a job."""
+        return self.present[kind] > 0
+
+    def allocation(self, row: int, kind: int) -> Allocation:
+        """Return where the nodes of a row are."""
+        hosts, counts = np.unique(self.hosts[self.owners[kind] == row], return_counts=True)
+        return ranges_of((host, count, 0, 1) for host, count in zip(hosts.tolist(), counts.tolist(), strict=True))
+
+    # -------------------------------------------------------------------------------------------- what happened
+
+    def follow(self, view: View) -> None:
+        """Forget who ended or was taken back, and tell the groups of it."""
+        if view.now != self.at:
+            self.ran = NO_CLASS if self.is_switching else self.kind
+            self.at = view.now
+        for row in view.finished:
+            for kind, group in enumerate(self.groups):
+                if group is None:
+                    continue
+                is_last = row == group.finish
+                group.is_over = group.is_over or ((is_last or group.is_due) and self.ran == kind)
+                group.is_due = group.is_due or is_last
+            self.leave(row)
+        for row in view.withdrawn:
+            for group in self.groups:
+                if group is not None:
+                    group.is_due = group.is_due or row == group.finish
+                    _drop(group, {row})
+            self.leave(row)
+
+    def end_group(self, kind: int) -> None:
+        """Let a group end: who has not begun waits again."""
+        group = self.groups[kind]
+        assert group is not None
+        for row in group.rows:
+            self.jobs[slices.STATE, self.slot_of(row)] = slices.WAITING
+        self.groups[kind] = None
+
+    def drop_begun(self, begun: set[int]) -> None:
+        """Take who has begun out of the plans."""
+        for group in self.groups:
+            if group is not None:
+                _drop(group, begun)
+
+    def suspend_all(self, now: int) -> list[int]:
+        """Put every running job on disk; return their rows."""
+        rows = self.rows(slices.RUNNING)
+        _kernels.suspend_all(self.jobs, self.count, now, self.busy)
+        return rows
+
+    # -------------------------------------------------------------------------------------------- hosts
+
+    def settle_hosts(self, view: View) -> None:
+        """Close the nodes of closed hosts, and those that the engine keeps from us; take up who runs and is not known."""
+        known = set(self.jobs[slices.ROW, : self.count].tolist())
+        self.busy[self.busy == slices.CLOSED] = slices.NOBODY
+        for row in view.running:
+            if row in known:
+                self.busy[self.owners[self.fact(row, slices.CLASS)] == row] = row
+        for host, free in enumerate(view.free):
+            here = self.hosts == host
+            if host in view.closed:
+                self.busy[here] = slices.CLOSED
+                continue
+            idle = np.flatnonzero(here & (self.busy == slices.NOBODY))
+            if len(idle) > free:
+                self.busy[idle[free:]] = slices.CLOSED
+        self.open_procs = int((self.busy != slices.CLOSED).sum())
+        for slot in range(self.count):
+            row, kind = self.jobs[slices.ROW, slot], self.jobs[slices.CLASS, slot]
+            if self.jobs[slices.STATE, slot] >= slices.RUNNING:
+                owned = self.owners[kind] == row
+                self.jobs[slices.OPEN, slot] = int((owned & (self.busy != slices.CLOSED)).sum())
+
+    def adopt(self, run: Run, kind: int, estimate: int, submit: int) -> None:
+        """Take up a job that runs and is not known: it owns free nodes of its hosts."""
+        slot = self.enter(run.row, run.procs, kind, estimate, submit)
+        for chunk in run.allocation:
+            for host in chunk.hosts:
+                idle = np.flatnonzero((self.hosts == host) & (self.busy < 0) & (self.owners[kind] == slices.NOBODY))
+                self.owners[kind, idle[: chunk.procs]] = run.row
+                self.busy[idle[: chunk.procs]] = run.row
+        self.jobs[slices.DONE, slot] = run.done // max(run.procs, 1)
+        self.jobs[slices.SINCE, slot] = run.since
+        self.jobs[slices.STATE, slot] = slices.RUNNING
+
+    def sort(self) -> None:
+        """Put the jobs in order of row again, after some were taken up."""
+        order = np.argsort(self.jobs[slices.ROW, : self.count], kind="stable")
+        self.jobs[:, : self.count] = self.jobs[:, : self.count][:, order]
+
+
+def _drop(group: Group, rows: set[int]) -> None:
+    if not rows.isdisjoint(group.rows):
+        left = [place for place, row in enumerate(group.rows) if row not in rows]
+        group.rows, group.starts = [group.rows[place] for place in left], [group.starts[place] for place in left]

@@ -1,0 +1,290 @@
+"""Coarse-grain time sharing: short, medium and long jobs have the machine in turns (SCOJO-PECT).
+
+Source: SCOJO-PECT, as section 4 of the thesis on group optimisation describes it; every reading is that of spec/papers.md 4.10,
+rules 1 to 7.  At the end of a slice every running job goes to disk, a switch follows in which nothing runs, and the next class
+with a job has its slice.  A job goes on where it was: its nodes are its own from its first start to its end.
+
+A node is a processor, numbered host by host, so that hosts of one processor, or of several that jobs may span, give the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from qbatch.model.actions import Action, Resume, Start, Suspend, WakeAt
+from qbatch.model.errors import UsageError
+from qbatch.model.machine import Machine
+from qbatch.model.reasons import COULD_START, Reason
+from qbatch.planning.kernels import slices
+from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.view import View
+from qbatch.policies.slice_book import LONG, MEDIUM, NAMES, NO_CLASS, SHORT, SliceBook
+
+_kernels = live_module(slices)
+
+SECOND = 1_000_000
+
+MEDIUM_FROM, LONG_FROM = 600 * SECOND, 10_800 * SECOND
+"""The least estimates of medium and of long jobs, microseconds."""
+
+_NO_PLAN: Int64Array = np.zeros(0, np.int64)
+
+
+class SliceRules(msgspec.Struct, frozen=True):
+    """What tells one time-shared policy from another.
+
+    ``lengths``: of the slices of short, medium and long jobs, and ``switch``: of a switch, microseconds.  ``shares``: of the
+    time, in thousandths, that the classes have (estimated responses reckon with them).  ``is_easy``: backfilling inside a slice
+    keeps one reservation, not one for every job.  ``is_smart``: jobs of other classes use what a class leaves.  ``class_by``:
+    ``estimate``, ``queue`` (numbers 1, 2, 3) or ``none`` (all are of one class, which has the machine for itself).
+    """
+
+    lengths: tuple[int, int, int]
+    switch: int
+    shares: tuple[int, int, int]
+    is_easy: bool = False
+    is_smart: bool = True
+    class_by: str = "estimate"
+
+
+def slice_rules(
+    cycle: int, switch: int, short: int, medium: int, long: int, class_by: str, *, is_easy: bool, is_smart: bool
+) -> SliceRules:
+    """Return rules by the parameters of a policy: seconds, and the shares of medium and long jobs in thousandths (rule 2)."""
+    if cycle <= short + 1:
+        raise UsageError(
+            f"a cycle of {cycle} s has no room for medium and long slices after a short one of {short} s; make it longer"
+        )
+    middle = (cycle - short) * medium // (medium + long)
+    if not 0 < middle < cycle - short:
+        raise UsageError(f"a cycle of {cycle} s with shares {medium} and {long} has a slice of no length; make it longer")
+    lengths = (short * SECOND, middle * SECOND, (cycle - short - middle) * SECOND)
+    shares = (1000, 1000, 1000) if class_by == "none" else (1000 - medium - long, medium, long)
+    return SliceRules(lengths, switch * SECOND, shares, is_easy, is_smart, class_by)
+
+
+class SlicePass:
+    """One pass in a slice: the arrays that its steps work on.
+
+    ``until``: when the slice ends.  ``decisions``: as the kernels write them.
+    """
+
+    def __init__(self, view: View, book: SliceBook) -> None:
+        self.view, self.book = view, book
+        self.now, self.kind, self.until = view.now, book.kind, book.until
+        self.profile: Int64Array = np.empty((2, 4 * book.count + 32), np.int64)
+        self.decisions: Int64Array = np.zeros((2, book.count + 1), np.int64)
+
+    def draw(self) -> None:
+        """Write the profile of the running jobs."""
+        book = self.book
+        _kernels.draw_profile(self.profile, self.now, self.until, self.kind, book.open_procs, book.jobs, book.count)
+
+    def resume(self) -> None:
+        """Let the suspended jobs of the class go on."""
+        book = self.book
+        _kernels.resume_class(self.now, self.kind, book.jobs, book.count, book.owners, book.busy, self.decisions)
+
+    def waiting(self) -> Int64Array:
+        """Return the places of the waiting jobs of the class, in sequence."""
+        return self.book.places(slices.WAITING, self.kind)
+
+    def book_in_order(self, order: Int64Array) -> Int64Array:
+        """Book jobs (by place) one after another, start who is booked for now; return the planned starts."""
+        book, planned = self.book, np.empty(len(order), np.int64)
+        _kernels.book_in_order(
+            self.now, order, self.profile, book.jobs, book.owners, book.busy, self.decisions, planned
+        )
+        return planned
+
+    def backfill(self, order: Int64Array, *, is_in_order: bool) -> None:
+        """Start who fits over its whole estimate; ``is_in_order``: behind a reservation for the first that does not."""
+        book = self.book
+        _kernels.backfill_easily(
+            self.now, order, is_in_order, self.profile, book.jobs, book.owners, book.busy, self.decisions
+        )
+
+    def start_arrivals(self, *, takes_others: bool) -> None:
+        """Start who arrived in this round and fits."""
+        book, arrivals = self.book, np.array(self.view.arrived, np.int64)
+        _kernels.start_arrivals(
+            self.now, self.until, self.kind, arrivals, takes_others, self.profile, book.jobs, book.count, book.owners,
+            book.busy, self.decisions,
+        )  # fmt: skip
+
+    def backfill_smartly(self, plan: Int64Array) -> None:
+        """Let jobs of other classes use what is left, until the slice ends."""
+        book = self.book
+        _kernels.backfill_smartly(
+            self.now, self.until, self.kind, plan, self.profile, book.jobs, book.count, book.owners, book.busy,
+            self.decisions,
+        )  # fmt: skip
+
+    def begun(self) -> set[int]:
+        """Return the rows that start or go on."""
+        return set(self.decisions[0, 1 : int(self.decisions[0, 0]) + 1].tolist())
+
+    def actions(self) -> list[Action]:
+        """Return what was decided, in order."""
+        count = int(self.decisions[0, 0])
+        book = self.book
+        found: list[Action] = []
+        for row, what in self.decisions[:, 1 : count + 1].T.tolist():
+            if what == slices.RESUME:
+                found.append(Resume(row))
+            elif book.is_one_host:
+                found.append(Start(row))
+            else:
+                found.append(Start(row, book.allocation(row, book.fact(row, slices.CLASS))))
+        return found
+
+
+class SliceScheduler:
+    """Slices of three classes in turn, with EASY or conservative backfilling in them, and smart backfilling by other classes."""
+
+    def __init__(self, name: str, rules: SliceRules) -> None:
+        self.name = name
+        self.rules = rules
+
+    def new_memory(self, machine: Machine) -> SliceBook:
+        """Return the record of a machine on which nobody is."""
+        if not machine.is_one_pool:
+            raise UsageError(
+                f"policy {self.name} gives jobs processors of their own anywhere in the pool, and on this machine hosts matter; "
+                "write spans = true for the pool, without memory, or choose another policy"
+            )
+        return SliceBook(machine)
+
+    # -------------------------------------------------------------------------------------------- a pass
+
+    def decide(self, view: View) -> Iterable[Action]:
+        """Forget who ended, take arrivals in, settle the clock, and make the pass of the slice."""
+        book: SliceBook = view.memory
+        book.follow(view)
+        if view.is_machine_changed:
+            self._take_up(view, book)
+        for row in view.arrived:
+            self._enter(view, book, row)
+        actions: list[Action] = [Suspend(row, keep_memory=False) for row in self._settle(view.now, book)]
+        if book.kind != NO_CLASS:
+            actions += self._pass(SlicePass(view, book))
+        if book.kind != NO_CLASS or book.is_switching:
+            actions.append(WakeAt(book.until))
+        return actions
+
+    def _pass(self, work: SlicePass) -> list[Action]:
+        """Make the pass of a slice (rules 4 to 7)."""
+        work.resume()
+        work.draw()
+        self.choose(work)
+        if self.rules.is_smart:
+            work.backfill_smartly(_NO_PLAN)
+        return work.actions()
+
+    def choose(self, work: SlicePass) -> None:
+        """Start waiting jobs of the class (rule 5)."""
+        if self.rules.is_easy:
+            work.backfill(work.waiting(), is_in_order=True)
+        else:
+            work.book_in_order(work.waiting())
+
+    # -------------------------------------------------------------------------------------------- the clock
+
+    def _settle(self, now: int, book: SliceBook) -> list[int]:
+        """Bring the clock up to date (rule 3); return the rows that are suspended."""
+        suspended: list[int] = []
+        while True:
+            if book.is_switching:
+                if now < book.until:
+                    return suspended
+                book.is_switching = False
+                turns = [(book.last + step) % 3 for step in (1, 2, 3)]
+            elif book.kind == NO_CLASS:
+                turns = [SHORT, MEDIUM, LONG]
+            elif now < book.until and book.lives(book.kind):
+                return suspended
+            elif any(book.lives(kind) for kind in (SHORT, MEDIUM, LONG) if kind != book.kind):
+                suspended += book.suspend_all(now)
+                book.last, book.kind = book.kind, NO_CLASS
+                book.is_switching, book.until = True, now + self.rules.switch
+                continue
+            else:
+                turns = [book.kind]
+            book.kind = next((kind for kind in turns if book.lives(kind)), NO_CLASS)
+            if book.kind == NO_CLASS:
+                return suspended
+            book.until = now + self.rules.lengths[book.kind]
+            return suspended
+
+    # -------------------------------------------------------------------------------------------- classes
+
+    def class_of(self, estimate: int, queue: int) -> int:
+        """Return the class of a job (rule 1)."""
+        if self.rules.class_by == "none":
+            return LONG
+        if self.rules.class_by == "queue":
+            return min(max(queue, 1), 3) - 1
+        return SHORT if estimate < MEDIUM_FROM else MEDIUM if estimate < LONG_FROM else LONG
+
+    def _enter(self, view: View, book: SliceBook, row: int) -> None:
+        job = view.jobs[row]
+        book.enter(row, job.procs, self.class_of(job.estimate, job.queue), job.estimate, job.submit)
+
+    def _take_up(self, view: View, book: SliceBook) -> None:
+        """Follow a change of the hosts; take up who is there and not known (it was parked, or came under another policy)."""
+        arrived = set(view.arrived)
+        for row, run in sorted(view.running.items()):
+            if book.slot_of(row) < 0:
+                job = view.jobs[row]
+                book.adopt(run, self.class_of(job.estimate, job.queue), job.estimate, job.submit)
+                book.sort()
+        for row in view.queue.tolist():
+            if row not in arrived and book.slot_of(row) < 0:
+                self._enter(view, book, row)
+                book.sort()
+        book.settle_hosts(view)
+
+    # -------------------------------------------------------------------------------------------- explanations
+
+    def explain(self, view: View, row: int) -> Reason:
+        """Say whose slice it is, and when the class of a waiting job has the machine again."""
+        book: SliceBook = view.memory
+        kind, procs = book.fact(row, slices.CLASS), book.fact(row, slices.PROCS)
+        free = view.free_procs
+        numbers = {"procs": procs, "free": free, "slice_end": book.until}
+        if kind == book.kind:
+            if procs > free:
+                whose = f"the slice of {NAMES[kind]} jobs, which ends at {_at(book.until)}"
+                text = f"needs {procs} processors, {free} are free in {whose}"
+                return Reason("processors", self.name, text, numbers)
+            text = f"starting now would delay another {NAMES[kind]} job, or its nodes belong to one on disk"
+            return Reason("reservation", self.name, text, numbers)
+        begin = self.next_slice(book, view.now, kind)
+        whose = "a switch" if book.is_switching else f"the slice of {NAMES[book.kind]} jobs"
+        if begin <= view.now:
+            return Reason(COULD_START, self.name, "could start now")
+        text = f"{NAMES[kind]} jobs have the machine again at {_at(begin)}; now it is {whose}, until {_at(book.until)}"
+        return Reason("slice", self.name, text, {**numbers, "next_slice": begin})
+
+    def next_slice(self, book: SliceBook, now: int, kind: int) -> int:
+        """Return when a class has the machine next, if the classes that live now go on living; ``now`` if it has it."""
+        if book.kind == kind:
+            return now
+        if book.kind == NO_CLASS and not book.is_switching:
+            return now
+        at = book.until if book.is_switching else book.until + self.rules.switch
+        last = book.last if book.is_switching else book.kind
+        for turn in ((last + step) % 3 for step in (1, 2, 3)):
+            if turn == kind:
+                break
+            if book.lives(turn):
+                at += self.rules.lengths[turn] + self.rules.switch
+        return at
+
+
+def _at(instant: int) -> str:
+    return f"{instant / 1e6:.15g} s"
