@@ -101,6 +101,8 @@ class Settings:
             raise ValueError("the bottom line knows no groups")
         if min(slice_lengths(self.cycle, self.short).values()) <= 0:
             raise ValueError("every slice must have a length")
+        if self.budget < 1:
+            raise ValueError("a search needs one iteration")
 
     def limits(self, kind: str) -> Limits:
         """The group limits of class M or L."""
@@ -496,6 +498,8 @@ class Simulation:
             raise ValueError("jobs must stand in order of submission")
         if any(not 0 <= job.run <= job.estimate or not 0 < job.procs <= procs for job in jobs):
             raise ValueError("a job must fit the machine and run no longer than its estimate")
+        if settings.class_by == "queue" and any(job.queue not in (1, 2, 3) for job in jobs):
+            raise ValueError("a queue must be 1, 2 or 3")
         self.jobs, self.procs, self.settings = jobs, procs, settings
         self.lengths = slice_lengths(settings.cycle, settings.short)
         self.kind = [self.class_of(job) for job in jobs]

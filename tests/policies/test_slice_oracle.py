@@ -1,4 +1,4 @@
-"""The oracle of the time-sliced schedulers by itself: examples worked out by hand, and laws that hold of every workload.
+"""The oracle of the time-sliced schedulers by itself: examples worked out by hand, and laws of every workload.
 
 Examples are in seconds, those of the paper in units of one minute.
 """
@@ -105,6 +105,10 @@ def test_unknown_and_clashing_settings_are_refused() -> None:
             oracle.simulate([], 1, **wrong)
     with pytest.raises(ValueError):
         oracle.simulate([], 1, cycle=600 * SECOND)
+    with pytest.raises(ValueError):
+        oracle.simulate([], 1, budget=0)
+    with pytest.raises(ValueError):
+        oracle.simulate([job(0, 1, 1)], 1, class_by="queue")
     with pytest.raises(ValueError):
         oracle.simulate([job(0, 2, 1)], 1)
 
@@ -264,16 +268,13 @@ def test_profile() -> None:
 
 
 def test_slowdown() -> None:
-    # Long, 730 s old, starts now: (730 * 730 + 1000 * 15,000) / (730 * 15,000) = 1.42; a second later than 4.9 h ...
+    # Long, 730 s old, starts now: (730 * 730 + 1000 * 15,000) / (730 * 15,000) = 1.42.
     assert oracle.slowdown(fact(0, 0, 1, 15_000), "L", 730 * SECOND, 730 * SECOND) == 2
     # Medium, new, 600 s, starts now: 1000 / 265 = 3.77.  It starts 600 s later: 7.55.
     assert oracle.slowdown(fact(0, 0, 1, 600), "M", 0, 0) == 4
     assert oracle.slowdown(job(0, 1, 600), "M", 0, 600 * SECOND) == 8
     assert oracle.stretched(fact(0, 0, 1, 600), "M", 0, 0) == Fraction(200, 53)
-    # Exactly whole: v = 265 s * k of a job of 600 s ... a = 0, v = 1060 s + 530 s: 6,000,000 / 159,000 no; take
-    # est = 2650 s, start 0: 1000 * 2650 / (265 * 2650) = 3.77; est = 265 s by queue counts as 600: 1.67.
-    assert oracle.slowdown(fact(0, 0, 1, 265), "M", 0, 0) == 2
-    # 159 s by queue: 159,000 / (265 * 600) = 1 exactly, 160 s is above; never below 1.
+    # 159 s, medium by queue: 159,000 / (265 * 600) = 1 exactly, 160 s is above; never below 1.
     assert [oracle.slowdown(fact(0, 0, 1, estimate), "M", 0, 0) for estimate in (10, 159, 160)] == [1, 1, 2]
     assert oracle.stretched(fact(0, 0, 1, 10), "M", 0, 0) == 1
 
@@ -309,10 +310,10 @@ def test_initial_order() -> None:
 def test_force_shifting() -> None:
     # 2 processors, one booked to 1000.  A needs both: 1000 to 1600.  B (1 processor) finds a hole of 1000 before A.
     base = frame(0, 2, [booking(0, 1000, 1)])
-    for estimate, order in ((1000, None), (1001, [1, 0]), (1500, [1, 0]), (1501, None)):
+    for estimate, shifts in ((1000, False), (1001, True), (1500, True), (1501, False)):
         plan = base.place_all([fact(0, 0, 2, 600), fact(1, 0, 1, estimate)])
         other = oracle.shifted(plan, base)
-        assert (other and [j.row for j in other]) == order
+        assert ([j.row for j in other] if other else None) == ([1, 0] if shifts else None)
 
 
 def test_force_shifting_keeps_what_starts_before_the_hole() -> None:
@@ -328,7 +329,7 @@ def test_force_shifting_keeps_what_starts_before_the_hole() -> None:
 
 def test_selection() -> None:
     b = Merits(1000, Fraction(1, 2), Fraction(1000))
-    better = {"makespan": 999, "utilisation": Fraction(501, 1000), "response": Fraction(999)}
+    better: dict[str, Any] = {"makespan": 999, "utilisation": Fraction(501, 1000), "response": Fraction(999)}
     for name, value in better.items():
         assert oracle.replaces(b._replace(**{name: value}), b)
     assert not oracle.replaces(b, b)
@@ -360,10 +361,12 @@ def test_finish_job() -> None:
     # From the third end of a plan job on, whatever its utilisation; with fewer plan jobs than that there is none.
     assert oracle.finish_job([], plan(300), 3, base) == 2
     assert oracle.finish_job([], plan(300), 4, base) is None
-    # A running job that ends late and alone: .65 at 500: not it.  It does not count as a plan job.
-    running = [Placed(fact(9, 0, 1, 110), 0)]
-    assert oracle.finish_job(running, plan(100)[1:], 2, base) == 2
-    assert oracle.finish_job(running, plan(100)[1:2], 1, base) == 1
+    # A running job is no plan job, but its end may be the finish: beside B over [0, 100) with 500 s left (.6: no) or
+    # 190 s (.763: yes).
+    beside = [Placed(fact(1, 0, 1, 100), 0)]
+    assert oracle.finish_job([Placed(fact(9, 0, 1, 500), 0)], beside, 1, base) == 1
+    assert oracle.finish_job([Placed(fact(9, 0, 1, 190), 0)], beside, 1, base) == 9
+    assert oracle.finish_job([Placed(fact(9, 0, 2, 50), 0)], beside, 2, base) is None
 
 
 def brute_force(jobs: list[tuple[int, int, int]], taken: list[int], machine: int, share: int, now: int) -> int:
@@ -492,10 +495,10 @@ def test_plan_jobs_are_guests_in_other_slices() -> None:
     assert stretches(outcome, 3)[:2] == [(1200, 1757, (1,)), (1817, 6660, (1,))]
 
 
-def test_the_finish_job_ends_in_another_slice() -> None:
+def test_the_next_group_waits_for_a_slice_of_its_class() -> None:
     # One node, switch 0, classes by queue; slices S 100, M 265, L 730 s.  Groups of two, of M.  A and B (200 s each)
-    # make a group at 0, as C (200 s) comes too late.  A 0 to 200.  The long job Z comes at 100.  B starts at 200: all
-    # have started, so the group is over whatever its finish job does; a pass of M later C and D make the next one.
+    # make a group at 0, C comes too late.  A 0 to 200.  The long job Z comes at 100.  B starts at 200: all have begun,
+    # so the group is over.  At 265 the slice of L begins; C and D make the next group at 565.
     def asked(submit: int, length: int, queue: int) -> Asked:
         return Asked(submit * SECOND, 1, length * SECOND, length * SECOND, queue)
 
@@ -548,15 +551,16 @@ def test_bottom_line_takes_the_job_of_least_excess() -> None:
 
 
 def test_bottom_line_stops_at_its_limit_but_completes_the_first_order() -> None:
-    # One processor; largest slowdown first is 1 (2.0), 0 (1.5).  Fixed bound of 0: excess = all waits.
-    # 1 then 0: 600 + (600 + 1500) = 2700; 0 then 1: 600 + (1200 + 600) = 2400: found by the walk, not by its first order.
+    # One processor, now 600.  Largest slowdown first is 0 (1.5), 1 (1.4), which is also best under a bound of 0, where
+    # all waits are excess: 600 + 1800, the other order 600 + 2100.
     jobs = [fact(0, 0, 1, 1_200), fact(1, 0, 1, 1_500)]
     order = oracle.bottom_line(jobs, frame(600, 1, []), 1_000, 0)
     assert [p.job.row for p in order] == [0, 1]
     jobs = [fact(0, 0, 1, 1_500), fact(1, 300, 1, 100)]
     # 600: (600 + 1500) / 1500 = 1.4, (300 + 100) / 100 = 4: row 1 first, which is also best.
     assert [p.job.row for p in oracle.bottom_line(jobs, frame(600, 1, []), 1_000, 0)] == [1, 0]
-    # 5 s of estimate count as 60: (5 + 5) / 60; both are needed: 0 first by slowdown, 1 first by waits; limit 2, 4.
+    # 5 s of estimate count as 60: (5 + 5) / 60, so 0 is first.  Best is 1 first: excess 5 + 605, not 600 + 1505.  It is
+    # the second order, complete with the fourth placement; the first one is completed whatever the limit.
     jobs = [fact(0, 0, 1, 1_500), fact(1, 595, 1, 5)]
     assert [p.job.row for p in oracle.bottom_line(jobs, frame(600, 1, []), 1, 0)] == [0, 1]
     assert [p.job.row for p in oracle.bottom_line(jobs, frame(600, 1, []), 3, 0)] == [0, 1]
@@ -617,6 +621,31 @@ def check_slices(simulation: Simulation, outcome: Outcome) -> None:
     assert all(past.kind in lengths for past in slices)
 
 
+def check_turns(simulation: Simulation, outcome: Outcome) -> None:
+    """A slice lasts its length, or several, or until its class is dead; after a switch comes the next class that lives.
+
+    With switch time only: without it several slices may begin at one instant.
+    """
+
+    def lives(kind: str, at: int) -> bool:
+        rows = [row for row, own in enumerate(simulation.kind) if own == kind]
+        return any(simulation.jobs[r].submit <= at and (outcome.end[r] > at or outcome.start[r] == at) for r in rows)
+
+    for past in simulation.history:
+        if past.kind != "-":
+            whole = (past.end - past.start) % simulation.lengths[past.kind] == 0
+            assert whole or not any(
+                one.submit < past.end < outcome.end[row]
+                for row, one in enumerate(simulation.jobs)
+                if simulation.kind[row] == past.kind
+            )
+    for before, switch, after in zip(simulation.history, simulation.history[1:], simulation.history[2:], strict=False):
+        if switch.kind == "-":
+            place = oracle.CLASSES.index(before.kind) + 1
+            turns = oracle.CLASSES[place:] + oracle.CLASSES[:place]
+            assert after.kind == next(kind for kind in turns if lives(kind, after.start))
+
+
 def check_owned(simulation: Simulation, outcome: Outcome) -> None:
     """Jobs of one class that have started and not ended never own one node."""
     nodes = {piece.row: set(piece.nodes) for piece in outcome.pieces}
@@ -636,6 +665,8 @@ def test_laws(settings: dict[str, Any], seed: int) -> None:
     outcome = simulation.run()
     check_pieces(jobs, outcome, procs)
     check_slices(simulation, outcome)
+    if simulation.settings.switch:
+        check_turns(simulation, outcome)
     check_owned(simulation, outcome)
     grouped = [row for _, _, rows in outcome.groups for row in rows]
     for at, kind, rows in outcome.groups:
@@ -650,7 +681,7 @@ def test_the_workloads_of_the_laws_form_groups_and_cut() -> None:
     outcomes = [oracle.simulate(workload(seed, 20, 4 + seed), 4 + seed, **SMALL_GROUPS) for seed in range(12)]
     assert sum(len(outcome.groups) for outcome in outcomes) > 15
     assert all(sum(kind == wanted for o in outcomes for _, kind, _ in o.groups) > 2 for wanted in "ML")
-    assert sum(outcome.pruned for outcome in outcomes) > 20
+    assert sum(outcome.pruned for outcome in outcomes) > 10
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -658,6 +689,18 @@ def test_a_group_rule_that_never_forms_a_group_changes_nothing(seed: int) -> Non
     jobs = workload(seed, 15, 6)
     never = (99, 0, 0, 0, 99)
     assert oracle.simulate(jobs, 6, groups=True, medium=never, long=never) == oracle.simulate(jobs, 6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_one_class_with_exact_estimates_is_plain_conservative_backfilling(seed: int) -> None:
+    # Each job at its earliest from its arrival on, beside the earlier ones, once and for all.
+    drawn = [one._replace(run=one.estimate) for one in workload(seed, 40, 6)]
+    jobs = [one for one in drawn if 600 * SECOND <= one.estimate < 10_800 * SECOND]
+    bookings: list[Booking] = []
+    for one in jobs:
+        start = oracle.earliest(bookings, 6, one.procs, one.estimate, one.submit)
+        bookings.append(Booking(start, start + one.estimate, one.procs))
+    assert oracle.simulate(jobs, 6).start == [booked.start for booked in bookings]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -724,7 +767,8 @@ def test_the_example_of_table_1() -> None:
     # "In the next medium slice, medium preempted Job 3 is scheduled followed by medium job 4", on its initial nodes.
     assert ran(3)[3:] == [(57, 91, low)]
     assert ran(4) == [(57, 91, high)]
-    # "Job 8 starts immediately after job 4 is finished.  Job 9 does not have to wait as enough processors are available."
+    # "Job 8 starts immediately after job 4 is finished.  Job 9 does not have to wait as enough processors are
+    # available."
     assert ran(8)[0][0] == ran(9)[0][0] == ran(4)[0][1] == 91
     # Job 10 (6 nodes, medium) finds one node idle in the long slice, and waits for the slice of its class.
     assert ran(10)[0][0] == next(start for kind, start, _ in slices if kind == "M" and start > 91)
@@ -789,8 +833,8 @@ def test_the_example_of_table_3() -> None:
     assert {piece.nodes for piece in outcome.pieces if piece.row == 1} == {(5, 6, 7)}
     # Jobs 13 and 14 find no nodes beside the plan either; Job 14 has its own slice, Job 13 is a guest in it.
     assert [ran(13), ran(14)] == [[(140, 155)], [(140, 220)]]
-    # Job 8 has the nodes 3 to 7 and waits for Job 1.  Then "Job 11 despite being a medium job continues executing (smart
-    # backfilled) in the next long slice as nodes remain free after Job 1 terminates", and in the next medium one.
+    # Job 8 has the nodes 3 to 7 and waits for Job 1.  Then "Job 11 despite being a medium job continues executing
+    # (smart backfilled) in the next long slice as nodes remain free after Job 1 terminates", and in the medium one.
     assert ran(8)[1] == (170, 175)
     assert ran(11) == [(175, 220), (220, 245)]
     # Job 15 came too late for the group; the group is over when Job 11 has started.
