@@ -50,8 +50,8 @@ class SliceBook:
     """The jobs that are there (as the kernels take them), the nodes, the clock, the groups by class.
 
     ``kind``: the class that has the slice, ``NO_CLASS`` in a switch and while nobody is there.  ``until``: when slice or switch
-    end. ``last``: the class of the slice before a switch.  ``ran``: the class whose slice ran up to the present instant, ``at``.
-    ``is_switching``: a switch is under way.  ``present``: jobs that are there, by class.
+    end.  ``last``: the class of the slice before a switch.  ``is_switching``: a switch is under way.  ``present``: jobs that are
+    there, by class.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -65,8 +65,6 @@ class SliceBook:
         self.kind = NO_CLASS
         self.until = 0
         self.last = NO_CLASS
-        self.ran = NO_CLASS
-        self.at = -1
         self.is_switching = False
         self.present = [0, 0, 0]
         self.groups: list[Group | None] = [None, None, None]
@@ -125,16 +123,13 @@ class SliceBook:
     # -------------------------------------------------------------------------------------------- what happened
 
     def follow(self, view: View) -> None:
-        """Forget who ended or was taken back, and tell the groups of it."""
-        if view.now != self.at:
-            self.ran = NO_CLASS if self.is_switching else self.kind
-            self.at = view.now
+        """Forget who ended or was taken back, and tell the groups of it; the clock still shows the slice that ran until now."""
         for row in view.finished:
             for kind, group in enumerate(self.groups):
                 if group is None:
                     continue
                 is_last = row == group.finish
-                group.is_over = group.is_over or ((is_last or group.is_due) and self.ran == kind)
+                group.is_over = group.is_over or ((is_last or group.is_due) and self.kind == kind)
                 group.is_due = group.is_due or is_last
             self.leave(row)
         for row in view.withdrawn:

@@ -169,6 +169,8 @@ class SliceScheduler:
             self._take_up(view, book)
         for row in view.arrived:
             self._enter(view, book, row)
+        if not (view.finished or view.arrived or view.withdrawn or view.is_machine_changed or view.now >= book.until):
+            return ()  # woken for the end of a slice that ended before
         actions: list[Action] = [Suspend(row, keep_memory=False) for row in self._settle(view.now, book)]
         if book.kind != NO_CLASS:
             actions += self._pass(SlicePass(view, book))

@@ -583,10 +583,10 @@ class Simulation:
         self.fresh = [row for row in self.rows("away") if self.jobs[row].submit == self.now]
         for row in self.fresh:
             self.state[row] = "waits"
-        hopped = self.settle_clock()
+        self.settle_clock()
         if self.phase == "slice":
             self.work()
-        return hopped or any(self.ends(row) == self.now for row in self.rows("runs"))
+        return any(self.ends(row) == self.now for row in self.rows("runs"))
 
     def complete(self, row: int) -> None:
         """A job ends; the clock still shows the slice that ran up to this instant (rule 17)."""
@@ -604,13 +604,11 @@ class Simulation:
 
     # -- the clock (rules 3 and 4)
 
-    def settle_clock(self) -> bool:
-        """Bring the clock to this instant; whether a switch without length has passed."""
-        hopped = False
+    def settle_clock(self) -> None:
+        """Bring the clock to this instant."""
         if self.phase == "slice" and (self.now == self.until or not self.lives(self.slice)):
             if any(self.lives(kind) for kind in self.others()):
                 self.begin_switch()
-                hopped = self.settings.switch == 0
             elif self.lives(self.slice):
                 self.until = self.now + self.lengths[self.slice]
             else:
@@ -621,7 +619,6 @@ class Simulation:
             self.begin_slice(CLASSES[place:] + CLASSES[:place])
         elif self.phase == "idle":
             self.begin_slice(CLASSES)
-        return hopped
 
     def begin_switch(self) -> None:
         self.history.append(Slice(self.slice, self.begun, self.now))

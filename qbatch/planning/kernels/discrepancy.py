@@ -340,6 +340,7 @@ def merged(now: int, base: Int64Array, jobs: Int64Array, line: Int64Array, rules
                 continue
             start = earliest(profile, jobs[PROCS, job], jobs[BOOKED, job], now)
             over, under = slowdown(jobs, job, start, now, rules[SHARE], rules[LEAST])
+            over = max(over, under)  # a slowdown is never below 1
             if best < 0 or is_larger(over, under, best_over, best_under):
                 best, best_start, best_over, best_under = job, start, over, under
         is_out[best] = True
