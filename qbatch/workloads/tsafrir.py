@@ -186,7 +186,7 @@ def _assigned(run: Column, estimate: Column, seed: int) -> Column:
         least, there = int(run[order[short]]), int(enough[short])
         raise UsageError(
             f"{short + 1:,} of {jobs:,} jobs run {least} s or longer, but only {there:,} estimates of the model are that long; "
-            f"use a larger largest estimate than {int(estimate[0])} s, or other run times"
+            f"take more jobs, or a largest estimate above {int(estimate[0])} s"
         )
     drawn = Draws((seed, _STREAM, _JOB_DRAWS)).below(choices, jobs).tolist()
     values = estimate.tolist()

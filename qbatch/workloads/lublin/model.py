@@ -84,7 +84,8 @@ def generate_lublin(
         UsageError: a value is out of range, values do not go together, or the load cannot be reached.
     """
     overrides = {"ulow": ulow, "umed": umed, "uhi": uhi, "uprob": uprob}
-    given = {name: value for name, value in overrides.items() if value is not None}
+    given = {name: float(value) for name, value in overrides.items() if value is not None}
+    load, interarrival = (None if each is None else float(each) for each in (load, interarrival))
     asked = _Asked(jobs, procs, types, seed, load, interarrival, estimates, estimate_max, given)
     _check(asked)
     sets = tuple(for_machine(each, procs, **given) for each in TYPES[types])

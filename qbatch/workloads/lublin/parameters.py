@@ -108,8 +108,8 @@ def for_machine(
     """Return a set for a machine of ``procs`` processors; what is given is taken as it is.
 
     UHi keeps its distance to log2 of the machine (0 for batch and typeless jobs, 1.5 for interactive ones), UMed its distance to
-    UHi (2 for batch jobs, 2.5 for the others; the model allows 1.5 to 3.5), but is at least ULow.  On 128 processors that is
-    the published set.
+    UHi (2 for batch jobs, 2.5 for the others; the model allows 1.5 to 3.5), but on machines of some 30 processors and fewer is at
+    least a third of the way from ULow to UHi.  On 128 processors that is the published set.
 
     Raises:
         UsageError: unless ULow <= UMed <= UHi <= log2(procs), ULow >= 0 and UProb is a probability.
@@ -118,7 +118,7 @@ def for_machine(
     if uhi is None:
         uhi = machine + published.uhi - log2(PUBLISHED_PROCS)
     ulow = published.ulow if ulow is None else ulow
-    umed = max(uhi - (published.uhi - published.umed), ulow) if umed is None else umed
+    umed = max(uhi - (published.uhi - published.umed), ulow + (uhi - ulow) / 3.0) if umed is None else umed
     uprob = published.uprob if uprob is None else uprob
     if not 0 <= ulow <= umed <= uhi <= machine:
         raise UsageError(
