@@ -43,6 +43,40 @@ def origin2000(
     _write(generate_month(month, seed=seed, warmup_days=warmup_days), out)
 
 
+@app.command()
+def lublin(
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF (.gz compresses); - is stdout.")] = "-",
+    jobs: Annotated[int, typer.Option(help="Number of jobs.")] = 10_000,
+    procs: Annotated[int, typer.Option(help="Processors of the machine.")] = 128,
+    types: Annotated[
+        str, typer.Option(metavar="TYPES", help="none (typeless jobs), batch, interactive, or both of them, in two queues.")
+    ] = "none",
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
+    load: Annotated[float | None, typer.Option(help="Offered load to reach by stretching the arrivals.")] = None,
+    interarrival: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Mean gap to reach by stretching the arrivals.")
+    ] = None,
+    estimates: Annotated[
+        str, typer.Option(metavar="MODEL", help="exact (the run times) or tsafrir (what users request).")
+    ] = "exact",
+    estimate_max: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help="Largest estimate of tsafrir (else whole hours that no run exceeds).")
+    ] = None,
+    ulow: Annotated[float | None, typer.Option(help="log2 of the smallest parallel size, 0.2 below or above it.")] = None,
+    umed: Annotated[float | None, typer.Option(help="log2 of the size that most jobs do not exceed.")] = None,
+    uhi: Annotated[float | None, typer.Option(help="log2 of the largest size.")] = None,
+    uprob: Annotated[float | None, typer.Option(help="Share of the parallel jobs below umed.")] = None,
+) -> None:
+    """Generate a log of the model of Lublin and Feitelson (2003)."""
+    from qbatch.workloads.lublin import generate_lublin
+
+    log = generate_lublin(
+        jobs=jobs, procs=procs, types=types, seed=seed, load=load, interarrival=interarrival, estimates=estimates,
+        estimate_max=estimate_max, ulow=ulow, umed=umed, uhi=uhi, uprob=uprob,
+    )  # fmt: skip
+    _write(log, out)
+
+
 def _write(log: Log, out: str) -> None:
     from qbatch.results.output import log_file
 

@@ -101,14 +101,18 @@ def _packed(text: str, seed: int) -> Any:
     return packed_set(given["kind"], procs=procs, span_s=span, slack=slack, seed=seed)
 
 
+def _said(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
 def _print_steps() -> None:
     from qbatch.cli.console import print_table
     from qbatch.workloads.transform import STEPS
 
     rows = []
     for name, step in STEPS.items():
-        shown = (key if value is None else f"{key}={value:g}" for key, value in step.parameters.items())
-        rows.append([name, ", ".join(shown), step.meaning])
-    shown = (f"{key}={value}" for key, value in _PACKED.items())
-    rows.append([PACKED, ", ".join(shown), "in place of LOG: a set of jobs that fills a machine"])
+        shown = [key if value is None else f"{key}={_said(value)}" for key, value in step.parameters.items()]
+        rows.append([name, ", ".join([*shown, *(f"[{key}]" for key in step.optional)]), step.meaning])
+    packed = ", ".join(f"{key}={value}" for key, value in _PACKED.items())
+    rows.append([PACKED, packed, "in place of LOG: a set of jobs that fills a machine"])
     print_table("steps, from left to right", ["step", "parameters", "what it does"], rows)

@@ -1,10 +1,10 @@
 """Where jobs come from: logs, and the models that generate them.
 
 What lives here: reading and writing of the Standard Workload Format and of the five-column text
-format, the header of a log, accounting files (``accounting/``), a small generator, the months of the Origin 2000
-(``origin2000/``) and its machine file (``machines/``).  What must never come in:
-scheduling, policies, clocks.  A log is data: this room reads it, orders it and says what is odd about it; which of its
-rows become jobs of a machine is decided by who replays it.
+format, the header of a log, accounting files (``accounting/``), a small generator, the model of Lublin and Feitelson
+(``lublin/``), the months of the Origin 2000 (``origin2000/``), users' estimates (``tsafrir``) and machine files
+(``machines/``).  What must never come in: scheduling, policies, clocks.  A log is data: this room reads it, orders it and
+says what is odd about it; which of its rows become jobs of a machine is decided by who replays it.
 
 The walk: ``source`` (bytes) -> ``swf`` (rows, by the kernel in ``kernels/swf_parse.py``) -> ``log``
 (columns); ``header`` reads the comment lines, ``plain_text`` says how the five columns become 18,

@@ -3,7 +3,7 @@
 It draws what makes scheduling interesting and nothing more: arrivals with a daily and a weekly
 cycle, many short and few long jobs, sizes that favour powers of two, estimates that people round up
 to popular values, a few busy users, and campaigns (one user submits many alike jobs at once).  It
-is not fitted to a machine: the Lublin-Feitelson model, which is, comes later.
+is not fitted to a machine: the Lublin-Feitelson model (``lublin/``) is.
 
 Deterministic on every machine (law 5): raw 64-bit draws of PCG64, whose stream NumPy promises not
 to change, integer arithmetic and correctly rounded operations; no transcendental function.
@@ -178,8 +178,8 @@ def log_of(values: dict[str, Column], jobs: int, procs: int, command: str) -> Lo
             "; Preemption: No",
             f"; UnixStartTime: {UNIX_START_TIME}",
             "; TimeZoneString: UTC",
-            f"; StartTime: {_date(0)}",
-            f"; EndTime: {_date(end_s)}",
+            f"; StartTime: {header_date(0)}",
+            f"; EndTime: {header_date(end_s)}",
             f"; MaxNodes: {procs}",
             f"; MaxProcs: {procs}",
             f"; MaxRuntime: {RUN_MAX_S}",
@@ -195,7 +195,8 @@ def log_of(values: dict[str, Column], jobs: int, procs: int, command: str) -> Lo
     return Log(name="generated", sha256=digest, header=header, columns=columns, line=line)
 
 
-def _date(second: int) -> str:
+def header_date(second: int) -> str:
+    """Return a second of a generated log as a header writes dates."""
     moment = datetime.fromtimestamp(UNIX_START_TIME + min(second, 10**11), UTC)
     days = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
     months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -12,6 +12,7 @@ import pytest
 
 from qbatch.cli.main import run
 from qbatch.workloads import read_log
+from qbatch.workloads.lublin import generate_lublin
 from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month
 from tests.workloads.samples import same
 
@@ -77,6 +78,61 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     assert (found, out) == (code, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_the_model_of_lublin_and_feitelson_goes_to_a_file_and_to_standard_output(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "model.swf"
+    options = ("--jobs", 400, "--procs", 64, "--types", "both", "--load", 0.7, "--seed", 5, "--estimates", "tsafrir")
+    assert command(capfd, "generate", "lublin", *options, "--estimate-max", 200_000, "--out", path) == (0, "", "")
+    made = generate_lublin(jobs=400, procs=64, types="both", load=0.7, seed=5, estimates="tsafrir", estimate_max=200_000)
+    assert same(read_log(str(path)), made)
+    sizes = ("--jobs", 50, "--ulow", 1.5, "--umed", 2, "--uhi", 3, "--uprob", 0.8, "--interarrival", 60)
+    code, out, err = command(capfd, "generate", "lublin", *sizes)
+    path.write_text(out)
+    assert (code, err) == (0, "")
+    assert same(read_log(str(path)), generate_lublin(jobs=50, ulow=1.5, umed=2, uhi=3, uprob=0.8, interarrival=60))
+
+
+def test_the_command_in_the_header_makes_the_log_again(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "model.swf"
+    options = ("--jobs", 90, "--procs", 100, "--types", "batch", "--interarrival", 808.5, "--seed", 3, "--umed", 4.25)
+    _, out, _ = command(capfd, "generate", "lublin", *options)
+    path.write_text(out)
+    note = read_log(str(path)).header.notes[0].removeprefix("made by qbatch ")
+    assert command(capfd, *note.split()) == (0, out, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--procs", 1), 2, "sizes of typeless jobs on 1 processors"),
+        (("--types", "serial"), 2, "--types 'serial': use none, batch, interactive, both"),
+        (("--load", 0.5, "--interarrival", 9), 2, "give one of them"),
+        (("--estimates", "tsafrir", "--estimate-max", 3600), 2, "the largest estimate is 3600 s, but"),
+        (("--seed", -1), 2, "--seed"),
+        (("--jobs", "many"), 2, "--jobs"),
+        (("--out", "/proc/no/folder/x.swf"), 4, "cannot be made"),
+    ],
+)
+def test_what_the_model_cannot_do_is_one_line_and_an_exit_code(
+    capfd: pytest.CaptureFixture[str], arguments: tuple[object, ...], code: int, message: str
+) -> None:
+    found, out, err = command(capfd, "generate", "lublin", "--jobs", 100, *arguments)
+    assert (found, out) == (code, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_replay_of_the_model_waits_less_under_easy(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "model.swf"
+    assert command(capfd, "generate", "lublin", "--jobs", 2000, "--load", 0.8, "--estimates", "tsafrir", "-o", path)[0] == 0
+    code, out, _ = command(capfd, "replay", path, "-p", "fcfs", "-p", "easy", "--json", "--audit")
+    document = json.loads(out)
+    assert (code, document["skipped"], document["log"]["jobs"]) == (0, {}, 2000)
+    fcfs, easy = (each["metrics"]["wait_mean_s"] for each in document["results"])
+    assert easy < fcfs
 
 
 def test_a_replay_on_the_shipped_machine_reports_the_month_alone(

@@ -62,6 +62,7 @@ def test_the_same_seed_gives_the_same_log(made: Path, tmp_path: Path) -> None:
         (("traces/demo-128.swf", "deadlines:stringency=0"), 2, "add --deadlines FILE"),
         (("traces/demo-128.swf", "speed:up=1"), 2, "there is no step 'speed'"),
         (("traces/none.swf", "estimates"), 3, "traces/none.swf"),
+        (("traces/demo-128.swf", "estimates:model=tsafrir,max=3600"), 2, "jobs run longer, the longest"),
         (("packed:kind=round",), 2, "use static or dynamic"),
         (("packed:procs=x",), 2, "whole numbers"),
     ],
@@ -78,4 +79,15 @@ def test_a_packed_set_is_admitted_whole_with_room_and_steps_are_listed(tmp_path:
     qbatch("transform", "packed:kind=dynamic,slack=0.1", "--seed", "2", "-o", log, "--deadlines", side)
     document = json.loads(qbatch("replay", log, "--deadlines", side, "-p", "qops", "-p", "msb", "-p", "mrt", "--json").stdout)
     assert [each["rejected"] for each in document["results"]] == [0, 0, 0]
-    assert "duplicate" in qbatch("transform", "--list").stdout
+    steps = qbatch("transform", "--list").stdout
+    assert "duplicate" in steps
+    assert "model=exact, [max], [seed]" in steps
+
+
+def test_estimates_of_users_take_the_place_of_those_of_the_log(tmp_path: Path) -> None:
+    log = str(tmp_path / "log.swf")
+    qbatch("transform", "traces/demo-128.swf", "estimates:model=tsafrir,max=86400", "--seed", "4", "-o", log)
+    facts = json.loads(qbatch("trace", "info", log, "--json").stdout)
+    assert facts["estimates"]["top"][0]["time_s"] == 86_400
+    assert facts["jobs"]["longer_than_estimate"] == 0
+    assert "estimates: model=tsafrir, max=86400, seed=4" in facts["header"]["notes"]

@@ -15,8 +15,8 @@ import numpy as np
 from qbatch.workloads.log import Column
 from qbatch.workloads.origin2000 import tables
 from qbatch.workloads.origin2000.jobs import DrawnJobs
-from qbatch.workloads.origin2000.portable import ln
 from qbatch.workloads.origin2000.tables import CLASSES
+from qbatch.workloads.portable import ln
 
 _HOUR_S = 3600
 _HALF_GB_KB = 512 << 10

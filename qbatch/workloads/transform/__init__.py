@@ -4,11 +4,12 @@ What lives here: the steps, the pipeline that names them in a text (``steps``), 
 SWF file, and sets of jobs that fill a machine exactly (``packed``).  What must never come in: scheduling.  A step that needs a
 reference schedule is handed what it needs of it.
 
-Source: Islam, Balaji, Sadayappan and Panda 2003, section 4; spec/papers.md 2.8, rules 15 to 17.
+Source: Islam, Balaji, Sadayappan and Panda 2003, section 4; spec/papers.md 2.8, rules 15 to 17; of users' estimates: ``tsafrir``.
 """
 
 from qbatch.workloads.transform.deadlines import ARTIFICIAL, ASKED, DeadlineLog, with_artificial, with_deadlines
-from qbatch.workloads.transform.load import duplicated, exact_estimates, expanded, sized, taken
+from qbatch.workloads.transform.estimates import exact_estimates, users_estimates
+from qbatch.workloads.transform.load import duplicated, expanded, sized, taken
 from qbatch.workloads.transform.packed import packed_set
 from qbatch.workloads.transform.side_file import read_deadlines, write_deadlines
 from qbatch.workloads.transform.steps import STEPS, Step, read_steps
@@ -27,6 +28,7 @@ __all__ = [
     "read_steps",
     "sized",
     "taken",
+    "users_estimates",
     "with_artificial",
     "with_deadlines",
     "write_deadlines",

@@ -1,4 +1,4 @@
-"""Steps that choose jobs, change how much work they bring, and what their users said of it.
+"""Steps that choose jobs and change how much work they bring.
 
 Rows that no replay would run (no processors, no run time) stay as they are: they count as no original of a load.
 """
@@ -73,12 +73,6 @@ def taken(log: Log, *, skip: int = 0, first: int = 0) -> Log:
         raise UsageError(f"take: the log has {len(rows):,} jobs that can run, not {skip + max(first, 1):,}; take fewer")
     rows = rows[skip : skip + first if first else None]
     return changed(log, rows_of(log, rows), f"take: skip={skip}, first={first}")
-
-
-def exact_estimates(log: Log) -> Log:
-    """Return the log with every estimate equal to the run time."""
-    columns = dict(log.columns) | {"time_requested": np.maximum(log["run"], 0)}
-    return changed(log, columns, "estimates: exact")
 
 
 def expanded(log: Log, load: float) -> Log:

@@ -6,26 +6,41 @@ Steps run from left to right.  ``deadlines`` needs the responses of a reference 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.workloads.log import Column, Log
 from qbatch.workloads.transform.deadlines import DeadlineLog, with_artificial, with_deadlines
-from qbatch.workloads.transform.load import duplicated, exact_estimates, expanded, taken
+from qbatch.workloads.transform.estimates import exact_estimates, users_estimates
+from qbatch.workloads.transform.load import duplicated, expanded, taken
 
 Reference = Callable[[Log], Column]
 """Gives the response of each row in whole seconds under the reference schedule, -1 for rows that do not run."""
 
-Made = Callable[[DeadlineLog, dict[str, float], int, Reference], DeadlineLog]
+Given = dict[str, Any]
+"""Parameters as given: a number, or for a parameter with words one of them."""
+
+Made = Callable[[DeadlineLog, Given, int, Reference], DeadlineLog]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step: what it does, and its parameters with their defaults (None: it must be given)."""
+    """A step: what it does, its parameters with their defaults (None: it must be given), and those that may be left out.
+
+    ``words``: of each parameter that is no number, what it may be.
+    """
 
     make: Made
     meaning: str
-    parameters: dict[str, float | None]
+    parameters: dict[str, float | str | None]
+    optional: tuple[str, ...] = ()
+    words: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all parameters."""
+        return [*self.parameters, *self.optional]
 
 
 def _loads(change: Callable[[Log], Log]) -> Callable[[DeadlineLog], DeadlineLog]:
@@ -39,19 +54,34 @@ def _loads(change: Callable[[Log], Log]) -> Callable[[DeadlineLog], DeadlineLog]
     return make
 
 
-def _take(log: DeadlineLog, given: dict[str, float], seed: int, reference: Reference) -> DeadlineLog:
-    return _loads(lambda each: taken(each, skip=_whole("skip", given), first=_whole("first", given)))(log)
+def _take(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
+    return _loads(lambda each: taken(each, skip=_whole("take", "skip", given), first=_whole("take", "first", given)))(log)
 
 
-def _deadlines(log: DeadlineLog, given: dict[str, float], seed: int, reference: Reference) -> DeadlineLog:
+def _deadlines(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
     responses = reference(log.log)
     return with_deadlines(log.log, responses, stringency=given["stringency"], share=given["share"], seed=seed)
+
+
+def _estimates(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
+    if given["model"] == "tsafrir":
+        largest_s = _whole("estimates", "max", given) if "max" in given else None
+        own_seed = _whole("estimates", "seed", given) if "seed" in given else seed
+        return _loads(lambda each: users_estimates(each, seed=own_seed, largest_s=largest_s))(log)
+    for name in ("max", "seed"):
+        if name in given:
+            raise UsageError(f"estimates: {name} goes with model=tsafrir")
+    return _loads(exact_estimates)(log)
 
 
 STEPS: dict[str, Step] = {
     "take": Step(_take, "FIRST jobs that can run, after SKIP of them", {"skip": 0, "first": 0}),
     "estimates": Step(
-        lambda log, given, seed, reference: _loads(exact_estimates)(log), "estimates become the run times", {}
+        _estimates,
+        "estimates become the run times; model=tsafrir: what users would request, MAX seconds at most",
+        {"model": "exact"},
+        optional=("max", "seed"),
+        words={"model": ("exact", "tsafrir")},
     ),
     "duplicate": Step(
         lambda log, given, seed, reference: _loads(lambda each: duplicated(each, given["load"], seed))(log),
@@ -77,18 +107,18 @@ STEPS: dict[str, Step] = {
 """The steps by name."""
 
 
-def _whole(name: str, given: dict[str, float]) -> int:
+def _whole(step: str, name: str, given: Given) -> int:
     value = given[name]
     if value != int(value) or value < 0:
-        raise UsageError(f"take: {name}={value:g} is not a whole number from 0")
+        raise UsageError(f"{step}: {name}={value:g} is not a whole number from 0")
     return int(value)
 
 
-def read_steps(texts: list[str]) -> list[tuple[Step, dict[str, float]]]:
+def read_steps(texts: list[str]) -> list[tuple[Step, Given]]:
     """Return the steps that texts such as ``deadlines:stringency=0.2,share=0.8`` name, with their parameters.
 
     Raises:
-        UsageError: for an unknown step or parameter, one that is missing, or a value that is no number.
+        UsageError: for an unknown step or parameter, one that is missing, or a value that is no number or no word of it.
     """
     found = []
     for text in texts:
@@ -96,18 +126,24 @@ def read_steps(texts: list[str]) -> list[tuple[Step, dict[str, float]]]:
         if name not in STEPS:
             raise UsageError(f"step {text!r}: there is no step {name!r}{suggestion(name, STEPS)} (known: {', '.join(STEPS)})")
         step = STEPS[name]
-        given = {key: value for key, value in step.parameters.items() if value is not None}
+        given: Given = {key: value for key, value in step.parameters.items() if value is not None}
         for pair in (pair for pair in tail.split(",") if pair):
             key, sign, value = pair.partition("=")
-            if not sign or key not in step.parameters:
-                known = ", ".join(step.parameters) or "it takes none"
-                raise UsageError(f"step {text!r}: {pair!r} is no parameter of it{suggestion(key, step.parameters)} ({known})")
-            given[key] = _number(value, text, key)
+            if not sign or key not in step.names:
+                known = ", ".join(step.names)
+                raise UsageError(f"step {text!r}: {pair!r} is no parameter of it{suggestion(key, step.names)} ({known})")
+            given[key] = _word(value, text, key, step.words[key]) if key in step.words else _number(value, text, key)
         missing = [key for key in step.parameters if key not in given]
         if missing:
             raise UsageError(f"step {text!r}: {missing[0]} is missing; write {name}:{missing[0]}=NUMBER")
         found.append((step, given))
     return found
+
+
+def _word(value: str, text: str, key: str, words: tuple[str, ...]) -> str:
+    if value not in words:
+        raise UsageError(f"step {text!r}: {key}={value[:40]} is none of {', '.join(words)}{suggestion(value, words)}")
+    return value
 
 
 def _number(value: str, text: str, key: str) -> float:

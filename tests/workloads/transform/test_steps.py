@@ -19,6 +19,7 @@ from qbatch.workloads.transform import (
     read_deadlines,
     read_steps,
     taken,
+    users_estimates,
     with_artificial,
     with_deadlines,
     write_deadlines,
@@ -187,13 +188,47 @@ def test_a_side_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> 
         ("duplicate", "load is missing; write duplicate:load=NUMBER"),
         ("duplicate:lod=1.4", "did you mean 'load'"),
         ("expand:load=much", "load=much is not a number"),
-        ("estimates:load=1", "it takes none"),
+        ("estimates:load=1", "(model, max, seed)"),
+        ("estimates:model=tsafir", "model=tsafir is none of exact, tsafrir; did you mean 'tsafrir'"),
+        ("estimates:model=tsafrir,max=1d", "max=1d is not a number"),
     ],
 )
 def test_a_step_that_cannot_be_read_is_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_steps([text])
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("estimates:max=3600", "max goes with model=tsafrir"),
+        ("estimates:model=exact,seed=1", "seed goes with model=tsafrir"),
+        ("estimates:model=tsafrir,max=0.5", "estimates: max=0.5 is not a whole number"),
+        ("estimates:model=tsafrir,max=60", "the largest estimate is 60 s; use 3600 to"),
+        ("take:skip=-1", "take: skip=-1 is not a whole number"),
+    ],
+)
+def test_a_step_that_cannot_be_made_is_refused(text: str, said: str) -> None:
+    ((step, given),) = read_steps([text])
+    with pytest.raises(UsageError) as caught:
+        step.make(DeadlineLog.without(log_of(40)), given, 1, lambda log: np.asarray(log["run"], np.int64))
+    assert said in str(caught.value)
+
+
+def test_estimates_are_exact_or_those_of_users_with_a_seed_of_their_own() -> None:
+    log = log_of()
+
+    def made(text: str, seed: int) -> list[int]:
+        ((step, given),) = read_steps([text])
+        log_made = step.make(DeadlineLog.without(log), given, seed, lambda each: np.asarray(each["run"], np.int64)).log
+        return np.asarray(log_made["time_requested"]).tolist()
+
+    assert made("estimates", 1) == made("estimates:model=exact", 2) == log["run"].tolist()
+    users = made("estimates:model=tsafrir,max=90000", 1)
+    assert users == users_estimates(log, seed=1, largest_s=90_000)["time_requested"].tolist()
+    assert max(users) == 90_000
+    assert made("estimates:model=tsafrir,max=90000,seed=1", 5) == users != made("estimates:model=tsafrir,max=90000", 5)
 
 
 def test_a_pipeline_runs_from_left_to_right_and_deadlines_come_last() -> None:
