@@ -54,15 +54,13 @@ class SliceRules(msgspec.Struct, frozen=True):
 def slice_rules(
     cycle: int, switch: int, short: int, medium: int, long: int, class_by: str, *, is_easy: bool, is_smart: bool
 ) -> SliceRules:
-    """Return rules by the parameters of a policy: seconds, and the shares of medium and long jobs in thousandths (rule 2)."""
-    if cycle <= short + 1:
-        raise UsageError(
-            f"a cycle of {cycle} s has no room for medium and long slices after a short one of {short} s; make it longer"
-        )
-    middle = (cycle - short) * medium // (medium + long)
-    if not 0 < middle < cycle - short:
-        raise UsageError(f"a cycle of {cycle} s with shares {medium} and {long} has a slice of no length; make it longer")
-    lengths = (short * SECOND, middle * SECOND, (cycle - short - middle) * SECOND)
+    """Return rules by the parameters of a policy: seconds, and the shares of medium and long jobs in thousandths (rule 2).
+
+    Every slice lasts a second at least, also where short ones leave nothing of the cycle.
+    """
+    rest = max(cycle - short, 2)
+    middle = min(max(rest * medium // (medium + long), 1), rest - 1)
+    lengths = (short * SECOND, middle * SECOND, (rest - middle) * SECOND)
     shares = (1000, 1000, 1000) if class_by == "none" else (1000 - medium - long, medium, long)
     return SliceRules(lengths, switch * SECOND, shares, is_easy, is_smart, class_by)
 

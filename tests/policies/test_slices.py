@@ -1,0 +1,197 @@
+"""Time slices, groups and the bottom line: against the oracle, job for job and piece for piece, and what they keep to."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from qbatch.engine import snapshot
+from qbatch.engine.engine import Engine
+from qbatch.engine.round import Round
+from qbatch.model.actions import Resume, Start, Suspend, parts_of
+from qbatch.model.errors import UsageError
+from qbatch.model.machine import Host, Machine, one_host
+from qbatch.model.record import Schedule, Workload
+from qbatch.policies import load_policy
+from qbatch.replay.calendar import Calendar
+from tests.harness import run_named, workload_of
+from tests.policies.slice_oracle import Asked, Outcome, simulate
+
+SECOND = 1_000_000
+PROCS = 8
+NODES = Machine(tuple(Host(f"n{number}", 1) for number in range(PROCS)))
+HOSTS = Machine((Host("a", 3), Host("b", 4), Host("c", 1)))
+
+ESTIMATES = (0, 1, 60, 300, 599, 600, 601, 900, 2000, 5000, 7000, 10799, 10800, 12000, 20000, 40000)
+LASTING = (300, 600, 900, 2000, 5000, 7000, 10799, 10800, 12000, 15000, 20000, 40000)
+
+SLICES: dict[str, dict[str, object]] = {
+    "scojo": {},
+    "scojo:backfill=easy": {"backfill": "easy"},
+    "scojo:smart=no": {"smart": False},
+    "scojo:switch=0": {"switch": 0},
+    "scojo:cycle=3000,switch=7,backfill=easy,smart=no": {
+        "cycle": 3000 * SECOND, "switch": 7 * SECOND, "backfill": "easy", "smart": False,
+    },
+    "scojo:cycle=2000,switch=3,short=100,class_by=queue": {
+        "cycle": 2000 * SECOND, "switch": 3 * SECOND, "short": 100 * SECOND, "class_by": "queue",
+    },
+}  # fmt: skip
+"""Policies without groups, and what the oracle calls the same."""
+
+_SMALL = "least_medium=3,most_medium=6,least_long=3,most_long=6"
+_GROUPS = {"groups": True, "medium": (3, 1.5, 2, 800, 6), "long": (3, 2.0, 1, 15000, 6)}
+
+GROUPS: dict[str, dict[str, object]] = {
+    f"scojo-groups:{_SMALL}": {},
+    f"scojo-groups:search=lex,{_SMALL}": {"search": "lex"},
+    f"scojo-groups:search=dds,{_SMALL}": {"search": "dds"},
+    f"scojo-groups:{_SMALL},select=no,shift=no": {"select": False, "shift": False},
+    f"scojo-groups:smart=no,{_SMALL}": {"smart": False},
+    f"scojo-groups:{_SMALL},dynamic=no,halves=no": {"dynamic": False, "split": False},
+    f"scojo-groups:budget=5,{_SMALL},level1=no": {"budget": 5, "level1": False},
+    f"scojo-groups:{_SMALL},level2=no": {"level2": False},
+    f"scojo-groups:switch=0,backfill=easy,{_SMALL}": {"switch": 0, "backfill": "easy"},
+}
+"""Policies with groups."""
+
+BOTTOM: dict[str, dict[str, object]] = {
+    "bottom-line:nodes=200": {"node_limit": 200},
+    "bottom-line:smart=no,nodes=20": {"node_limit": 20, "smart": False},
+    "bottom-line:nodes=100,bound=3": {"node_limit": 100, "bound": 3 * 3600 * SECOND},
+}
+
+
+def random_asked(seed: int, least: int, most: int, estimates: tuple[int, ...]) -> list[Asked]:
+    """Return a small workload of ties, zero lengths, full widths and jobs at the borders of the classes."""
+    draw, at, jobs = random.Random(seed), 0, []
+    for _ in range(draw.randint(least, most)):
+        at += draw.choice((0, 0, 1, 30, 300, 900, 1500 if len(estimates) == len(LASTING) else 8000))
+        estimate = draw.choice(estimates)
+        run = draw.choice((estimate, estimate, estimate // 2, 0, estimate // 7))
+        procs = draw.choice((1, 1, 2, 3, 4, 5, 8))
+        jobs.append(Asked(at * SECOND, procs, estimate * SECOND, run * SECOND, draw.choice((1, 2, 3))))
+    return jobs
+
+
+def work_of(jobs: list[Asked]) -> Workload:
+    work = workload_of([SimpleNamespace(**job._asdict()) for job in jobs], PROCS)
+    return work.changed(queue=np.array([job.queue for job in jobs], np.int64))
+
+
+def assert_as_the_oracle(schedule: Schedule, expected: Outcome, context: object) -> None:
+    assert schedule.start.tolist() == expected.start, context
+    assert schedule.end.tolist() == expected.end, context
+
+
+@pytest.mark.parametrize("policy", SLICES)
+def test_slices_are_those_of_the_oracle_job_for_job(policy: str) -> None:
+    for seed in range(60):
+        jobs = random_asked(seed, 2, 25, ESTIMATES)
+        assert_as_the_oracle(run_named(work_of(jobs), policy), simulate(jobs, PROCS, **SLICES[policy]), seed)
+
+
+@pytest.mark.parametrize("policy", GROUPS)
+def test_groups_are_those_of_the_oracle_and_so_is_what_their_search_costs(policy: str) -> None:
+    formed = 0
+    for seed in range(40):
+        jobs = random_asked(seed, 10, 40, LASTING)
+        calendar = Calendar(work_of(jobs), one_host(PROCS), load_policy(policy), is_audited=True)
+        expected = simulate(jobs, PROCS, **_GROUPS, **GROUPS[policy])
+        assert_as_the_oracle(calendar.run(), expected, seed)
+        tally = calendar.engine.view().memory.tally
+        assert (sum(tally.groups), tally.nodes, tally.pruned) == (len(expected.groups), expected.nodes, expected.pruned)
+        assert sum(tally.grouped) == sum(len(rows) for _, _, rows in expected.groups)
+        formed += len(expected.groups)
+    assert formed > 20
+
+
+@pytest.mark.parametrize("policy", BOTTOM)
+def test_the_bottom_line_is_that_of_the_oracle(policy: str) -> None:
+    for seed in range(20):
+        jobs = random_asked(seed, 6, 25, LASTING)
+        expected = simulate(jobs, PROCS, bottom_line=True, **BOTTOM[policy])
+        assert_as_the_oracle(run_named(work_of(jobs), policy), expected, seed)
+
+
+@pytest.mark.parametrize("policy", ["scojo", f"scojo-groups:{_SMALL}", "scojo:switch=0,backfill=easy"])
+def test_jobs_run_on_the_nodes_of_the_oracle_piece_for_piece(policy: str) -> None:
+    settings: dict[str, object] = {**SLICES, **{name: _GROUPS | more for name, more in GROUPS.items()}}.get(
+        policy, {"switch": 0, "backfill": "easy"}
+    )
+    for seed in range(25):
+        jobs = random_asked(seed, 6, 30, LASTING)
+        pieces: list[tuple[int, int, int, tuple[int, ...]]] = []
+        running: dict[int, tuple[int, tuple[int, ...]]] = {}
+
+        def note(engine: Engine, done: Round, pieces=pieces, running=running) -> None:
+            for row in done.finished:
+                begin, nodes = running.pop(row)
+                pieces.append((row, begin, done.at, nodes))
+            for action in done.actions:
+                if isinstance(action, Suspend):
+                    begin, nodes = running.pop(action.row)
+                    pieces.append((action.row, begin, done.at, nodes))
+                elif isinstance(action, Start | Resume):
+                    allocation = engine.view().running[action.row].allocation
+                    running[action.row] = (done.at, tuple(host for host, _, _ in parts_of(allocation)))
+
+        Calendar(work_of(jobs), NODES, load_policy(policy), is_audited=True).run(note)
+        expected = simulate(jobs, PROCS, **settings).pieces
+        assert sorted(pieces) == sorted((row, start, end, nodes) for row, start, end, nodes in expected), seed
+
+
+@pytest.mark.parametrize("policy", [*SLICES, *GROUPS, "bottom-line:nodes=50"])
+def test_how_the_processors_are_divided_into_hosts_changes_nothing(policy: str) -> None:
+    for seed in range(6):
+        work = work_of(random_asked(seed, 10, 30, LASTING))
+        plain = run_named(work, policy)
+        for machine in (NODES, HOSTS):
+            other = run_named(work, policy, machine=machine)
+            assert plain.start.tolist() == other.start.tolist(), (seed, machine)
+            assert plain.end.tolist() == other.end.tolist(), (seed, machine)
+
+
+def test_a_machine_of_one_class_is_plain_conservative_backfilling_where_estimates_are_exact() -> None:
+    for seed in range(20):
+        jobs = [job._replace(run=job.estimate) for job in random_asked(seed, 5, 25, ESTIMATES[1:])]
+        alone = run_named(work_of(jobs), "scojo:class_by=none")
+        plain = run_named(work_of(jobs), "conservative:compress=scratch")
+        assert alone.start.tolist() == plain.start.tolist(), seed
+        assert alone.pieces is None or not len(alone.pieces)
+
+
+@pytest.mark.parametrize(
+    ("settings", "lengths"),
+    [("scojo", (600, 1757, 4843)), ("scojo:cycle=1000,short=100", (100, 239, 661)), ("scojo:cycle=3", (600, 1, 1))],
+)
+def test_slices_are_as_long_as_the_shares_say(settings: str, lengths: tuple[int, int, int]) -> None:
+    rules = load_policy(settings).rules
+    assert rules.lengths == tuple(length * SECOND for length in lengths)
+
+
+def test_a_machine_where_hosts_matter_is_refused_by_name() -> None:
+    for machine in (Machine((Host("a", 8, 100),)), Machine((Host("a", 8), Host("b", 8)), single_host=True)):
+        with pytest.raises(UsageError, match=r"policy scojo .* spans = true"):
+            Engine(machine, load_policy("scojo"))
+
+
+@pytest.mark.parametrize("policy", ["scojo", f"scojo-groups:{_SMALL}", "bottom-line:nodes=50"])
+def test_an_engine_from_a_snapshot_goes_on_as_the_other_one(policy: str) -> None:
+    """In a slice, in a switch, with a group half carried out: at every round of a workload."""
+    for seed in range(3):
+        work = work_of(random_asked(seed, 15, 25, LASTING))
+        whole = run_named(work, policy)
+        calendar = Calendar(work, HOSTS, load_policy(policy))
+        calendar_engine = calendar.engine
+
+        def renew(engine: Engine, done: Round, calendar=calendar) -> None:
+            calendar.engine = snapshot.load(HOSTS, load_policy(policy), snapshot.dump(engine))
+
+        schedule = calendar.run(renew)
+        assert calendar.engine is not calendar_engine
+        assert schedule.start.tolist() == whole.start.tolist()
+        assert schedule.end.tolist() == whole.end.tolist()
