@@ -295,7 +295,7 @@ POLICIES |= {
 
 
 _SCOJO = "Esbaugh and Sodan 2007 (SCOJO-PECT)"
-_GROUPS = "Sodan and students, group optimisation in SCOJO-PECT (thesis)"
+_GROUPS = "thesis on group optimisation in SCOJO-PECT"
 _SLICES = (
     Whole("cycle", 7200, 3, 10_000_000, "how long a slice of each class lasts together, seconds"),
     Whole("switch", 60, 0, 1_000_000, "how long nothing runs between two slices, seconds"),
@@ -358,7 +358,7 @@ POLICIES |= {
     "scojo-groups": PolicyEntry(
         _scojo_groups,
         "scojo, with groups of medium and of long jobs planned in an order that a search has found",
-        f"{_GROUPS}, sections 6 and 7",
+        f"{_GROUPS}, sections 6 and 7, on {_SCOJO}",
         (
             *_SLICES,
             Choice("search", "ilds", ("ilds", "lex", "dds"), "in which order orders are searched"),

@@ -13,6 +13,8 @@ The jobs are ``jobs[COLUMNS, n]`` in the first order.  ``rules`` are the numbers
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from qbatch.planning.kernels.deadlines import restore
@@ -47,6 +49,25 @@ sum of age times ``SHARE`` and time to the end times 1,000."""
 
 KEPT = 3
 """How many found orders are kept: the last ones, so the best."""
+
+
+class Walk(NamedTuple):
+    """Where a walk through ``n`` jobs is.
+
+    ``profiles[n + 1, 2, space]``: what the first jobs of the prefix leave, by depth.  ``order``, ``starts``: ``[n]``, the prefix.
+    ``used``, ``following``: ``[n + 1]``, by depth, discrepancies so far and the next child to look at.  ``values[n + 1, 2]``:
+    of the prefix, by depth.  ``is_taken[n]``: whether a job is in the prefix, but for its last place.  ``best[2]``: the best
+    value so far.
+    """
+
+    profiles: Int64Array
+    order: Int64Array
+    starts: Int64Array
+    used: Int64Array
+    following: Int64Array
+    values: Int64Array
+    is_taken: BoolArray
+    best: Int64Array
 
 
 @kernel
@@ -199,62 +220,79 @@ def search(
     """
     count = jobs.shape[1]
     space = base[0, 0] + 2 * count + 4
-    profiles = np.empty((count + 1, 2, space), np.int64)
-    order, starts = np.empty(count, np.int64), np.empty(count, np.int64)
-    changed, changed_starts = np.empty(count, np.int64), np.empty(count, np.int64)
-    scratch = np.empty((2, space), np.int64)
-    used, following = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
-    values = np.zeros((count + 1, 2), np.int64)
-    is_taken = np.zeros(count, np.bool_)
-    best = (FOREVER, FOREVER)
-    restore(base, profiles[0])
+    walk = Walk(
+        np.empty((count + 1, 2, space), np.int64), np.empty(count, np.int64), np.empty(count, np.int64),
+        np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64), np.zeros((count + 1, 2), np.int64),
+        np.zeros(count, np.bool_), np.full(2, FOREVER, np.int64),
+    )  # fmt: skip
+    restore(base, walk.profiles[0])
     if rules[OBJECTIVE] == SLOWDOWN_THEN_END:
-        values[0, 1] = now
-    walk, least = rules[WALK], 0 if rules[OBJECTIVE] == EXCESS else 1
+        walk.values[0, 1] = now
     spent = NODES if rules[COUNTS_NODES] else ITERATIONS
     until = counts[spent] + rules[BUDGET]
-    for wave in range(1 if walk == LEX else max(count, 1)):
+    for wave in range(1 if rules[WALK] == LEX else count):
         depth = 0
-        following[0] = 0
+        walk.following[0] = 0
         while depth >= 0:
-            job = _next_child(walk, wave, depth, used[depth], is_taken, following[depth])
+            job = _next_child(rules[WALK], wave, depth, walk.used[depth], walk.is_taken, walk.following[depth])
             if job < 0:
                 depth -= 1
                 if depth >= 0:
-                    is_taken[order[depth]] = False
+                    walk.is_taken[walk.order[depth]] = False
                 continue
             if counts[spent] >= until and counts[FOUND]:
                 return
-            following[depth] = job + 1
-            profile, after = profiles[depth], profiles[depth + 1]
-            start = earliest(profile, jobs[PROCS, job], jobs[BOOKED, job], now)
-            counts[NODES] += 1
-            order[depth], starts[depth] = job, start
-            value = (values[depth, 0], values[depth, 1])
-            value = _with(rules, value, _worth(rules, jobs, job, start, now), start + jobs[BOOKED, job])
-            left = count - depth - 1
-            if rules[CUTS] and not _is_less((value[0] + least * left, value[1]), best):
-                counts[ITERATIONS] += 1
-                counts[PRUNED] += left > 0
+            walk.following[depth] = job + 1
+            if _place(now, jobs, rules, walk, depth, job, counts):
                 continue
-            restore(profile, after)
-            add(after, start, start + jobs[BOOKED, job], -jobs[PROCS, job])
-            if left == 0:
-                counts[ITERATIONS] += 1
-                if _is_less(value, best):
-                    best = value
-                    _keep(rules, jobs, order, starts, now, value, after, counts, found, facts)
-                    if rules[SHIFTS]:
-                        best = _shift(
-                            rules, jobs, order, starts, now, best, profiles, scratch, changed, changed_starts, counts,
-                            found, facts,
-                        )
+            if depth + 1 < count:
+                depth += 1
                 continue
-            is_taken[job] = True
-            depth += 1
-            used[depth] = used[depth - 1] + (not _is_first(is_taken, job))
-            values[depth] = value
-            following[depth] = 0
+            _complete(now, jobs, rules, walk, counts, found, facts)
+            if rules[SHIFTS]:
+                _shift(now, jobs, rules, walk, np.empty((2, space), np.int64), np.empty((2, count), np.int64), counts, found,
+                facts)
+
+
+@kernel
+def _place(
+    now: int, jobs: Int64Array, rules: Int64Array, walk: Walk, depth: int, job: int, counts: Int64Array
+) -> bool:
+    """Place a job behind those of a prefix; tell whether that is a dead end: no better than the best complete order, and cut."""
+    start = earliest(walk.profiles[depth], jobs[PROCS, job], jobs[BOOKED, job], now)
+    end = start + jobs[BOOKED, job]
+    counts[NODES] += 1
+    walk.order[depth], walk.starts[depth] = job, start
+    worth = _worth(rules, jobs, job, start, now)
+    first, second = _with(rules, (walk.values[depth, 0], walk.values[depth, 1]), worth, end)
+    left = len(walk.order) - depth - 1
+    least = 0 if rules[OBJECTIVE] == EXCESS else left
+    is_no_better = not _is_less((first + least, second), (walk.best[0], walk.best[1]))
+    if is_no_better and (rules[CUTS] or left == 0):
+        counts[ITERATIONS] += 1
+        counts[PRUNED] += left > 0
+        return True
+    walk.values[depth + 1, 0], walk.values[depth + 1, 1] = first, second
+    restore(walk.profiles[depth], walk.profiles[depth + 1])
+    add(walk.profiles[depth + 1], start, end, -jobs[PROCS, job])
+    if left:
+        walk.used[depth + 1] = walk.used[depth] + (not _is_first(walk.is_taken, job))
+        walk.is_taken[job] = True
+        walk.following[depth + 1] = 0
+    return False
+
+
+@kernel
+def _complete(
+    now: int, jobs: Int64Array, rules: Int64Array, walk: Walk, counts: Int64Array, found: Int64Array,
+    facts: Int64Array,
+) -> None:  # fmt: skip
+    """Keep a complete order that is better than all before it."""
+    count = len(walk.order)
+    counts[ITERATIONS] += 1
+    value = (walk.values[count, 0], walk.values[count, 1])
+    walk.best[0], walk.best[1] = value
+    _keep(rules, jobs, walk.order, walk.starts, now, value, walk.profiles[count], counts, found, facts)
 
 
 @kernel
@@ -283,20 +321,23 @@ def _next_child(walk: int, wave: int, depth: int, used: int, is_taken: BoolArray
 
 @kernel
 def _shift(
-    rules: Int64Array, jobs: Int64Array, order: Int64Array, starts: Int64Array, now: int, best: tuple[int, int],
-    profiles: Int64Array, scratch: Int64Array, changed: Int64Array, changed_starts: Int64Array, counts: Int64Array,
-    found: Int64Array, facts: Int64Array,
-) -> tuple[int, int]:  # fmt: skip
-    """Try the order in which a job goes into a hole that is a little too short; return the best value (rule 14)."""
-    at, hole = _hole(profiles, jobs, order, starts, now)
+    now: int, jobs: Int64Array, rules: Int64Array, walk: Walk, profile: Int64Array, changed: Int64Array,
+    counts: Int64Array, found: Int64Array, facts: Int64Array,
+) -> None:  # fmt: skip
+    """Try the order in which a job goes into a hole that is a little too short; keep it if it is better (rule 14).
+
+    Args:
+        profile, changed: scratch, of the size of a profile of the walk, and ``[2, n]``.
+    """
+    at, hole = _hole(walk.profiles, jobs, walk.order, walk.starts, now)
     if at < 0:
-        return best
-    _shifted(at, hole, order, starts, changed)
-    value = place_in_order(rules, jobs, changed, now, profiles[0], scratch, changed_starts)
-    if not _is_less(value, best):
-        return best
-    _keep(rules, jobs, changed, changed_starts, now, value, scratch, counts, found, facts)
-    return value
+        return
+    order, starts = changed[0], changed[1]
+    _shifted(at, hole, walk.order, walk.starts, order)
+    value = place_in_order(rules, jobs, order, now, walk.profiles[0], profile, starts)
+    if _is_less(value, (walk.best[0], walk.best[1])):
+        walk.best[0], walk.best[1] = value
+        _keep(rules, jobs, order, starts, now, value, profile, counts, found, facts)
 
 
 @kernel
