@@ -14,7 +14,7 @@ import numpy as np
 
 from qbatch.engine.states import State
 from qbatch.engine.work_book import WorkBook
-from qbatch.model.actions import Break, Promise, Start, outside, parts_of
+from qbatch.model.actions import Allocation, Break, Promise, Resume, Start, outside, parts_of
 from qbatch.model.errors import AuditError
 from qbatch.model.machine import Host
 from qbatch.model.record import NO_PROMISE, Schedule
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from qbatch.engine.round import Round
 
 
+def hosts_of(allocation: Allocation) -> frozenset[int]:
+    """Return the hosts on which an allocation is."""
+    return frozenset(host for host, _, _ in parts_of(allocation))
+
+
 class Watch:
     """Checks a cluster after every round, against books of its own."""
 
@@ -34,6 +39,7 @@ class Watch:
         self.starts: dict[int, int] = {}
         self.promised: dict[int, int] = {}
         self.work = WorkBook()
+        self.hosts: dict[int, frozenset[int]] = {}
 
     def resume(self, cluster: Cluster, now: int | None) -> None:
         """Begin with a cluster that has a past."""
@@ -62,6 +68,7 @@ class Watch:
             self.starts.pop(row, None)
         yield from self.work.problems(cluster, done)
         broken: set[int] = set()
+        yield from self._moved(cluster, done)
         for action in done.actions:
             if isinstance(action, Promise):
                 self.promised[action.row] = min(action.at, self.promised.get(action.row, action.at))
@@ -86,6 +93,18 @@ class Watch:
         for row in sorted(broken.symmetric_difference(done.broken)):
             number = cluster.jobs[row].number
             yield f"the promise to job {number} was broken and not recorded, or the other way round"
+
+    def _moved(self, cluster: Cluster, done: Round) -> Iterator[str]:
+        """A job that goes on does so on the hosts on which it was suspended."""
+        for action in done.actions:
+            if isinstance(action, Resume) and action.row in cluster.running:
+                hosts = hosts_of(cluster.running[action.row].allocation)
+                if hosts != self.hosts.pop(action.row, hosts):
+                    yield f"job {cluster.jobs[action.row].number} goes on on other hosts than its own"
+        for row, run in cluster.suspended.items():
+            self.hosts.setdefault(row, hosts_of(run.allocation))
+        if len(self.hosts) > len(cluster.suspended):
+            self.hosts = {row: hosts for row, hosts in self.hosts.items() if row in cluster.suspended}
 
     def _capacity(self, cluster: Cluster) -> Iterator[str]:
         procs = [0] * len(cluster.machine.hosts)

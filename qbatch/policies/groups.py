@@ -17,7 +17,8 @@ from qbatch.planning import search as searching
 from qbatch.planning.kernels import discrepancy, slices
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.policies.slice_book import Group, SliceBook
-from qbatch.policies.slices import SECOND, SlicePass, SliceRules, SliceScheduler
+from qbatch.policies.slice_rules import SECOND, SliceRules
+from qbatch.policies.slices import SlicePass, SliceScheduler
 
 LEAST = 600 * SECOND
 """The shortest run time that a slowdown is divided by, microseconds."""

@@ -309,7 +309,7 @@ _SLICES = (
 
 
 def _slice_rules(values: dict[str, Any]) -> Any:
-    from qbatch.policies.slices import slice_rules
+    from qbatch.policies.slice_rules import slice_rules
 
     names = ("cycle", "switch", "short", "medium", "long", "class_by")
     is_easy, is_smart = values.pop("backfill") == "easy", values.pop("smart") == "yes"

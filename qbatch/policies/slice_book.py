@@ -16,10 +16,6 @@ from qbatch.planning.view import Run, View
 
 _kernels = live_module(slices)
 
-NAMES = ("short", "medium", "long")
-"""The classes, in the order in which they have their slices."""
-
-SHORT, MEDIUM, LONG = range(3)
 NO_CLASS = -1
 
 

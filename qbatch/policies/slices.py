@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
 import numpy as np
 
 from qbatch.model.actions import Action, Resume, Start, Suspend, WakeAt
@@ -22,47 +21,12 @@ from qbatch.planning.kernels import slices
 from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import View
-from qbatch.policies.slice_book import LONG, MEDIUM, NAMES, NO_CLASS, SHORT, SliceBook
+from qbatch.policies.slice_book import NO_CLASS, SliceBook
+from qbatch.policies.slice_rules import LONG, MEDIUM, NAMES, SHORT, SliceRules
 
 _kernels = live_module(slices)
 
-SECOND = 1_000_000
-
-MEDIUM_FROM, LONG_FROM = 600 * SECOND, 10_800 * SECOND
-"""The least estimates of medium and of long jobs, microseconds."""
-
 _NO_PLAN: Int64Array = np.zeros(0, np.int64)
-
-
-class SliceRules(msgspec.Struct, frozen=True):
-    """What tells one time-shared policy from another.
-
-    ``lengths``: of the slices of short, medium and long jobs, and ``switch``: of a switch, microseconds.  ``shares``: of the
-    time, in thousandths, that the classes have (estimated responses reckon with them).  ``is_easy``: backfilling inside a slice
-    keeps one reservation, not one for every job.  ``is_smart``: jobs of other classes use what a class leaves.  ``class_by``:
-    ``estimate``, ``queue`` (numbers 1, 2, 3) or ``none`` (all are of one class, which has the machine for itself).
-    """
-
-    lengths: tuple[int, int, int]
-    switch: int
-    shares: tuple[int, int, int]
-    is_easy: bool = False
-    is_smart: bool = True
-    class_by: str = "estimate"
-
-
-def slice_rules(
-    cycle: int, switch: int, short: int, medium: int, long: int, class_by: str, *, is_easy: bool, is_smart: bool
-) -> SliceRules:
-    """Return rules by the parameters of a policy: seconds, and the shares of medium and long jobs in thousandths (rule 2).
-
-    Every slice lasts a second at least, also where short ones leave nothing of the cycle.
-    """
-    rest = max(cycle - short, 2)
-    middle = min(max(rest * medium // (medium + long), 1), rest - 1)
-    lengths = (short * SECOND, middle * SECOND, (rest - middle) * SECOND)
-    shares = (1000, 1000, 1000) if class_by == "none" else (1000 - medium - long, medium, long)
-    return SliceRules(lengths, switch * SECOND, shares, is_easy, is_smart, class_by)
 
 
 class SlicePass:
@@ -222,17 +186,9 @@ class SliceScheduler:
 
     # -------------------------------------------------------------------------------------------- classes
 
-    def class_of(self, estimate: int, queue: int) -> int:
-        """Return the class of a job (rule 1)."""
-        if self.rules.class_by == "none":
-            return LONG
-        if self.rules.class_by == "queue":
-            return min(max(queue, 1), 3) - 1
-        return SHORT if estimate < MEDIUM_FROM else MEDIUM if estimate < LONG_FROM else LONG
-
     def _enter(self, view: View, book: SliceBook, row: int) -> None:
         job = view.jobs[row]
-        book.enter(row, job.procs, self.class_of(job.estimate, job.queue), job.estimate, job.submit)
+        book.enter(row, job.procs, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit)
 
     def _take_up(self, view: View, book: SliceBook) -> None:
         """Follow a change of the hosts; take up who is there and not known (it was parked, or came under another policy)."""
@@ -240,7 +196,7 @@ class SliceScheduler:
         for row, run in sorted(view.running.items()):
             if book.slot_of(row) < 0:
                 job = view.jobs[row]
-                book.adopt(run, self.class_of(job.estimate, job.queue), job.estimate, job.submit)
+                book.adopt(run, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit)
                 book.sort()
         for row in view.queue.tolist():
             if row not in arrived and book.slot_of(row) < 0:

@@ -19,6 +19,8 @@ CODES: dict[str, str] = {
     "promise-broken": "a job started after the start that it was promised",
     "deadline-missed": "a job that was taken in ended after its deadline, though that was not taken back",
     "promise-moved": "the last promise of a job is later than its first",
+    "outside-slice": "time slices: a job ran in a switch, or beyond the slice in which it began or went on",
+    "idle-in-slice": "time slices: a job that had begun stood still while its class had the machine",
     "overtaken": "FCFS: a job started while an earlier one waited",
     "clairvoyant": "EASY: a backfilled job ends by the shadow time only by its run time, not by its estimate",
     "extra-misused": "EASY: backfilled jobs together took more than the extra processors of the head",

@@ -16,6 +16,7 @@ import numpy as np
 from qbatch.model.record import Schedule
 from qbatch.planning.policy import ListLoop, PlanLoop, Policy, name_of
 from qbatch.policies import POLICIES, load_policy
+from qbatch.policies.slice_rules import SliceRules
 from qbatch.referee.breach import CODES, Breach, seconds
 from qbatch.referee.conservative_plan import PlanCheck
 from qbatch.referee.every_schedule import (
@@ -28,6 +29,7 @@ from qbatch.referee.every_schedule import (
 )
 from qbatch.referee.queue_order import check_queue
 from qbatch.referee.reading import Conditions, read_finished
+from qbatch.referee.slices import check_slices
 
 SCHEMA = "qbatch.verify/1"
 """The schema of the document that ``qbatch verify --json`` prints."""
@@ -201,7 +203,10 @@ def _judge_deadlines(done: Schedule, chosen: Policy | None, found: _Findings) ->
 
 def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Findings) -> None:
     loop = getattr(chosen, "loop", None)
-    if isinstance(loop, ListLoop | PlanLoop) and not known.is_one_pool:
+    rules = getattr(chosen, "rules", None)
+    if isinstance(rules, SliceRules):
+        _judge_slices(done, name_of(chosen), rules, found)
+    elif isinstance(loop, ListLoop | PlanLoop) and not known.is_one_pool:
         found.unchecked.append(
             f"order and backfilling of {name_of(chosen)}: the checks are for one pool of processors, and the machine has hosts"
         )
@@ -219,6 +224,18 @@ def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Fin
         _judge_plan(done, loop.compression, known, found)
     else:
         found.unchecked.append(f"order and backfilling of {name_of(chosen)}: there is no check for this policy yet")
+
+
+def _judge_slices(done: Schedule, name: str, rules: SliceRules, found: _Findings) -> None:
+    if done.lacks_pieces.any():
+        found.unchecked.append(f"slices of {name}: bare job rows do not say when jobs ran; verify the result's directory")
+        return
+    if rules.switch == 0:
+        found.unchecked.append(f"slices of {name}: without switches they do not follow from the schedule alone")
+        return
+    found.breaches += check_slices(done, rules)
+    found.checked.append(f"slices of {name}: nobody runs in a switch or beyond a slice, or stands still in its own")
+    found.unchecked.append(f"order and backfilling of {name}: there is no check for what is decided inside a slice yet")
 
 
 def _running_in_pieces(done: Schedule, policy: str) -> Iterator[Breach]:

@@ -1,0 +1,161 @@
+"""Time slices: the clock follows from who was there when, and the pieces have to keep to it.
+
+Source: spec/papers.md 4.10, rules 1 to 4.  A class is there while one of its jobs is; so submissions and ends alone say whose
+slice it was at each instant, and when the machine switched.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from qbatch.model.record import Int64Array, Schedule
+from qbatch.policies.slice_rules import SliceRules
+from qbatch.referee.breach import Breach, seconds
+
+SWITCH, IDLE = -1, -2
+
+
+class Slice(NamedTuple):
+    """A span in which a class has the machine; or a switch, or nobody is there.  Microseconds, ``end`` is not in it."""
+
+    start: int
+    end: int
+    kind: int
+
+
+def classes_of(done: Schedule, rules: SliceRules) -> list[int]:
+    """Return the class of each job."""
+    work = done.workload
+    return [
+        rules.class_of(estimate, queue)
+        for estimate, queue in zip(work.estimate.tolist(), work.queue.tolist(), strict=True)
+    ]
+
+
+def clock_of(done: Schedule, rules: SliceRules) -> list[Slice]:
+    """Return the slices and switches that the jobs of a schedule make, in order; a class that goes on has one slice."""
+    rounds = _rounds(done, classes_of(done, rules))
+    there, slices, at = [0, 0, 0], [], 0
+    kind, begun, until, last, seen = IDLE, 0, 0, 0, -1
+    while at < len(rounds) or kind != IDLE:
+        coming = rounds[at][0] if at < len(rounds) else until
+        now = coming if kind == IDLE else min(coming, until)
+        # What ends at the instant at which it began does so in a round of its own.
+        if at < len(rounds) and rounds[at][0] == now and (rounds[at][1] == 0 or seen == now):
+            there = [count + change for count, change in zip(there, rounds[at][2], strict=True)]
+            at += 1
+        seen = now
+        settled = _settled(kind, now, until, last, there, rules)
+        if settled is None:
+            continue
+        if settled[0] != kind:
+            if kind != IDLE and now > begun:
+                slices.append(Slice(begun, now, kind))
+            last, begun = kind if kind >= 0 else last, now
+        kind, until = settled[0], now + settled[1]
+    return slices
+
+
+def _rounds(done: Schedule, kinds: list[int]) -> list[tuple[int, int, list[int]]]:
+    """Return what changes in who is there, round by round: at an instant first what ends and arrives, then what began there and
+    ends at once."""
+    changes: dict[tuple[int, int], list[int]] = {}
+    last = done.start.copy()
+    if done.pieces is not None:
+        np.maximum.at(last, done.pieces[:, 0], done.pieces[:, 1])
+    rows = np.flatnonzero(done.ran).tolist()
+    for row in rows:
+        submit, end = int(done.workload.submit[row]), int(done.end[row])
+        changes.setdefault((submit, 0), [0, 0, 0])[kinds[row]] += 1
+        changes.setdefault((end, int(last[row] == end)), [0, 0, 0])[kinds[row]] -= 1
+    return [(instant, part, changes[instant, part]) for instant, part in sorted(changes)]
+
+
+def _settled(
+    kind: int, now: int, until: int, last: int, there: list[int], rules: SliceRules
+) -> tuple[int, int] | None:
+    """Return what the clock changes to, and for how long; None if it stays (rule 3)."""
+    if kind >= 0:
+        if now < until and there[kind]:
+            return None
+        if any(count for each, count in enumerate(there) if each != kind):
+            return SWITCH, rules.switch
+        return (kind, rules.lengths[kind]) if there[kind] else (IDLE, 0)
+    if kind == SWITCH and now < until:
+        return None
+    turns = [0, 1, 2] if kind == IDLE else [(last + step) % 3 for step in (1, 2, 3)]
+    following = next((each for each in turns if there[each]), IDLE)
+    if following == IDLE:
+        return None if kind == IDLE else (IDLE, 0)
+    return following, rules.lengths[following]
+
+
+def check_slices(done: Schedule, rules: SliceRules) -> Iterator[Breach]:
+    """Check that nobody runs in a switch or beyond the slice in which it began or went on, and that a job that has begun runs
+    whenever its class has the machine."""
+    clock = clock_of(done, rules)
+    begins = [each.start for each in clock]
+    kinds = classes_of(done, rules)
+    ran = np.zeros((3, len(done)), np.int64)
+    spans = done.spans()
+    for row, start, end in zip(spans.job.tolist(), spans.begin.tolist(), spans.end.tolist(), strict=True):
+        if start == end:
+            continue
+        number = int(done.workload.number[row])
+        place = bisect_right(begins, start) - 1
+        if place < 0 or clock[place].kind == SWITCH or clock[place].end <= start:
+            text = f"job {number} runs from {seconds(start)}, in a switch or while no class has the machine"
+            yield Breach("outside-slice", start, (number,), text)
+        elif clock[place].end < end:
+            text = f"job {number} runs from {seconds(start)} to {seconds(end)}, the slice ends at {seconds(clock[place].end)}"
+            yield Breach("outside-slice", clock[place].end, (number,), text)
+        if place >= 0 and clock[place].kind >= 0:
+            ran[clock[place].kind, row] += max(min(end, clock[place].end) - start, 0)
+    owed = _owed(done, clock)
+    for row in np.flatnonzero(done.ran).tolist():
+        kind = kinds[row]
+        if ran[kind, row] < owed[kind][row]:
+            number = int(done.workload.number[row])
+            missed = owed[kind][row] - int(ran[kind, row])
+            text = f"job {number} stood still for {seconds(missed)} in slices of its own class, after it had begun"
+            yield Breach("idle-in-slice", int(done.start[row]), (number,), text)
+
+
+def _owed(done: Schedule, clock: list[Slice]) -> list[Int64Array]:
+    """Return, by class and row, how long the class had the machine between the job's start and its end."""
+    owed = []
+    for kind in range(3):
+        edges = np.array([(each.start, each.end) for each in clock if each.kind == kind], np.int64).reshape(-1, 2)
+        lengths = np.concatenate([[0], np.cumsum(edges[:, 1] - edges[:, 0])])
+
+        def until(instants: Int64Array, edges: Int64Array = edges, lengths: Int64Array = lengths) -> Int64Array:
+            place = np.searchsorted(edges[:, 0], instants, side="right")
+            if not len(edges):
+                return np.zeros(len(instants), np.int64)
+            inside = np.where(place > 0, np.minimum(instants, edges[place - 1, 1]) - edges[place - 1, 0], 0)
+            return np.asarray(lengths[np.maximum(place - 1, 0)] + inside, np.int64)
+
+        owed.append(until(done.end) - until(done.start))
+    return owed
+
+
+def shares_of(done: Schedule, rules: SliceRules) -> tuple[float, float, float] | None:
+    """Return which share of the slices' time each class had over the spans in which all classes were there; None if never."""
+    kinds = classes_of(done, rules)
+    total = np.zeros(3)
+    counts = np.zeros(3, np.int64)
+    clock = clock_of(done, rules)
+    rounds = _rounds(done, kinds)
+    for (begin, _, change), (end, _, _) in pairwise(rounds):
+        counts += change
+        if end > begin and (counts > 0).all():
+            for each in clock:
+                if each.kind >= 0:
+                    total[each.kind] += max(min(end, each.end) - max(begin, each.start), 0)
+    whole = total.sum()
+    return (float(total[0] / whole), float(total[1] / whole), float(total[2] / whole)) if whole else None
