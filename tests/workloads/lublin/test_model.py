@@ -1,4 +1,4 @@
-"""Logs of the model: against the model one job at a time, against its expectations, other machines, loads, and what is refused."""
+"""Logs of the model: against the model one job at a time and its expectations; other machines, loads, what is refused."""
 
 from __future__ import annotations
 
