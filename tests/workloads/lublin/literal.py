@@ -1,7 +1,8 @@
 """The model one job at a time, as spec/workloads.md 2.1 tells it: no arrays, the walk through the half hours, pending arrivals.
 
-It takes the same draws as qbatch.workloads.lublin (element k of each stream is of job k of its kind) and the same quantised weights
-of the half hours; everything else is written again, with the logarithms of the C library and exact fractions for the clock.
+It takes the same draws as qbatch.workloads.lublin (element k of each stream is of job k of its kind) and the same quantised
+weights of the half hours; everything else is written again, with the logarithms of the C library and exact fractions for the
+clock.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class LiteralStream:
 def literal_jobs(
     sets: tuple[Parameters, ...], numbers: tuple[int, ...], seed: int, procs: int, jobs: int
 ) -> list[tuple[int, int, int, int]]:
-    """Return arrival, run time, processors and kind of each job; of two pending arrivals at one instant, that of the first kind."""
+    """Return arrival, run time, processors and kind of each job; of two pending at one instant, the first kind's."""
     kinds = [LiteralStream(each, Streams(seed, n), procs, jobs) for each, n in zip(sets, numbers, strict=True)]
     found = []
     for _ in range(jobs):

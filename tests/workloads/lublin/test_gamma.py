@@ -58,7 +58,8 @@ def test_the_distribution_function_is_right_where_there_is_a_closed_form(shape: 
 
 
 @pytest.mark.parametrize(
-    ("shape", "scale"), [(4.2, 0.94), (312.0, 0.03), (6.57, 0.823), (639.1, 0.0156), (3.8351, 0.6605), (7.073, 0.6856), (10.46, 0.4871)]
+    ("shape", "scale"),
+    [(4.2, 0.94), (312.0, 0.03), (6.57, 0.823), (639.1, 0.0156), (3.8351, 0.6605), (7.073, 0.6856), (10.46, 0.4871)],
 )
 def test_variates_follow_the_gamma_distribution(shape: float, scale: float) -> None:
     values = np.sort(drawn(shape, scale, 200_000))

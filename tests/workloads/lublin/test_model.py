@@ -1,4 +1,4 @@
-"""Logs of the model: against the model one job at a time, against its expectations, other machines, loads, and what is refused."""
+"""Logs of the model: against the model one job at a time and its expectations; other machines, loads, what is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from qbatch.model.errors import UsageError
 from qbatch.workloads import Log, facts, machine_procs, read_log, write_log
 from qbatch.workloads.findings import findings
-from qbatch.workloads.lublin import BATCH, INTERACTIVE, TYPELESS, TYPES, Parameters, generate_lublin
+from qbatch.workloads.lublin import BATCH, INTERACTIVE, TYPELESS, TYPES, Parameters, arrivals, generate_lublin
 from qbatch.workloads.lublin.arrivals import gap_points
 from qbatch.workloads.lublin.gamma import Streams, bucket_weights
 from qbatch.workloads.lublin.parameters import for_machine, log2
@@ -140,6 +140,12 @@ def test_arrivals_follow_the_hours_of_the_day(many: dict[str, Log]) -> None:
         assert (early_s > -0.01).all()
         assert early_s[-1] == pytest.approx(2500, abs=150)
         assert np.diff(early_s).max() <= 1.01
+
+
+def test_an_arrival_that_pays_for_a_half_hour_exactly_comes_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = bucket_weights(TYPELESS.anum, TYPELESS.bnum)
+    monkeypatch.setattr(arrivals, "gap_points", lambda parameters, streams, jobs: np.tile(weights, 3))
+    assert arrivals.arrival_times(TYPELESS, Streams(1, 2), 144).tolist() == [1800 * each for each in range(1, 145)]
 
 
 def test_two_types_share_a_log_each_with_its_own_jobs(many: dict[str, Log]) -> None:
