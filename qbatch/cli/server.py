@@ -47,6 +47,7 @@ def status(
         ("store", server.store),
         ("configuration", server.config),
     ]
+    lines += [("slice" if len(server.phases) == 1 else f"{phase.pool}", _phase(phase)) for phase in server.phases]
     if server.forecast_error:
         error = server.forecast_error
         lines.append(
@@ -55,6 +56,16 @@ def status(
     lines += [("problem", problem) for problem in server.problems]
     for name, text in lines:
         sys.stdout.write(f"{name + ':':<15}{text}\n")
+
+
+def _phase(phase: records.PhaseRecord) -> str:
+    """Return whose turn it is, until when, who comes next, and what is on disk."""
+    if phase.until is None:
+        return phase.name
+    turns = "".join(f"; {name} jobs from {moment(at)}" for name, at in phase.following.items())
+    count, jobs = phase.on_disk, "job" if phase.on_disk == 1 else "jobs"
+    disk = f"; {count} {jobs} on disk ({phase.procs_on_disk} processors)" if count else ""
+    return f"{phase.name} until {moment(phase.until)}{turns}{disk}"
 
 
 def queues(json: bool = _JSON, socket: str | None = _SOCKET) -> None:

@@ -15,11 +15,11 @@ import numpy as np
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Start, Suspend
+from qbatch.model.actions import Resume, Start, Suspend
 from qbatch.model.events import Event, Finished, Woken
 from qbatch.model.machine import one_host
 from qbatch.model.record import Workload
-from qbatch.planning.policy import ListLoop, Policy, loop_of
+from qbatch.planning.policy import ListLoop, Phased, Policy, loop_of
 from qbatch.planning.view import OVERDUE
 from qbatch.replay.drivers import run
 
@@ -87,12 +87,9 @@ def _replayed(engine: Engine, policy: Policy, now: int) -> list[tuple[int, int, 
 def _driven(engine: Engine, now: int, stopped: frozenset[int]) -> list[tuple[int, int, int]]:
     """The engine, driven by estimates until nobody waits or the time is up."""
     deadline = time.monotonic() + BUDGET
-    ends: list[tuple[int, int]] = []
-    view = engine.view()
-    for row, each in view.running.items():
-        if row in stopped or is_cut_short(engine, row):
-            continue
-        heapq.heappush(ends, (each.expected_end if each.expected_end > now else now + OVERDUE, row))
+    if isinstance(engine.policy, Phased):
+        return _driven_through_phases(engine, now, stopped, deadline)
+    ends = _ends(engine, now, stopped)
     found: dict[int, tuple[int, int]] = {}
     instant = now
     events: list[Event] = [Woken()]
@@ -110,6 +107,54 @@ def _driven(engine: Engine, now: int, stopped: frozenset[int]) -> list[tuple[int
             events.append(Finished(heapq.heappop(ends)[1]))
         events = events or [Woken()]
     return [(row, start, end) for row, (start, end) in found.items()]
+
+
+def _ends(engine: Engine, now: int, stopped: frozenset[int]) -> list[tuple[int, int]]:
+    """Return when the running jobs end by their estimates, as a heap."""
+    ends: list[tuple[int, int]] = []
+    for row, each in engine.view().running.items():
+        if row in stopped or is_cut_short(engine, row):
+            continue
+        heapq.heappush(ends, (each.expected_end if each.expected_end > now else now + OVERDUE, row))
+    return ends
+
+
+def _driven_through_phases(
+    engine: Engine, now: int, stopped: frozenset[int], deadline: float
+) -> list[tuple[int, int, int]]:
+    """The engine under a policy that divides the time: who is suspended goes on later, and ends then."""
+    ends = {row: end for end, row in _ends(engine, now, stopped)}
+    waiting = set(engine.view().queue.tolist())
+    starts: dict[int, int] = {}
+    found: list[tuple[int, int, int]] = []
+    instant = now
+    events: list[Event] = [Woken()]
+    while waiting and time.monotonic() < deadline:
+        done = engine.handle(instant, events)
+        running = engine.view().running
+        for action in done.actions:
+            if isinstance(action, Suspend):
+                ends.pop(action.row, None)
+            elif isinstance(action, Start | Resume) and action.row not in stopped:
+                end = running[action.row].expected_end
+                ends[action.row] = end if end > instant else instant + (OVERDUE if isinstance(action, Resume) else 0)
+                if isinstance(action, Start):
+                    starts[action.row] = instant
+        candidates = [*ends.values()]
+        timer = engine.next_timer()
+        if timer is not None:
+            candidates.append(timer)
+        if not candidates:
+            break
+        instant = max(min(candidates), instant)
+        finished = [row for row, end in ends.items() if end <= instant]
+        for row in finished:
+            del ends[row]
+            if row in waiting:
+                waiting.remove(row)
+                found.append((row, starts[row], instant))
+        events = [*map(Finished, finished)] or [Woken()]
+    return found + [(row, starts[row], ends.get(row, instant)) for row in sorted(waiting & starts.keys())]
 
 
 def is_cut_short(engine: Engine, row: int) -> bool:

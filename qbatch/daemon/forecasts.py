@@ -11,7 +11,7 @@ import msgspec
 
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.core.explain import reason_for
-from qbatch.daemon.core.job import BatchJob, hold_text
+from qbatch.daemon.core.job import BY_USER, BatchJob, hold_text
 from qbatch.daemon.core.state import Core, Happening, PoolState
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.forecast import BUDGET, Expected, forecast, is_quick
@@ -263,8 +263,10 @@ def in_calendar(reason: Reason) -> str:
 
 
 def _stopped(pool: PoolState) -> frozenset[int]:
-    """Return the rows of jobs that somebody has suspended: nobody knows when they will end."""
-    return frozenset(job.row for job in pool.running.values() if job.state is BatchState.SUSPENDED)
+    """Return the rows of jobs that a user has suspended: nobody knows when they will end."""
+    return frozenset(
+        job.row for job in pool.running.values() if job.state is BatchState.SUSPENDED and job.present.stopped_by & BY_USER
+    )
 
 
 def _read_all(reader: int, child: int) -> bytes:

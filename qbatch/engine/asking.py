@@ -18,9 +18,10 @@ from qbatch.model.actions import Action
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.model.phase import Phase
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
-from qbatch.planning.policy import Charging, Explaining, Policy, Quoting, name_of
+from qbatch.planning.policy import Charging, Explaining, Phased, Policy, Quoting, name_of
 from qbatch.planning.view import View
 
 
@@ -42,9 +43,11 @@ class AsksPolicy:
         return View(self._window, self.now or 0, self.machine, self._cluster.queue, self._memory)
 
     def explain(self, row: int) -> Reason:
-        """Return why a waiting job waits, by the state after the last pass."""
+        """Return why a waiting job waits, by the state after the last pass; under time sharing, why one stands still."""
         state = self._cluster.states[row]
-        if state is not State.QUEUED:
+        is_own = state is State.SUSPENDED and row not in self._cluster.left_behind
+        is_standing = is_own and isinstance(self.policy, Phased)
+        if state is not State.QUEUED and not is_standing:
             return Reason("not-waiting", "engine", f"the job is {state.value}")
         if row in self._cluster.parked:
             return self._parked_reason(row)
@@ -78,6 +81,13 @@ class AsksPolicy:
         if self._watch is not None and plain.encode(self._memory, own) != before:
             raise DecisionError(f"policy {name_of(policy)} changed its memory when it was asked for a quote")
         return quote
+
+    def phase(self) -> Phase | None:
+        """Return whose turn it is, or None: the policy does not divide the time."""
+        if not isinstance(self.policy, Phased):
+            return None
+        policy, view = self.policy, self.view()
+        return checks.answer(self._ask(lambda: policy.phase(view)), Phase, name_of(policy))
 
     def price_of(self, row: int) -> int | None:
         """Return the price of an accepted job in millionths of a processor-hour, or None: the policy has none."""

@@ -14,6 +14,7 @@ import msgspec
 from qbatch.model.actions import Action
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.model.phase import Phase
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
@@ -65,6 +66,15 @@ class Quoting(Protocol):
         The job has no row.  Nothing may change, least of all ``view.memory``: an audited engine refuses a policy that does
         so.
         """
+        ...
+
+
+@runtime_checkable
+class Phased(Protocol):
+    """A policy that divides the time.  It explains suspended jobs too, not only those that wait."""
+
+    def phase(self, view: View) -> Phase:
+        """Return whose turn it is (``view`` is the state after the last pass)."""
         ...
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from qbatch.model.actions import Action, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
+from qbatch.model.phase import Phase
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import slices
 from qbatch.planning.kernels.live import live_module
@@ -211,6 +212,12 @@ class SliceScheduler:
         book: SliceBook = view.memory
         kind, procs = book.fact(row, slices.CLASS), book.fact(row, slices.PROCS)
         free = view.free_procs
+        if book.fact(row, slices.STATE) == slices.SUSPENDED:
+            begin = self.next_slice(book, view.now, kind)
+            text = f"is on disk; {NAMES[kind]} jobs have the machine again at {_at(begin)} at the earliest"
+            if kind == book.kind:
+                text = "is on disk: its own processors are closed"
+            return Reason("on-disk", self.name, text, {"next_slice": begin, "slice_end": book.until})
         numbers = {"procs": procs, "free": free, "slice_end": book.until}
         if kind == book.kind:
             if procs > free:
@@ -225,6 +232,18 @@ class SliceScheduler:
             return Reason(COULD_START, self.name, "could start now")
         text = f"{NAMES[kind]} jobs have the machine again at {_at(begin)}; now it is {whose}, until {_at(book.until)}"
         return Reason("slice", self.name, text, {**numbers, "next_slice": begin})
+
+    def phase(self, view: View) -> Phase:
+        """Say whose slice it is, when it ends, who is on disk, and when the other classes have the machine."""
+        book: SliceBook = view.memory
+        on_disk = book.rows(slices.SUSPENDED)
+        procs = sum(book.fact(row, slices.PROCS) for row in on_disk)
+        if book.kind == NO_CLASS and not book.is_switching:
+            return Phase("idle", None, (), len(on_disk), procs)
+        name = "switch" if book.is_switching else f"slice of {NAMES[book.kind]} jobs"
+        others = [kind for kind in (SHORT, MEDIUM, LONG) if kind != book.kind and book.lives(kind)]
+        turns = sorted((self.next_slice(book, view.now, kind), NAMES[kind]) for kind in others)
+        return Phase(name, book.until, tuple((name, at) for at, name in turns), len(on_disk), procs)
 
     def next_slice(self, book: SliceBook, now: int, kind: int) -> int:
         """Return when a class has the machine next, if the classes that live now go on living; ``now`` if it has it."""

@@ -23,6 +23,9 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 LONGEST_PAUSE = 2.0
 """Seconds between two attempts to reach a daemon that has gone."""
 
+PHASE_PAUSE = 1.0
+"""Seconds between two questions whose slice it is."""
+
 REFILL = WINDOW // 2
 """With fewer waiting jobs than this on the board, and more at the daemon, a further page is asked for."""
 
@@ -116,17 +119,31 @@ class Live:
         except OSError as error:
             raise NoDaemon(self.path, error.errno or 2) from None
         reading = asyncio.create_task(self._read(reader, board))
+        following: asyncio.Task[None] | None = None
         try:
             await self.load(board)
             if self._trouble:
                 board.say("the daemon is back")
             self._trouble, self._has_loaded = "", True
             board.changed.add("server")
+            following = asyncio.create_task(self._follow_phases(board))
+            following.add_done_callback(lambda task: task.cancelled() or task.exception())
             await reading
         finally:
             reading.cancel()
+            if following is not None:
+                following.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionLost):
                 await reading
+
+    async def _follow_phases(self, board: Board) -> None:
+        """Ask again whose slice it is, where the machine is shared in time: no event tells it."""
+        while board.server.phases:
+            await asyncio.sleep(PHASE_PAUSE)
+            server = await self.ask(ServerStatus(), ServerRecord)
+            if server.phases != board.server.phases:
+                board.server = msgspec.structs.replace(board.server, phases=server.phases)
+                board.changed.add("server")
 
     async def load(self, board: Board) -> None:
         """Subscribe and take a whole picture.

@@ -224,8 +224,20 @@ class ClockRecord(Record, frozen=True):
     log_jobs: int | None = None
 
 
+class PhaseRecord(Record, frozen=True):
+    """Whose turn it is in a pool that is shared in time (:class:`qbatch.model.phase.Phase`); instants in microseconds of the
+    server's clock.  ``following``: classes and when each has the machine at the earliest."""
+
+    pool: str
+    name: str
+    until: int | None = None
+    following: dict[str, int] = {}
+    on_disk: int = 0
+    procs_on_disk: int = 0
+
+
 class ServerRecord(Record, frozen=True):
-    """The server: version, state, counts by state letter, where its files are."""
+    """The server: version, state, counts by state letter, where its files are; ``phases``: of pools that are shared in time."""
 
     name: str
     version: str
@@ -247,6 +259,7 @@ class ServerRecord(Record, frozen=True):
     problems: tuple[str, ...] = ()
     is_history_kept: bool = True
     forecast_error: dict[str, float] = {}
+    phases: tuple[PhaseRecord, ...] = ()
 
 
 class Explanation(Record, frozen=True):

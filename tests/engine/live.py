@@ -62,6 +62,16 @@ def every_policy() -> list[str]:
     return names
 
 
+def pairs(*more: str) -> list[tuple[str, str]]:
+    """Return policies and names of machines that they take: defaults (and ``more``) on every machine, other parameters on one,
+    in turn."""
+    found = []
+    for turn, name in enumerate([*every_policy(), *more]):
+        taken = [each for each, machine in MACHINES.items() if takes(name, machine)]
+        found += [(name, each) for each in (taken if ":" not in name else [taken[turn % len(taken)]])]
+    return found
+
+
 def takes(name: str, machine: Machine) -> bool:
     """Tell whether a policy works on a machine."""
     entry = POLICIES.get(name.partition(":")[0])

@@ -13,8 +13,8 @@ import pytest
 from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
 from qbatch.planning.kernels import chunks, live, order, plan, profile
-from qbatch.policies import POLICIES, load_policy
-from tests.engine.live import MACHINES, Life, every_policy
+from qbatch.policies import load_policy
+from tests.engine.live import MACHINES, Life, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,19 +22,16 @@ ROOT = Path(__file__).resolve().parents[2]
 def fingerprint() -> str:
     """Return a hash of lives under every policy on every kind of machine."""
     digest = hashlib.sha256()
-    for name in every_policy():
-        entry = POLICIES.get(name.partition(":")[0])
-        for machine in MACHINES.values():
-            if entry is not None and not entry.takes(machine):
-                continue
-            life, engine = Life(7, machine), Engine(machine, load_policy(name))
-            for _ in range(40):
-                drawn = life.next(engine)
-                assert drawn is not None
-                life.account(engine, engine.handle(*drawn))
-                for row in engine.view().queue[:2].tolist():
-                    digest.update(engine.explain(row).text.encode())
-            digest.update(snapshot.dump(engine))
+    for name, where in pairs():
+        machine = MACHINES[where]
+        life, engine = Life(7, machine), Engine(machine, load_policy(name))
+        for _ in range(40):
+            drawn = life.next(engine)
+            assert drawn is not None
+            life.account(engine, engine.handle(*drawn))
+            for row in engine.view().queue[:2].tolist():
+                digest.update(engine.explain(row).text.encode())
+        digest.update(snapshot.dump(engine))
     return digest.hexdigest()
 
 

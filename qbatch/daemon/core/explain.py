@@ -57,8 +57,13 @@ def _on_hosts(core: Core, job: BatchJob) -> Reason:
         who = by.get(attempt.stopped_by, "by a user and by the policy")
         begun = attempt.pauses[-1][0]
         since = format_duration(core.now - begun)
-        text = f"is suspended {who} for {since} on {hosts}, keeps its memory, has run for {ran} of {most}"
-        return Reason("suspended", "server", text, {"since": begun, "ran": lived})
+        said = pool.engine.explain(job.row) if attempt.stopped_by == BY_POLICY else None
+        keeps = "keeps its memory"
+        numbers = {"since": begun, "ran": lived}
+        if said is not None and said.code == "on-disk":
+            keeps, numbers = said.text, numbers | said.numbers
+        text = f"is suspended {who} for {since} on {hosts}, {keeps}, has run for {ran} of {most}"
+        return Reason("suspended", "server", text, numbers)
     if job.row >= 0 and pool.engine.is_trial(job.row):
         text = (
             f"has a quantum on {hosts} and has run for {ran}; if it does not end in it, it waits again and begins anew"

@@ -135,7 +135,8 @@ Effect = Launch | Stop | Send | Fit | Allow | Forget | Append | Mail | Account |
 
 
 class QueueState(msgspec.Struct, gc=False):
-    """What changes about a queue: enabled, started, jobs by state, jobs by user."""
+    """What changes about a queue: enabled, started, jobs by state, jobs by user.  ``place``: its number in the
+    configuration, from 1, which a policy sees as the queue of its jobs."""
 
     settings: Queue
     place: int
@@ -259,7 +260,7 @@ class Core:
             lambda due, job: self.at(due, "end", job.key, job.attempts)
         )
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
-        for place, queue in enumerate(settings.queues):
+        for place, queue in enumerate(settings.queues, 1):
             pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)
             self.queues[queue.name] = QueueState(queue, place, pool, queue.enabled, queue.started, {}, {})
 

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import msgspec
 
 from qbatch.daemon.connected_client import ConnectedClient
+from qbatch.daemon.core.state import Core
 from qbatch.daemon.service import Service
 from qbatch.distribution import __version__
-from qbatch.wire.records import ServerRecord
+from qbatch.wire.records import PhaseRecord, ServerRecord
 from qbatch.wire.requests import ServerStatus
+
+
+def phases(core: Core) -> Iterator[PhaseRecord]:
+    """Return whose turn it is in each pool that is shared in time."""
+    for pool in core.pools:
+        phase = pool.engine.phase()
+        if phase is not None:
+            yield PhaseRecord(
+                pool=pool.settings.name,
+                name=phase.name,
+                until=phase.until,
+                following=dict(phase.following),
+                on_disk=phase.on_disk,
+                procs_on_disk=phase.procs_on_disk,
+            )
 
 
 def handle(service: Service, client: ConnectedClient, request: ServerStatus) -> ServerRecord:
@@ -49,4 +66,5 @@ def handle(service: Service, client: ConnectedClient, request: ServerStatus) -> 
         problems=tuple(problems),
         is_history_kept=settings.is_history_shown,
         forecast_error=service.forecasts.error(),
+        phases=tuple(phases(core)),
     )

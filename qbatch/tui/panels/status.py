@@ -60,6 +60,12 @@ class Status(Widget):
         text.append(", ".join(shown))
         text.append(f", {board.ended:,} ended here")
         text.append(self._progress())
+        for phase in server.phases:
+            text.append(f"  {clean(phase.name)}")
+            if phase.until is not None:
+                text.append(f", {short_span(max(phase.until - board.now(), 0))} left")
+            if phase.on_disk:
+                text.append(f", {phase.on_disk:,} on disk")
         return text
 
     def _speed(self) -> str:
