@@ -95,6 +95,14 @@ def test_the_core_gives_the_quanta_of_the_replay(policy: str) -> None:
     assert ends == {number: end for number, (_, end) in expected(schedule).items()}
 
 
+@pytest.mark.parametrize("policy", ["scojo", "scojo-groups", "bottom-line:nodes=100", "scojo:backfill=easy,switch=0"])
+def test_the_core_gives_the_slices_of_the_replay(policy: str) -> None:
+    schedule = replayed(policy)
+    assert schedule.pieces is not None
+    assert len(schedule.pieces) > 100
+    assert rows(lived(policy)) == expected(schedule)
+
+
 def lived(policy: str) -> list[JobRecord]:
     """Run the log through a live core and return the records of its jobs."""
     work = workload()
@@ -118,7 +126,7 @@ def test_the_daemon_in_virtual_time_takes_them_too(policy: str, tmp_path: Path) 
         assert rows(finished(daemon), CALENDAR) == expected(replayed(policy))
 
 
-@pytest.mark.parametrize("policy", ["easy", "conservative", "qops"])
+@pytest.mark.parametrize("policy", ["easy", "conservative", "qops", "scojo-groups"])
 def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(policy: str, tmp_path: Path) -> None:
     schedule = replayed(policy)
     span = (int(schedule.end.max()) - int(schedule.workload.submit[0])) / 1e6
