@@ -48,12 +48,17 @@ class Backfill:
         """Make one pass."""
         if len(view.queue) == 0 or max(view.free) == 0:
             return []
+        return self.pass_in(view, self.in_order(view))
+
+    def pass_in(self, view: View, order: Int64Array) -> list[Start]:
+        """Make one pass over the waiting rows in an order."""
         loop = self.loop
         return view.space.list_pass(
-            self._in_order(view), loop.depth, is_stopping=loop.is_stopping, is_by_shadow=loop.is_by_shadow
+            order, loop.depth, is_stopping=loop.is_stopping, is_by_shadow=loop.is_by_shadow
         )[0]
 
-    def _in_order(self, view: View) -> Int64Array:
+    def in_order(self, view: View) -> Int64Array:
+        """Return the waiting rows as they are looked through."""
         order = ORDERS[self.order]
         if order == BY_SUBMISSION or len(view.queue) == 1:
             return view.queue
@@ -64,7 +69,7 @@ class Backfill:
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the pass just over."""
         job, space, loop = view.jobs[row], view.space, self.loop
-        order = self._in_order(view)
+        order = self.in_order(view)
         waiting = order.tolist()
         ahead = waiting[: waiting.index(row)]
         if space.spans and job.procs > view.free_procs:

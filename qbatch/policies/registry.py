@@ -56,17 +56,26 @@ class PolicyEntry(msgspec.Struct, frozen=True):
 
 _FW98 = "Feitelson and Weil 1998"
 _ORDER = Choice("order", "fcfs", tuple(ORDERS), "in which order the queue is looked through")
+_SEARCH = (
+    Choice("search", "none", ("none", "ilds", "lex", "dds"), "how a better order of the first 20 jobs is searched in each pass"),
+    Whole("budget", 1000, 1, 10_000_000, "how many complete orders and cuts end a search"),
+)
 _DEPTH = Whole("depth", 2, 0, 1_000_000, "how many jobs that cannot start get a reservation in a pass")
 _COMPRESS = Choice(
     "compress", "arrival", ("arrival", "start", "none", "scratch"), "what happens when a job ends before its estimate"
 )
 
 
-def _backfill(name: str, which: str, depth: int, order: str) -> Policy:
+def _backfill(name: str, which: str, depth: int, order: str, search: str, budget: int) -> Policy:
     # The kernels bring the compiler, which only who runs a policy has to load.
     from qbatch.policies.backfill import Backfill
 
-    return Backfill(name, which, depth, order)
+    plain = Backfill(name, which, depth, order)
+    if search == "none":
+        return plain
+    from qbatch.policies.searched import SearchedBackfill
+
+    return SearchedBackfill(name, plain, search, budget)
 
 
 def _conservative(name: str, compress: str) -> Policy:
@@ -108,22 +117,22 @@ def _static(name: str, order: str, depth: int) -> Policy:
 
 POLICIES: dict[str, PolicyEntry] = {
     "fcfs": PolicyEntry(
-        lambda name, order: _backfill(name, "fcfs", 0, order),
+        lambda name, **values: _backfill(name, "fcfs", 0, **values),
         "starts jobs in order and stops at the first that does not fit",
         f"{_FW98}, section 1",
-        (_ORDER,),
+        (_ORDER, *_SEARCH),
     ),
     "easy": PolicyEntry(
-        lambda name, order: _backfill(name, "easy", 1, order),
+        lambda name, **values: _backfill(name, "easy", 1, **values),
         "backfills whatever does not delay the first job of the queue",
         f"{_FW98}, section 2.2, Fig. 5; Lifka 1995",
-        (_ORDER,),
+        (_ORDER, *_SEARCH),
     ),
     "hybrid": PolicyEntry(
-        lambda name, depth, order: _backfill(name, "hybrid", depth, order),
+        lambda name, depth, **values: _backfill(name, "hybrid", depth, **values),
         "backfills whatever does not delay the first DEPTH jobs that cannot start",
         f"{_FW98}, section 2 (between EASY, depth 1, and conservative from scratch)",
-        (_DEPTH, _ORDER),
+        (_DEPTH, _ORDER, *_SEARCH),
     ),
     "conservative": PolicyEntry(
         _conservative,

@@ -1,0 +1,77 @@
+"""List schedulers whose queue is put in order by a search: FCFS, EASY and the hybrid as before, but for the order.
+
+The jobs at the head of the queue are placed one after another on the processors that the running jobs leave, in many orders near
+the policy's own (:mod:`qbatch.planning.search`); the pass is made in the order with the least sum of bounded slowdowns.  Hosts
+and memory are not looked at by the search, only by the pass.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbatch.model.actions import Start
+from qbatch.model.reasons import Reason
+from qbatch.planning import search as searching
+from qbatch.planning.kernels import discrepancy
+from qbatch.planning.kernels import profile as profiles
+from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.view import View
+from qbatch.policies.backfill import Backfill
+
+_profiles = live_module(profiles)
+
+FIRST = 20
+"""How many jobs of the queue are searched."""
+
+LEAST = 10_000_000
+"""The shortest run time that a slowdown is divided by, microseconds (Feitelson 2001, bounded slowdown)."""
+
+
+class SearchedBackfill:
+    """A list scheduler that looks through the queue in an order that a search has found.
+
+    Args:
+        inner: the policy whose order the search begins with, and whose pass is made.
+        walk: of :data:`qbatch.planning.search.WALKS`.
+        budget: how many complete orders and cuts end a search.
+    """
+
+    def __init__(self, name: str, inner: Backfill, walk: str, budget: int) -> None:
+        self.name = name
+        self.inner = inner
+        self.rules = searching.Rules(walk=walk, budget=budget, least=LEAST)
+
+    def decide(self, view: View) -> list[Start]:
+        """Make one pass."""
+        if len(view.queue) == 0 or max(view.free) == 0:
+            return []
+        return self.inner.pass_in(view, self._ordered(view, self.inner.in_order(view)))
+
+    def _ordered(self, view: View, order: Int64Array) -> Int64Array:
+        head = order[:FIRST]
+        columns = view.columns
+        jobs = np.empty((discrepancy.COLUMNS, len(head)), np.int64)
+        jobs[discrepancy.PROCS], jobs[discrepancy.ESTIMATE] = columns.procs[head], columns.estimate[head]
+        jobs[discrepancy.BOOKED] = np.maximum(jobs[discrepancy.ESTIMATE], 1)
+        jobs[discrepancy.AGE] = view.now - columns.submit[head]
+        ends, amounts, count = view.expected_ends(0)
+        base: Int64Array = _profiles.new_profile(view.free_procs, view.now, 2 * count + 16)
+        for end, procs in zip(ends[:count].tolist(), amounts[:count].tolist(), strict=True):
+            _profiles.add(base, end, FOREVER, procs)
+        fits = jobs[discrepancy.PROCS] <= base[1, int(base[0, 0])]
+        if len(head) < 2 or not fits.all():
+            return order
+        found = searching.search(view.now, base, jobs, self.rules).best.order
+        return np.concatenate([head[list(found)], order[FIRST:]])
+
+    def explain(self, view: View, row: int) -> Reason:
+        """Say why a waiting job did not start in the pass just over."""
+        job = view.jobs[row]
+        numbers = {"procs": job.procs, "free": view.free_procs}
+        if job.procs > view.free_procs:
+            text = f"needs {job.procs} processors, {view.free_procs} are free"
+            return Reason("processors", self.name, text, numbers)
+        text = "the order that the search has found, or a reservation in it, lets it start later"
+        return Reason("order", self.name, text, numbers)
