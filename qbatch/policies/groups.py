@@ -127,7 +127,7 @@ class GroupScheduler(SliceScheduler):
     def _searched(self, work: SlicePass, places: Int64Array, size: GroupSize) -> tuple[list[int], list[int], int, int]:
         """Return the jobs of a group (by place) in the order of the plan, their planned starts, and what the search has cost."""
         book, now, base = work.book, work.now, work.profile
-        share = self.rules.shares[work.kind]
+        share = self.rules.share(work.kind, now)
         jobs = search_jobs(book, places, now)
         rules = searching.Rules(walk=self.groups.walk, budget=self.groups.budget, share=share, least=LEAST)
         line = self._line(now, base, jobs, size, rules, book.procs) if self.groups.tries_wide else []

@@ -311,6 +311,9 @@ _SLICES = (
     Whole("short", 600, 1, 1_000_000, "how long a slice of short jobs lasts, seconds"),
     Whole("medium", 265, 1, 998, "the share of the time that medium jobs have, in thousandths"),
     Whole("long", 730, 1, 998, "the share of the time that long jobs have, in thousandths"),
+    Whole("night_medium", 0, 0, 998, "the share of medium jobs at night, which long ones make up for; 0: as by day"),
+    Whole("night_from", 18, 0, 24, "the hour of the clock at which the night begins"),
+    Whole("night_to", 8, 0, 24, "the hour at which it ends"),
     Choice("class_by", "estimate", ("estimate", "queue", "none"), "what tells the class of a job; none: one for all"),
     Choice("backfill", "conservative", ("conservative", "easy"), "how jobs of a class are backfilled in its slice"),
     Choice("smart", "yes", ("yes", "no"), "whether jobs of other classes use what a class leaves"),
@@ -320,9 +323,10 @@ _SLICES = (
 def _slice_rules(values: dict[str, Any]) -> Any:
     from qbatch.policies.slice_rules import slice_rules
 
-    names = ("cycle", "switch", "short", "medium", "long", "class_by")
+    night = (values.pop("night_medium"), values.pop("night_from"), values.pop("night_to"))
+    lengths = {name: values.pop(name) for name in ("cycle", "switch", "short", "medium", "long")}
     is_easy, is_smart = values.pop("backfill") == "easy", values.pop("smart") == "yes"
-    return slice_rules(*(values.pop(name) for name in names), is_easy=is_easy, is_smart=is_smart)
+    return slice_rules(**lengths, class_by=values.pop("class_by"), night=night, is_easy=is_easy, is_smart=is_smart)
 
 
 def _scojo(name: str, **values: Any) -> Policy:

@@ -182,7 +182,7 @@ class SliceScheduler:
             book.kind = next((kind for kind in turns if book.lives(kind)), NO_CLASS)
             if book.kind == NO_CLASS:
                 return suspended
-            book.until = now + self.rules.lengths[book.kind]
+            book.until = now + self.rules.length(book.kind, now)
             return suspended
 
     # -------------------------------------------------------------------------------------------- classes
@@ -257,7 +257,7 @@ class SliceScheduler:
             if turn == kind:
                 break
             if book.lives(turn):
-                at += self.rules.lengths[turn] + self.rules.switch
+                at += self.rules.length(turn, at) + self.rules.switch
         return at
 
 

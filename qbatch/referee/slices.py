@@ -85,14 +85,14 @@ def _settled(
             return None
         if any(count for each, count in enumerate(there) if each != kind):
             return SWITCH, rules.switch
-        return (kind, rules.lengths[kind]) if there[kind] else (IDLE, 0)
+        return (kind, rules.length(kind, now)) if there[kind] else (IDLE, 0)
     if kind == SWITCH and now < until:
         return None
     turns = [0, 1, 2] if kind == IDLE else [(last + step) % 3 for step in (1, 2, 3)]
     following = next((each for each in turns if there[each]), IDLE)
     if following == IDLE:
         return None if kind == IDLE else (IDLE, 0)
-    return following, rules.lengths[following]
+    return following, rules.length(following, now)
 
 
 def check_slices(done: Schedule, rules: SliceRules) -> Iterator[Breach]:

@@ -16,6 +16,7 @@ from qbatch.model.errors import UsageError
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies import load_policy
+from qbatch.referee.verify import judge
 from qbatch.replay.calendar import Calendar
 from tests.harness import run_named, workload_of
 from tests.policies.slice_oracle import Asked, Outcome, simulate
@@ -171,6 +172,20 @@ def test_a_machine_of_one_class_is_plain_conservative_backfilling_where_estimate
 def test_slices_are_as_long_as_the_shares_say(settings: str, lengths: tuple[int, int, int]) -> None:
     rules = load_policy(settings).rules
     assert rules.lengths == tuple(length * SECOND for length in lengths)
+
+
+def test_shares_may_be_others_at_night() -> None:
+    rules = load_policy("scojo:night_medium=600,night_from=20,night_to=6").rules
+    for hour, medium in ((0, 3979), (5, 3979), (6, 1757), (19, 1757), (20, 3979), (23, 3979), (24 + 7, 1757)):
+        assert rules.length(1, hour * 3600 * SECOND) == medium * SECOND, hour
+        assert sum(rules.length(kind, hour * 3600 * SECOND) for kind in range(3)) == 7200 * SECOND
+    by_day = load_policy("scojo:night_medium=600,night_from=9,night_to=17").rules
+    assert [by_day.is_night(hour * 3600 * SECOND) for hour in (8, 9, 16, 17)] == [False, True, True, False]
+    jobs = [job._replace(submit=job.submit + 19 * 3600 * SECOND) for job in random_asked(2, 20, 30, LASTING)]
+    policy = "scojo:night_medium=600,night_from=20,night_to=6"
+    schedule = run_named(work_of(jobs), policy)
+    assert schedule.end.tolist() != run_named(work_of(jobs), "scojo").end.tolist()
+    assert judge(schedule, policy).is_kept
 
 
 def test_a_machine_where_hosts_matter_is_refused_by_name() -> None:
