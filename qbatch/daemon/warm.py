@@ -48,6 +48,7 @@ def warm(policies: Iterable[str]) -> None:
             # Some policies refuse some machines: there is nothing to compile for them.
             with suppress(UsageError):
                 _live(name, machine)
+                _live_in_slices(name, machine)
         stamp = _stamp(name)
         if stamp is not None:
             # A cache that cannot be written is no cache; the policy works all the same.
@@ -77,6 +78,24 @@ def _live(name: str, machine: Machine) -> None:
         engine.handle(at, [])
         engine.handle(at + 1, [Finished(row) for row in engine.view().running])
         at += 60 * _SECOND
+
+
+def _live_in_slices(name: str, machine: Machine) -> None:
+    """Under a policy that divides the time, let enough wait for every class to plan and search, for some slices."""
+    engine = Engine(machine, load_policy(name))
+    if engine.phase() is None:
+        return
+    lengths = (*((1000 + number) * _SECOND for number in range(14)), *((20_000 + number) * _SECOND for number in range(8)))
+    jobs = [Job(number=number, submit=0, procs=2, estimate=length) for number, length in enumerate(lengths)]
+    engine.handle(0, [Submitted(job) for job in jobs])
+    for turn in range(20):
+        timer = engine.next_timer()
+        if timer is None:
+            return
+        first = min(engine.view().running, default=None)
+        engine.handle(timer - 1, [Finished(first)] if first is not None else [])
+        engine.handle(timer - 1, [Submitted(Job(number=100 + turn, submit=timer - 1, procs=1, estimate=1000 * _SECOND))])
+        engine.handle(timer, [])
 
 
 def _job(number: int, procs: int, machine: Machine) -> Job:

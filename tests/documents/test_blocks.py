@@ -62,8 +62,9 @@ def is_for_a_shell(block: Block) -> bool:
 
 def prepare(home: Path) -> None:
     """Lay out what a reader has: accounting files of a PBS, sacct on PATH, and the policy that a document tells to write."""
-    own = (block for block in every_block() if block.document == "docs/deadlines.md" and block.language == "toml")
-    (home / "deadlines.toml").write_text(next(own).text, encoding="utf-8")
+    for name in ("deadlines", "slices"):
+        own = (block for block in every_block() if block.document == f"docs/{name}.md" and block.language == "toml")
+        (home / f"{name}.toml").write_text(next(own).text, encoding="utf-8")
     (home / "widest.py").write_text(next(code for code in codes() if "WidestFirst" in code), encoding="utf-8")
     spool = home / "spool" / "server_priv" / "accounting"
     spool.mkdir(parents=True)
@@ -123,9 +124,10 @@ def test_what_is_said_to_be_before_a_block_is_before_one() -> None:
 
 
 TOML = {
-    "docs/daemon.md": read_config, "docs/deadlines.md": read_config, "docs/machine.md": lambda path: load_machine(str(path)),
+    "docs/daemon.md": read_config, "docs/deadlines.md": read_config, "docs/slices.md": read_config,
+    "docs/machine.md": lambda path: load_machine(str(path)),
 }  # fmt: skip
-COUNTS = {"docs/daemon.md": 2, "docs/deadlines.md": 1, "docs/machine.md": 65}
+COUNTS = {"docs/daemon.md": 2, "docs/deadlines.md": 1, "docs/slices.md": 1, "docs/machine.md": 65}
 """How many pools, or hosts, each of them describes."""
 
 

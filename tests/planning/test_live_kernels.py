@@ -151,3 +151,15 @@ def test_a_child_process_warms_the_cache_and_leaves_a_stamp(tmp_path: Path) -> N
     done = run("-m", "qbatch.daemon.warm", "no-such-policy")
     assert done.returncode == 2
     assert "no policy" in done.stderr
+
+
+def test_warming_a_policy_of_groups_compiles_its_search() -> None:
+    """A live pass that forms the first group must not wait for the compiler."""
+    code = (
+        "from qbatch.daemon.warm import warm; warm(['scojo-groups'])\n"
+        "from qbatch.planning.kernels import discrepancy, slices\n"
+        "print(*(len(each.signatures) for each in (discrepancy.search, discrepancy.merged, discrepancy.place_in_order,"
+        " slices.start_arrivals, slices.backfill_smartly)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert min(map(int, done.stdout.split())) >= 1, done.stdout

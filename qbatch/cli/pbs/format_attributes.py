@@ -237,6 +237,7 @@ def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
         ("pbs_version", "", version),
         ("qbatch_version", "", server.version),
         ("qbatch_policy", "", server.policy),
+        ("qbatch_slice", "", "; ".join(f"{phase.name} on {phase.pool}" for phase in server.phases)),
     ]
     return _attributes(rows)
 
