@@ -720,12 +720,8 @@ def example(submit: int, kind: str, run: int, size: int) -> Asked:
     return Asked(submit * UNIT, size, run * UNIT, run * UNIT, "SML".index(kind) + 1)
 
 
-def test_the_example_of_table_1() -> None:
-    """Table 1 and Figure 3: 10 nodes, the switch not shown.
-
-    The paper leaves open: size and run time of Jobs 1 and 2 (here Job 1 long, 3 nodes, 47 units, a guest of the short
-    slice of Job 2: 7 nodes, 17 units), and the slice lengths (here S 20, M 17, L 46.8 units).
-    """
+def table_1() -> tuple[dict[int, Asked], Settings]:
+    """The jobs of Table 1 by number, and the settings of the test below."""
     jobs = {
         1: example(0, "L", 47, 3),
         2: example(0, "S", 17, 7),
@@ -739,6 +735,44 @@ def test_the_example_of_table_1() -> None:
         10: example(90, "M", 40, 6),
     }
     settings = Settings(class_by="queue", switch=0, short=20 * UNIT, cycle=20 * UNIT + 3_830 * SECOND)
+    return jobs, settings
+
+
+def table_3() -> tuple[dict[int, Asked], Settings, int]:
+    """The jobs of Table 3 by number, the settings of the test below, and by how much they are submitted later."""
+    cycle = 20_276 * SECOND + 20 * UNIT
+    long_slice = oracle.slice_lengths(cycle, 20 * UNIT)["L"]
+    shift = long_slice - 41 * UNIT  # so that the long slice, which begins with the simulation, ends at 41
+    before = {
+        0: Asked(0, 5, long_slice, long_slice, 3),
+        1: Asked(0, 3, long_slice + 30 * UNIT, long_slice + 30 * UNIT, 3),
+    }
+    table = {
+        8: example(10, "M", 65, 5),
+        2: example(30, "S", 9, 8),
+        9: example(35, "M", 40, 3),
+        10: example(40, "M", 30, 6),
+        11: example(41, "M", 70, 7),
+        12: example(50, "M", 50, 5),
+        13: example(75, "S", 15, 4),
+        14: example(77, "L", 80, 3),
+        15: example(90, "M", 15, 6),
+    }
+    jobs = before | {number: one._replace(submit=one.submit + shift) for number, one in table.items()}
+    settings = Settings(
+        groups=True, class_by="queue", switch=0, short=20 * UNIT, cycle=cycle,
+        medium=(5, 0, 0, 0, 20), long=(9, 0, 0, 0, 20),
+    )  # fmt: skip
+    return jobs, settings, shift
+
+
+def test_the_example_of_table_1() -> None:
+    """Table 1 and Figure 3: 10 nodes, the switch not shown.
+
+    The paper leaves open: size and run time of Jobs 1 and 2 (here Job 1 long, 3 nodes, 47 units, a guest of the short
+    slice of Job 2: 7 nodes, 17 units), and the slice lengths (here S 20, M 17, L 46.8 units).
+    """
+    jobs, settings = table_1()
     simulation = Simulation(list(jobs.values()), 10, settings)
     assert simulation.lengths["M"] == 17 * UNIT
     outcome = simulation.run()
@@ -782,30 +816,8 @@ def test_the_example_of_table_3() -> None:
     rules 1 to 18: a group that ends with Job 15 (it comes after the group has formed), and Job 13 started at once at 75
     (the plan found leaves one node idle then).  The two tests after this one show such guests.
     """
-    cycle = 20_276 * SECOND + 20 * UNIT
-    long_slice = oracle.slice_lengths(cycle, 20 * UNIT)["L"]
-    shift = long_slice - 41 * UNIT  # so that the long slice, which begins with the simulation, ends at 41
-    before = {
-        0: Asked(0, 5, long_slice, long_slice, 3),
-        1: Asked(0, 3, long_slice + 30 * UNIT, long_slice + 30 * UNIT, 3),
-    }
-    table = {
-        8: example(10, "M", 65, 5),
-        2: example(30, "S", 9, 8),
-        9: example(35, "M", 40, 3),
-        10: example(40, "M", 30, 6),
-        11: example(41, "M", 70, 7),
-        12: example(50, "M", 50, 5),
-        13: example(75, "S", 15, 4),
-        14: example(77, "L", 80, 3),
-        15: example(90, "M", 15, 6),
-    }
-    jobs = before | {number: one._replace(submit=one.submit + shift) for number, one in table.items()}
+    jobs, settings, shift = table_3()
     numbers = list(jobs)
-    settings = Settings(
-        groups=True, class_by="queue", switch=0, short=20 * UNIT, cycle=cycle,
-        medium=(5, 0, 0, 0, 20), long=(9, 0, 0, 0, 20),
-    )  # fmt: skip
     simulation = Simulation(list(jobs.values()), 10, settings)
     assert simulation.lengths["M"] == 90 * UNIT
     outcome = simulation.run()
@@ -818,7 +830,7 @@ def test_the_example_of_table_3() -> None:
     # "Normal scheduling happens until the end of the second small slice."  Jobs 8 and 9 cannot be backfilled into the
     # long slice; in the short one two nodes are idle, too few for any of them.
     assert slices == [
-        ("L", 41 - long_slice / UNIT, 41),
+        ("L", -shift / UNIT, 41),
         ("S", 41, 50),
         ("M", 50, 140),
         ("L", 140, 220),

@@ -15,11 +15,16 @@ from qbatch.model.actions import Resume, Start, Suspend, parts_of
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule, Workload
+from qbatch.planning.policy import Policy
 from qbatch.policies import load_policy
+from qbatch.policies.groups import GroupRules, GroupScheduler, GroupSize
+from qbatch.policies.slice_rules import slice_rules
+from qbatch.policies.slices import SliceScheduler
 from qbatch.referee.verify import judge
 from qbatch.replay.calendar import Calendar
 from tests.harness import run_named, workload_of
-from tests.policies.slice_oracle import Asked, Outcome, simulate
+from tests.policies.slice_oracle import Asked, Outcome, Settings, Simulation, simulate
+from tests.policies.test_slice_oracle import table_1, table_3
 
 SECOND = 1_000_000
 PROCS = 8
@@ -143,6 +148,29 @@ def test_jobs_run_on_the_nodes_of_the_oracle_piece_for_piece(policy: str) -> Non
         Calendar(work_of(jobs), NODES, load_policy(policy), is_audited=True).run(note)
         expected = simulate(jobs, PROCS, **settings).pieces
         assert sorted(pieces) == sorted((row, start, end, nodes) for row, start, end, nodes in expected), seed
+
+
+def test_the_examples_of_the_paper_run_as_its_text_says() -> None:
+    """Tables 1 and 3: ours is the oracle's schedule, of which tests/policies/test_slice_oracle.py asserts what the paper says."""
+    switchless = {"switch": 0, "class_by": "queue", "night": (0, 18, 8), "is_easy": False, "is_smart": True}
+    minute = 60
+    one, settings = table_1()
+    rules = slice_rules(cycle=20 * minute + 3830, short=20 * minute, medium=265, long=730, **switchless)
+    assert_example(one, settings, SliceScheduler("scojo", rules))
+    three, settings, _ = table_3()
+    rules = slice_rules(cycle=20_276 + 20 * minute, short=20 * minute, medium=265, long=730, **switchless)
+    sizes = (None, GroupSize(5, 0, 0, 20, 10, 800 * SECOND), GroupSize(9, 0, 0, 20, 4, 15_000 * SECOND))
+    assert_example(three, settings, GroupScheduler("scojo-groups", rules, GroupRules(sizes)))
+
+
+def assert_example(jobs: dict[int, Asked], settings: Settings, policy: Policy) -> None:
+    asked = sorted(jobs.values(), key=lambda job: job.submit)
+    assert asked == list(jobs.values())
+    work = workload_of([SimpleNamespace(**job._asdict()) for job in asked], 10)
+    work = work.changed(queue=np.array([job.queue for job in asked], np.int64))
+    nodes = Machine(tuple(Host(f"n{number}", 1) for number in range(10)))
+    schedule = Calendar(work, nodes, policy, is_audited=True).run()
+    assert_as_the_oracle(schedule, Simulation(asked, 10, settings).run(), settings)
 
 
 @pytest.mark.parametrize("policy", [*SLICES, *GROUPS, "bottom-line:nodes=50"])
