@@ -44,7 +44,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.policy import Policy, Remembering
+from qbatch.planning.policy import Phased, Policy, Remembering
 from qbatch.planning.view import Run, View
 
 _NOTHING: tuple[int, ...] = ()
@@ -154,7 +154,7 @@ class Engine(AsksPolicy):
         runs and from the queue.  What the policy before it promised, and when it wanted to be woken, is forgotten.  Trials are
         over and wait again at the next pass.  Who it has suspended goes on as soon as the own processors are free; until
         then nothing else on those hosts is free to the new policy, which is told in each pass that the machine has changed.
-        A malleable policy takes up itself who is suspended.
+        A policy that is malleable or divides the time takes up itself who is suspended.
 
         Raises:
             QbatchError: the policy refuses the machine; nothing has changed.
@@ -167,8 +167,9 @@ class Engine(AsksPolicy):
         self._cluster.until.clear()
         self._cluster.promises.clear()
         self._is_new_policy = True
-        # A policy that resizes has room for everyone, in its own way.
-        self._cluster.left_behind = set() if self._cluster.is_malleable else set(self._cluster.suspended)
+        # A policy that resizes, or suspends and resumes in turn, has room for everyone, in its own way.
+        takes_up = self._cluster.is_malleable or isinstance(policy, Phased)
+        self._cluster.left_behind = set() if takes_up else set(self._cluster.suspended)
         if self._watch is not None:
             self._watch.promised.clear()
 

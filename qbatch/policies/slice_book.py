@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qbatch.model.actions import Allocation, ranges_of
+from qbatch.model.actions import Allocation, parts_of, ranges_of
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels import slices
 from qbatch.planning.kernels.live import live_module
@@ -47,7 +47,7 @@ class SliceBook:
 
     ``kind``: the class that has the slice, ``NO_CLASS`` in a switch and while nobody is there.  ``until``: when slice or switch
     end.  ``last``: the class of the slice before a switch.  ``is_switching``: a switch is under way.  ``present``: jobs that are
-    there, by class.
+    there, by class.  ``strays``: of jobs that were suspended before this policy and own no nodes yet, hosts and processors.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -64,6 +64,7 @@ class SliceBook:
         self.is_switching = False
         self.present = [0, 0, 0]
         self.groups: list[Group | None] = [None, None, None]
+        self.strays: dict[int, list[tuple[int, int]]] = {}
         self.tally = Tally()
 
     # -------------------------------------------------------------------------------------------- who is there
@@ -89,6 +90,7 @@ class SliceBook:
             self.present[int(self.jobs[slices.CLASS, slot])] -= 1
             _kernels.leave(self.jobs, self.count, slot, self.owners, self.busy)
             self.count -= 1
+            self.strays.pop(row, None)
 
     def fact(self, row: int, column: int) -> int:
         """Return a fact of a row that is there."""
@@ -190,6 +192,31 @@ class SliceBook:
         self.jobs[slices.DONE, slot] = run.done // max(run.procs, 1)
         self.jobs[slices.SINCE, slot] = run.since
         self.jobs[slices.STATE, slot] = slices.RUNNING
+
+    def adopt_suspended(self, run: Run, kind: int, estimate: int, submit: int) -> None:
+        """Take up a job that is suspended and is not known: it owns nodes of its hosts as soon as its class leaves some."""
+        slot = self.enter(run.row, run.procs, kind, estimate, submit)
+        self.jobs[slices.DONE, slot] = run.done // max(run.procs, 1)
+        self.jobs[slices.SINCE, slot] = run.since
+        self.jobs[slices.STATE, slot] = slices.STRAY
+        self.strays[run.row] = [(host, procs) for host, procs, _ in parts_of(run.allocation)]
+
+    def claim_nodes(self) -> None:
+        """Give nodes to the strays for which their hosts have enough that no job of their class owns."""
+        for row, parts in sorted(self.strays.items()):
+            slot = self.slot_of(row)
+            owners = self.owners[int(self.jobs[slices.CLASS, slot])]
+            found = [np.flatnonzero((self.hosts == host) & (owners == slices.NOBODY))[:procs] for host, procs in parts]
+            if all(len(each) == procs for each, (_, procs) in zip(found, parts, strict=True)):
+                nodes = np.concatenate(found)
+                owners[nodes] = row
+                self.jobs[slices.OPEN, slot] = int((self.busy[nodes] != slices.CLOSED).sum())
+                self.jobs[slices.STATE, slot] = slices.SUSPENDED
+                del self.strays[row]
+
+    def holds_back(self, closed: frozenset[int]) -> bool:
+        """Tell whether nobody starts, so that a stray finds room: one whose hosts are open waits for nodes."""
+        return any(closed.isdisjoint(host for host, _ in parts) for parts in self.strays.values())
 
     def sort(self) -> None:
         """Put the jobs in order of row again, after some were taken up."""

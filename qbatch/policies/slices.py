@@ -52,6 +52,11 @@ class SlicePass:
         book = self.book
         _kernels.resume_class(self.now, self.kind, book.jobs, book.count, book.owners, book.busy, self.decisions)
 
+    def only_resume(self) -> list[Action]:
+        """Let the suspended jobs of the class go on, and start nobody."""
+        self.resume()
+        return self.actions()
+
     def waiting(self) -> Int64Array:
         """Return the places of the waiting jobs of the class, in sequence."""
         return self.book.places(slices.WAITING, self.kind)
@@ -135,8 +140,11 @@ class SliceScheduler:
         if not (view.finished or view.arrived or view.withdrawn or view.is_machine_changed or view.now >= book.until):
             return ()  # woken for the end of a slice that ended before
         actions: list[Action] = [Suspend(row, keep_memory=False) for row in self._settle(view.now, book)]
+        if book.strays:
+            book.claim_nodes()
         if book.kind != NO_CLASS:
-            actions += self._pass(SlicePass(view, book))
+            work = SlicePass(view, book)
+            actions += work.only_resume() if book.holds_back(view.closed) else self._pass(work)
         if book.kind != NO_CLASS or book.is_switching:
             actions.append(WakeAt(book.until))
         return actions
@@ -199,6 +207,11 @@ class SliceScheduler:
                 job = view.jobs[row]
                 book.adopt(run, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit)
                 book.sort()
+        for row, run in sorted(view.suspended.items()):
+            if book.slot_of(row) < 0:
+                job = view.jobs[row]
+                book.adopt_suspended(run, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit)
+                book.sort()
         for row in view.queue.tolist():
             if row not in arrived and book.slot_of(row) < 0:
                 self._enter(view, book, row)
@@ -212,7 +225,7 @@ class SliceScheduler:
         book: SliceBook = view.memory
         kind, procs = book.fact(row, slices.CLASS), book.fact(row, slices.PROCS)
         free = view.free_procs
-        if book.fact(row, slices.STATE) == slices.SUSPENDED:
+        if book.fact(row, slices.STATE) in (slices.SUSPENDED, slices.STRAY):
             begin = self.next_slice(book, view.now, kind)
             text = f"is on disk; {NAMES[kind]} jobs have the machine again at {_at(begin)} at the earliest"
             if kind == book.kind:

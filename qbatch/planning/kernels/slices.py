@@ -26,8 +26,9 @@ long it has executed before ``SINCE``, the instant at which it began to run (or 
 COLUMNS = 9
 """How many facts a job has."""
 
-WAITING, PLANNED, RUNNING, SUSPENDED = range(4)
-"""States: it waits; it waits and is in the plan of a group; it runs; it is on disk."""
+WAITING, PLANNED, RUNNING, SUSPENDED, STRAY = range(5)
+"""States: it waits; it waits and is in the plan of a group; it runs; it is on disk; it is on disk, from before this policy, and
+its hosts have no nodes for it to own yet."""
 
 NOBODY, CLOSED = -1, -2
 """In ``busy``: a node on which nobody runs, and one that takes nobody."""

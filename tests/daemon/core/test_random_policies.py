@@ -19,6 +19,7 @@ from qbatch.wire.errors import Refusal
 from tests.daemon.core.driver import ALICE, BOB, ROOT, Bench
 
 POOLS = {
+    "spanned": 'hosts = "n[1-4]"\ncpus = 4\nspans = true',
     "chunked": 'hosts = "n[1-4]"\ncpus = 4\nmemory = "8GB"',
     "single": 'hosts = "n[1-4]"\ncpus = 4\nmemory = "8GB"\nsingle_host = true',
     "classes": """
@@ -60,6 +61,18 @@ POLICIES = (
     "immediate:inner=conservative,protect=5,quantum=10", "immediate:inner=lsf,protect=0,quantum=5",
     "soon:inner=lxfw-backfill,quantum=5", "soon:inner=lsf,quantum=7", "equispatial", "equispatial:interval=10",
 )  # fmt: skip
+ON_ONE_POOL = (
+    "easy", "conservative", "qops", "scojo:cycle=30,switch=3,short=10,class_by=queue",
+    "scojo:cycle=20,switch=0,short=5,class_by=queue,smart=no", "scojo-groups:cycle=20,switch=2,short=5,class_by=queue",
+    "bottom-line:cycle=20,switch=2,short=5,class_by=queue,nodes=50",
+)  # fmt: skip
+"""Policies for the pool whose jobs span hosts; others refuse it, and it refuses others."""
+
+
+def policies_on(pool: str) -> list[str]:
+    if pool == "spanned":
+        return list(ON_ONE_POOL)
+    return [each for each in POLICIES if pool != "chunked" or not each.startswith("equispatial")]
 
 
 def bench_of(pool: str, executor: str, policy: str) -> Bench:
@@ -110,7 +123,7 @@ def command(bench: Bench, draw: random.Random) -> None:
             requests.Move(jobs=jobs, destination=draw.choice(("batch", "narrow"))),
             requests.HostControl(hosts=(f"n{draw.randrange(1, 5)}",), action=draw.choice(("drain", "down", "resume", "resume"))),
             requests.QueueControl(queues=("batch",), started=draw.random() < 0.7),
-            requests.PolicySet(policy=draw.choice(POLICIES)),
+            requests.PolicySet(policy=draw.choice(POLICIES + ON_ONE_POOL)),
         )),
     )  # fmt: skip
 
@@ -145,8 +158,7 @@ def let_all_end(bench: Bench, draw: random.Random) -> None:
 def test_whatever_is_done_to_whom_policies_suspend_try_and_resize(pool: str, executor: str) -> None:
     for seed in range(40):
         draw = random.Random(seed)
-        policies = [each for each in POLICIES if pool != "chunked" or not each.startswith("equispatial")]
-        bench = bench_of(pool, executor, draw.choice(policies))
+        bench = bench_of(pool, executor, draw.choice(policies_on(pool)))
         snapshot, place, cut = b"", 0, draw.randrange(100)
         for step in range(100):
             with contextlib.suppress(Refusal):
