@@ -366,7 +366,6 @@ POLICIES |= {
         f"{_SCOJO}; {_GROUPS}, section 4",
         _SLICES,
         is_interrupting=True,
-        is_for_pools=True,
     ),
     "scojo-groups": PolicyEntry(
         _scojo_groups,
@@ -390,7 +389,6 @@ POLICIES |= {
             ),
         ),
         is_interrupting=True,
-        is_for_pools=True,
     ),
     "bottom-line": PolicyEntry(
         _bottom_line,
@@ -402,7 +400,6 @@ POLICIES |= {
             Whole("bound", 0, 0, 1_000_000, "the wait in hours that is not excessive; 0: the longest wait so far in the queue"),
         ),
         is_interrupting=True,
-        is_for_pools=True,
     ),
 }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qbatch.model.actions import Allocation, parts_of, ranges_of
+from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels import slices
 from qbatch.planning.kernels.live import live_module
@@ -47,7 +48,8 @@ class SliceBook:
 
     ``kind``: the class that has the slice, ``NO_CLASS`` in a switch and while nobody is there.  ``until``: when slice or switch
     end.  ``last``: the class of the slice before a switch.  ``is_switching``: a switch is under way.  ``present``: jobs that are
-    there, by class.  ``strays``: of jobs that were suspended before this policy and own no nodes yet, hosts and processors.
+    there, by class.  ``strays``: of jobs that were suspended before this policy and own no nodes yet, hosts and processors;
+    ``holders``: those that have kept their memory.  ``allocations``: where hosts matter, of each job that has begun.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -57,6 +59,7 @@ class SliceBook:
         self.busy: Int64Array = np.full(machine.procs, slices.NOBODY, np.int64)
         self.hosts: Int64Array = np.repeat(np.arange(len(machine.hosts)), [host.cpus for host in machine.hosts])
         self.is_one_host = len(machine.hosts) == 1
+        self.is_one_pool = machine.is_one_pool
         self.procs = self.open_procs = machine.procs
         self.kind = NO_CLASS
         self.until = 0
@@ -65,6 +68,8 @@ class SliceBook:
         self.present = [0, 0, 0]
         self.groups: list[Group | None] = [None, None, None]
         self.strays: dict[int, list[tuple[int, int]]] = {}
+        self.allocations: dict[int, Allocation] = {}
+        self.holders: set[int] = set()
         self.tally = Tally()
 
     # -------------------------------------------------------------------------------------------- who is there
@@ -91,6 +96,9 @@ class SliceBook:
             _kernels.leave(self.jobs, self.count, slot, self.owners, self.busy)
             self.count -= 1
             self.strays.pop(row, None)
+            self.allocations.pop(row, None)
+            self.holders.discard(row)
+            self.allocations.pop(row, None)
 
     def fact(self, row: int, column: int) -> int:
         """Return a fact of a row that is there."""
@@ -181,25 +189,30 @@ class SliceBook:
                 owned = self.owners[kind] == row
                 self.jobs[slices.OPEN, slot] = int((owned & (self.busy != slices.CLOSED)).sum())
 
-    def adopt(self, run: Run, kind: int, estimate: int, submit: int) -> None:
+    def adopt(self, run: Run, job: Job, kind: int) -> None:
         """Take up a job that runs and is not known: it owns free nodes of its hosts."""
-        slot = self.enter(run.row, run.procs, kind, estimate, submit)
+        self._take_up(run, job, kind, slices.RUNNING)
         for chunk in run.allocation:
             for host in chunk.hosts:
                 idle = np.flatnonzero((self.hosts == host) & (self.busy < 0) & (self.owners[kind] == slices.NOBODY))
                 self.owners[kind, idle[: chunk.procs]] = run.row
                 self.busy[idle[: chunk.procs]] = run.row
-        self.jobs[slices.DONE, slot] = run.done // max(run.procs, 1)
-        self.jobs[slices.SINCE, slot] = run.since
-        self.jobs[slices.STATE, slot] = slices.RUNNING
 
-    def adopt_suspended(self, run: Run, kind: int, estimate: int, submit: int) -> None:
+    def adopt_suspended(self, run: Run, job: Job, kind: int) -> None:
         """Take up a job that is suspended and is not known: it owns nodes of its hosts as soon as its class leaves some."""
-        slot = self.enter(run.row, run.procs, kind, estimate, submit)
-        self.jobs[slices.DONE, slot] = run.done // max(run.procs, 1)
-        self.jobs[slices.SINCE, slot] = run.since
-        self.jobs[slices.STATE, slot] = slices.STRAY
+        self._take_up(run, job, kind, slices.STRAY)
+        if run.holds_memory:
+            self.holders.add(run.row)
         self.strays[run.row] = [(host, procs) for host, procs, _ in parts_of(run.allocation)]
+
+    def _take_up(self, run: Run, job: Job, kind: int, state: int) -> int:
+        slot = self.enter(run.row, run.procs, kind, job.estimate, job.submit)
+        width = job.procs if job.is_exclusive else run.procs
+        self.jobs[slices.DONE, slot] = run.done // max(width, 1)
+        self.jobs[slices.SINCE, slot] = run.since
+        self.jobs[slices.STATE, slot] = state
+        self.allocations[run.row] = run.allocation
+        return slot
 
     def claim_nodes(self) -> None:
         """Give nodes to the strays for which their hosts have enough that no job of their class owns."""

@@ -10,22 +10,25 @@ A node is a processor, numbered host by host, so that hosts of one processor, or
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from qbatch.model.actions import Action, Resume, Start, Suspend, WakeAt
-from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.phase import Phase
 from qbatch.model.reasons import COULD_START, Reason
+from qbatch.planning.kernels import profile as profiles
 from qbatch.planning.kernels import slices
 from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import View
 from qbatch.policies.slice_book import NO_CLASS, SliceBook
+from qbatch.policies.slice_places import Places
 from qbatch.policies.slice_rules import LONG, MEDIUM, NAMES, SHORT, SliceRules
 
 _kernels = live_module(slices)
+_profiles = live_module(profiles)
 
 _NO_PLAN: Int64Array = np.zeros(0, np.int64)
 
@@ -33,7 +36,8 @@ _NO_PLAN: Int64Array = np.zeros(0, np.int64)
 class SlicePass:
     """One pass in a slice: the arrays that its steps work on.
 
-    ``until``: when the slice ends.  ``decisions``: as the kernels write them.
+    Where free processors are all that a job needs, a step of the kernels gives nodes itself.  Where hosts matter, it stops at
+    each job that may run by the profile, which counts processors only; that is placed here, or not, and the step goes on.
     """
 
     def __init__(self, view: View, book: SliceBook) -> None:
@@ -41,6 +45,9 @@ class SlicePass:
         self.now, self.kind, self.until = view.now, book.kind, book.until
         self.profile: Int64Array = np.empty((2, 4 * book.count + 32), np.int64)
         self.decisions: Int64Array = np.zeros((2, book.count + 1), np.int64)
+        self.placed: list[Action] = []
+        self.places = None if book.is_one_pool else Places(view, book)
+        self._state = (book.jobs, book.owners, book.busy, self.decisions)
 
     def draw(self) -> None:
         """Write the profile of the running jobs."""
@@ -49,8 +56,8 @@ class SlicePass:
 
     def resume(self) -> None:
         """Let the suspended jobs of the class go on."""
-        book = self.book
-        _kernels.resume_class(self.now, self.kind, book.jobs, book.count, book.owners, book.busy, self.decisions)
+        jobs, *state = self._state
+        self._step(_kernels.resume_class, self.now, self.kind, jobs, self.book.count, *state, is_booked=True)
 
     def only_resume(self) -> list[Action]:
         """Let the suspended jobs of the class go on, and start nobody."""
@@ -63,41 +70,64 @@ class SlicePass:
 
     def book_in_order(self, order: Int64Array) -> Int64Array:
         """Book jobs (by place) one after another, start who is booked for now; return the planned starts."""
-        book, planned = self.book, np.empty(len(order), np.int64)
-        _kernels.book_in_order(
-            self.now, order, self.profile, book.jobs, book.owners, book.busy, self.decisions, planned
-        )
+        planned = np.empty(len(order), np.int64)
+        self._step(_kernels.book_in_order, self.now, order, self.profile, *self._state, planned, is_booked=True)
         return planned
 
     def backfill(self, order: Int64Array, *, is_in_order: bool) -> None:
         """Start who fits over its whole estimate; ``is_in_order``: behind a reservation for the first that does not."""
-        book = self.book
-        _kernels.backfill_easily(
-            self.now, order, is_in_order, self.profile, book.jobs, book.owners, book.busy, self.decisions
-        )
+        self._step(_kernels.backfill_easily, self.now, order, is_in_order, self.profile, *self._state)
 
     def start_arrivals(self, *, takes_others: bool) -> None:
         """Start who arrived in this round and fits."""
-        book, arrivals = self.book, np.array(self.view.arrived, np.int64)
-        _kernels.start_arrivals(
-            self.now, self.until, self.kind, arrivals, takes_others, self.profile, book.jobs, book.count, book.owners,
-            book.busy, self.decisions,
-        )  # fmt: skip
+        book = self.book
+        slots = [book.slot_of(row) for row in self.view.arrived]
+        rows = [
+            slot for slot in slots
+            if slot >= 0 and book.jobs[slices.STATE, slot] == slices.WAITING
+            and (takes_others or book.jobs[slices.CLASS, slot] == self.kind)
+        ]  # fmt: skip
+        self._let_in(np.array(rows, np.int64))
 
     def backfill_smartly(self, plan: Int64Array) -> None:
         """Let jobs of other classes use what is left, until the slice ends."""
         book = self.book
-        _kernels.backfill_smartly(
-            self.now, self.until, self.kind, plan, self.profile, book.jobs, book.count, book.owners, book.busy,
-            self.decisions,
-        )  # fmt: skip
+        found = np.empty(book.count, np.int64)
+        count = _kernels.guests(self.kind, plan, book.jobs, book.count, found)
+        if count:
+            self._let_in(found[:count])
+
+    def _let_in(self, order: Int64Array) -> None:
+        self._step(_kernels.let_in, self.now, self.until, self.kind, order, self.profile, *self._state)
+
+    def _step(self, step: Any, *arguments: Any, is_booked: bool = False) -> None:
+        """Make a step to its end; ``is_booked``: it has booked the jobs at which it stops, or needs not."""
+        progress = np.zeros(2, np.int64)
+        if self.places is None:
+            step(*arguments, True, progress)
+            return
+        while (slot := int(step(*arguments, False, progress))) >= 0:
+            action = self.places.put(slot)
+            if action is None:
+                continue
+            self.placed.append(action)
+            if not is_booked:
+                jobs = self.book.jobs
+                end = self.now + slices.left_of(jobs, slot, self.now)
+                is_own = jobs[slices.CLASS, slot] == self.kind
+                procs = int(jobs[slices.OPEN, slot])
+                _profiles.add(self.profile, self.now, end if is_own else min(end, self.until), -procs)
 
     def begun(self) -> set[int]:
         """Return the rows that start or go on."""
+        if self.places is not None:
+            return {action.row for action in self.placed if isinstance(action, Start | Resume)}
         return set(self.decisions[0, 1 : int(self.decisions[0, 0]) + 1].tolist())
 
     def actions(self) -> list[Action]:
         """Return what was decided, in order."""
+        if self.places is not None:
+            return self.placed
         count = int(self.decisions[0, 0])
         book = self.book
         found: list[Action] = []
@@ -120,11 +150,6 @@ class SliceScheduler:
 
     def new_memory(self, machine: Machine) -> SliceBook:
         """Return the record of a machine on which nobody is."""
-        if not machine.is_one_pool:
-            raise UsageError(
-                f"policy {self.name} gives jobs processors of their own anywhere in the pool, and on this machine hosts matter; "
-                "write spans = true for the pool, without memory, or choose another policy"
-            )
         return SliceBook(machine)
 
     # -------------------------------------------------------------------------------------------- a pass
@@ -139,11 +164,14 @@ class SliceScheduler:
             self._enter(view, book, row)
         if not (view.finished or view.arrived or view.withdrawn or view.is_machine_changed or view.now >= book.until):
             return ()  # woken for the end of a slice that ended before
-        actions: list[Action] = [Suspend(row, keep_memory=False) for row in self._settle(view.now, book)]
+        suspended = self._settle(view.now, book)
+        actions: list[Action] = [Suspend(row, keep_memory=False) for row in suspended]
         if book.strays:
             book.claim_nodes()
         if book.kind != NO_CLASS:
             work = SlicePass(view, book)
+            if work.places is not None:
+                work.places.give_back(suspended)
             actions += work.only_resume() if book.holds_back(view.closed) else self._pass(work)
         if book.kind != NO_CLASS or book.is_switching:
             actions.append(WakeAt(book.until))
@@ -205,12 +233,12 @@ class SliceScheduler:
         for row, run in sorted(view.running.items()):
             if book.slot_of(row) < 0:
                 job = view.jobs[row]
-                book.adopt(run, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit)
+                book.adopt(run, job, self.rules.class_of(job.estimate, job.queue))
                 book.sort()
         for row, run in sorted(view.suspended.items()):
             if book.slot_of(row) < 0:
                 job = view.jobs[row]
-                book.adopt_suspended(run, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit)
+                book.adopt_suspended(run, job, self.rules.class_of(job.estimate, job.queue))
                 book.sort()
         for row in view.queue.tolist():
             if row not in arrived and book.slot_of(row) < 0:

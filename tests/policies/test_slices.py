@@ -12,7 +12,6 @@ from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.model.actions import Resume, Start, Suspend, parts_of
-from qbatch.model.errors import UsageError
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import Policy
@@ -20,6 +19,7 @@ from qbatch.policies import load_policy
 from qbatch.policies.groups import GroupRules, GroupScheduler, GroupSize
 from qbatch.policies.slice_rules import slice_rules
 from qbatch.policies.slices import SliceScheduler
+from qbatch.referee.slices import check_slices
 from qbatch.referee.verify import judge
 from qbatch.replay.calendar import Calendar
 from tests.harness import run_named, workload_of
@@ -216,12 +216,6 @@ def test_shares_may_be_others_at_night() -> None:
     assert judge(schedule, policy).is_kept
 
 
-def test_a_machine_where_hosts_matter_is_refused_by_name() -> None:
-    for machine in (Machine((Host("a", 8, 100),)), Machine((Host("a", 8), Host("b", 8)), single_host=True)):
-        with pytest.raises(UsageError, match=r"policy scojo .* spans = true"):
-            Engine(machine, load_policy("scojo"))
-
-
 @pytest.mark.parametrize("policy", ["scojo", f"scojo-groups:{_SMALL}", "bottom-line:nodes=50"])
 def test_an_engine_from_a_snapshot_goes_on_as_the_other_one(policy: str) -> None:
     """In a slice, in a switch, with a group half carried out: at every round of a workload."""
@@ -238,3 +232,38 @@ def test_an_engine_from_a_snapshot_goes_on_as_the_other_one(policy: str) -> None
         assert calendar.engine is not calendar_engine
         assert schedule.start.tolist() == whole.start.tolist()
         assert schedule.end.tolist() == whole.end.tolist()
+
+
+WITH_MEMORY = {
+    "one host": Machine((Host("a", 8, 1000),)),
+    "hosts": Machine((Host("a", 8, 1000), Host("b", 8, 3000)), single_host=True),
+    "chunks": Machine((Host("a", 8, 1000), Host("b", 4, 3000), Host("c", 2)), chunked=True),
+    "spanned": Machine((Host("a", 4, 1000), Host("b", 4, 1000))),
+}
+
+
+@pytest.mark.parametrize("machine", WITH_MEMORY.values(), ids=WITH_MEMORY.keys())
+@pytest.mark.parametrize("policy", ["scojo", "scojo:backfill=easy", f"scojo-groups:{_SMALL}", "bottom-line:nodes=50"])
+def test_where_hosts_matter_who_is_on_disk_always_goes_on_in_the_slice_of_its_class(policy: str, machine: Machine) -> None:
+    """What is on disk gives its memory to other classes, and its own class leaves it: papers.md 4.2 and 4.10, rules 4 and 6."""
+    draw, suspended = random.Random(str(machine)), 0
+    for seed in range(25):
+        jobs = random_asked(seed, 10, 30, LASTING)
+        memory = np.array([draw.choice((0, 1, 300, 600, 1000)) for _ in jobs], np.int64)
+        work = work_of(jobs).changed(memory=memory, procs_total=machine.procs)
+        schedule = Calendar(work, machine, load_policy(policy), is_audited=True).run()
+        assert schedule.ran.sum() + len(schedule.rejected) == len(jobs), "admission refuses what no host can hold"
+        assert list(check_slices(schedule, load_policy(policy).rules)) == [], seed
+        suspended += 0 if schedule.pieces is None else len(schedule.pieces)
+    assert suspended > 100
+
+
+@pytest.mark.parametrize("policy", [*SLICES, *GROUPS])
+def test_memory_that_nobody_asks_for_changes_nothing(policy: str) -> None:
+    """Placed one by one on a host with memory, jobs run as by the compiled steps on a pool."""
+    for seed in range(10):
+        work = work_of(random_asked(seed, 10, 35, LASTING))
+        plain = run_named(work, policy)
+        placed = run_named(work, policy, machine=Machine((Host("a", PROCS, 1000),)))
+        assert plain.start.tolist() == placed.start.tolist(), seed
+        assert plain.end.tolist() == placed.end.tolist(), seed

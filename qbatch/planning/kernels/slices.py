@@ -148,25 +148,35 @@ def _resume(jobs: Int64Array, slot: int, now: int, owners: Int64Array, busy: Int
 
 @kernel
 def resume_class(
-    now: int, kind: int, jobs: Int64Array, count: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array
-) -> None:
-    """Let all suspended jobs of a class go on (rule 4)."""
-    for slot in range(count):
+    now: int, kind: int, jobs: Int64Array, count: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array,
+    is_placing: bool, progress: Int64Array,
+) -> int:  # fmt: skip
+    """Let all suspended jobs of a class go on (rule 4); ``is_placing``, ``progress``: as :func:`book_in_order` takes them."""
+    for slot in range(progress[0], count):
         if jobs[STATE, slot] == SUSPENDED and jobs[CLASS, slot] == kind:
+            if not is_placing:
+                progress[0] = slot + 1
+                return slot
             _resume(jobs, slot, now, owners, busy, decisions)
+    return -1
 
 
 @kernel
 def book_in_order(
     now: int, order: Int64Array, profile: Int64Array, jobs: Int64Array, owners: Int64Array, busy: Int64Array,
-    decisions: Int64Array, planned: Int64Array,
-) -> None:  # fmt: skip
+    decisions: Int64Array, planned: Int64Array, is_placing: bool, progress: Int64Array,
+) -> int:  # fmt: skip
     """Book each job (by place) at its earliest, one after another; one that is booked for now starts.
 
     Args:
         planned: ``[len(order)]``, gets the starts.
+        is_placing: whether free processors are all that a job needs, so that it is given its nodes here.
+        progress: ``[2]``, zeros at first: where to go on.
+
+    Returns:
+        -1 when all is done; else the place of a job that may start, if the caller finds hosts for it: then it calls again.
     """
-    for place in range(len(order)):
+    for place in range(progress[0], len(order)):
         slot = order[place]
         lasts = left_of(jobs, slot, now)
         start = earliest(profile, jobs[PROCS, slot], lasts, now)
@@ -175,86 +185,89 @@ def book_in_order(
             continue
         add(profile, start, start + lasts, -jobs[PROCS, slot])
         if start == now:
+            if not is_placing:
+                progress[0] = place + 1
+                return int(slot)
             _start(jobs, slot, now, owners, busy, decisions)
+    return -1
 
 
 @kernel
 def backfill_easily(
     now: int, order: Int64Array, is_in_order: bool, profile: Int64Array, jobs: Int64Array, owners: Int64Array,
-    busy: Int64Array, decisions: Int64Array,
-) -> None:  # fmt: skip
+    busy: Int64Array, decisions: Int64Array, is_placing: bool, progress: Int64Array,
+) -> int:  # fmt: skip
     """Start each job (by place) that fits over its whole estimate.
 
     Args:
         is_in_order: the first that does not fit is booked at its earliest, before the rest is looked at (EASY).
+        is_placing, progress: as :func:`book_in_order` takes them; the caller books whom it starts.
     """
-    has_head = not is_in_order
-    for place in range(len(order)):
+    for place in range(progress[0], len(order)):
         slot = order[place]
         procs, lasts = jobs[PROCS, slot], left_of(jobs, slot, now)
         if fits(profile, procs, now, now + lasts):
+            if not is_placing:
+                progress[0] = place + 1
+                return int(slot)
             if _start(jobs, slot, now, owners, busy, decisions):
                 add(profile, now, now + lasts, -procs)
-        elif not has_head:
-            has_head = True
+        elif is_in_order and progress[1] == 0:
+            progress[1] = 1
             start = earliest(profile, procs, lasts, now)
             if start < FOREVER:
                 add(profile, start, start + lasts, -procs)
+    return -1
 
 
 @kernel
-def start_arrivals(
-    now: int, until: int, kind: int, arrivals: Int64Array, takes_others: bool, profile: Int64Array, jobs: Int64Array,
-    count: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array,
-) -> None:  # fmt: skip
-    """Start who has just arrived (by row) and fits until it, or the slice, ends; one of the class is booked to its end (rule
-    16)."""
-    for row in arrivals:
-        slot = slot_of(jobs, count, row)
-        if slot < 0 or jobs[STATE, slot] != WAITING:
-            continue
-        is_own = jobs[CLASS, slot] == kind
+def let_in(
+    now: int, until: int, kind: int, order: Int64Array, profile: Int64Array, jobs: Int64Array, owners: Int64Array,
+    busy: Int64Array, decisions: Int64Array, is_placing: bool, progress: Int64Array,
+) -> int:  # fmt: skip
+    """Let each job (by place) start or go on that fits until it, or the slice, ends; one of the class is booked to its end,
+    others until the slice ends (rules 7 and 16).
+
+    Args:
+        is_placing, progress: as :func:`book_in_order` takes them; the caller books whom it starts.
+    """
+    for place in range(progress[0], len(order)):
+        slot = order[place]
         end = now + left_of(jobs, slot, now)
-        if not (is_own or takes_others) or not fits(profile, jobs[PROCS, slot], now, min(end, until)):
+        if not fits(profile, jobs[PROCS, slot], now, min(end, until)):
             continue
-        if _start(jobs, slot, now, owners, busy, decisions):
-            add(profile, now, end if is_own else min(end, until), -jobs[PROCS, slot])
+        if not is_placing:
+            progress[0] = place + 1
+            return int(slot)
+        if jobs[STATE, slot] == SUSPENDED:
+            is_running = _resume(jobs, slot, now, owners, busy, decisions)
+        else:
+            is_running = _start(jobs, slot, now, owners, busy, decisions)
+        if is_running:
+            add(profile, now, end if jobs[CLASS, slot] == kind else min(end, until), -jobs[OPEN, slot])
+    return -1
 
 
 @kernel
-def _guest(
-    now: int, until: int, slot: int, profile: Int64Array, jobs: Int64Array, owners: Int64Array, busy: Int64Array,
-    decisions: Int64Array,
-) -> None:  # fmt: skip
-    """Let a job of another class run until the slice ends, if nobody of the class needs what it takes."""
-    end = min(now + left_of(jobs, slot, now), until)
-    if not fits(profile, jobs[PROCS, slot], now, end):
-        return
-    if jobs[STATE, slot] == SUSPENDED:
-        is_running = _resume(jobs, slot, now, owners, busy, decisions)
-    else:
-        is_running = _start(jobs, slot, now, owners, busy, decisions)
-    if is_running:
-        add(profile, now, end, -jobs[OPEN, slot])
-
-
-@kernel
-def backfill_smartly(
-    now: int, until: int, kind: int, plan: Int64Array, profile: Int64Array, jobs: Int64Array, count: int,
-    owners: Int64Array, busy: Int64Array, decisions: Int64Array,
-) -> None:  # fmt: skip
-    """Let jobs of other classes use what is left: suspended ones, planned ones (by row), waiting ones (rule 7)."""
+def guests(kind: int, plan: Int64Array, jobs: Int64Array, count: int, found: Int64Array) -> int:
+    """Write the places of the jobs of other classes in the order in which they may use what is left: suspended ones, planned ones
+    (``plan``: by row), waiting ones (rule 7); return how many."""
+    length = 0
     for other in range(3):
         if other != kind:
             for slot in range(count):
                 if jobs[CLASS, slot] == other and jobs[STATE, slot] == SUSPENDED:
-                    _guest(now, until, slot, profile, jobs, owners, busy, decisions)
+                    found[length] = slot
+                    length += 1
     for row in plan:
         slot = slot_of(jobs, count, row)
         if jobs[STATE, slot] == PLANNED:
-            _guest(now, until, slot, profile, jobs, owners, busy, decisions)
+            found[length] = slot
+            length += 1
     for other in range(3):
         if other != kind:
             for slot in range(count):
                 if jobs[CLASS, slot] == other and jobs[STATE, slot] == WAITING:
-                    _guest(now, until, slot, profile, jobs, owners, busy, decisions)
+                    found[length] = slot
+                    length += 1
+    return length

@@ -60,6 +60,7 @@ POLICIES = (
     "easy", "conservative", "lsf", "sjf-backfill:depth=2", "immediate:inner=easy,protect=0,quantum=10",
     "immediate:inner=conservative,protect=5,quantum=10", "immediate:inner=lsf,protect=0,quantum=5",
     "soon:inner=lxfw-backfill,quantum=5", "soon:inner=lsf,quantum=7", "equispatial", "equispatial:interval=10",
+    "scojo:cycle=30,switch=3,short=10,class_by=queue", "scojo-groups:cycle=20,switch=0,short=5,class_by=queue",
 )  # fmt: skip
 ON_ONE_POOL = (
     "easy", "conservative", "qops", "scojo:cycle=30,switch=3,short=10,class_by=queue",
