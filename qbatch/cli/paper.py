@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 SCHEMA = "qbatch.paper/1"
 
 Text = str | None
-ORIGIN2000, QOPS = "origin2000", "qops"
+ORIGIN2000, QOPS, SCOJO = "origin2000", "qops", "scojo"
 _OPTIONS = {
     "sp2-backfilling": ("LOG", "--table", "--seeds", "--seed", "--procs", "--no-figures"),
     ORIGIN2000: ("--months", "--replicas", "--seed", "--days"),
     QOPS: ("LOG", "--table", "--subsets", "--jobs", "--seed", "--procs"),
+    SCOJO: ("LOG", "--table", "--workloads", "--jobs", "--seed"),
 }
 """What each paper takes beside what is for all."""
 
@@ -45,7 +46,7 @@ _MARKS = {
 def paper(
     name: Annotated[Text, typer.Argument(metavar="PAPER", help="Which paper; none lists them.")] = None,
     log: Annotated[
-        list[str] | None, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), qops: or several; none: generated.")
+        list[str] | None, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), qops, scojo: or several; none: generated.")
     ] = None,
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part (--list shows them); may be repeated.")
@@ -64,7 +65,13 @@ def paper(
     subsets: Annotated[
         int | None, typer.Option(min=1, max=1000, help="qops: how many disjoint subsets of each log (10).")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=10, max=1_000_000, help="qops: how many jobs to a subset (5000).")] = None,
+    workloads: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="scojo: how many workloads of the model (20).")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=10, max=1_000_000, help="How many jobs: qops to a subset (5000), scojo to a workload (10000)."),
+    ] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
     check: Annotated[
@@ -87,10 +94,10 @@ def paper(
     given = {
         "LOG": log or None, "--table": table or None, "--seeds": seeds, "--seed": seed, "--procs": procs,
         "--no-figures": not figures, "--months": months or None, "--replicas": replicas, "--days": days,
-        "--subsets": subsets, "--jobs": jobs,
+        "--subsets": subsets, "--workloads": workloads, "--jobs": jobs,
     }  # fmt: skip
     _check_options(chosen.name, [option for option, value in given.items() if value is not None and value is not False])
-    if chosen.name != QOPS and log is not None and len(log) > 1:
+    if chosen.name not in (QOPS, SCOJO) and log is not None and len(log) > 1:
         raise UsageError(f"paper {chosen.name} takes one LOG, not {len(log)}")
     parts = _parts(chosen, table, has_figures=figures)
     if out is not None:
@@ -99,6 +106,8 @@ def paper(
         facts, outcome = _run_months(months, replicas or DRAWS, seed, days, out, is_quiet=quiet)
     elif chosen.name == QOPS:
         facts, outcome = _run_subsets(log or [], procs, (subsets or DRAWS, jobs, seed), parts, out, is_quiet=quiet)
+    elif chosen.name == SCOJO:
+        facts, outcome = _run_workloads(log or [], workloads, jobs, seed, parts, out, is_quiet=quiet)
     else:
         facts, outcome = _run_log(log[0] if log else None, procs, seeds or DRAWS, seed or 0, parts, is_quiet=quiet)
     document = _document(chosen, facts, outcome)
@@ -220,6 +229,39 @@ def _run_subsets(
             for one in study.sources
         ],
         "options": {"subsets": subsets, "jobs": study.jobs, "seed": study.seed, "parts": parts},
+    }
+    return facts, outcome
+
+
+def _run_workloads(
+    logs: list[str],
+    workloads: int | None,
+    jobs: int | None,
+    seed: int | None,
+    parts: list[str],
+    out: str | None,
+    *,
+    is_quiet: bool,
+) -> tuple[dict[str, Any], PaperOutcome]:
+    """Run the paper of group optimisation on workloads of the model and of logs; runs are kept as for the Origin 2000."""
+    from qbatch.papers.scojo import SEED, WORKLOADS, run_paper, study_of
+    from qbatch.papers.scojo_runs import WORKLOAD_JOBS
+    from qbatch.papers.scojo_study import Kept
+
+    study = study_of(
+        logs, workloads=workloads or WORKLOADS, jobs=jobs or WORKLOAD_JOBS, seed=SEED if seed is None else seed
+    )
+    kept = None if out is None else Kept(Path(out) / "runs")
+    _announce_compiler(is_quiet=is_quiet)
+    with _progress(is_quiet=is_quiet) as tell:
+        outcome = run_paper(study, tell, kept=kept, parts=parts)
+    if kept is not None and kept.read_count and not is_quiet:
+        talk(f"{kept.read_count} of {len(study.cases(parts))} runs were there already, in {kept.folder}")
+    facts = {
+        "logs": [
+            {"name": one.name, "sha256": one.sha256, "procs": one.procs, "subsets": count} for one, count in study.logs
+        ],
+        "options": {"workloads": study.workloads, "jobs": study.jobs, "seed": study.seed, "parts": parts},
     }
     return facts, outcome
 
