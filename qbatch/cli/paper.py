@@ -46,7 +46,8 @@ _MARKS = {
 def paper(
     name: Annotated[Text, typer.Argument(metavar="PAPER", help="Which paper; none lists them.")] = None,
     log: Annotated[
-        list[str] | None, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), qops, scojo: or several; none: generated.")
+        list[str] | None,
+        typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), qops, scojo: or several; none: generated."),
     ] = None,
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part (--list shows them); may be repeated.")
@@ -70,7 +71,9 @@ def paper(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=10, max=1_000_000, help="How many jobs: qops to a subset (5000), scojo to a workload (10000)."),
+        typer.Option(
+            min=10, max=1_000_000, help="How many jobs: qops to a subset (5000), scojo to a workload (10000)."
+        ),
     ] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,

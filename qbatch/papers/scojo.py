@@ -120,7 +120,9 @@ def add_outcome(outcome: PaperOutcome, study: Study, runs: Sequence[RunFigures],
     outcome.tables.append(figures.schemes_table())
     claims = []
     if FIGURES in parts:
-        logs = {source.slug: Replicas(source.slug, runs).only(0) for source, _ in study.logs if source.slug in study.figures}
+        logs = {
+            source.slug: Replicas(source.slug, runs).only(0) for source, _ in study.logs if source.slug in study.figures
+        }
         _add_figures(outcome, model, logs)
         claims += verdicts.all_claims(model, logs)
     if SIZES_PART in parts:
@@ -158,9 +160,7 @@ def _add_figures(outcome: PaperOutcome, model: Replicas, logs: dict[str, Replica
         schemes = (SCOJO, GROUPS), (SCOJO_ALONE, GROUPS_ALONE)
         for name, pair in zip(("", "-smart-off"), schemes, strict=True):
             outcome.tables.append(figures.slowdowns_table(one, f"scojo-slowdown-{one.slug}{name}", title, pair))
-    outcome.tables.extend(
-        changes.change_tables(sources, "scojo-changes", "What each part gives", changes.COMPARISONS)
-    )
+    outcome.tables.extend(changes.change_tables(sources, "scojo-changes", "What each part gives", changes.COMPARISONS))
     outcome.pictures.update(pictures.all_pictures(model, logs))
 
 

@@ -1,7 +1,7 @@
 """Paired changes from one scheme to another, as tables: what each part of the optimiser gives, and to whom.
 
-Every line is a comparison on one source: means over its workloads of the change in percent of the same workload, with half the
-95 % interval; below 0 the first of the two is better.
+Every line is a comparison on one source: the mean over its workloads of the ratio on the same workload, by logarithms, told as a
+change in percent with its 95 % interval; below 0 the first of the two is better.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qbatch.papers.record import Cell, Column, Row, Table
-from qbatch.papers.scojo_figures import HOUR_S, PERCENT, pair, spread
+from qbatch.papers.scojo_figures import HOUR_S, PERCENT, change, pair, spread
 from qbatch.papers.scojo_replicas import RESPONSE, UTILISATION, WAIT, Number, Replicas, groups_of, of_cell, slowdown
 from qbatch.papers.scojo_runs import (
     BOTTOM,
@@ -70,18 +70,24 @@ _NUMBERS: tuple[tuple[str, str, Number], ...] = (
 _BY_WIDTH = tuple((f"{kind}_{width}", f"{kind} {width}", slowdown(kind, width)) for kind in NAMES for width in WIDTHS)
 
 _NOTE = (
-    "Change in percent from the second to the first scheme, the mean over the workloads with half its 95 % interval; below 0 the "
-    "first is better"
+    "Change in percent from the second scheme to the first: the mean ratio over the workloads (by logarithms) with its 95 % "
+    "interval; below 0 the first is better"
 )
 
 
 def change_tables(sources: Sequence[Replicas], name: str, title: str, comparisons: Sequence[Comparison]) -> list[Table]:
     """Return two tables of some comparisons on some sources: by class, and by class and width."""
-    by_class = [Column(key, heading, 1) for one in _NUMBERS for key, heading in _keys(one)]
+    by_class = [Column(key, heading) for key, heading, _ in _NUMBERS]
     by_class += [Column("groups", "groups", 1), *pair("utilisation", "utilisation points", 2)]
-    by_width = [Column(key, heading, 1) for one in _BY_WIDTH for key, heading in _keys(one)]
+    by_width = [Column(key, heading) for key, heading, _ in _BY_WIDTH]
     return [
-        Table(name, f"{title}: slowdown by class, response, wait", [*_FIRST, *by_class], _rows(sources, comparisons), [_NOTE]),
+        Table(
+            name,
+            f"{title}: slowdown by class, response, wait",
+            [*_FIRST, *by_class],
+            _rows(sources, comparisons),
+            [_NOTE],
+        ),
         Table(
             f"{name}-widths",
             f"{title}: slowdown by class and width",
@@ -98,17 +104,15 @@ _FIRST = [
 ]  # fmt: skip
 
 
-def _keys(one: tuple[str, str, Number]) -> list[tuple[str, str]]:
-    return [(one[0], one[1]), (f"{one[0]}_half", "+-")]
-
-
 def _rows(
-    sources: Sequence[Replicas], comparisons: Sequence[Comparison], numbers: Sequence[tuple[str, str, Number]] = _NUMBERS
+    sources: Sequence[Replicas],
+    comparisons: Sequence[Comparison],
+    numbers: Sequence[tuple[str, str, Number]] = _NUMBERS,
 ) -> list[Row]:
     rows: list[Row] = []
     for replicas in sources:
         for scheme, base in comparisons:
-            apart = replicas.points(scheme, base, UTILISATION)
+            apart = replicas.more(scheme, base, UTILISATION)
             if not apart:
                 continue
             row: dict[str, Cell] = {
@@ -116,9 +120,9 @@ def _rows(
                 "workloads": len(apart),
             }  # fmt: skip
             for key, _, number in numbers:
-                row |= spread(key, replicas.change(scheme, base, number))
+                row[key] = change(list(replicas.ratio(scheme, base, number).values()))
             if numbers is _NUMBERS:
-                row |= spread("utilisation", apart)
+                row |= spread("utilisation", apart, PERCENT)
                 row["groups"] = spread("groups", replicas.of(scheme, groups_of))["groups"]
             rows.append(row)
     return rows
@@ -143,7 +147,12 @@ def levels_table(sources: Sequence[Replicas], name: str, title: str, schemes: Se
             row |= spread("wait", replicas.of(scheme, WAIT), 1 / HOUR_S)
             row |= spread("utilisation", replicas.of(scheme, UTILISATION), PERCENT)
             rows.append(row)
-    columns = [Column("source", "source"), Column("estimates", "estimates"), Column("scheme", "scheme"), Column("workloads", "n")]
+    columns = [
+        Column("source", "source"),
+        Column("estimates", "estimates"),
+        Column("scheme", "scheme"),
+        Column("workloads", "n"),
+    ]
     for kind in ("all", *NAMES):
         columns += pair(kind, f"slowdown {kind}", 2)
     columns += [*pair("wide", "long wide", 2), *pair("worst", "worst", 0), *pair("response", "response h", 2)]

@@ -10,6 +10,7 @@ import numpy as np
 
 from qbatch.metrics import Interval, interval
 from qbatch.papers import scojo_printed as printed
+from qbatch.papers.evidence import change_interval
 from qbatch.papers.record import Cell, Column, Row, Table
 from qbatch.papers.scojo_replicas import (
     RESPONSE,
@@ -61,6 +62,15 @@ def spread(key: str, values: Mapping[int, float] | Sequence[float], factor: floa
     listed = list(values.values()) if isinstance(values, Mapping) else list(values)
     found = interval([factor * value for value in listed])
     return {key: found.mean, f"{key}_half": half(found)}
+
+
+def change(ratios: Sequence[float]) -> str | None:
+    """Return ratios as a change in percent with its interval: ``-12.8 [-16.1, -9.4]``; None without any."""
+    found = change_interval(ratios)
+    if found.mean is None:
+        return None
+    bounds = "" if found.low is None or found.high is None else f" [{found.low:.1f}, {found.high:.1f}]"
+    return f"{found.mean:.1f}{bounds}"
 
 
 def pair(key: str, heading: str, decimals: int) -> list[Column]:
@@ -163,7 +173,11 @@ def _facts(facts: Facts) -> dict[str, Cell]:
         "long_narrow": facts.long_narrow,
         "narrow_of_long": facts.narrow_of_long,
     }
-    for what, values, factor in (("jobs", facts.jobs, PERCENT), ("work", facts.work, PERCENT), ("sizes", facts.sizes, 1)):
+    for what, values, factor in (
+        ("jobs", facts.jobs, PERCENT),
+        ("work", facts.work, PERCENT),
+        ("sizes", facts.sizes, 1),
+    ):
         cells |= {f"{what}_{kind}": factor * value for kind, value in zip(NAMES, values, strict=True)}
     return cells
 
@@ -239,7 +253,11 @@ def nodes_table(replicas: Replicas) -> Table:
     for workload in replicas.workloads:
         row: dict[str, Cell] = {"workload": workload_name(replicas, workload)}
         if (nodes := printed.NODES.get(label_of(workload) or 0)) is not None:
-            row |= {"printed_nodes": nodes[0], "printed_pruned": nodes[1], "printed_percent": PERCENT * nodes[1] / nodes[0]}
+            row |= {
+                "printed_nodes": nodes[0],
+                "printed_pruned": nodes[1],
+                "printed_percent": PERCENT * nodes[1] / nodes[0],
+            }
         for key, scheme in (("lex", LEX), ("ilds", GROUPS)):
             one = replicas.runs(scheme).get(workload)
             if one is not None:
@@ -276,14 +294,16 @@ def sizes_table(replicas: Replicas) -> Table:
             number = slowdown(kind)
             here = {workload: value for workload, value in replicas.of(scheme, number).items() if workload in chosen}
             row |= {f"printed_{kind}": known, **spread(f"of_{kind}", here)}
-            apart = replicas.change(scheme, best, number)
-            row |= spread(f"change_{kind}", {workload: apart[workload] for workload in apart if workload in chosen})
+            apart = replicas.ratio(scheme, best, number)
+            row[f"change_{kind}"] = change([value for workload, value in apart.items() if workload in chosen])
         rows.append(row)
     columns = [Column("medium", "M"), Column("long", "L")]
     for kind in ("medium", "long"):
         columns += [Column(f"printed_{kind}", f"{kind}, printed", 2), *pair(f"of_{kind}", kind, 2)]
-        columns += pair(f"change_{kind}", "% of M20 L30", 1)
-    notes = ["Means over the workloads that the paper labels; the order of its columns is deduced (M outside, L inside)"]
+        columns.append(Column(f"change_{kind}", "% from M20 L30"))
+    notes = [
+        "Means over the workloads that the paper labels; the order of its columns is deduced (M outside, L inside)"
+    ]
     title = "Figure 15: slowdown of medium and of long jobs by the longest groups"
     return Table("scojo-figure15", title, columns, rows, notes)
 
@@ -349,13 +369,14 @@ def slowdowns_table(replicas: Replicas, name: str, title: str, schemes: Sequence
             for scheme in schemes:
                 row |= spread(scheme, replicas.of(scheme, slowdown(kind, width)))
             for scheme in schemes[1:]:
-                row |= spread(f"change_{scheme}", replicas.change(scheme, schemes[0], slowdown(kind, width)))
+                ratios = replicas.ratio(scheme, schemes[0], slowdown(kind, width))
+                row[f"change_{scheme}"] = change(list(ratios.values()))
             rows.append(row)
     columns = [Column("jobs", "jobs"), Column("width", "width"), Column("count", "how many", 0)]
     for scheme in schemes:
         columns += pair(scheme, scheme, 2)
     for scheme in schemes[1:]:
-        columns += pair(f"change_{scheme}", f"{scheme}, % of {schemes[0]}", 1)
+        columns.append(Column(f"change_{scheme}", f"% from {schemes[0]}"))
     return Table(name, title, columns, rows)
 
 

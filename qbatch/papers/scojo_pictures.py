@@ -11,6 +11,7 @@ import numpy as np
 from qbatch.metrics import interval
 from qbatch.model.record import LogClock
 from qbatch.papers import scojo_printed as printed
+from qbatch.papers.evidence import change_interval
 from qbatch.papers.scojo_changes import Comparison
 from qbatch.papers.scojo_figures import HOUR_S, PERCENT, half, workload_name
 from qbatch.papers.scojo_replicas import RESPONSE, UTILISATION, WAIT, Number, Replicas, of_cell, slowdown
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 
 _BARS = "Slowdown: ceil(max(1, response / max(run, 600 s))); bars of several workloads: means with 95 % intervals."
 _ONE = "Each workload has one run under each scheme."
-_CHANGE = "Change of the mean slowdown in percent, below 0 is better: mean over the workloads with its 95 % interval."
+_CHANGE = (
+    "Change of the mean slowdown in percent, below 0 is better: mean ratio over the workloads with its 95 % interval."
+)
 
 Values = Sequence[Sequence[float]]
 """Of each bar of a series the values of its workloads."""
@@ -64,7 +67,12 @@ def all_pictures(model: Replicas, logs: Mapping[str, Replicas]) -> dict[str, Cal
         ("scojo-figure24", "Figures 24 and 29: mean wait (h)", WAIT, (SCOJO, NO_LEVEL2, GROUPS)),
         ("scojo-figure25", "Figure 25: mean wait without dynamic backfilling (h)", WAIT, (SCOJO, NO_DYNAMIC, GROUPS)),
         ("scojo-figure26", "Figure 26: utilisation (%)", UTILISATION, (SCOJO, GROUPS)),
-        ("scojo-figure38", "Figure 38: mean response without smart backfilling (h)", RESPONSE, (SCOJO_ALONE, GROUPS_ALONE)),
+        (
+            "scojo-figure38",
+            "Figure 38: mean response without smart backfilling (h)",
+            RESPONSE,
+            (SCOJO_ALONE, GROUPS_ALONE),
+        ),
         ("scojo-figure39", "Figure 39: mean wait without smart backfilling (h)", WAIT, (SCOJO_ALONE, GROUPS_ALONE)),
     ):
         factor = PERCENT if number is UTILISATION else 1 / HOUR_S
@@ -87,7 +95,10 @@ def draw_sizes(model: Replicas) -> Figure:
         axes.set_title(f"{kind} jobs", fontsize=7)
         axes.set_xticks(at, [f"M{medium}\nL{long}" for medium, long in printed.BY_SIZE], fontsize=6)
     legend_outside(figure, figure.axes[0])
-    caption(figure, "Means over the workloads that the paper labels, with 95 % intervals; the order of its columns is deduced.")
+    caption(
+        figure,
+        "Means over the workloads that the paper labels, with 95 % intervals; the order of its columns is deduced.",
+    )
     return figure
 
 
@@ -119,7 +130,9 @@ def draw_workloads(
     sources: Sequence[Replicas], title: str, number: Number, factor: float, schemes: Sequence[str]
 ) -> Figure:
     """Draw a number of each workload: a bar for each scheme."""
-    places = [(replicas, workload) for replicas in sources for workload in replicas.workloads if replicas.runs(schemes[0])]
+    places = [
+        (replicas, workload) for replicas in sources for workload in replicas.workloads if replicas.runs(schemes[0])
+    ]
     figure = _figure(2.8, title)
     axes = figure.subplots()
     for place, scheme in enumerate(schemes):
@@ -156,9 +169,12 @@ def draw_changes(sources: Sequence[Replicas], title: str, comparisons: Sequence[
     for axes, (scheme, base) in zip(panels, comparisons, strict=True):
         axes.axhline(0, color=GREY, linewidth=0.6)
         for place, (replicas, name) in enumerate(zip(sources, names, strict=True)):
-            found = [interval(list(replicas.change(scheme, base, slowdown(*part)).values())) for part in parts]
+            found = [change_interval(list(replicas.ratio(scheme, base, slowdown(*part)).values())) for part in parts]
             means = [np.nan if one.mean is None else one.mean for one in found]
-            halves = [half(one) or 0.0 for one in found]
+            halves = [
+                [0.0 if one.mean is None or one.low is None else one.mean - one.low for one in found],
+                [0.0 if one.mean is None or one.high is None else one.high - one.mean for one in found],
+            ]
             look = {"color": PALETTE[place // 2 % len(PALETTE)], "marker": "os"[place % 2], "label": name}
             if place % 2:
                 look["markerfacecolor"] = "white"

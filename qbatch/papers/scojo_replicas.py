@@ -1,4 +1,4 @@
-"""What is read of the workloads of one source: a number of each, and paired changes from one scheme to another in percent."""
+"""What is read of the workloads of one source: a number of each, and paired ratios of one scheme to another."""
 
 from __future__ import annotations
 
@@ -77,17 +77,13 @@ class Replicas:
         found = {workload: number(one) for workload, one in self.runs(scheme).items()}
         return {workload: float(value) for workload, value in found.items() if value is not None}
 
-    def change(self, scheme: str, base: str, number: Number) -> dict[int, float]:
-        """Return by workload how many percent a scheme's number lies above that of another one."""
-        return {
-            workload: 100 * (value / below - 1)
-            for workload, value, below in self._pairs(scheme, base, number)
-            if below
-        }
+    def ratio(self, scheme: str, base: str, number: Number) -> dict[int, float]:
+        """Return by workload a scheme's number divided by that of another one, where that is not 0."""
+        return {workload: value / below for workload, value, below in self._pairs(scheme, base, number) if below}
 
-    def points(self, scheme: str, base: str, number: Number) -> dict[int, float]:
-        """Return by workload by how many hundredths a scheme's number lies above that of another one."""
-        return {workload: 100 * (value - below) for workload, value, below in self._pairs(scheme, base, number)}
+    def more(self, scheme: str, base: str, number: Number) -> dict[int, float]:
+        """Return by workload how far a scheme's number lies above that of another one."""
+        return {workload: value - below for workload, value, below in self._pairs(scheme, base, number)}
 
     def _pairs(self, scheme: str, base: str, number: Number) -> list[tuple[int, float, float]]:
         mine, theirs = self.of(scheme, number), self.of(base, number)

@@ -61,23 +61,27 @@ def _claim(name: str, text: str, findings: Sequence[EvidenceItem], note: str = "
 
 
 def _about(label: str, values: Mapping[int, float], percent: float) -> EvidenceItem:
-    """Compare changes with a gain of about so many percent: between half and twice of it."""
-    return inside(label, list(values.values()), -2 * percent, -percent / 2, _PERCENT)
+    """Compare ratios with a gain of about so many percent: between half and twice of it."""
+    return _within(label, values, -2 * percent, -percent / 2)
 
 
-def _less(label: str, values: Mapping[int, float], unit: str = _PERCENT) -> EvidenceItem:
-    return below(label, list(values.values()), 0.0, unit)
+def _within(label: str, ratios: Mapping[int, float], low: float, high: float) -> EvidenceItem:
+    return inside(label, list(ratios.values()), low, high, _PERCENT, is_change=True)
 
 
-def _more(label: str, values: Mapping[int, float], unit: str = _PERCENT) -> EvidenceItem:
-    return above(label, list(values.values()), 0.0, unit)
+def _less(label: str, ratios: Mapping[int, float], percent: float = 0.0) -> EvidenceItem:
+    return below(label, list(ratios.values()), percent, _PERCENT, is_change=True)
+
+
+def _more(label: str, ratios: Mapping[int, float], percent: float = 0.0) -> EvidenceItem:
+    return above(label, list(ratios.values()), percent, _PERCENT, is_change=True)
 
 
 def _cells(
     replicas: Replicas, scheme: str, base: str, parts: Sequence[tuple[str, str]]
 ) -> list[tuple[str, dict[int, float]]]:
     """Return the changes of slowdown of some classes and widths, with what they are called."""
-    return [(f"{kind} {width}", replicas.change(scheme, base, slowdown(kind, width))) for kind, width in parts]
+    return [(f"{kind} {width}", replicas.ratio(scheme, base, slowdown(kind, width))) for kind, width in parts]
 
 
 def tree() -> list[Claim]:
@@ -110,21 +114,21 @@ def workloads(model: Replicas) -> list[Claim]:
 def groups(model: Replicas) -> list[Claim]:
     """Tables 7 and 9: how many groups there are."""
     total, percent = ([*model.of(GROUPS, number).values()] for number in (groups_of, grouped_percent))
-    alone = model.points(GROUPS_ALONE, GROUPS, groups_of)
+    alone = model.more(GROUPS_ALONE, GROUPS, groups_of)
     return [
         _claim("t7.count", "40 to 90 groups to a workload", [inside("groups", total, 40, 90)]),
         _claim("t7.share", "10 to 30 % of the medium and long jobs are in one", [inside("%", percent, 10, 30)]),
         _claim(
             "t9.more",
             "Without smart backfilling there are more groups",
-            [above("groups more", [value / PERCENT for value in alone.values()], 0.0)],
+            [above("groups more", [*alone.values()], 0.0)],
         ),
     ]
 
 
 def gains(model: Replicas) -> list[Claim]:
     """Figures 16 to 20: slowdown with groups against conservative scojo."""
-    change = {kind: model.change(GROUPS, SCOJO, slowdown(kind)) for kind in ("all", *NAMES)}
+    change = {kind: model.ratio(GROUPS, SCOJO, slowdown(kind)) for kind in ("all", *NAMES)}
     wide = _cells(model, GROUPS, SCOJO, [("long", "wide"), ("medium", "wide")])
     return [
         _claim("f16.medium", "Medium jobs: slowdown is lower with groups", [_less("medium", change["medium"])]),
@@ -140,9 +144,13 @@ def gains(model: Replicas) -> list[Claim]:
         _claim(
             "abstract.gains",
             "Slowdowns improve by 18 to 32 % (medium and long jobs)",
-            [inside(kind, [*change[kind].values()], -32, -18, _PERCENT) for kind in ("medium", "long")],
+            [_within(kind, change[kind], -32, -18) for kind in ("medium", "long")],
         ),
-        _claim("conclusion.gains", "Slowdown improves by about 16 % (8 to 32), all jobs", [_about("all", change["all"], 16)]),
+        _claim(
+            "conclusion.gains",
+            "Slowdown improves by about 16 % (8 to 32), all jobs",
+            [_about("all", change["all"], 16)],
+        ),
         _size_of_gains(change),
         Claim(
             "f16.by-seed",
@@ -170,33 +178,35 @@ def _size_of_gains(change: Mapping[str, Mapping[int, float]]) -> Claim:
 
 def means(model: Replicas) -> list[Claim]:
     """Figures 23, 24 and 26: response, wait, utilisation."""
-    response, wait = (model.change(GROUPS, SCOJO, number) for number in (RESPONSE, WAIT))
-    used = model.points(GROUPS, SCOJO, UTILISATION)
+    response, wait = (model.ratio(GROUPS, SCOJO, number) for number in (RESPONSE, WAIT))
+    used = [PERCENT * value for value in model.more(GROUPS, SCOJO, UTILISATION).values()]
     return [
         _claim("f23.response", "Mean response is lower with groups", [_less("response", response)]),
         _claim("f23.by-12", "Mean response is about 12 % lower (6 to 24)", [_about("response", response, 12)]),
         _claim("f24.wait", "Mean wait is lower with groups", [_less("wait", wait)]),
         _claim("f24.by-10", "Mean wait is about 10 % lower (5 to 20)", [_about("wait", wait, 10)]),
-        _claim("f26.falls", "Utilisation falls with groups", [_less("utilisation", used, _POINTS)]),
+        _claim("f26.falls", "Utilisation falls with groups", [below("utilisation", used, 0.0, _POINTS)]),
         _claim(
             "f26.at-most-2",
             "Utilisation falls by no more than 2 points",
-            [above("utilisation", [*used.values()], -2.0, _POINTS)],
+            [above("utilisation", used, -2.0, _POINTS)],
         ),
     ]
 
 
 def dynamic(model: Replicas) -> list[Claim]:
     """Figure 25: dynamic backfilling on submission."""
-    wait = model.change(GROUPS, NO_DYNAMIC, WAIT)
-    by_class = {kind: model.change(GROUPS, NO_DYNAMIC, of_cell("wait_s", kind)) for kind in NAMES}
+    wait = model.ratio(GROUPS, NO_DYNAMIC, WAIT)
+    by_class = {kind: model.ratio(GROUPS, NO_DYNAMIC, of_cell("wait_s", kind)) for kind in NAMES}
     most = [
-        _less(f"{kind} less long", {one: value - by_class["long"][one] for one, value in by_class[kind].items()}, _POINTS)
+        _less(f"{kind} beside long", {one: value / by_class["long"][one] for one, value in by_class[kind].items()})
         for kind in ("short", "medium")
     ]
     return [
         _claim("f25.wait", "Dynamic backfilling lowers the mean wait", [_less("wait", wait)]),
-        _claim("f25.by-5", "Dynamic backfilling lowers the mean wait by about 5 % (2.5 to 10)", [_about("wait", wait, 5)]),
+        _claim(
+            "f25.by-5", "Dynamic backfilling lowers the mean wait by about 5 % (2.5 to 10)", [_about("wait", wait, 5)]
+        ),
         _claim("f25.short-medium", "Waits of short and of medium jobs gain more by it than those of long ones", most),
     ]
 
@@ -212,32 +222,32 @@ def pruning(model: Replicas) -> list[Claim]:
 
 def second_level(model: Replicas) -> list[Claim]:
     """Figures 27 to 29: what the search of the merged order gives."""
-    change = {kind: model.change(GROUPS, NO_LEVEL2, slowdown(kind)) for kind in ("medium", "long")}
-    response, wait = (model.change(GROUPS, NO_LEVEL2, number) for number in (RESPONSE, WAIT))
-    count = model.change(GROUPS, NO_LEVEL2, groups_of)
+    change = {kind: model.ratio(GROUPS, NO_LEVEL2, slowdown(kind)) for kind in ("medium", "long")}
+    response, wait = (model.ratio(GROUPS, NO_LEVEL2, number) for number in (RESPONSE, WAIT))
+    count = model.ratio(GROUPS, NO_LEVEL2, groups_of)
     wide = _cells(model, GROUPS, NO_LEVEL2, [("long", "wide"), ("medium", "wide")])
     return [
         _claim("f27.gains", "The second level lowers slowdown", [_less(*one) for one in change.items()]),
         _claim(
             "f27.by-2-to-6",
             "The second level lowers slowdown by 2 to 6 %",
-            [inside(kind, [*values.values()], -6, -2, _PERCENT) for kind, values in change.items()],
+            [_within(kind, ratios, -6, -2) for kind, ratios in change.items()],
         ),
         _claim(
             "f27.wide",
             "Wide jobs do as well without the second level (within 5 %)",
-            [inside(name, [*values.values()], -5, 5, _PERCENT) for name, values in wide],
+            [_within(name, ratios, -5, 5) for name, ratios in wide],
         ),
         _claim(
             "f27.groups",
             "As many groups with as without the second level (within 10 %)",
-            [inside("groups", [*count.values()], -10, 10, _PERCENT)],
+            [_within("groups", count, -10, 10)],
         ),
         _claim("f28.response", "The second level lowers mean response", [_less("response", response)]),
         _claim(
             "f28.at-most-10",
             "The second level lowers mean response by no more than 10 %",
-            [above("response", [*response.values()], -10, _PERCENT)],
+            [_more("response", response, -10)],
         ),
         _claim("f29.wait", "The second level lowers mean wait", [_less("wait", wait)]),
     ]
@@ -245,29 +255,31 @@ def second_level(model: Replicas) -> list[Claim]:
 
 def without_smart(model: Replicas) -> list[Claim]:
     """Figures 30 to 39: both without smart backfilling."""
-    change = {kind: model.change(GROUPS_ALONE, SCOJO_ALONE, slowdown(kind)) for kind in NAMES}
-    worst = {kind: model.change(GROUPS_ALONE, SCOJO_ALONE, of_cell("worst", kind)) for kind in NAMES}
-    response, wait = (model.change(GROUPS_ALONE, SCOJO_ALONE, number) for number in (RESPONSE, WAIT))
+    change = {kind: model.ratio(GROUPS_ALONE, SCOJO_ALONE, slowdown(kind)) for kind in NAMES}
+    worst = {kind: model.ratio(GROUPS_ALONE, SCOJO_ALONE, of_cell("worst", kind)) for kind in NAMES}
+    response, wait = (model.ratio(GROUPS_ALONE, SCOJO_ALONE, number) for number in (RESPONSE, WAIT))
     of = "Without smart backfilling:"
     return [
         _claim("f30.long", f"{of} long jobs have a lower slowdown", [_less("long", change["long"])]),
         _claim("f30.medium", f"{of} medium jobs have a lower slowdown", [_less("medium", change["medium"])]),
         _claim("f30.long-25", f"{of} long jobs gain about 25 % (12.5 to 50)", [_about("long", change["long"], 25)]),
-        _claim("f30.medium-15", f"{of} medium jobs gain about 15 % (7.5 to 30)", [_about("medium", change["medium"], 15)]),
+        _claim(
+            "f30.medium-15", f"{of} medium jobs gain about 15 % (7.5 to 30)", [_about("medium", change["medium"], 15)]
+        ),
         _claim(
             "f30.short-little",
             f"{of} short jobs gain little (0 to 10 %)",
-            [inside("short", [*change["short"].values()], -10, 0, _PERCENT)],
+            [_within("short", change["short"], -10, 0)],
         ),
         _claim("f37.medium", f"{of} the worst slowdown of a medium job is lower", [_less("medium", worst["medium"])]),
         _claim("f37.long", f"{of} the worst slowdown of a long job is higher", [_more("long", worst["long"])]),
         _claim(
             "f38.by-12",
             f"{of} mean response is lower by more than 12 %",
-            [below("response", [*response.values()], -12, _PERCENT)],
+            [_less("response", response, -12)],
         ),
         _claim("f38.response", f"{of} mean response is lower", [_less("response", response)]),
-        _claim("f39.by-12", f"{of} mean wait is lower by more than 12 %", [below("wait", [*wait.values()], -12, _PERCENT)]),
+        _claim("f39.by-12", f"{of} mean wait is lower by more than 12 %", [_less("wait", wait, -12)]),
         _claim("f39.wait", f"{of} mean wait is lower", [_less("wait", wait)]),
     ]
 
@@ -283,9 +295,7 @@ def bottom_line(model: Replicas) -> list[Claim]:
         wide = _cells(model, scheme, base, [("long", "wide"), ("medium", "wide")])
         of = "narrow and medium-sized jobs of both classes"
         claims += [
-            _claim(
-                f"{figure}.better", f"{said}, {of}: groups beat the bottom line", [_less(*one) for one in not_wide]
-            ),
+            _claim(f"{figure}.better", f"{said}, {of}: groups beat the bottom line", [_less(*one) for one in not_wide]),
             _claim(
                 f"{figure}.by-10",
                 f"{said}, {of}: groups beat the bottom line by about 10 % (5 to 20)",
@@ -302,7 +312,7 @@ def bottom_line(model: Replicas) -> list[Claim]:
 
 def smart(model: Replicas) -> list[Claim]:
     """Section 4: smart backfilling by itself, under conservative scojo."""
-    change = {kind: model.change(SCOJO, SCOJO_ALONE, of_cell("response_s", kind)) for kind in ("short", "medium")}
+    change = {kind: model.ratio(SCOJO, SCOJO_ALONE, of_cell("response_s", kind)) for kind in ("short", "medium")}
     return [
         _claim(
             "s4.smart",
@@ -321,13 +331,13 @@ def sizes(model: Replicas) -> list[Claim]:
     """Figure 15: the best sizes of groups, on the workloads that the paper labels."""
     best = sized(printed.BEST_MEDIUM, printed.BEST_LONG)
 
-    def apart(medium: int, long: int, kind: str) -> list[float]:
-        found = model.change(sized(medium, long), best, slowdown(kind))
-        return [value for workload, value in found.items() if label_of(workload) is not None]
+    def apart(medium: int, long: int, kind: str) -> dict[int, float]:
+        found = model.ratio(sized(medium, long), best, slowdown(kind))
+        return {workload: value for workload, value in found.items() if label_of(workload) is not None}
 
     other_long = [size for size in printed.SIZES if size != printed.BEST_LONG]
     saturated = [
-        inside(f"M{size}, {kind}", apart(size, printed.BEST_LONG, kind), -0.5, 0.5, _PERCENT)
+        _within(f"M{size}, {kind}", apart(size, printed.BEST_LONG, kind), -0.5, 0.5)
         for size in (30, 40)
         for kind in ("medium", "long")
     ]
@@ -335,14 +345,16 @@ def sizes(model: Replicas) -> list[Claim]:
         _claim(
             "f15.long-30",
             "Groups of up to 30 serve long jobs better than those of 10, 20 or 40 (with M20)",
-            [above(f"L{size}", apart(printed.BEST_MEDIUM, size, "long"), 0.0, _PERCENT) for size in other_long],
+            [_more(f"L{size}", apart(printed.BEST_MEDIUM, size, "long")) for size in other_long],
         ),
         _claim(
             "f15.medium-20",
             "Groups of up to 20 serve medium jobs better than those of 10 (with L30)",
-            [above("M10", apart(10, printed.BEST_LONG, "medium"), 0.0, _PERCENT)],
+            [_more("M10", apart(10, printed.BEST_LONG, "medium"))],
         ),
-        _claim("f15.saturates", "Above 20 the size of medium groups hardly matters (within 0.5 %, with L30)", saturated),
+        _claim(
+            "f15.saturates", "Above 20 the size of medium groups hardly matters (within 0.5 %, with L30)", saturated
+        ),
     ]
 
 
@@ -364,7 +376,9 @@ def on_log(slug: str, model: Replicas, log: Replicas | None) -> list[Claim]:
         ]
     facts = one.facts
     is_near = (
-        _near(facts.jobs, jobs, 3, PERCENT) and _near(facts.work, work, 3, PERCENT) and _near(facts.sizes, widths, 12, 1)
+        _near(facts.jobs, jobs, 3, PERCENT)
+        and _near(facts.work, work, 3, PERCENT)
+        and _near(facts.sizes, widths, 12, 1)
     )
     shown = "/".join(f"{PERCENT * value:.1f}" for value in facts.jobs)
     heavy = "/".join(f"{PERCENT * value:.1f}" for value in facts.work)
@@ -374,7 +388,10 @@ def on_log(slug: str, model: Replicas, log: Replicas | None) -> list[Claim]:
         _with_why(claim(f"t6.{slug}", text, is_near, f"jobs {shown} %, work {heavy} %, sizes {mean}")),
         _with_why(
             claim(
-                f"t7.{slug}", few, abs(count - medium - long) <= (medium + long) / 3, f"{one.groups[1]} + {one.groups[2]}"
+                f"t7.{slug}",
+                few,
+                abs(count - medium - long) <= (medium + long) / 3,
+                f"{one.groups[1]} + {one.groups[2]}",
             )
         ),
         _with_why(_less_gain(f"f21.{slug}", less, model, log)),
@@ -392,8 +409,8 @@ def _with_why(one: Claim) -> Claim:
 def _less_gain(name: str, text: str, model: Replicas, log: Replicas) -> Claim:
     said, answers = [], []
     for kind in ("medium", "long"):
-        here = list(log.change(GROUPS, SCOJO, slowdown(kind)).values())
-        there = _less(kind, model.change(GROUPS, SCOJO, slowdown(kind))).found
+        here = [PERCENT * (value - 1) for value in log.ratio(GROUPS, SCOJO, slowdown(kind)).values()]
+        there = _less(kind, model.ratio(GROUPS, SCOJO, slowdown(kind))).found
         if not here or there.mean is None:
             return claim(name, text, None, "no such runs")
         answers.append(here[0] > there.mean)
