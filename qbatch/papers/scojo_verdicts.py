@@ -84,6 +84,11 @@ def _cells(
     return [(f"{kind} {width}", replicas.ratio(scheme, base, slowdown(kind, width))) for kind, width in parts]
 
 
+def _divided(ratios: Mapping[int, float], others: Mapping[int, float]) -> dict[int, float]:
+    """Return ratios of ratios, of the workloads that have both."""
+    return {workload: value / others[workload] for workload, value in ratios.items() if workload in others}
+
+
 def tree() -> list[Claim]:
     """Table 2: how fast the tree grows."""
     wrong = [jobs for jobs in COUNTED if counted_nodes(jobs) != nodes_of(jobs)]
@@ -198,10 +203,7 @@ def dynamic(model: Replicas) -> list[Claim]:
     """Figure 25: dynamic backfilling on submission."""
     wait = model.ratio(GROUPS, NO_DYNAMIC, WAIT)
     by_class = {kind: model.ratio(GROUPS, NO_DYNAMIC, of_cell("wait_s", kind)) for kind in NAMES}
-    most = [
-        _less(f"{kind} beside long", {one: value / by_class["long"][one] for one, value in by_class[kind].items()})
-        for kind in ("short", "medium")
-    ]
+    most = [_less(f"{kind} beside long", _divided(by_class[kind], by_class["long"])) for kind in ("short", "medium")]
     return [
         _claim("f25.wait", "Dynamic backfilling lowers the mean wait", [_less("wait", wait)]),
         _claim(
