@@ -71,9 +71,7 @@ def paper(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            min=10, max=1_000_000, help="How many jobs: qops to a subset (5000), scojo to a workload (10000)."
-        ),
+        typer.Option(min=10, max=1_000_000, help="Jobs to a subset (qops: 5000) or workload (scojo: 10000)."),
     ] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
@@ -105,14 +103,7 @@ def paper(
     parts = _parts(chosen, table, has_figures=figures)
     if out is not None:
         _check_folder(out)
-    if chosen.name == ORIGIN2000:
-        facts, outcome = _run_months(months, replicas or DRAWS, seed, days, out, is_quiet=quiet)
-    elif chosen.name == QOPS:
-        facts, outcome = _run_subsets(log or [], procs, (subsets or DRAWS, jobs, seed), parts, out, is_quiet=quiet)
-    elif chosen.name == SCOJO:
-        facts, outcome = _run_workloads(log or [], workloads, jobs, seed, parts, out, is_quiet=quiet)
-    else:
-        facts, outcome = _run_log(log[0] if log else None, procs, seeds or DRAWS, seed or 0, parts, is_quiet=quiet)
+    facts, outcome = _run(chosen.name, given, parts, out, is_quiet=quiet)
     document = _document(chosen, facts, outcome)
     if out is not None:
         _write(out, document, outcome, is_quiet=quiet)
@@ -122,6 +113,22 @@ def paper(
         _print(outcome, is_quiet=quiet)
     if check:
         _check(outcome)
+
+
+def _run(
+    name: str, given: dict[str, Any], parts: list[str], out: str | None, *, is_quiet: bool
+) -> tuple[dict[str, Any], PaperOutcome]:
+    """Run a paper with the options that were given; return what it ran on and what came out."""
+    logs, seed, jobs, procs = (given[option] for option in ("LOG", "--seed", "--jobs", "--procs"))
+    if name == ORIGIN2000:
+        return _run_months(
+            given["--months"], given["--replicas"] or DRAWS, seed, given["--days"], out, is_quiet=is_quiet
+        )
+    if name == QOPS:
+        return _run_subsets(logs or [], procs, (given["--subsets"] or DRAWS, jobs, seed), parts, out, is_quiet=is_quiet)
+    if name == SCOJO:
+        return _run_workloads(logs or [], (given["--workloads"], jobs, seed), parts, out, is_quiet=is_quiet)
+    return _run_log(logs[0] if logs else None, procs, given["--seeds"] or DRAWS, seed or 0, parts, is_quiet=is_quiet)
 
 
 def _check_options(name: str, given: list[str]) -> None:
@@ -238,19 +245,21 @@ def _run_subsets(
 
 def _run_workloads(
     logs: list[str],
-    workloads: int | None,
-    jobs: int | None,
-    seed: int | None,
+    draws: tuple[int | None, int | None, int | None],
     parts: list[str],
     out: str | None,
     *,
     is_quiet: bool,
 ) -> tuple[dict[str, Any], PaperOutcome]:
-    """Run the paper of group optimisation on workloads of the model and of logs; runs are kept as for the Origin 2000."""
+    """Run the paper of group optimisation on workloads of the model and of logs; runs are kept as for the Origin 2000.
+
+    ``draws``: workloads, jobs of each, the first seed.
+    """
     from qbatch.papers.scojo import SEED, WORKLOADS, run_paper, study_of
     from qbatch.papers.scojo_runs import WORKLOAD_JOBS
     from qbatch.papers.scojo_study import Kept
 
+    workloads, jobs, seed = draws
     study = study_of(
         logs, workloads=workloads or WORKLOADS, jobs=jobs or WORKLOAD_JOBS, seed=SEED if seed is None else seed
     )

@@ -206,4 +206,4 @@ def _bars(axes: Axes, at: np.ndarray, values: Values, width: float, place: int, 
 
 
 def _figure(height: float, title: str) -> Figure:
-    return new_figure(PlotRange("scojo", (), 1, LogClock(), 0, 1), height, title)
+    return new_figure(PlotRange("scojo", (), 1, LogClock(), 0, 1, title=title), height, title)
