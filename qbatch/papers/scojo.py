@@ -43,6 +43,9 @@ PAPER = PAPERS["scojo"]
 WORKLOADS, LOG_WORKLOADS, SEED = 20, 3, 101
 """Workloads of the model, and at most of each log; the seed of the first of the model without a label."""
 
+ALL_LOGS = "all logs"
+"""The windows of all logs with estimates, each a replica."""
+
 BLUE, LANL = "sdsc-blue", "lanl"
 _KNOWN = (
     (BLUE, "SDSC-BLUE", "Blue Horizon"), (LANL, "LANL-CM5", "Los Alamos"), ("kth", "KTH", "Swedish Royal Institute"),
@@ -130,6 +133,7 @@ def add_outcome(outcome: PaperOutcome, study: Study, runs: Sequence[RunFigures],
         outcome.pictures["scojo-figure15"] = lambda: pictures.draw_sizes(model)
         claims += verdicts.sizes(model)
     sources = _both(study, runs)
+    shown_sources = [one for one in sources if one.slug in (MODEL.slug, sources[-1].slug)]
     for part, name, title, comparisons in (
         (ESTIMATES, "scojo-estimates", "Users' estimates and exact ones", changes.BEYOND),
         (PLAIN, "scojo-plain", "A plain space-shared machine", changes.ON_PLAIN),
@@ -140,12 +144,12 @@ def add_outcome(outcome: PaperOutcome, study: Study, runs: Sequence[RunFigures],
     if ESTIMATES in parts:
         shown = [(GROUPS, SCOJO), *changes.BEYOND[4:7]]
         outcome.pictures["scojo-estimates-changes"] = lambda: pictures.draw_changes(
-            sources, "Beyond the paper: users' estimates", shown
+            shown_sources, "Beyond the paper: users' estimates", shown
         )
     if PLAIN in parts:
         plain = [changes.ON_PLAIN[2], changes.ON_PLAIN[4], changes.ON_PLAIN[6], changes.ON_PLAIN[7]]
         outcome.pictures["scojo-plain-changes"] = lambda: pictures.draw_changes(
-            sources, "Beyond the paper: a plain space-shared machine", plain
+            shown_sources, "Beyond the paper: a plain space-shared machine", plain
         )
     outcome.claims.extend(replace(one, expected=expected(one.name, study)) for one in claims)
 
@@ -165,9 +169,14 @@ def _add_figures(outcome: PaperOutcome, model: Replicas, logs: dict[str, Replica
 
 
 def _both(study: Study, runs: Sequence[RunFigures]) -> list[Replicas]:
-    """Return what was run of each source with exact and with users' estimates."""
-    slugs = [MODEL.slug, *(source.slug for source, _ in study.logs if source.has_estimates)]
-    return [Replicas(slug, runs, known) for slug in slugs for known in (EXACT, USERS)]
+    """Return what was run of each source with exact and with users' estimates, and of all windows of several logs together."""
+    slugs = [source.slug for source, _ in study.logs if source.has_estimates]
+    found = [Replicas(slug, runs, known) for slug in (MODEL.slug, *slugs) for known in (EXACT, USERS)]
+    if len(slugs) > 1:
+        found += [
+            Replicas.pooled(ALL_LOGS, [one for one in found[2:] if one.estimates == known]) for known in (EXACT, USERS)
+        ]
+    return found
 
 
 def expected(name: str, study: Study) -> str:

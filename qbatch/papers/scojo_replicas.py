@@ -43,6 +43,9 @@ def pruned_percent(one: RunFigures) -> float | None:
     return 100 * one.pruned / one.nodes if one.nodes else None
 
 
+_MOST_WORKLOADS = 1000
+
+
 class Replicas:
     """The runs of one source with one kind of estimates."""
 
@@ -52,6 +55,16 @@ class Replicas:
         for one in runs:
             if one.case.source.slug == slug and one.case.estimates == estimates:
                 self._found.setdefault(one.case.scheme, {})[one.case.workload] = one
+
+    @classmethod
+    def pooled(cls, slug: str, parts: Sequence[Replicas]) -> Replicas:
+        """Return the workloads of several sources as those of one, each with a number of its own."""
+        whole = cls(slug, [], parts[0].estimates if parts else EXACT)
+        for place, part in enumerate(parts):
+            for scheme, found in part._found.items():
+                numbered = {_MOST_WORKLOADS * place + workload: one for workload, one in found.items()}
+                whole._found.setdefault(scheme, {}).update(numbered)
+        return whole
 
     @property
     def schemes(self) -> list[str]:

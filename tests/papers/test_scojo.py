@@ -362,6 +362,9 @@ def test_replicas_pair_by_workload() -> None:
     assert ratio[3] == pytest.approx(0.88, abs=1e-3)
     assert model.only(2).of(SCOJO, slowdown("long")) == {2: model.of(SCOJO, slowdown("long"))[2]}
     assert model.of("no such scheme", RESPONSE) == {}
+    whole = Replicas.pooled("all", [model, model.only(2)])
+    assert whole.workloads == [0, 1, 2, 3, 4, 5, 1002]
+    assert whole.ratio(GROUPS, SCOJO, RESPONSE)[1002] == ratio[2]
 
 
 # ------------------------------------------------------------------------------------------------ what is run and kept
@@ -503,6 +506,29 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(tmp_path: 
     assert "check: no claim is decided otherwise than is known" in again.stderr
     second = json.loads((out / "tables.json").read_text())
     assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
+
+
+def test_windows_of_all_logs_are_told_together(tmp_path: Path) -> None:
+    paths = [written(tmp_path / f"{name}.swf", 90) for name in ("one", "two")]
+    study = scojo.study_of(paths, workloads=2, jobs=40)
+    outcome = scojo.run_paper(study, workers=1, parts=["plain"])
+    tables = {table.name: table for table in outcome.tables}
+    counts = {(row["source"], row["estimates"]): row["workloads"] for row in tables["scojo-plain-changes"].rows}
+    assert counts == {
+        (source, known): count
+        for source, count in (("model", 2), ("one", 2), ("two", 2), ("all logs", 4))
+        for known in (EXACT, USERS)
+    }
+    assert outcome.claims == [], "what is beyond the paper has no claims"
+    assert list(outcome.pictures) == ["scojo-plain-changes"]
+
+
+def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "scojo-results.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    assert len(told) == 60
+    decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS, CONTRADICTED)}
+    assert decided == scojo.EXPECTED
 
 
 @pytest.mark.parametrize(
