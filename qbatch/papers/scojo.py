@@ -71,7 +71,8 @@ def source_of(path: str, jobs: int = WORKLOAD_JOBS, workloads: int = LOG_WORKLOA
             f"{path}: {there:,} of its jobs can run, not the {jobs:,} of one workload; use a longer log, or --jobs N"
         )
     has_estimates = slug != LANL and bool((log["time_requested"] > 0).mean() > 0.5)
-    return Source(slug, name, procs, log.sha256, path, has_estimates), min(there // jobs, workloads)
+    most = workloads if has_estimates else 1
+    return Source(slug, name, procs, log.sha256, path, has_estimates), min(there // jobs, most)
 
 
 def _name_of(log: Log, path: str) -> tuple[str, str]:

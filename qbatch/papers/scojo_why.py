@@ -35,7 +35,8 @@ METHOD: tuple[str, ...] = (
     "else is not decidable. Ratios are averaged by their logarithms and told as changes in percent. No interval is corrected "
     "for how many there are.",
     "Sign and size are judged apart: whether there is a gain at all is one claim; a size that the paper gives as *about 15 %* is "
-    "read as between half and twice of it and is another. These bounds were set before the runs.",
+    "read as between half and twice of it and is another. These bounds were set before these runs; a calibration "
+    "on other workloads of the model was known.",
     "The baseline is `scojo` with conservative backfilling in the slice; run times are known exactly. Slowdown is the paper's: "
     "ceil(max(1, response / max(run, 600 s))). Classes are those of the run time, widths those of Table 4; response and wait (to "
     "the first start) are means over all jobs (rule 20), utilisation is over the makespan.",
