@@ -117,8 +117,8 @@ def draw_slowdowns(replicas: Replicas, title: str, schemes: Sequence[str]) -> Fi
                     found = replicas.of(scheme, slowdown(kind, width))
                     values.append([value for one, value in found.items() if workload in (None, one)])
                 _bars(axes, at, values, 0.8 / len(schemes), place, scheme)
-            whose = workload_name(replicas, workload) if workload is not None else "all workloads"
-            axes.set_title(f"{kind} jobs, {whose}", fontsize=7)
+            whose = ", all workloads" if workload is None else f", {workload_name(replicas, workload)}"
+            axes.set_title(f"{kind} jobs{whose if len(chosen) > 1 else ''}", fontsize=7)
             axes.set_xticks(range(1 + len(WIDTHS)), ["all", *WIDTHS])
             axes.set_ylim(bottom=0)
     legend_outside(figure, panels[0][0])
