@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 SCHEMA = "qbatch.paper/1"
 
 Text = str | None
-ORIGIN2000, QOPS = "origin2000", "qops"
+ORIGIN2000, QOPS, SCOJO = "origin2000", "qops", "scojo"
 _OPTIONS = {
     "sp2-backfilling": ("LOG", "--table", "--seeds", "--seed", "--procs", "--no-figures"),
     ORIGIN2000: ("--months", "--replicas", "--seed", "--days"),
     QOPS: ("LOG", "--table", "--subsets", "--jobs", "--seed", "--procs"),
+    SCOJO: ("LOG", "--table", "--workloads", "--jobs", "--seed"),
 }
 """What each paper takes beside what is for all."""
 
@@ -45,7 +46,8 @@ _MARKS = {
 def paper(
     name: Annotated[Text, typer.Argument(metavar="PAPER", help="Which paper; none lists them.")] = None,
     log: Annotated[
-        list[str] | None, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), qops: or several; none: generated.")
+        list[str] | None,
+        typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), qops, scojo: or several; none: generated."),
     ] = None,
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part (--list shows them); may be repeated.")
@@ -64,7 +66,13 @@ def paper(
     subsets: Annotated[
         int | None, typer.Option(min=1, max=1000, help="qops: how many disjoint subsets of each log (10).")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=10, max=1_000_000, help="qops: how many jobs to a subset (5000).")] = None,
+    workloads: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="scojo: how many workloads of the model (20).")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=10, max=1_000_000, help="Jobs to a subset (qops: 5000) or workload (scojo: 10000)."),
+    ] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
     check: Annotated[
@@ -87,20 +95,15 @@ def paper(
     given = {
         "LOG": log or None, "--table": table or None, "--seeds": seeds, "--seed": seed, "--procs": procs,
         "--no-figures": not figures, "--months": months or None, "--replicas": replicas, "--days": days,
-        "--subsets": subsets, "--jobs": jobs,
+        "--subsets": subsets, "--workloads": workloads, "--jobs": jobs,
     }  # fmt: skip
     _check_options(chosen.name, [option for option, value in given.items() if value is not None and value is not False])
-    if chosen.name != QOPS and log is not None and len(log) > 1:
+    if chosen.name not in (QOPS, SCOJO) and log is not None and len(log) > 1:
         raise UsageError(f"paper {chosen.name} takes one LOG, not {len(log)}")
     parts = _parts(chosen, table, has_figures=figures)
     if out is not None:
         _check_folder(out)
-    if chosen.name == ORIGIN2000:
-        facts, outcome = _run_months(months, replicas or DRAWS, seed, days, out, is_quiet=quiet)
-    elif chosen.name == QOPS:
-        facts, outcome = _run_subsets(log or [], procs, (subsets or DRAWS, jobs, seed), parts, out, is_quiet=quiet)
-    else:
-        facts, outcome = _run_log(log[0] if log else None, procs, seeds or DRAWS, seed or 0, parts, is_quiet=quiet)
+    facts, outcome = _run(chosen.name, given, parts, out, is_quiet=quiet)
     document = _document(chosen, facts, outcome)
     if out is not None:
         _write(out, document, outcome, is_quiet=quiet)
@@ -110,6 +113,22 @@ def paper(
         _print(outcome, is_quiet=quiet)
     if check:
         _check(outcome)
+
+
+def _run(
+    name: str, given: dict[str, Any], parts: list[str], out: str | None, *, is_quiet: bool
+) -> tuple[dict[str, Any], PaperOutcome]:
+    """Run a paper with the options that were given; return what it ran on and what came out."""
+    logs, seed, jobs, procs = (given[option] for option in ("LOG", "--seed", "--jobs", "--procs"))
+    if name == ORIGIN2000:
+        return _run_months(
+            given["--months"], given["--replicas"] or DRAWS, seed, given["--days"], out, is_quiet=is_quiet
+        )
+    if name == QOPS:
+        return _run_subsets(logs or [], procs, (given["--subsets"] or DRAWS, jobs, seed), parts, out, is_quiet=is_quiet)
+    if name == SCOJO:
+        return _run_workloads(logs or [], (given["--workloads"], jobs, seed), parts, out, is_quiet=is_quiet)
+    return _run_log(logs[0] if logs else None, procs, given["--seeds"] or DRAWS, seed or 0, parts, is_quiet=is_quiet)
 
 
 def _check_options(name: str, given: list[str]) -> None:
@@ -220,6 +239,41 @@ def _run_subsets(
             for one in study.sources
         ],
         "options": {"subsets": subsets, "jobs": study.jobs, "seed": study.seed, "parts": parts},
+    }
+    return facts, outcome
+
+
+def _run_workloads(
+    logs: list[str],
+    draws: tuple[int | None, int | None, int | None],
+    parts: list[str],
+    out: str | None,
+    *,
+    is_quiet: bool,
+) -> tuple[dict[str, Any], PaperOutcome]:
+    """Run the paper of group optimisation on workloads of the model and of logs; runs are kept as for the Origin 2000.
+
+    ``draws``: workloads, jobs of each, the first seed.
+    """
+    from qbatch.papers.scojo import SEED, WORKLOADS, run_paper, study_of
+    from qbatch.papers.scojo_runs import WORKLOAD_JOBS
+    from qbatch.papers.scojo_study import Kept
+
+    workloads, jobs, seed = draws
+    study = study_of(
+        logs, workloads=workloads or WORKLOADS, jobs=jobs or WORKLOAD_JOBS, seed=SEED if seed is None else seed
+    )
+    kept = None if out is None else Kept(Path(out) / "runs")
+    _announce_compiler(is_quiet=is_quiet)
+    with _progress(is_quiet=is_quiet) as tell:
+        outcome = run_paper(study, tell, kept=kept, parts=parts)
+    if kept is not None and kept.read_count and not is_quiet:
+        talk(f"{kept.read_count} of {len(study.cases(parts))} runs were there already, in {kept.folder}")
+    facts = {
+        "logs": [
+            {"name": one.name, "sha256": one.sha256, "procs": one.procs, "subsets": count} for one, count in study.logs
+        ],
+        "options": {"workloads": study.workloads, "jobs": study.jobs, "seed": study.seed, "parts": parts},
     }
     return facts, outcome
 

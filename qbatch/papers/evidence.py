@@ -3,7 +3,7 @@
 A comparison says *yes* where the whole 95 % interval lies on the claimed side, *no* where it lies wholly on the other side, and
 *open* where it reaches over the bound, or where there is only one replica.  A claim of several comparisons holds if all say
 yes, does not hold if one says no, and else is not decidable.  Ratios are averaged, and their intervals made, on a scale of
-logarithms.
+logarithms.  Where they are told as changes in percent (``is_change``), so are the bounds.
 """
 
 from __future__ import annotations
@@ -49,28 +49,49 @@ def _short(value: float) -> str:
 
 
 def above(
-    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
+    label: str,
+    values: Sequence[float],
+    bound: float,
+    unit: str = "",
+    factor: float = 1.0,
+    *,
+    is_ratio: bool = False,
+    is_change: bool = False,
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie above a bound."""
-    found = _interval(values, is_ratio=is_ratio)
+    found = _interval(values, is_ratio=is_ratio, is_change=is_change)
     says = _says(found, lambda low, _: low > bound, lambda _, high: high < bound)
     return EvidenceItem(label, says, found, unit, factor)
 
 
 def below(
-    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, *, is_ratio: bool = False
+    label: str,
+    values: Sequence[float],
+    bound: float,
+    unit: str = "",
+    factor: float = 1.0,
+    *,
+    is_ratio: bool = False,
+    is_change: bool = False,
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie below a bound."""
-    found = _interval(values, is_ratio=is_ratio)
+    found = _interval(values, is_ratio=is_ratio, is_change=is_change)
     says = _says(found, lambda _, high: high < bound, lambda low, _: low > bound)
     return EvidenceItem(label, says, found, unit, factor)
 
 
 def inside(
-    label: str, values: Sequence[float], low: float, high: float, unit: str = "", *, is_ratio: bool = False
+    label: str,
+    values: Sequence[float],
+    low: float,
+    high: float,
+    unit: str = "",
+    *,
+    is_ratio: bool = False,
+    is_change: bool = False,
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie between two bounds."""
-    found = _interval(values, is_ratio=is_ratio)
+    found = _interval(values, is_ratio=is_ratio, is_change=is_change)
     says = _says(
         found, lambda least, most: low <= least and most <= high, lambda least, most: most < low or least > high
     )
@@ -83,7 +104,9 @@ def _says(found: Interval, is_yes: Callable[[float, float], bool], is_no: Callab
     return YES if is_yes(found.low, found.high) else NO if is_no(found.low, found.high) else OPEN
 
 
-def _interval(values: Sequence[float], *, is_ratio: bool) -> Interval:
+def _interval(values: Sequence[float], *, is_ratio: bool, is_change: bool) -> Interval:
+    if is_change:
+        return change_interval(values)
     return ratio_interval(values) if is_ratio else interval(values)
 
 
@@ -94,6 +117,13 @@ def ratio_interval(values: Sequence[float]) -> Interval:
     """
     found = interval([math.log(min(max(value, 1 / _MOST_RATIO), _MOST_RATIO)) for value in values])
     mean, low, high = (None if bound is None else math.exp(bound) for bound in (found.mean, found.low, found.high))
+    return Interval(mean, low, high, found.n)
+
+
+def change_interval(ratios: Sequence[float]) -> Interval:
+    """Return the interval of ratios by their logarithms, as changes in percent: of 0.9 it is -10."""
+    found = ratio_interval(ratios)
+    mean, low, high = (None if bound is None else 100 * (bound - 1) for bound in (found.mean, found.low, found.high))
     return Interval(mean, low, high, found.n)
 
 

@@ -45,6 +45,13 @@ PAPERS: dict[str, Paper] = {
         ("figures", "packed"),
         ("estimates",),
     ),
+    "scojo": Paper(
+        "scojo",
+        "A student of Angela C. Sodan",
+        "Group-based optimisation in SCOJO-PECT (master's thesis)",
+        "University of Windsor, scholar.uwindsor.ca/etd/2255",
+        ("figures", "sizes", "estimates", "plain"),
+    ),
 }
 """Every paper by the name that the command takes."""
 

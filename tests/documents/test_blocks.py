@@ -39,6 +39,8 @@ NOT_TYPED = {
     "qbatch paper origin2000 --days": "a minute",
     "qbatch paper qops CTC": "real logs are no part of the project",
     "qbatch paper qops KTH": "real logs are no part of the project",
+    "qbatch paper scojo SDSC": "real logs are no part of the project",
+    "qbatch paper scojo --workloads 5": "minutes",
 }
 """How the lines begin that are not typed, and why; those of qbatch are still read by its parser."""
 

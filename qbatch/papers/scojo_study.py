@@ -1,0 +1,158 @@
+"""All runs behind the figures of the thesis on group optimisation: which there are, who makes them, a folder that keeps them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+
+from qbatch.papers import scojo_runs
+from qbatch.papers.kept import Folder, hash_of, modules_of_policy
+from qbatch.papers.processes import WORKERS, each_made
+from qbatch.papers.record import Tell, silent
+from qbatch.papers.scojo_printed import LABELS, SIZES
+from qbatch.papers.scojo_runs import (
+    BOTTOM,
+    BOTTOM_ALONE,
+    CONSERVATIVE,
+    DDS,
+    EASY,
+    EXACT,
+    GROUPS,
+    GROUPS_ALONE,
+    LEX,
+    MODEL,
+    NO_DYNAMIC,
+    NO_HALVES,
+    NO_LEVEL1,
+    NO_LEVEL2,
+    NO_SELECT,
+    NO_SHIFT,
+    ONE,
+    ONE_BOTTOM,
+    ONE_GROUPS,
+    ONE_UNSEARCHED,
+    SCHEMES,
+    SCOJO,
+    SCOJO_ALONE,
+    SCOJO_EASY,
+    USERS,
+    WORKLOAD_JOBS,
+    Case,
+    RunFigures,
+    Source,
+    simulate,
+    sized,
+)
+from qbatch.policies import load_policy
+
+FIGURES, SIZES_PART, ESTIMATES, PLAIN = "figures", "sizes", "estimates", "plain"
+
+SCHEMES_OF = {
+    FIGURES: (
+        SCOJO, SCOJO_EASY, SCOJO_ALONE, GROUPS, GROUPS_ALONE, NO_DYNAMIC, NO_LEVEL2, NO_LEVEL1, NO_SELECT, NO_SHIFT, NO_HALVES,
+        LEX, DDS, BOTTOM, BOTTOM_ALONE,
+    ),
+    SIZES_PART: (SCOJO, *(sized(medium, long) for medium, long in product(SIZES, SIZES))),
+    ESTIMATES: (SCOJO, SCOJO_EASY, GROUPS, BOTTOM, EASY, CONSERVATIVE),
+    PLAIN: (EASY, CONSERVATIVE, ONE, ONE_GROUPS, ONE_BOTTOM, ONE_UNSEARCHED),
+}  # fmt: skip
+"""Which schemes each part of the study needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What is run: workloads of the model, and of each log so many; the jobs of each; the seed of the first without a label.
+
+    ``logs``: with the number of their workloads; those among ``figures`` (by slug) have the runs of the paper too, of the first.
+    """
+
+    workloads: int
+    logs: tuple[tuple[Source, int], ...] = ()
+    figures: tuple[str, ...] = ()
+    jobs: int = WORKLOAD_JOBS
+    seed: int = 101
+
+    def cases(self, parts: Collection[str]) -> list[Case]:
+        """Return all runs of some parts, workload by workload, so that an early end leaves whole ones."""
+        return list(dict.fromkeys(self._cases(parts)))
+
+    def _cases(self, parts: Collection[str]) -> Iterator[Case]:
+        for workload in range(self.workloads):
+            for part in (one for one in SCHEMES_OF if one in parts):
+                if part != SIZES_PART or workload < len(LABELS):
+                    for known in (EXACT, USERS) if part in (ESTIMATES, PLAIN) else (EXACT,):
+                        yield from self._of(MODEL, workload, known, part)
+        for source, workloads in self.logs:
+            if FIGURES in parts and source.slug in self.figures:
+                yield from self._of(source, 0, EXACT, FIGURES)
+            for workload in range(workloads if source.has_estimates else 0):
+                for part in (one for one in (ESTIMATES, PLAIN) if one in parts):
+                    for known in (EXACT, USERS):
+                        yield from self._of(source, workload, known, part)
+
+    def _of(self, source: Source, workload: int, known: str, part: str) -> Iterator[Case]:
+        for scheme in SCHEMES_OF[part]:
+            yield Case(source, workload, known, scheme, self.jobs, self.seed)
+
+
+class Kept(Folder[RunFigures]):
+    """Runs in a folder, a file each."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep runs in this folder; it is made if only it is missing."""
+        super().__init__(folder, RunFigures)
+
+    def read(self, case: Case) -> RunFigures | None:
+        """Return the run that is kept of a case; None if there is none, or if it was made by other sources."""
+        found = self.find(_name(case), sources_hash(case.scheme))
+        if found is None or found.case != case:
+            return None
+        self.read_count += 1
+        return found
+
+    def write(self, one: RunFigures) -> None:
+        """Keep a run in place of what was kept of its case."""
+        self.put(_name(one.case), sources_hash(one.case.scheme), one)
+
+
+def _name(case: Case) -> str:
+    scheme = re.sub(r"[^\w]+", "-", case.scheme)
+    return f"{case.source.slug}-{case.estimates}-{scheme}-{case.jobs}jobs-seed{case.seed}-workload{case.workload}.json"
+
+
+@lru_cache(maxsize=len(SCHEMES))
+def sources_hash(scheme: str) -> str:
+    """Return a hash of all that a run under a scheme depends on, but for its workload."""
+    asked = SCHEMES[scheme]
+    return hash_of(asked, {scojo_runs.__name__} | modules_of_policy(load_policy(asked)))
+
+
+def run_study(
+    study: Study,
+    parts: Collection[str] = tuple(SCHEMES_OF),
+    tell: Tell = silent,
+    *,
+    workers: int = WORKERS,
+    kept: Kept | None = None,
+) -> list[RunFigures]:
+    """Return the figures of all runs of a study, in the order of its cases; ``workers`` processes share them.
+
+    Runs that ``kept`` has are not made again; those that are made are kept there one by one, so that a study that was
+    interrupted goes on where it stopped.
+    """
+    cases: Sequence[Case] = study.cases(parts)
+    results: dict[Case, RunFigures] = {}
+    for case in cases:
+        if kept is not None and (found := kept.read(case)) is not None:
+            results[case] = found
+    tell("runs", len(results), len(cases))
+    for one in each_made(simulate, [case for case in cases if case not in results], workers):
+        results[one.case] = one
+        if kept is not None:
+            kept.write(one)
+        tell("runs", len(results), len(cases))
+    return [results[case] for case in cases]

@@ -1,0 +1,350 @@
+"""The paper of group optimisation: its runs, what is kept, the logs, and the command."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from qbatch.cli.main import app
+from qbatch.model.errors import InputError, UsageError
+from qbatch.model.machine import one_host
+from qbatch.model.record import MICROSECONDS
+from qbatch.papers import scojo, scojo_verdicts
+from qbatch.papers import scojo_study as study_module
+from qbatch.papers.markdown import markdown_of
+from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS
+from qbatch.papers.scojo_figures import (
+    counted_nodes,
+    nodes_of,
+    tree_table,
+)
+from qbatch.papers.scojo_runs import (
+    CONSERVATIVE,
+    EASY,
+    EXACT,
+    GROUPS,
+    LEX,
+    MODEL,
+    ONE,
+    SCHEMES,
+    SCOJO,
+    USERS,
+    Case,
+    RunFigures,
+    Source,
+    cells_of,
+    grouped_share,
+    label_of,
+    simulate,
+    sized,
+    workload_of,
+)
+from qbatch.papers.scojo_study import (
+    ESTIMATES,
+    FIGURES,
+    PLAIN,
+    SCHEMES_OF,
+    SIZES_PART,
+    Kept,
+    Study,
+    run_study,
+    sources_hash,
+)
+from qbatch.policies import load_policy
+from qbatch.replay import run
+from qbatch.replay.calendar import Calendar
+from qbatch.workloads import generate_log, parse_header, write_log
+from qbatch.workloads.transform import taken
+
+SMALL = Study(2, jobs=40)
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[RunFigures]:
+    return run_study(SMALL, workers=1)
+
+
+# ------------------------------------------------------------------------------------------------ runs
+
+
+@pytest.mark.parametrize("scheme", [SCOJO, EASY])
+def test_the_figures_of_a_run_are_those_of_its_schedule(scheme: str) -> None:
+    case = Case(MODEL, 1, USERS, scheme, 150)
+    work = workload_of(case)
+    schedule = run(work, one_host(128), load_policy(SCHEMES[scheme]), driver="engine", is_audited=True)
+    found = simulate(case)
+    cells: dict[str, list[int]] = {}
+    for row in range(len(work)):
+        run_s, procs = int(work.run[row]) / 1e6, int(work.procs[row])
+        kind = "short" if run_s < 600 else "medium" if run_s < 10800 else "long"
+        width = "narrow" if procs < 12.8 else "wide" if procs > 64 else "medium"
+        for name in (kind, "all", f"{kind} {width}", f"all {width}"):
+            cells.setdefault(name, []).append(row)
+    assert set(found.cells) == set(cells)
+    for name, rows in cells.items():
+        responses = [int(schedule.end[row] - work.submit[row]) / 1e6 for row in rows]
+        bounded = [
+            max(1.0, response / max(int(work.run[row]) / 1e6, 600))
+            for row, response in zip(rows, responses, strict=True)
+        ]
+        cell = found.cells[name]
+        assert cell.jobs == len(rows)
+        assert cell.slowdown == pytest.approx(sum(math.ceil(one) for one in bounded) / len(rows))
+        assert cell.plain_slowdown == pytest.approx(sum(bounded) / len(rows))
+        assert cell.worst == pytest.approx(max(bounded))
+        assert cell.response_s == pytest.approx(sum(responses) / len(rows))
+        waits = [int(schedule.start[row] - work.submit[row]) / 1e6 for row in rows]
+        assert cell.wait_s == pytest.approx(sum(waits) / len(rows)), "to the first start"
+    area = int((work.procs * work.run).sum())
+    span = int(schedule.end.max() - work.submit.min())
+    assert found.utilisation == pytest.approx(area / (128 * span))
+
+
+def test_the_groups_of_a_run_are_those_that_the_policy_has_counted() -> None:
+    case = Case(MODEL, 0, EXACT, GROUPS, 1500)
+    found = simulate(case)
+    calendar = Calendar(workload_of(case), one_host(128), load_policy("scojo-groups"))
+    formed: list[int] = []
+    seen: set[int] = set()
+
+    def watch(engine, _done) -> None:  # type: ignore[no-untyped-def]
+        for group in engine.view().memory.groups:
+            if group is not None and id(group) not in seen:
+                seen.add(id(group))
+                kept.append(group)
+                formed.append(len(group.rows))
+
+    kept: list[object] = []
+    calendar.run(watch)
+    assert sum(found.groups) == len(formed) > 2
+    assert found.groups[0] == 0, "short jobs form none"
+    assert sum(found.grouped) >= sum(formed), "those that start at once have left the plan"
+    assert found.nodes > found.pruned > 0
+    there = found.cells["medium"].jobs + found.cells["long"].jobs
+    assert grouped_share(found) == pytest.approx(sum(found.grouped) / there)
+    assert simulate(Case(MODEL, 0, EXACT, EASY, 1500)).groups == [0, 0, 0]
+
+
+def test_one_class_is_conservative_backfilling_where_run_times_are_known() -> None:
+    one, other = (simulate(Case(MODEL, 2, EXACT, scheme, 300)) for scheme in (ONE, CONSERVATIVE))
+    assert one.cells == other.cells
+    case = Case(MODEL, 2, USERS, ONE, 300)
+    from_scratch = run(workload_of(case), one_host(128), load_policy("conservative:compress=scratch"))
+    assert simulate(case).cells == cells_of(from_scratch), "else it is a plan that is made anew in each pass"
+
+
+def test_workloads_of_the_model_have_the_gaps_of_table_5() -> None:
+    known = {workload: label_of(workload) for workload in range(8)}
+    assert known == {0: 71, 1: 31, 2: 73, 3: 35, 4: 7, 5: 13, 6: None, 7: None}
+    works = [workload_of(Case(MODEL, workload, EXACT, SCOJO, 200)) for workload in range(8)]
+    gaps = [int(work.submit[-1] - work.submit[0]) / 1e6 / 199 for work in works]
+    assert gaps == pytest.approx([808, 859, 797, 800, 839, 820.6, 820.6, 820.6], abs=0.01)
+    assert len({tuple(work.run.tolist()) for work in works}) == 8, "each has jobs of its own"
+    again = workload_of(Case(MODEL, 6, EXACT, SCOJO, 200, seed=102))
+    assert again.run.tolist() == works[7].run.tolist(), "the seed is that of the first without a label"
+
+
+def test_both_kinds_of_estimates_are_of_the_same_jobs() -> None:
+    exact, users = (workload_of(Case(MODEL, 0, known, SCOJO, 400)) for known in (EXACT, USERS))
+    for name in ("submit", "run", "procs"):
+        assert getattr(exact, name).tolist() == getattr(users, name).tolist()
+    assert (exact.estimate == exact.run).all()
+    assert (users.estimate >= users.run).all()
+    assert (users.estimate > users.run).mean() > 0.5
+
+
+# ------------------------------------------------------------------------------------------------ Table 2
+
+
+def test_the_tree_has_the_nodes_of_table_2() -> None:
+    assert [counted_nodes(jobs) for jobs in (1, 2, 3, 4, 8)] == [1, 4, 15, 64, 109_600]
+    assert [nodes_of(jobs) for jobs in (4, 8, 10)] == [64, 109_600, 9_864_100]
+    rows = {row["jobs"]: row for row in tree_table().rows}
+    assert rows[15]["paths"] == math.factorial(15)
+    assert rows[8]["counted"] == rows[8]["nodes"]
+    (claim,) = scojo_verdicts.tree()
+    assert claim.verdict == HOLDS
+
+
+# ------------------------------------------------------------------------------------------------ what is run and kept
+
+
+def test_a_study_has_each_run_once() -> None:
+    log, mute = Source("kth", "KTH", 100), Source("lanl", "LANL-CM5", 1024, has_estimates=False)
+    study = Study(7, ((log, 2), (mute, 1)), ("lanl",))
+    cases = study.cases(tuple(SCHEMES_OF))
+    assert len(cases) == len(set(cases))
+    of_model = [case for case in cases if case.source == MODEL]
+    assert [case.workload for case in of_model] == sorted(case.workload for case in of_model), "workload by workload"
+    by_size = [case for case in cases if case.scheme == sized(40, 40)]
+    assert [case.workload for case in by_size] == list(range(6)), "of the workloads that the paper labels"
+    assert {case.estimates for case in cases if case.source == mute} == {EXACT}
+    assert {case.workload for case in cases if case.source == log} == {0, 1}
+    assert {case.scheme for case in study.cases([PLAIN])} == set(SCHEMES_OF[PLAIN])
+    assert not [case for case in study.cases([SIZES_PART]) if case.source != MODEL]
+    assert {case.source for case in study.cases([ESTIMATES])} == {MODEL, log}
+    assert {case.source for case in study.cases([FIGURES])} == {MODEL, mute}
+
+
+def test_a_study_runs_only_what_is_not_kept(
+    runs: list[RunFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path)
+    for one in runs[3:]:
+        kept.write(one)
+    asked: list[Case] = []
+    results = {one.case: one for one in runs}
+    monkeypatch.setattr(study_module, "simulate", lambda case: asked.append(case) or results[case])
+    told: list[int] = []
+    found = run_study(SMALL, tell=lambda what, done, of: told.append(done), workers=1, kept=kept)
+    assert found == runs
+    assert asked == [one.case for one in runs[:3]]
+    assert told == [len(runs) - 3 + made_now for made_now in range(4)]
+    assert len(list(tmp_path.iterdir())) == len(runs), "a file each"
+    assert Kept(tmp_path).read(Case(MODEL, 0, EXACT, SCOJO, 40, seed=7)) is None, "another seed"
+    monkeypatch.setattr(study_module, "sources_hash", lambda scheme: f"other sources of {scheme}")
+    assert Kept(tmp_path).read(runs[0].case) is None
+
+
+def test_a_run_depends_on_its_own_policy_only() -> None:
+    assert len(sources_hash(GROUPS)) == 64
+    assert sources_hash(GROUPS) != sources_hash(LEX), "what is asked for counts"
+    assert simulate(SMALL.cases([FIGURES])[3]) == simulate(SMALL.cases([FIGURES])[3])
+
+
+def test_two_processes_make_what_one_makes(runs: list[RunFigures]) -> None:
+    results = {one.case: one for one in runs}
+    assert run_study(SMALL, [PLAIN], workers=2) == [results[case] for case in SMALL.cases([PLAIN])]
+
+
+# ------------------------------------------------------------------------------------------------ logs
+
+
+def written(path: Path, jobs: int, *lines: str) -> str:
+    log = generate_log(jobs=jobs, procs=128, load=0.7, seed=3)
+    kept = [line for line in log.header.lines if not line.startswith(("; Computer", "; Installation"))]
+    header = parse_header([*kept, *lines])
+    with path.open("wb") as file:
+        write_log(file, header, log.columns)
+    return str(path)
+
+
+def test_logs_are_known_by_their_headers(tmp_path: Path) -> None:
+    blue = written(tmp_path / "a.swf", 350, "; Computer: IBM SP", "; Installation: SDSC Blue Horizon")
+    lanl = written(tmp_path / "b.swf", 350, "; Installation: Los Alamos National Lab (LANL)")
+    sp2 = written(tmp_path / "c.swf", 350, "; Computer: IBM SP2", "; Installation: SDSC")
+    other = written(tmp_path / "Some.Log.swf", 350)
+    study = scojo.study_of([blue, lanl, sp2, other], jobs=100)
+    assert [(source.slug, source.has_estimates, count) for source, count in study.logs] == [
+        ("sdsc-blue", True, 3), ("lanl", False, 1), ("sdsc-sp2", True, 3), ("some-log", True, 3)
+    ]  # fmt: skip
+    assert study.figures == ("sdsc-blue", "lanl")
+    assert scojo.study_of([blue], jobs=100, workloads=2).logs[0][1] == 2
+    assert scojo.study_of([blue], jobs=200).logs[0][1] == 1
+    with pytest.raises(UsageError, match="name each log once"):
+        scojo.study_of([blue, blue], jobs=100)
+    with pytest.raises(InputError, match="not the 10,000 of one workload"):
+        scojo.study_of([blue])
+
+
+def test_windows_of_a_log_are_disjoint_and_begin_with_its_first_jobs(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.swf", 320)
+    ((source, count),) = scojo.study_of([path], jobs=100).logs
+    works = [workload_of(Case(source, workload, EXACT, SCOJO, 100)) for workload in range(count)]
+    numbers = [work.number.tolist() for work in works]
+    assert [number for each in numbers for number in each] == list(range(1, 301))
+    users = workload_of(Case(source, 1, USERS, SCOJO, 100))
+    assert users.number.tolist() == numbers[1]
+    assert users.run.tolist() == works[1].run.tolist(), "nobody is ended at an estimate"
+    assert (users.estimate >= users.run).all()
+    assert (works[1].estimate == works[1].run).all()
+    log = generate_log(jobs=320, procs=128, load=0.7, seed=3)
+    first = taken(log, skip=100, first=100)
+    assert works[1].submit.tolist() == (np.asarray(first["submit"], np.int64) * MICROSECONDS).tolist()
+
+
+def test_what_is_known_of_a_verdict_is_only_of_whole_studies() -> None:
+    blue = Source("sdsc-blue", "SDSC-BLUE", 1152)
+    whole, part = Study(20, ((blue, 3),), ("sdsc-blue",)), Study(3)
+    assert scojo.EXPECTED
+    for name, verdict in scojo.EXPECTED.items():
+        is_elsewhere = name.endswith(".lanl")
+        assert scojo.expected(name, whole) == (UNDECIDED if is_elsewhere else verdict), name
+        assert scojo.expected(name, part) == (verdict if name.startswith("t2.") else UNDECIDED), name
+    assert scojo.expected("f99.nothing", whole) == UNDECIDED
+
+
+# ------------------------------------------------------------------------------------------------ command
+
+
+def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "made"
+    log = written(tmp_path / "blue.swf", 60, "; Installation: SDSC Blue Horizon")
+    asked = ["paper", "scojo", log, "--workloads", "1", "--jobs", "40", "--out", str(out)]
+    printed = CliRunner().invoke(app, [*asked, "--json", "-q"])
+    assert printed.exit_code == 0, printed.output
+    first = json.loads(printed.stdout)
+    assert first["options"] == {
+        "workloads": 1, "jobs": 40, "seed": 101, "parts": ["figures", "sizes", "estimates", "plain"]
+    }  # fmt: skip
+    assert [(one["name"], one["procs"], one["subsets"]) for one in first["logs"]] == [("SDSC-BLUE", 128, 1)]
+    assert {claim["verdict"] for claim in first["claims"]} <= set(VERDICTS)
+    verdicts = {claim["name"]: claim["verdict"] for claim in first["claims"]}
+    assert verdicts["t2.tree"] == HOLDS
+    assert verdicts["gains.size"] == CONTRADICTED
+    assert verdicts["t6.lanl"] == UNCHECKED
+    assert (out / "results.md").read_text() == markdown_of(json.loads((out / "tables.json").read_text()))
+    assert all((out / f"{name}.png").is_file() for name in first["pictures"])
+    assert all((out / f"{table['name']}.csv").is_file() for table in first["tables"])
+    assert len(first["pictures"]) == 5 + 1 + 6 + 1 + 1 + 2
+    again = CliRunner().invoke(app, [*asked, "--check"])
+    assert again.exit_code == 0, again.output
+    assert re.search(r"(\d+) of \1 runs were there already", again.stderr)
+    assert "NO LOG OF LANL GIVEN" in again.stderr
+    assert "check: no claim is decided otherwise than is known" in again.stderr
+    second = json.loads((out / "tables.json").read_text())
+    assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
+
+
+def test_windows_of_all_logs_are_told_together(tmp_path: Path) -> None:
+    paths = [written(tmp_path / f"{name}.swf", 90) for name in ("one", "two")]
+    study = scojo.study_of(paths, workloads=2, jobs=40)
+    outcome = scojo.run_paper(study, workers=1, parts=["plain"])
+    tables = {table.name: table for table in outcome.tables}
+    counts = {(row["source"], row["estimates"]): row["workloads"] for row in tables["scojo-plain-changes"].rows}
+    assert counts == {
+        (source, known): count
+        for source, count in (("model", 2), ("one", 2), ("two", 2), ("all logs", 4))
+        for known in (EXACT, USERS)
+    }
+    assert outcome.claims == [], "what is beyond the paper has no claims"
+    assert list(outcome.pictures) == ["scojo-plain-changes"]
+
+
+def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "scojo-results.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    assert len(told) == 60
+    decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS, CONTRADICTED)}
+    assert decided == scojo.EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["scojo", "--subsets", "3"], "takes no --subsets"),
+        (["scojo", "--procs", "64"], "takes no --procs"),
+        (["scojo", "--no-figures"], "takes no --no-figures"),
+        (["qops", "--workloads", "3"], "takes no --workloads"),
+        (["scojo", "--table", "7"], "figures, sizes, estimates, plain"),
+    ],
+)
+def test_options_of_another_paper_are_refused(arguments: list[str], text: str) -> None:
+    result = CliRunner().invoke(app, ["paper", *arguments])
+    assert isinstance(result.exception, UsageError)
+    assert text in str(result.exception)
