@@ -35,7 +35,7 @@ from qbatch.papers.scojo_runs import (
     SCOJO_EASY,
     WIDTHS,
 )
-from qbatch.policies.slice_book import NAMES
+from qbatch.policies.slice_rules import NAMES
 
 Comparison = tuple[str, str]
 """A scheme, and the one that it is held against."""

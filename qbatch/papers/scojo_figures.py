@@ -42,7 +42,7 @@ from qbatch.papers.scojo_runs import (
 from qbatch.planning import search as searching
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import new_profile
-from qbatch.policies.slice_book import LONG, MEDIUM, NAMES
+from qbatch.policies.slice_rules import LONG, MEDIUM, NAMES
 
 _new_profile = live(new_profile)
 

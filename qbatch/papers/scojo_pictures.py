@@ -28,7 +28,7 @@ from qbatch.papers.scojo_runs import (
     label_of,
     sized,
 )
-from qbatch.policies.slice_book import NAMES
+from qbatch.policies.slice_rules import NAMES
 from qbatch.reports.plot_style import GREY, PALETTE, PlotRange, caption, legend_outside, new_figure
 
 if TYPE_CHECKING:

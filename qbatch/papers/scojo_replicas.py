@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from qbatch.papers.scojo_runs import ALL, EXACT, Cell, RunFigures, cell_name, grouped_share
-from qbatch.policies.slice_book import LONG, MEDIUM
+from qbatch.policies.slice_rules import LONG, MEDIUM
 
 Number = Callable[[RunFigures], float | None]
 """What is read of one run."""

@@ -21,8 +21,8 @@ from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, W
 from qbatch.papers.scojo_printed import BEST_LONG, BEST_MEDIUM, INTERARRIVAL_S, LABELS, SIZES
 from qbatch.planning.policy import Policy, loop_of
 from qbatch.policies import load_policy
-from qbatch.policies.slice_book import LONG, MEDIUM, NAMES, Tally
-from qbatch.policies.slices import LONG_FROM, MEDIUM_FROM
+from qbatch.policies.slice_book import Tally
+from qbatch.policies.slice_rules import LONG, LONG_FROM, MEDIUM, MEDIUM_FROM, NAMES
 from qbatch.replay import Options, prepare, run
 from qbatch.replay.calendar import Calendar
 from qbatch.workloads import read_log

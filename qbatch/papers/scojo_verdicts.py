@@ -38,7 +38,7 @@ from qbatch.papers.scojo_runs import (
     sized,
 )
 from qbatch.papers.scojo_why import WHY
-from qbatch.policies.slice_book import NAMES
+from qbatch.policies.slice_rules import NAMES
 
 _PERCENT = " %"
 _POINTS = " points"

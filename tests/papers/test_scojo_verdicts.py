@@ -37,7 +37,7 @@ from qbatch.papers.scojo_runs import (
     cell_name,
     sized,
 )
-from qbatch.policies.slice_book import NAMES
+from qbatch.policies.slice_rules import NAMES
 
 # ------------------------------------------------------------------------------------------------ verdicts
 

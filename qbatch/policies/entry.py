@@ -1,0 +1,36 @@
+"""What the registry knows of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from qbatch.model.machine import Machine
+from qbatch.planning.policy import Policy
+from qbatch.policies.parameters import Parameter
+
+
+class PolicyEntry(msgspec.Struct, frozen=True):
+    """One registered policy: how to make it, what it does, its source, its parameters.
+
+    ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.  ``is_interrupting``:
+    jobs may run in pieces, and promises of an inner policy break.  ``is_for_single_hosts``: it refuses machines on which a
+    job may span hosts; ``takes_chunks``: but for those with chunks.  ``is_for_pools``: it refuses machines on which more than
+    the number of free processors decides.
+    """
+
+    make: Callable[..., Policy]
+    meaning: str
+    source: str
+    parameters: tuple[Parameter, ...] = ()
+    is_wrapper: bool = False
+    is_interrupting: bool = False
+    is_for_single_hosts: bool = False
+    takes_chunks: bool = True
+    is_for_pools: bool = False
+
+    def takes(self, machine: Machine) -> bool:
+        """Tell whether the policy works on a machine."""
+        is_divided = machine.spans_hosts or (machine.chunked and not self.takes_chunks)
+        return not (self.is_for_single_hosts and is_divided) and (machine.is_one_pool or not self.is_for_pools)
