@@ -350,21 +350,41 @@ def insertion(
 # ------------------------------------------------------------------------------------------------ MRT
 
 
+@allocating_kernel
+def _shapes(jobs: Int64Array, count: int) -> Int64Array:
+    """Return a number for each of the first ``count`` slots: the same for those with as many processors for as long."""
+    by_length = stable_order(jobs[BOOKED, :count].copy())
+    procs = np.empty(count, np.int64)
+    for place in range(count):
+        procs[place] = jobs[PROCS, by_length[place]]
+    shapes, number, before = np.empty(count, np.int64), -1, -1
+    for place in stable_order(procs):
+        slot = by_length[place]
+        if before < 0 or jobs[PROCS, slot] != jobs[PROCS, before] or jobs[BOOKED, slot] != jobs[BOOKED, before]:
+            number += 1
+        shapes[slot], before = number, slot
+    return shapes
+
+
 @kernel
 def _is_strongly_feasible(
-    now: int, profile: Int64Array, jobs: Int64Array, count: int, order: Int64Array, is_placed: BoolArray, slot: int,
-    bounds: Int64Array,
+    profile: Int64Array, jobs: Int64Array, count: int, order: Int64Array, is_placed: BoolArray, slot: int,
+    shapes: Int64Array, bounds: Int64Array, searched: Int64Array, turn: int,
 ) -> bool:  # fmt: skip
     """Tell whether each job that is not placed meets its deadline if it alone comes next (rule 8).
 
-    ``bounds``: an instant for each slot before which it cannot start; raised to what is found.
+    ``bounds``: an instant for each shape before which none of it can start; raised to the first at which one can.  ``searched``:
+    the last turn in which that was done.
     """
     for place in range(count + 1):
         other = order[place]
         if is_placed[other] or other == slot:
             continue
-        bounds[other] = earliest_of(profile, jobs, other, max(bounds[other], now))
-        if bounds[other] > jobs[LATEST, other]:
+        shape = shapes[other]
+        if searched[shape] != turn:
+            bounds[shape] = earliest_of(profile, jobs, other, bounds[shape])
+            searched[shape] = turn
+        if bounds[shape] > jobs[LATEST, other]:
             return False
     return True
 
@@ -377,9 +397,11 @@ def mrt(now: int, base: Int64Array, jobs: Int64Array, count: int, key: int, most
         key: ``LLF`` or ``EDF``: the order in which candidates are tried.
     """
     order = by_key(jobs, count + 1, key)
+    shapes = _shapes(jobs, count + 1)
     profile = room_for(base, count + 1)
     is_placed = np.zeros(count + 1, np.bool_)
     bounds = np.full(count + 1, now)  # what is reserved only delays: a bound holds until something is taken back
+    searched, turn = np.zeros(count + 1, np.int64), 0
     chosen, tried = np.empty(count + 2, np.int64), np.zeros(count + 2, np.int64)
     depth = back = 0
     while depth <= count:
@@ -389,10 +411,12 @@ def mrt(now: int, base: Int64Array, jobs: Int64Array, count: int, key: int, most
             tried[depth] += 1
             if is_placed[slot]:
                 continue
-            start = earliest_of(profile, jobs, slot, bounds[slot])
+            start = earliest_of(profile, jobs, slot, bounds[shapes[slot]])
             if start <= jobs[LATEST, slot]:
                 reserve(profile, jobs, slot, start)
-                if _is_strongly_feasible(now, profile, jobs, count, order, is_placed, slot, bounds):
+                turn += 1
+                state = (shapes, bounds, searched, turn)
+                if _is_strongly_feasible(profile, jobs, count, order, is_placed, slot, *state):
                     found = slot
                     planned[slot] = start
                     break
