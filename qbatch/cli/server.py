@@ -134,16 +134,24 @@ def forecast(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
     if json:
         print_json("forecasts", said)
         return
-    rows = [
-        [each.job, moment(each.start), span(each.start - said.made), moment(each.end)]
-        for each in said.jobs if each.start is not None
-    ]  # fmt: skip
-    print_table("", ["job", "start", "in", "end"], rows, left=2)
+    expected = [each for each in said.jobs if each.start is not None]
+    rows = [[each.job, moment(each.start), span((each.start or 0) - said.made), moment(each.end)] for each in expected]
+    headings = _with_deadlines(["job", "start", "in", "end"], rows, [each.deadline for each in expected], 4)
+    print_table("", headings, rows, left=2)
     others = [[each.job, each.code, clean(each.reason)] for each in said.jobs if each.start is None]
     if others:
         print_table("", ["job", "no forecast", "because"], others, left=3)
     if said.error_mean is not None:
         talk(f"forecasts so far were off by {said.error_mean:.0f} s on average ({said.error_count} jobs)")
+
+
+def _with_deadlines(headings: list[str], rows: list[list[str]], deadlines: list[int | None], place: int) -> list[str]:
+    """Put a column of deadlines into rows, if any job has one; return the headings with it."""
+    if all(each is None for each in deadlines):
+        return headings
+    for row, deadline in zip(rows, deadlines, strict=True):
+        row.insert(place, moment(deadline))
+    return [*headings[:place], "deadline", *headings[place:]]
 
 
 def history(
@@ -174,7 +182,8 @@ def history(
     if not rows:
         talk("no job that has ended is like that")
         return
-    print_table("", ["id", "name", "user", "queue", "procs", "submitted", "waited", "ended", "status"], rows, left=4)
+    headings = ["id", "name", "user", "queue", "procs", "submitted", "waited", "ended", "status"]
+    print_table("", _with_deadlines(headings, rows, [job.deadline for job in said.jobs], 8), rows, left=4)
     if said.next:
         talk(f"there are more; show them with --limit {limit * 10}, or narrow the search")
 

@@ -269,9 +269,7 @@ class DeadlineScheduler:
 
     def _price(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job) -> int:
         """Return what the job in the slot after the plan would cost."""
-        booked = _plan.room_for(base, memory.count + 1)
-        for slot in range(memory.count):
-            _plan.reserve(booked, memory.jobs, slot, int(memory.jobs[searches.START, slot]))
+        booked = _plan.profile_of_plan(base, memory.jobs, memory.count)
         start = int(_plan.earliest_of(booked, memory.jobs, memory.count, now))
         weights = {"urgency": Fraction(self.rules.urgency, 1000), "crowding": Fraction(self.rules.crowding, 1000)}
         return price_of(job, now, start, booked, memory.procs, **weights)

@@ -279,7 +279,8 @@ class Explanation(Record, frozen=True):
 
 
 class ForecastRecord(Record, frozen=True):
-    """When one waiting job is expected to start and end if nothing else is submitted, and what it was promised.
+    """When one waiting job is expected to start and end if nothing else is submitted, what it was promised, and its
+    deadline.
 
     ``code`` and ``reason``: why it has no forecast (``held``, ``dependency``, ``queue-stopped``, ``no-start``,
     ``not-reached``, ``no-forecast``, ``arriving``), where ``start`` and ``end`` are None.
@@ -291,6 +292,7 @@ class ForecastRecord(Record, frozen=True):
     promised: int | None = None
     code: str = ""
     reason: str = ""
+    deadline: int | None = None
 
 
 class Forecasts(Record, frozen=True):

@@ -23,7 +23,7 @@ from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.workloads import Log, generate_log, read_log, write_log
-from tests.bench import coverage, live, monitor, origin2000, slices
+from tests.bench import coverage, deadlines, live, monitor, origin2000, slices
 from tests.bench.plain import plain_easy
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
@@ -171,6 +171,12 @@ def origin2000_figures(report: Report, *, is_short: bool) -> None:
     origin2000.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), times=1 if is_short else 3)
 
 
+def deadline_figures(report: Report, *, is_short: bool) -> None:
+    """Measure the policies that keep deadlines."""
+    report.say("\n## Deadlines: the four schemes in replay and live\n\n| what | measured |\n|---|---|")
+    deadlines.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), TRACES, is_short=is_short)
+
+
 def slices_figures(report: Report, *, is_short: bool) -> None:
     """Measure time slices and the search."""
     report.say("\n## Time slices and group optimisation\n\n| what | measured |\n|---|---|")
@@ -185,6 +191,7 @@ def replay_figures(*, is_short: bool) -> None:
     log = generate_log(jobs=jobs, procs=1024, load=0.85, seed=1)
     simulations(report, log, is_short=is_short)
     origin2000_figures(report, is_short=is_short)
+    deadline_figures(report, is_short=is_short)
     slices_figures(report, is_short=is_short)
     against_plain(report)
     commands(report, log, jobs)
@@ -270,9 +277,11 @@ def main() -> None:
     only.add_argument("--live", action="store_true", help="only the daemon (LIVE.md)")
     only.add_argument("--replay", action="store_true", help="only replays and whole commands (RESULTS.md)")
     only.add_argument("--origin2000", action="store_true", help="only the Origin 2000; no file is written")
+    only.add_argument("--deadlines", action="store_true", help="only the deadline schemes; no file is written")
     only.add_argument("--slices", action="store_true", help="only time slices and the search; no file is written")
     asked = parser.parse_args()
-    is_all = not (asked.monitor or asked.live or asked.replay or asked.origin2000 or asked.slices or asked.coverage)
+    some = (asked.monitor, asked.live, asked.replay, asked.origin2000, asked.deadlines, asked.slices, asked.coverage)
+    is_all = not any(some)
     if asked.monitor or is_all:
         monitor_figures(is_short=asked.short)
     if asked.live or is_all:
@@ -281,6 +290,8 @@ def main() -> None:
         replay_figures(is_short=asked.short)
     if asked.origin2000:
         origin2000_figures(Report(), is_short=asked.short)
+    if asked.deadlines:
+        deadline_figures(Report(), is_short=asked.short)
     if asked.slices:
         slices_figures(Report(), is_short=asked.short)
     if asked.coverage:

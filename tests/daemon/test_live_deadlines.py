@@ -55,6 +55,28 @@ def test_the_commands_promise_quote_change_and_refuse(tmp_path: Path) -> None:
         assert "planned for" in daemon.run("qbatch", "explain", job).stdout
 
 
+def test_tables_have_a_column_of_deadlines_where_a_job_has_one(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=CONFIG) as daemon:
+
+        def tables() -> list[list[str]]:
+            lines = [daemon.run("qbatch", each).stdout.splitlines() for each in ("forecast", "history")]
+            return [[" ".join(line.split()) for line in each] for each in lines]
+
+        for _ in range(2):
+            daemon.submit(resources=asked(8, 600), runtime=600_000_000)
+        daemon.run("qbatch", "time", "until", "700")
+        assert [table[0] for table in tables()] == ["job start in end", "id name user queue procs submitted waited ended status"]
+        late, none = (daemon.submit(resources=asked(8, 600, each), runtime=600_000_000) for each in (3600, None))
+        forecast, _ = tables()
+        assert forecast[0] == "job start in end deadline"
+        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(4300))
+        assert {line.split()[0]: line.endswith(clock) for line in forecast[1:3]} == {late: True, none: False}
+        daemon.run("qbatch", "time", "until", "5000")
+        _, history = tables()
+        assert history[0] == "id name user queue procs submitted waited ended deadline status"
+        assert [clock in line for line in history[1:]] == [line.startswith(late) for line in history[1:]]
+
+
 def test_no_promise_changes_by_kill_9_and_every_accepted_deadline_stands(tmp_path: Path) -> None:
     chance = random.Random(5)
     daemon = Daemon(tmp_path, config=CONFIG).start()

@@ -21,6 +21,7 @@ from qbatch.policies import load_policy
 from qbatch.replay.calendar import Calendar
 from qbatch.replay.drivers import run
 from tests.harness import same_schedule, workload_of
+from tests.oracle.naive import Job as Waiting
 from tests.oracle.workloads import random_jobs
 from tests.policies.deadline_oracle import Asked, quoted, simulate
 
@@ -85,6 +86,29 @@ def test_the_schedule_is_that_of_the_oracle_job_for_job(policy: str) -> None:
             assert ends == outcome.deadline, seed
         refused += len(schedule.rejected)
     assert (refused > 0) == (scheme != "slack")
+
+
+@pytest.mark.parametrize("policy", [each for each in VARIANTS if each.startswith(("msb", "slack"))])
+def test_what_insertion_leaves_out_changes_nothing_with_many_waiting_jobs(policy: str) -> None:
+    scheme, settings = VARIANTS[policy]
+    longest = 0
+    for seed in range(4):
+        draw = random.Random(seed)
+        each_instant = draw.choice((2, 5))
+        times = [draw.randint(1, 60) * SECOND for _ in range(70)]
+        work = workload_of(
+            [
+                Waiting(row, row // each_instant * SECOND, draw.randint(1, PROCS), time, draw.choice((time, time, time // 2)))
+                for row, time in enumerate(times)
+            ],
+            PROCS,
+        )
+        slack = np.array([draw.randrange(2500) * SECOND for _ in times])
+        work = work.changed(deadline=np.where(slack % (5 * SECOND) == 0, -1, work.submit + work.estimate + slack))
+        schedule = run(work, one_host(PROCS), load_policy(policy))
+        assert starts(schedule) == simulate(asked_of(work), PROCS, scheme, **settings).start, seed
+        longest = max(longest, schedule.queue_max)
+    assert longest > 40
 
 
 @pytest.mark.parametrize("policy", VARIANTS)

@@ -4,6 +4,9 @@ A deadline counts from the submission, or is an instant, for every job of an arr
 yet (it is held, waits for a time, for other jobs or at a run limit) is promised nothing: it is judged by the pass that hands it
 to the policy, and ends as refused if its deadline can then not be kept any more.  A job that was accepted and has to wait again,
 because its host went down or it is to run again, keeps its deadline and is not refused; its promise may break.
+
+Another deadline of an array is for all its jobs that have not ended: those that the policy knows are judged together, and all
+get it or none.
 """
 
 from __future__ import annotations
@@ -70,20 +73,26 @@ def check(core: Core, queue: QueueState, prepared: Prepared, deadline: int | Non
         )
 
 
-def refusal_of_change(core: Core, job: BatchJob, deadline: int, prepared: Prepared) -> Reason | None:
-    """Return why a waiting job that the policy knows may not have another deadline, or None: it would be accepted with it.
+def refusal_of_change(core: Core, jobs: list[BatchJob], deadline: int, prepared: Prepared) -> Reason | None:
+    """Return why waiting jobs of one pool may not have another deadline, all of them, or None: they would be accepted with it.
 
-    The policy is asked in a copy of the engine: there the job is taken back and comes again, at this instant.
+    ``jobs``: the policy knows them; an array's in order of index.  The policy is asked in a copy of the engine: there they are
+    taken back and come again, at this instant.
     """
-    pool = core.pool_of(job)
+    if not jobs:
+        return None
+    pool = core.pool_of(jobs[0])
     engine = snapshot.load(pool.machine, pool.engine.policy, snapshot.dump(pool.engine))
-    user, group = core.number_of(job.user), core.number_of(job.group)
-    place = core.queues[job.queue].place
-    request = run_limits.request_of(
-        prepared, job.sequence, core.now, user, group, place, deadline=deadline, priority=job.priority,
-        is_admitted=job.attempts > 0,
-    )  # fmt: skip
-    done = engine.handle(core.now, [Withdrawn(job.row), Submitted(request)])
-    own = done.arrived[-1] if done.arrived else -1
-    rejected = (action for action in done.actions if isinstance(action, Reject) and action.row == own)
+    submitted = []
+    for job in jobs:
+        user, group = core.number_of(job.user), core.number_of(job.group)
+        place = core.queues[job.queue].place
+        request = run_limits.request_of(
+            prepared, job.sequence, core.now, user, group, place, deadline=deadline, priority=job.priority,
+            is_admitted=job.attempts > 0,
+        )  # fmt: skip
+        submitted.append(Submitted(request))
+    done = engine.handle(core.now, [*(Withdrawn(job.row) for job in jobs), *submitted])
+    own = set(done.arrived[-len(jobs) :])
+    rejected = (action for action in done.actions if isinstance(action, Reject) and action.row in own)
     return next((msgspec.structs.replace(action.reason, blocked_by=()) for action in rejected), None)

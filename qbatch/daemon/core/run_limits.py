@@ -164,6 +164,18 @@ def let_through(core: Core, name: str) -> None:
         del core.run_limits[name]
 
 
+def arrive_again(core: Core, jobs: list[BatchJob]) -> None:
+    """Let jobs that wait with the engine leave it and arrive again at this instant; each keeps its places in its run limits."""
+    left: dict[str, None] = {}
+    for job in jobs:
+        left.update(dict.fromkeys(_take_out(core, job)))
+    for job in jobs:
+        job.queued = job.eligible = core.now
+        enter(core, job)
+    for name in left:
+        let_through(core, name)
+
+
 def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
     """Exchange the places of two waiting jobs.
 

@@ -46,24 +46,28 @@ def handle(core: Core, actor: Actor, request: Alter) -> Outcomes:
         identifier = core.id_of(job.key)
         if job.is_subjob:
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}: alter its array", identifier)
-        if any(one.holds_hosts for one in core.members(job)):
-            _check_running(actor, job, identifier, changes, given)
+        ones = core.members(job)
+        if any(one.holds_hosts for one in ones):
+            others_wait = any(one.is_waiting and not one.is_array for one in ones)
+            _check_running(actor, job, identifier, changes, given, {"walltime", RESOURCE} if others_wait else {"walltime"})
         _change(core, actor, job, changes)
         core.happened("altered", job.key)
 
     return each(core, request.jobs, act)
 
 
-def _check_running(actor: Actor, job: BatchJob, identifier: str, changes: Changes, given: list[str]) -> None:
-    """Refuse what cannot be changed of a job that runs: of its resources, the walltime only; its owner may lower it only.
+def _check_running(
+    actor: Actor, job: BatchJob, identifier: str, changes: Changes, given: list[str], resources: set[str]
+) -> None:
+    """Refuse what cannot be changed of a job that runs: all resources but those named; its owner may lower its walltime only.
 
     Source: OpenPBS req_modify.c: PBSE_MODATRRUN for what may not change, PBSE_PERM for a user who asks for more.
     """
     names = set(changes.resources or ())
-    if not set(given) - {"resources"} <= set(_WHILE_RUNNING) or not names <= {"walltime"}:
-        wrong = f" Resource_List.{min(names - {'walltime'})}" if names - {"walltime"} else ""
+    if not set(given) - {"resources"} <= set(_WHILE_RUNNING) or not names <= resources:
+        wrong = f" Resource_List.{min(names - resources)}" if names - resources else ""
         raise Refusal("modify-running", f"Cannot modify attribute while job running{wrong} {identifier}", identifier)
-    if names and RANKS[actor.role] < RANKS["operator"]:
+    if "walltime" in names and RANKS[actor.role] < RANKS["operator"]:
         wanted = parse_duration((changes.resources or {})["walltime"])
         if wanted > job.prepared.walltime:
             raise Refusal("not-permitted", f"Unauthorized Request  Resource_List.walltime {identifier}", identifier)
@@ -113,7 +117,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         one.name = spec.name
         one.priority = spec.priority
         one.modified = core.now
-        if has_other_deadline:
+        if has_other_deadline and not one.holds_hosts:
             one.deadline, one.price = deadlines.asked(core, spec), None
         if bits is not None:
             one.hold = (one.hold & kept) | bits
@@ -124,8 +128,15 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         job.unmet = 0
         flow.depend(core, job, found)
     if is_other_request or has_other_deadline or bits is not None or found is not None or changes.not_before is not None:
+        may_start_as_before = bits is None and found is None and changes.not_before is None
+        judged = _known(core, job) if has_other_deadline and may_start_as_before else []
+        for one in judged:
+            one.prepared = prepared
+        run_limits.arrive_again(core, judged)
+        keys = {one.key for one in judged}
         for one in ones:
-            flow.change(core, one, prepared, one.queue)
+            if one.key not in keys:
+                flow.change(core, one, prepared, one.queue)
     else:
         for one in ones:
             one.prepared = prepared
@@ -158,10 +169,11 @@ def _ask_again(core: Core, job: BatchJob, spec: Spec, prepared: Prepared) -> Non
     assert deadline is not None
     deadlines.check(core, core.queues[job.queue], prepared, deadline)
     passes.make_pass(core, core.pool_of(job))
-    waiting = [one for one in core.members(job) if one.row >= 0 and one.is_waiting]
-    if len(waiting) > 1:
-        raise Refusal("unsupported", f"{core.id_of(job.key)}: the deadline of an array whose jobs wait cannot be changed")
-    for one in waiting:
-        reason = deadlines.refusal_of_change(core, one, deadline, prepared)
-        if reason is not None:
-            raise admission.refusal_of(reason, core.id_of(job.key))
+    reason = deadlines.refusal_of_change(core, _known(core, job), deadline, prepared)
+    if reason is not None:
+        raise admission.refusal_of(reason, core.id_of(job.key))
+
+
+def _known(core: Core, job: BatchJob) -> list[BatchJob]:
+    """Return the waiting jobs of an array, or the job itself, that the policy knows, in order of index."""
+    return sorted((one for one in core.members(job) if one.row >= 0 and one.is_waiting), key=lambda one: one.member)

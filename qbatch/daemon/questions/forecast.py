@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+import msgspec
+
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.forecast import Expected
@@ -25,8 +27,7 @@ async def handle(service: Service, client: ConnectedClient, request: Forecast) -
     most = min(request.limit, MOST) if request.limit > 0 else MOST
     first = sorted(found.items(), key=lambda item: (item[1].start, item[0]))[:most]
     records = [
-        ForecastRecord(job=core.id_of(key), start=each.start, end=each.end, promised=_promised(core, key))
-        for key, each in first
+        msgspec.structs.replace(_record(core, key), start=each.start, end=each.end) for key, each in first
     ]
     records += islice(_without(service, found), most - len(records))
     error = service.forecasts.error()
@@ -46,11 +47,12 @@ def _without(service: Service, found: Mapping[JobKey, Expected]) -> Iterator[For
         for job in core.members(whole):
             if job.is_waiting and not job.is_array and job.key not in found:
                 code, reason = service.forecasts.why_none(job)
-                yield ForecastRecord(
-                    job=core.id_of(job.key), promised=_promised(core, job.key), code=code, reason=reason
-                )
+                yield msgspec.structs.replace(_record(core, job.key), code=code, reason=reason)
 
 
-def _promised(core: Core, key: JobKey) -> int | None:
+def _record(core: Core, key: JobKey) -> ForecastRecord:
+    """Return what is known of a job without a forecast; it may have left since that was made."""
     job = core.find(key)
-    return job.promised if job is not None else None
+    if job is None:
+        return ForecastRecord(job=core.id_of(key))
+    return ForecastRecord(job=core.id_of(key), promised=job.promised, deadline=job.deadline)

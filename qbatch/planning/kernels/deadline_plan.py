@@ -71,13 +71,20 @@ is_planned_by_qops, is_planned_by_insertion, is_planned_by_mrt = _search_of(QOPS
 
 
 @allocating_kernel
-def stay(now: int, base: Int64Array, jobs: Int64Array, count: int, planned: Int64Array) -> None:
-    """Leave the plan as it is; the job of slot ``count`` takes its earliest place in it."""
+def profile_of_plan(base: Int64Array, jobs: Int64Array, count: int) -> Int64Array:
+    """Return what the running jobs and the plan leave, with space for one booking more."""
     profile = room_for(base, count + 1)
     for slot in range(count):
+        reserve(profile, jobs, slot, jobs[START, slot])
+    return profile
+
+
+@allocating_kernel
+def stay(now: int, base: Int64Array, jobs: Int64Array, count: int, planned: Int64Array) -> None:
+    """Leave the plan as it is; the job of slot ``count`` takes its earliest place in it."""
+    for slot in range(count):
         planned[slot] = jobs[START, slot]
-        reserve(profile, jobs, slot, planned[slot])
-    planned[count] = earliest_of(profile, jobs, count, now)
+    planned[count] = earliest_of(profile_of_plan(base, jobs, count), jobs, count, now)
 
 
 @allocating_kernel

@@ -36,6 +36,9 @@ HEAD, SORTED, BOTH = 0, 1, 2
 FRACTION, DELAY, MAKESPAN, WEIGHTED = 0, 1, 2, 3
 """Prices of a plan: delays as shares of the slack left, delays, the last planned end, shares weighed by priority."""
 
+MOST = (1 << 63) - 1
+"""More than any price of a plan."""
+
 SECOND = 1_000_000
 """The least slack that a delay is divided by, in microseconds."""
 
@@ -202,7 +205,7 @@ def _share(price: int, delay: int, slack: int, weight: float) -> float:
 def _cost(
     price: int, jobs: Int64Array, weights: Float64Array, slot: int, is_asking: bool, start: int
 ) -> tuple[int, float]:
-    """Return what a planned start adds to the price of a plan: exactly, or as a share."""
+    """Return what a planned start adds to the price of a plan: exactly, or as a share.  The last end is not a sum: nothing."""
     since = jobs[SUBMIT, slot] if is_asking else jobs[START, slot]
     delay = max(start - since, 0)
     if price == DELAY:
@@ -210,9 +213,86 @@ def _cost(
     if price == WEIGHTED:
         slack = jobs[SLACK, slot] if is_asking else jobs[LATEST, slot] - since
         return 0, _share(price, delay, slack, weights[slot])
-    if jobs[LATEST, slot] >= FOREVER:
+    if price == MAKESPAN or jobs[LATEST, slot] >= FOREVER:
         return 0, 0.0
     return 0, _share(price, delay, jobs[LATEST, slot] - since, 1.0)
+
+
+@kernel
+def _exact_with(price: int, jobs: Int64Array, slot: int, start: int, exact: int, added: int) -> int:
+    """Return the exact part of a price with one slot more."""
+    return max(exact, start + jobs[ESTIMATE, slot]) if price == MAKESPAN else exact + added
+
+
+SMALLER, LOOKED_AT = 8, 64
+"""How many smaller slots before a slot are remembered, and among how many they are looked for."""
+
+
+@allocating_kernel
+def _smaller_before(jobs: Int64Array, order: Int64Array) -> Int64Array:
+    """Return for each slot others before it that need no more processors and no longer, the nearest first, then -1.
+
+    Where such a one, at its earliest, starts, no slot starts earlier that is placed at its earliest after it.
+    """
+    found = np.full((SMALLER, order.shape[0] + 1), -1)
+    for place in range(order.shape[0]):
+        slot, known = order[place], 0
+        for before in range(place - 1, max(place - 1 - LOOKED_AT, -1), -1):
+            other = order[before]
+            if jobs[PROCS, other] <= jobs[PROCS, slot] and jobs[BOOKED, other] <= jobs[BOOKED, slot]:
+                found[known, slot] = other
+                known += 1
+                if known == SMALLER:
+                    break
+    return found
+
+
+@kernel
+def _rest_placed(
+    now: int, profile: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, position: int, order: Int64Array,
+    usual: Int64Array, least: Int64Array, smaller: Int64Array, bounds: Int64Array, price: int, exact: int, share: float,
+    best_exact: int, best_share: float, trial: Int64Array,
+) -> tuple[bool, int, int, float]:  # fmt: skip
+    """Place the asking job and then the slots from a position on, each at its earliest.
+
+    Given up where one misses its deadline, and where the price is not below the best any more: no delay makes a plan cheaper.
+
+    A slot starts no earlier than without the asking job (``least``), but where a slot before it that moved has given
+    processors back, and no earlier than a smaller slot before it.
+
+    Returns:
+        Whether the plan is cheaper and all deadlines are met; the next position that makes another plan, beyond ``count`` if
+        none does or none can be cheaper; the price.
+    """
+    start = earliest_of(profile, jobs, count, now)
+    added, added_share = _cost(price, jobs, weights, count, True, start)
+    exact, share = _exact_with(price, jobs, count, start, exact, added), share + added_share
+    if start > jobs[LATEST, count] or exact > best_exact or (exact == best_exact and share >= best_share):
+        return False, count + 1, exact, share  # later positions start it no earlier
+    reserve(profile, jobs, count, start)
+    trial[count] = start
+    freed, following, is_same = FOREVER, position + 1, True
+    for place in range(position, count):
+        slot = order[place]
+        low = max(now, min(least[slot], freed - jobs[BOOKED, slot]))
+        for each in range(SMALLER):
+            if smaller[each, slot] < 0:
+                break
+            low = max(low, bounds[smaller[each, slot]])
+        start = earliest_of(profile, jobs, slot, low)
+        added, added_share = _cost(price, jobs, weights, slot, False, start)
+        exact, share = _exact_with(price, jobs, slot, start, exact, added), share + added_share
+        if start > jobs[LATEST, slot] or exact > best_exact or (exact == best_exact and share >= best_share):
+            return False, following, exact, share
+        reserve(profile, jobs, slot, start)
+        trial[slot] = bounds[slot] = start
+        if start != usual[slot]:
+            freed = min(freed, usual[slot])
+        # The asking job after a slot that does not move makes the same plan; a share of 0 is the same sum of doubles too.
+        is_same = is_same and start == usual[slot] and added_share == 0.0
+        if is_same:
+            following = place + 2
+    return True, following, exact, share
 
 
 @allocating_kernel
@@ -227,48 +307,42 @@ def insertion(
         price: ``FRACTION``, ``DELAY``, ``MAKESPAN`` or ``WEIGHTED``.
     """
     order = by_key(jobs, count, key)
+    smaller = _smaller_before(jobs, order)
     prefix, profile = room_for(base, count + 1), room_for(base, count + 1)
-    before, trial = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
+    # Without the asking job: where each slot is, and its earliest after those before it.
+    usual, least = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
+    for place in range(count):
+        slot = order[place]
+        least[slot] = earliest_of(profile, jobs, slot, now)
+        usual[slot] = jobs[START, slot] if key == BY_START else least[slot]
+        reserve(profile, jobs, slot, usual[slot])
+    bounds, trial = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
     exact_before, share_before = 0, 0.0
-    best, best_exact, best_share = -1, 0, 0.0
+    best, best_exact, best_share = -1, MOST, np.inf
+    following = 0
     for position in range(count + 1):
         if position > 0:
             slot = order[position - 1]
-            start = jobs[START, slot] if key == BY_START else earliest_of(prefix, jobs, slot, now)
+            start = usual[slot]
             if start > jobs[LATEST, slot] and key != BY_START:
                 break
             reserve(prefix, jobs, slot, start)
-            before[slot] = start
-            if price == MAKESPAN:
-                exact_before = max(exact_before, start + jobs[ESTIMATE, slot])
-            else:
-                exact_added, share_added = _cost(price, jobs, weights, slot, False, start)
-                exact_before += exact_added
-                share_before += share_added
+            bounds[slot] = least[slot]
+            added, added_share = _cost(price, jobs, weights, slot, False, start)
+            exact_before = _exact_with(price, jobs, slot, start, exact_before, added)
+            share_before += added_share
+        if position < following:
+            continue
         restore(prefix, profile)
-        exact, share = exact_before, share_before
-        is_met = True
-        for place in range(position, count + 1):
-            slot = count if place == position else order[place - 1]
-            start = earliest_of(profile, jobs, slot, now)
-            # No delay makes a plan cheaper: one that costs as much as the best so far is given up.
-            is_dear = best >= 0 and (exact > best_exact or (exact == best_exact and share >= best_share))
-            if is_dear or start > jobs[LATEST, slot]:
-                is_met = False
-                break
-            reserve(profile, jobs, slot, start)
-            trial[slot] = start
-            if price == MAKESPAN:
-                exact = max(exact, start + jobs[ESTIMATE, slot])
-            else:
-                exact_added, share_added = _cost(price, jobs, weights, slot, place == position, start)
-                exact += exact_added
-                share += share_added
-        if is_met and (best < 0 or exact < best_exact or (exact == best_exact and share < best_share)):
+        is_best, following, exact, share = _rest_placed(
+            now, profile, jobs, weights, count, position, order, usual, least, smaller, bounds, price, exact_before,
+            share_before, best_exact, best_share, trial,
+        )  # fmt: skip
+        if is_best:
             best, best_exact, best_share = position, exact, share
             for place in range(count):
                 slot = order[place]
-                planned[slot] = before[slot] if place < position else trial[slot]
+                planned[slot] = usual[slot] if place < position else trial[slot]
             planned[count] = trial[count]
     return best >= 0
 
@@ -276,21 +350,41 @@ def insertion(
 # ------------------------------------------------------------------------------------------------ MRT
 
 
+@allocating_kernel
+def _shapes(jobs: Int64Array, count: int) -> Int64Array:
+    """Return a number for each of the first ``count`` slots: the same for those with as many processors for as long."""
+    by_length = stable_order(jobs[BOOKED, :count].copy())
+    procs = np.empty(count, np.int64)
+    for place in range(count):
+        procs[place] = jobs[PROCS, by_length[place]]
+    shapes, number, before = np.empty(count, np.int64), -1, -1
+    for place in stable_order(procs):
+        slot = by_length[place]
+        if before < 0 or jobs[PROCS, slot] != jobs[PROCS, before] or jobs[BOOKED, slot] != jobs[BOOKED, before]:
+            number += 1
+        shapes[slot], before = number, slot
+    return shapes
+
+
 @kernel
 def _is_strongly_feasible(
-    now: int, profile: Int64Array, jobs: Int64Array, count: int, order: Int64Array, is_placed: BoolArray, slot: int,
-    bounds: Int64Array,
+    profile: Int64Array, jobs: Int64Array, count: int, order: Int64Array, is_placed: BoolArray, slot: int,
+    shapes: Int64Array, bounds: Int64Array, searched: Int64Array, turn: int,
 ) -> bool:  # fmt: skip
     """Tell whether each job that is not placed meets its deadline if it alone comes next (rule 8).
 
-    ``bounds``: an instant for each slot before which it cannot start; raised to what is found.
+    ``bounds``: an instant for each shape before which none of it can start; raised to the first at which one can.  ``searched``:
+    the last turn in which that was done.
     """
     for place in range(count + 1):
         other = order[place]
         if is_placed[other] or other == slot:
             continue
-        bounds[other] = earliest_of(profile, jobs, other, max(bounds[other], now))
-        if bounds[other] > jobs[LATEST, other]:
+        shape = shapes[other]
+        if searched[shape] != turn:
+            bounds[shape] = earliest_of(profile, jobs, other, bounds[shape])
+            searched[shape] = turn
+        if bounds[shape] > jobs[LATEST, other]:
             return False
     return True
 
@@ -303,9 +397,11 @@ def mrt(now: int, base: Int64Array, jobs: Int64Array, count: int, key: int, most
         key: ``LLF`` or ``EDF``: the order in which candidates are tried.
     """
     order = by_key(jobs, count + 1, key)
+    shapes = _shapes(jobs, count + 1)
     profile = room_for(base, count + 1)
     is_placed = np.zeros(count + 1, np.bool_)
     bounds = np.full(count + 1, now)  # what is reserved only delays: a bound holds until something is taken back
+    searched, turn = np.zeros(count + 1, np.int64), 0
     chosen, tried = np.empty(count + 2, np.int64), np.zeros(count + 2, np.int64)
     depth = back = 0
     while depth <= count:
@@ -315,10 +411,12 @@ def mrt(now: int, base: Int64Array, jobs: Int64Array, count: int, key: int, most
             tried[depth] += 1
             if is_placed[slot]:
                 continue
-            start = earliest_of(profile, jobs, slot, bounds[slot])
+            start = earliest_of(profile, jobs, slot, bounds[shapes[slot]])
             if start <= jobs[LATEST, slot]:
                 reserve(profile, jobs, slot, start)
-                if _is_strongly_feasible(now, profile, jobs, count, order, is_placed, slot, bounds):
+                turn += 1
+                state = (shapes, bounds, searched, turn)
+                if _is_strongly_feasible(profile, jobs, count, order, is_placed, slot, *state):
                     found = slot
                     planned[slot] = start
                     break

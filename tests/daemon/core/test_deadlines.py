@@ -170,6 +170,92 @@ def test_the_jobs_of_an_array_share_a_deadline_and_are_judged_one_by_one() -> No
     bench.check()
 
 
+def promised_of(bench: Bench, array: str) -> dict[str, tuple[int | None, int | None]]:
+    """Return deadline and promise of the jobs of an array that have not ended."""
+    core = bench.core
+    return {core.id_of(job.key): (job.deadline, job.promised) for job in core.members(live(bench, array)) if not job.is_array}
+
+
+def test_another_deadline_of_an_array_is_for_all_its_waiting_jobs_or_for_none() -> None:
+    bench = bench_with()
+    bench.submit(**asks(8, 100))
+    array = bench.submit(**asks(8, 50, 400, array="1-3"))
+    before = promised_of(bench, array)
+    assert list(before.values()) == [(400 * SECOND, 350 * SECOND)] * 3
+    assert alter(bench, array, 249) == "deadline-not-kept"
+    assert promised_of(bench, array) == before
+    assert live(bench, array).spec.resources["deadline"] == "+400"
+    assert alter(bench, array, 250) == ""
+    assert list(promised_of(bench, array).values()) == [(250 * SECOND, 200 * SECOND)] * 3
+    assert refused(bench, 8, 10, 250).reason == "deadline-not-kept"
+    bench.wait(300)
+    assert max(record.ended or 0 for record in bench.ended.values()) == 250 * SECOND
+    bench.check()
+
+
+def test_a_job_that_gets_another_deadline_keeps_its_place_at_a_run_limit() -> None:
+    bench = bench_with()
+    bench.submit(**asks(8, 100))
+    array = bench.submit(**asks(8, 50, 400, array="1-3", queue="narrow"))
+    first = [name for name, (_, promised) in promised_of(bench, array).items() if promised is not None]
+    assert len(first) == 1
+    assert alter(bench, array, 149) == "deadline-not-kept"
+    assert alter(bench, array, 300) == ""
+    told = promised_of(bench, array)
+    assert {deadline for deadline, _ in told.values()} == {300 * SECOND}
+    assert [name for name, (_, promised) in told.items() if promised is not None] == first
+    bench.wait(400)
+    assert sorted(record.ended or 0 for record in bench.ended.values())[-1] == 250 * SECOND
+    bench.check()
+
+
+def test_the_jobs_of_an_array_that_run_keep_their_deadline_when_the_others_get_another() -> None:
+    bench = bench_with()
+    array = bench.submit(**asks(8, 50, 400, array="1-3"))
+    bench.wait(10)
+    running = next(one for one in bench.core.members(live(bench, array)) if one.holds_hosts)
+    before = promised_of(bench, array)
+    assert alter(bench, array, 139) == "deadline-not-kept"
+    assert promised_of(bench, array) == before
+    assert alter(bench, array, 140) == ""
+    name = bench.core.id_of(running.key)
+    assert running.deadline == 400 * SECOND
+    assert {deadline for other, (deadline, _) in promised_of(bench, array).items() if other != name} == {150 * SECOND}
+    job = bench.submit(**asks(8, 50, 400))
+    bench.wait(145)
+    (outcome,) = bench.do(ALICE, requests.Alter(jobs=(job,), changes=Changes(resources={"deadline": "+900"}))).outcomes  # type: ignore[attr-defined]
+    assert outcome.error is not None
+    assert outcome.error.code == "modify-running"
+    bench.check()
+
+
+def test_random_arrays_get_another_deadline_whole_or_not_at_all() -> None:
+    counts = {"granted": 0, "deadline-not-kept": 0}
+    for seed in range(60):
+        draw, bench = random.Random(seed), bench_with(random.Random(seed).choice(("qops", "msb", "mrt")))
+        bench.submit(**asks(8, 60))
+        for _ in range(draw.randrange(4)):
+            bench.submit(**asks(draw.randrange(1, 9), draw.randrange(1, 60), 2000))
+        fields = {"array": "1-4", "queue": draw.choice(("batch", "batch", "narrow"))}
+        array = bench.submit(**asks(draw.randrange(1, 9), 40, 2000, **fields))
+        bench.wait(draw.randrange(50))
+        for _ in range(3):
+            before, wanted = promised_of(bench, array), draw.randrange(60, 600)
+            said = alter(bench, array, wanted)
+            after = promised_of(bench, array)
+            counts[said or "granted"] += 1
+            if said:
+                assert after == before, seed
+            else:
+                assert after.keys() == before.keys(), seed  # nobody was refused
+                assert {deadline for deadline, _ in after.values()} == {bench.now + wanted * SECOND}, seed
+                assert [promised is None for _, promised in after.values()] == [
+                    promised is None for _, promised in before.values()
+                ], seed
+            bench.check()
+    assert min(counts.values()) > 10
+
+
 def test_an_accepted_job_that_loses_its_host_keeps_its_deadline_and_is_not_refused() -> None:
     bench = bench_with(executor="emulated")
     job = bench.submit(**asks(8, 50, 60))
