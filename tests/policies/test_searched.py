@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -25,14 +27,15 @@ def test_a_search_of_one_order_changes_nothing(policy: str) -> None:
 @pytest.mark.parametrize("walk", ["ilds", "lex", "dds"])
 def test_a_search_changes_the_order_and_nobody_is_lost(walk: str) -> None:
     changed = 0
-    for seed in range(15):
+    for seed in range(10):
         work = work_of(random_asked(seed, 10, 40, LASTING))
-        schedule = run_named(work, f"easy:search={walk}")
+        schedule = run_named(work, f"easy:search={walk},budget=60")
         assert schedule.ran.all()
         changed += schedule.start.tolist() != run_named(work, "easy").start.tolist()
-    assert changed > 5
+    assert changed > 3
 
 
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="takes minutes uncompiled")
 def test_the_least_slowdown_of_the_head_of_the_queue_makes_slowdowns_smaller() -> None:
     work = prepare(generate_lublin(jobs=1500, seed=3, load=0.9), one_host(128))
 
