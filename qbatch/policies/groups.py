@@ -117,7 +117,7 @@ class GroupScheduler(SliceScheduler):
         finish = _finish(work, order, starts, size.least)
         for place in order:
             book.jobs[slices.STATE, place] = slices.PLANNED
-        book.groups[work.kind] = Group(rows, starts, finish)
+        book.groups[work.kind] = Group(rows, finish)
         tally = book.tally
         tally.groups[work.kind] += 1
         tally.grouped[work.kind] += len(rows)

@@ -22,12 +22,10 @@ NO_CLASS = -1
 
 @dataclass
 class Group:
-    """A group that is carried out: the planned rows that have not begun, in plan order, with their planned starts in class
-    time; the job with whose end the group ends; whether that job ended in the slice of another class; whether the group is
-    over."""
+    """A group that is carried out: the planned rows that have not begun, in plan order; the job with whose end the group ends;
+    whether that job ended in the slice of another class; whether the group is over."""
 
     rows: list[int]
-    starts: list[int]
     finish: int
     is_due: bool = False
     is_over: bool = False
@@ -238,6 +236,4 @@ class SliceBook:
 
 
 def _drop(group: Group, rows: set[int]) -> None:
-    if not rows.isdisjoint(group.rows):
-        left = [place for place, row in enumerate(group.rows) if row not in rows]
-        group.rows, group.starts = [group.rows[place] for place in left], [group.starts[place] for place in left]
+    group.rows = [row for row in group.rows if row not in rows]

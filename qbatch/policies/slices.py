@@ -265,6 +265,11 @@ class SliceScheduler:
                 whose = f"the slice of {NAMES[kind]} jobs, which ends at {_at(book.until)}"
                 text = f"needs {procs} processors, {free} are free in {whose}"
                 return Reason("processors", self.name, text, numbers)
+            group = book.groups[kind]
+            if group is not None and row in group.rows:
+                place, of = group.rows.index(row) + 1, len(group.rows)
+                text = f"is number {place} of {of} jobs in the plan of a group, and is to start later by it"
+                return Reason("planned", self.name, text, numbers, tuple(group.rows[: place - 1][:10]))
             text = f"starting now would delay another {NAMES[kind]} job, or its nodes belong to one on disk"
             return Reason("reservation", self.name, text, numbers)
         begin = self.next_slice(book, view.now, kind)
