@@ -38,13 +38,13 @@ from qbatch.model.actions import (
     WakeAt,
     parts_of,
 )
-from qbatch.model.errors import DecisionError
+from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.events import Event, HostClosed, HostOpened
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.policy import Phased, Policy, Remembering
+from qbatch.planning.policy import Phased, Policy, Remembering, name_of
 from qbatch.planning.view import Run, View
 
 _NOTHING: tuple[int, ...] = ()
@@ -147,6 +147,19 @@ class Engine(AsksPolicy):
         """How many jobs wait in the queue; parked ones are not in it."""
         return len(self._cluster.queue)
 
+    def check_exchange(self, policy: Policy) -> None:
+        """See that a policy can take over who is suspended.
+
+        Raises:
+            UsageError: it shares hosts among all jobs there, and the memory of those on disk may be more than the hosts have.
+        """
+        on_disk = sum(not run.holds_memory for run in self._cluster.suspended.values())
+        if on_disk and self.machine.counts_memory and getattr(policy, "is_malleable", False):
+            raise UsageError(
+                f"policy {name_of(policy)} cannot take over while {on_disk} job{'' if on_disk == 1 else 's'} on disk "
+                "gave their memory back, of which the hosts may not have enough for all; set another policy first, and this one when they run again"
+            )
+
     def exchange_policy(self, policy: Policy) -> None:
         """Let another policy decide from here on, over the jobs that wait and run.
 
@@ -157,8 +170,10 @@ class Engine(AsksPolicy):
         A policy that is malleable or divides the time takes up itself who is suspended.
 
         Raises:
-            QbatchError: the policy refuses the machine; nothing has changed.
+            QbatchError: the policy refuses the machine, or shares hosts among jobs of which some are on disk without their
+                memory; nothing has changed.
         """
+        self.check_exchange(policy)
         memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
         self.policy, self._memory = policy, memory
         self._wake_at.clear()

@@ -15,10 +15,13 @@ import numpy as np
 from qbatch.model.actions import Action
 from qbatch.planning import search as searching
 from qbatch.planning.kernels import discrepancy, slices
+from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.policies.slice_book import Group, SliceBook
 from qbatch.policies.slice_rules import SECOND, SliceRules
 from qbatch.policies.slices import SlicePass, SliceScheduler
+
+_kernels = live_module(slices)
 
 LEAST = 600 * SECOND
 """The shortest run time that a slowdown is divided by, microseconds."""
@@ -192,7 +195,7 @@ def _finish(work: SlicePass, order: list[int], starts: list[int], least: int) ->
         lasts = max(int(book.jobs[slices.ESTIMATE, place]), slices.SECOND)
         jobs.append((start + lasts, int(book.jobs[slices.ROW, place]), start, int(book.jobs[slices.PROCS, place]), True))
     for place in book.places(slices.RUNNING, work.kind).tolist():
-        end = now + slices.left_of(book.jobs, place, now)
+        end = now + _kernels.left_of(book.jobs, place, now)
         jobs.append((end, int(book.jobs[slices.ROW, place]), now, int(book.jobs[slices.PROCS, place]), False))
     jobs.sort()
     finish, ended, most = jobs[-1][1], 0, None

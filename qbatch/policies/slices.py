@@ -113,7 +113,7 @@ class SlicePass:
             self.placed.append(action)
             if not is_booked:
                 jobs = self.book.jobs
-                end = self.now + slices.left_of(jobs, slot, self.now)
+                end = self.now + _kernels.left_of(jobs, slot, self.now)
                 is_own = jobs[slices.CLASS, slot] == self.kind
                 procs = int(jobs[slices.OPEN, slot])
                 _profiles.add(self.profile, self.now, end if is_own else min(end, self.until), -procs)

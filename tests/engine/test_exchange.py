@@ -8,6 +8,8 @@ import pytest
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
+from qbatch.engine.states import State
+from qbatch.model.errors import UsageError
 from qbatch.model.events import Finished, Submitted
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
@@ -122,3 +124,22 @@ def test_who_outlives_his_estimate_in_his_quantum_moves_the_plan_behind_him(mach
         assert after(engine, seconds) == {2}
     assert after(engine, 120, Finished(2)) == {0}
     assert after(engine, 124, Finished(0)) == {1}
+
+
+def test_a_policy_that_shares_hosts_among_all_does_not_take_over_who_is_on_disk_without_memory() -> None:
+    """Together they may ask for more memory than the hosts have."""
+    engine = Engine(Machine((Host("a", 4, 1000),)), load_policy("scojo"), is_audited=True)
+    second, hour = 1_000_000, 3600 * 1_000_000
+    engine.handle(0, [Submitted(Job(number=1, submit=0, procs=4, estimate=5 * hour, memory=900))])
+    engine.handle(second, [Submitted(Job(number=2, submit=second, procs=4, estimate=hour, memory=900))])
+    at = engine.next_timer()
+    assert at is not None
+    engine.handle(at, [])
+    assert engine.state_of(0) is State.SUSPENDED
+    with pytest.raises(UsageError, match="while 1 job on disk gave their memory back"):
+        engine.exchange_policy(load_policy("equispatial"))
+    assert engine.phase() is not None
+    engine.exchange_policy(load_policy("easy"))
+    engine.handle(at + 1, [])
+    assert engine.phase() is None
+    assert engine.state_of(0) is State.RUNNING

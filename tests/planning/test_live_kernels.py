@@ -159,7 +159,7 @@ def test_warming_a_policy_of_groups_compiles_its_search() -> None:
         "from qbatch.daemon.warm import warm; warm(['scojo-groups'])\n"
         "from qbatch.planning.kernels import discrepancy, slices\n"
         "print(*(len(each.signatures) for each in (discrepancy.search, discrepancy.merged, discrepancy.place_in_order,"
-        " slices.start_arrivals, slices.backfill_smartly)))"
+        " slices.let_in, slices.guests)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert min(map(int, done.stdout.split())) >= 1, done.stdout

@@ -19,6 +19,7 @@ def handle(core: Core, actor: Actor, request: PolicySet) -> Text:
         policies = [core.load_policy(request.policy) for _ in pools]
         for pool, policy in zip(pools, policies, strict=True):
             Engine(pool.machine, policy)  # refuses a machine that it is not for, before anything changes
+            pool.engine.check_exchange(policy)
     except QbatchError as error:
         raise Refusal("bad-value", str(error)) from None
     lines = []

@@ -56,24 +56,28 @@ name = "large"
 kind = "size"
 """,
 }
-POLICIES = (
-    "easy", "conservative", "lsf", "sjf-backfill:depth=2", "immediate:inner=easy,protect=0,quantum=10",
-    "immediate:inner=conservative,protect=5,quantum=10", "immediate:inner=lsf,protect=0,quantum=5",
-    "soon:inner=lxfw-backfill,quantum=5", "soon:inner=lsf,quantum=7", "equispatial", "equispatial:interval=10",
-    "scojo:cycle=30,switch=3,short=10,class_by=queue", "scojo-groups:cycle=20,switch=0,short=5,class_by=queue",
-)  # fmt: skip
 ON_ONE_POOL = (
     "easy", "conservative", "qops", "scojo:cycle=30,switch=3,short=10,class_by=queue",
     "scojo:cycle=20,switch=0,short=5,class_by=queue,smart=no", "scojo-groups:cycle=20,switch=2,short=5,class_by=queue",
     "bottom-line:cycle=20,switch=2,short=5,class_by=queue,nodes=50",
 )  # fmt: skip
-"""Policies for the pool whose jobs span hosts; others refuse it, and it refuses others."""
+"""Policies for the pool whose jobs span hosts; it refuses some others."""
+
+ON_HOSTS = (
+    "easy", "conservative", "lsf", "sjf-backfill:depth=2", "immediate:inner=easy,protect=0,quantum=10",
+    "immediate:inner=conservative,protect=5,quantum=10", "immediate:inner=lsf,protect=0,quantum=5",
+    "soon:inner=lxfw-backfill,quantum=5", "soon:inner=lsf,quantum=7", "equispatial", "equispatial:interval=10",
+    "scojo:cycle=30,switch=3,short=10,class_by=queue", "scojo-groups:cycle=20,switch=0,short=5,class_by=queue",
+)  # fmt: skip
+
+POLICIES = tuple(dict.fromkeys(ON_HOSTS + ON_ONE_POOL))
+"""Policies that are set on the live server; a pool that one refuses keeps its own."""
 
 
 def policies_on(pool: str) -> list[str]:
     if pool == "spanned":
         return list(ON_ONE_POOL)
-    return [each for each in POLICIES if pool != "chunked" or not each.startswith("equispatial")]
+    return [each for each in ON_HOSTS if pool != "chunked" or not each.startswith("equispatial")]
 
 
 def bench_of(pool: str, executor: str, policy: str) -> Bench:
@@ -124,7 +128,7 @@ def command(bench: Bench, draw: random.Random) -> None:
             requests.Move(jobs=jobs, destination=draw.choice(("batch", "narrow"))),
             requests.HostControl(hosts=(f"n{draw.randrange(1, 5)}",), action=draw.choice(("drain", "down", "resume", "resume"))),
             requests.QueueControl(queues=("batch",), started=draw.random() < 0.7),
-            requests.PolicySet(policy=draw.choice(POLICIES + ON_ONE_POOL)),
+            requests.PolicySet(policy=draw.choice(POLICIES)),
         )),
     )  # fmt: skip
 
