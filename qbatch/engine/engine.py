@@ -157,7 +157,8 @@ class Engine(AsksPolicy):
         if on_disk and self.machine.counts_memory and getattr(policy, "is_malleable", False):
             raise UsageError(
                 f"policy {name_of(policy)} cannot take over while {on_disk} job{'' if on_disk == 1 else 's'} on disk "
-                "gave their memory back, of which the hosts may not have enough for all; set another policy first, and this one when they run again"
+                "gave their memory back, of which the hosts may not have enough for all; set another policy first, and this one "
+                "when they run again"
             )
 
     def exchange_policy(self, policy: Policy) -> None:
