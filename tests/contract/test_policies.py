@@ -39,9 +39,10 @@ REFUSING = tuple(
 def every_policy() -> list[str]:
     names = list(REFUSING)
     for name, entry in POLICIES.items():
-        names.append(name)
+        is_uncompiled = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+        names.append(f"{name}:nodes=20" if is_uncompiled and name == "bottom-line" else name)
         # Uncompiled, where lines are counted, each policy once is enough: parameters change no line that is run.
-        for parameter in entry.parameters if os.environ.get("NUMBA_DISABLE_JIT") != "1" else ():
+        for parameter in entry.parameters if not is_uncompiled else ():
             if hasattr(parameter, "choices"):
                 names += [f"{name}:{parameter.name}={value}" for value in parameter.choices]
             else:
