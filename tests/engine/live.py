@@ -53,7 +53,7 @@ def random_chunks(rng: random.Random, machine: Machine) -> dict[str, object]:
 
 def every_policy() -> list[str]:
     names = []
-    is_uncompiled = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+    is_uncompiled = os.environ.get("QBATCH_FEW_POLICIES", os.environ.get("NUMBA_DISABLE_JIT")) == "1"
     for name, entry in POLICIES.items():
         # Uncompiled, where lines are counted, each policy once is enough, and a search of a few orders.
         names.append(f"{name}:nodes=20" if is_uncompiled and name == "bottom-line" else name)

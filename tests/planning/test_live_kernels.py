@@ -58,6 +58,7 @@ serve_compiled()
 def test_uncompiled_nothing_is_compiled_and_nothing_differs(when: str, tmp_path: Path) -> None:
     # The suite is also run uncompiled, to count lines; here the compiler is what is looked at.
     kept = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
+    kept["QBATCH_FEW_POLICIES"] = os.environ.get("NUMBA_DISABLE_JIT", "0")
     environment = {**kept, "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", SERVE_UNCOMPILED, when], capture_output=True, text=True, env=environment, cwd=ROOT
@@ -161,5 +162,6 @@ def test_warming_a_policy_of_groups_compiles_its_search() -> None:
         "print(*(len(each.signatures) for each in (discrepancy.search, discrepancy.merged, discrepancy.place_in_order,"
         " slices.let_in, slices.guests)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    kept = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True, env=kept)
     assert min(map(int, done.stdout.split())) >= 1, done.stdout
