@@ -7,8 +7,8 @@ from collections.abc import Callable
 import msgspec
 
 from qbatch.model.machine import Machine
+from qbatch.model.parameters import Parameter
 from qbatch.planning.policy import Policy
-from qbatch.policies.parameters import Parameter
 
 
 class PolicyEntry(msgspec.Struct, frozen=True):

@@ -18,10 +18,10 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from qbatch.model.errors import UsageError, suggestion
+from qbatch.model.parameters import Choice, Memory, Parameter, Real, Whole, canonical_name, read_parameters
 from qbatch.planning.kernels.orders import ORDERS
 from qbatch.planning.policy import Policy, name_of
 from qbatch.policies.entry import PolicyEntry
-from qbatch.policies.parameters import Choice, Memory, Parameter, Real, Whole, canonical_name, read_parameters
 from qbatch.policies.slice_entries import SLICE_POLICIES
 
 GROUP = "qbatch.policies"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from qbatch.model.parameters import Choice, Parameter, Whole
 from qbatch.planning.policy import Policy
 from qbatch.policies.entry import PolicyEntry
-from qbatch.policies.parameters import Choice, Parameter, Whole
 
 _SCOJO = "Esbaugh and Sodan 2007 (SCOJO-PECT)"
 _GROUPS = "thesis on group optimisation in SCOJO-PECT"

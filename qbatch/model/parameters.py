@@ -1,4 +1,4 @@
-"""Parameters of policies: by name, typed, bounded, documented."""
+"""Parameters of policies and sources: by name, typed, bounded, documented."""
 
 from __future__ import annotations
 

@@ -1,0 +1,111 @@
+"""Stations with queues of tasks: where an arriving task is routed, and which task a station selects (papers.md 5.2, 5.5).
+
+A station has servers and a queue of its own.  ``queue[n, COLUMNS]`` are its waiting tasks in order of sequence, which is that
+in which they were routed; ``left`` is by parent how many of its tasks have not ended.  Live engine and compiled loop call these.
+"""
+
+from __future__ import annotations
+
+from qbatch.planning.kernels.fractions import below
+from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.types import Int64Array
+
+TASK, ESTIMATE, PARENT = 0, 1, 2
+"""Columns of a queue: which task, its estimated demand, the place of its parent in ``left``."""
+
+COLUMNS = 3
+"""Columns of a queue in all."""
+
+PROBABILISTIC, SHORTEST = ROUTINGS = 0, 1
+"""Routing: any station, each as likely; or the one with the least tasks a server."""
+
+FCFS, STF, SNUTF, LSTF = DISCIPLINES = 0, 1, 2, 3
+"""Which task a station selects: the first routed, the one with the least estimate, one of the parent with the least tasks left,
+or the least estimate, but after so many selections the first routed."""
+
+LOWEST = -1
+"""A draw that breaks ties among the shortest queues by the order of the stations."""
+
+
+@kernel
+def routed(routing: int, drawn: int, lengths: Int64Array, servers: Int64Array) -> int:
+    """Return the station of a task, -1 if there is none.
+
+    Args:
+        routing: one of ``ROUTINGS``.
+        drawn: 53 random bits, or ``LOWEST``.
+        lengths: by station, tasks that wait and are in service.
+        servers: by station, 0 where the task may not go.
+    """
+    best, many = -1, 0
+    for station in range(len(servers)):
+        if servers[station] == 0:
+            continue
+        if best >= 0 and routing == SHORTEST:
+            mine, least = lengths[station] * servers[best], lengths[best] * servers[station]
+            if mine > least:
+                continue
+            if mine < least:
+                best, many = station, 0
+        if best < 0:
+            best = station
+        many += 1
+    if many <= 1 or drawn == LOWEST:
+        return best
+    skip = below(drawn, many)
+    for station in range(best, len(servers)):
+        is_among = servers[station] > 0 and (
+            routing == PROBABILISTIC or lengths[station] * servers[best] == lengths[best] * servers[station]
+        )
+        if is_among and skip == 0:
+            return station
+        skip -= is_among
+    return best
+
+
+@kernel
+def selected(discipline: int, queue: Int64Array, waiting: int, left: Int64Array, is_oldest: bool) -> int:
+    """Return the place in its queue of the task that a station selects; ``is_oldest``: it is the turn of the first routed."""
+    if discipline == FCFS or is_oldest:
+        return 0
+    best = 0
+    for place in range(1, waiting):
+        if discipline == SNUTF:
+            is_better = left[queue[place, PARENT]] < left[queue[best, PARENT]]
+        else:
+            is_better = queue[place, ESTIMATE] < queue[best, ESTIMATE]
+        if is_better:
+            best = place
+    return best
+
+
+@kernel
+def select(
+    discipline: int, limit: int, station: int, queue: Int64Array, waiting: int, left: Int64Array, selections: Int64Array
+) -> int:
+    """Return the place in its queue of the task that a station selects now, and count the selection (papers.md 5.5, rule 9).
+
+    Args:
+        limit: after how many selections ``LSTF`` takes the first routed.
+        selections: by station, how many there were since then.
+    """
+    is_oldest = discipline == LSTF and selections[station] >= limit
+    selections[station] = 0 if is_oldest else selections[station] + 1
+    return selected(discipline, queue, waiting, left, is_oldest)
+
+
+@kernel
+def take_out(queue: Int64Array, waiting: int, place: int) -> None:
+    """Take a task out of a queue; those behind it move up."""
+    for each in range(place, waiting - 1):
+        queue[each, TASK] = queue[each + 1, TASK]
+        queue[each, ESTIMATE] = queue[each + 1, ESTIMATE]
+        queue[each, PARENT] = queue[each + 1, PARENT]
+
+
+@kernel
+def append(queue: Int64Array, waiting: int, task: int, estimate: int, parent: int) -> None:
+    """Put a task behind a queue of ``waiting``."""
+    queue[waiting, TASK] = task
+    queue[waiting, ESTIMATE] = estimate
+    queue[waiting, PARENT] = parent
