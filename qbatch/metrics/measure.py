@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.metrics import machine, per_job
+from qbatch.metrics.parents import parent_metrics
 from qbatch.metrics.per_job import Metrics
 from qbatch.model.record import Schedule
 
@@ -20,6 +21,8 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     run (papers.md 0.3, ``wait_total``); the utilisation up to the last submission counts what really ran, thrown away or
     not; loss of capacity is then not defined (None).
 
+    Where jobs are tasks of parents, ``parents`` and the statistics of their responses, slowdowns and spreads are there too.
+
     Jobs that were refused are in none of them; where there are any, ``rejected_count`` and ``rejected_share`` tell how many.
     """
     rows = np.flatnonzero(schedule.ran & schedule.workload.counted)
@@ -34,6 +37,8 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     if costly:
         figures["loss_of_capacity"] = None if ran.is_in_pieces.any() else machine.loss_of_capacity(ran)
     figures["queue_max"] = machine.longest_queue(ran) if schedule.queue_max is None else schedule.queue_max
+    if (schedule.workload.parent[rows] >= 0).any():
+        figures |= parent_metrics(schedule, rows)
     if schedule.rejected:
         count = sum(bool(schedule.workload.counted[each.row]) for each in schedule.rejected)
         came = count + int(figures["jobs"] or 0)

@@ -86,12 +86,12 @@ def job_metrics(jobs: JobTimes) -> Metrics:
     slowdown = np.sort(slowdowns(jobs.response, jobs.run))
     # Jobs of run time 0 have no slowdown: they stand last, and are left out.
     skipped = len(jobs.run) - int(np.count_nonzero(jobs.run))
-    of_ratios = _of_ratios("slowdown", slowdown[: len(slowdown) - skipped])
+    of_ratios = statistics_of_ratios("slowdown", slowdown[: len(slowdown) - skipped])
     of_ratios["slowdown_skipped"] = skipped
     bounded = np.sort(bounded_slowdowns(jobs.response, jobs.run))
-    of_ratios |= _of_ratios("bounded_slowdown", bounded)
-    of_ratios |= _of_ratios("bounded_slowdown_clipped", clipped(bounded))
-    return _of_times("wait", jobs.wait) | _of_times("response", jobs.response) | of_ratios
+    of_ratios |= statistics_of_ratios("bounded_slowdown", bounded)
+    of_ratios |= statistics_of_ratios("bounded_slowdown_clipped", clipped(bounded))
+    return statistics_of_times("wait", jobs.wait) | statistics_of_times("response", jobs.response) | of_ratios
 
 
 def mean_clipped_slowdown(jobs: JobTimes, bound_us: int) -> float | None:
@@ -117,7 +117,7 @@ def _share_of_kind(kinds: Int8Array, kind: str) -> float | None:
     return count / len(kinds) if len(kinds) else None
 
 
-def _of_times(name: str, times: Int64Array) -> Metrics:
+def statistics_of_times(name: str, times: Int64Array) -> Metrics:
     """Return the statistics of some times, in seconds."""
     keys = [f"{name}_{statistic}_s" for statistic in STATISTICS]
     if not len(times):
@@ -128,7 +128,7 @@ def _of_times(name: str, times: Int64Array) -> Metrics:
     return dict(zip(keys, (mean, *(rank / MICROSECONDS for rank in ranks)), strict=True))
 
 
-def _of_ratios(name: str, ordered: Float64Array) -> Metrics:
+def statistics_of_ratios(name: str, ordered: Float64Array) -> Metrics:
     """Return the statistics of ratios in ascending order: summed in that order, the digits are always the same."""
     keys = [f"{name}_{statistic}" for statistic in STATISTICS]
     if not len(ordered):

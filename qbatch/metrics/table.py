@@ -74,7 +74,15 @@ METRICS: tuple[Metric, ...] = (
         "qbatch, tests/oracle/metrics.py", "processor time idle although a waiting job would have fitted",
     ),
     Metric("queue_max", "jobs", "max(waiting before a pass)", "standard", "longest queue that a pass has met"),
+    Metric("parents", "jobs", "count(parents)", "Karatza & Hilzer 2003", "parents of which a task ran and is counted"),
+    *_family("parent_response", "s", "max(end) - min(submit) of its tasks", "Karatza & Hilzer 2003", "responses of parents"),
+    *_family(
+        "parent_slowdown", "ratio", "response / max(run) of its tasks", "standard",
+        "response of parents over their longest run time, if that is not 0",
+    ),
+    *_family("parent_spread", "s", "max(end) - min(end) of its tasks", "standard", "time from a parent's first end to its last"),
     Metric("rejected_count", "jobs", "r", "standard", "counted jobs that were refused; told where a job was"),
     Metric("rejected_share", "share", "r / (n + r)", "standard", "counted jobs that were refused, of all that came; as above"),
 )  # fmt: skip
-"""Every metric that ``measure`` returns, in its order; the last two only where a job was refused."""
+"""Every metric that ``measure`` returns, in its order; those of parents only where there are any, the last two only where a job
+was refused."""

@@ -35,6 +35,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     it is after a trial.  ``priority``: what its user says of its importance (``qsub -p``), -1,024 to 1,023.
     ``is_admitted``: it was taken in before and comes again (its host went down, it is to run again): a policy that may refuse
     does not refuse it now.
+
+    ``parent``: the number of the job of which this is a task, done when its last task is (an array of jobs); -1: it stands
+    alone.  ``route``: 53 random bits by which a policy that draws chooses; -1: it makes them itself, from the job's number.
     """
 
     row: int = -1
@@ -55,3 +58,5 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     is_rerunnable: bool = True
     priority: int = 0
     is_admitted: bool = False
+    parent: int = -1
+    route: int = -1

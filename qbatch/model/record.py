@@ -51,7 +51,8 @@ class Workload:
     ``user``, ``group``, ``queue``: the log's numbers, -1 for absent; ``queue_names``: what the log calls its queues.
     ``counted``: whether metrics count the
     job (a warm-up is run but not counted).  ``log_row``: the row of the log that it came from.  ``sequence``: what job rows that
-    were read say of the sequence, -1 where they say nothing; None: each row's own number.
+    were read say of the sequence, -1 where they say nothing; None: each row's own number.  ``parent``: the number of the job of
+    which each is a task, -1 for none (everywhere, if it is not given).
     """
 
     name: str
@@ -76,9 +77,10 @@ class Workload:
     estimates_missing: int = 0
     deadline: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
     sequence: Int64Array | None = None
+    parent: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __post_init__(self) -> None:
-        for name in ("used_memory", "deadline"):
+        for name in ("used_memory", "deadline", "parent"):
             if len(getattr(self, name)) == 0 and len(self.submit):
                 object.__setattr__(self, name, np.broadcast_to(np.int64(-1), len(self.submit)))
 
@@ -99,7 +101,7 @@ class Workload:
 
 WORKLOAD_COLUMNS = (
     "number", "submit", "procs", "estimate", "run", "logged_run", "memory", "user", "group", "queue", "counted", "log_row",
-    "used_memory", "deadline",
+    "used_memory", "deadline", "parent",
 )  # fmt: skip
 """The columns of a workload."""
 

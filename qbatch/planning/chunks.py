@@ -41,10 +41,14 @@ def packed(request: Request) -> Request:
     return ((1, procs, memory, named.pop() if named else -1),)
 
 
+def is_scattered(job: Job) -> bool:
+    """Tell whether a job has several chunks that go to different hosts."""
+    return job.placing == SCATTER and sum(count for count, *_ in requested(job)) > 1
+
+
 def can_share_one_host(job: Job) -> bool:
     """Tell whether all chunks of a job may be on one host beside other jobs."""
-    is_apart = job.placing == SCATTER and sum(count for count, *_ in requested(job)) > 1
-    return not (job.is_exclusive or is_apart)
+    return not (job.is_exclusive or is_scattered(job))
 
 
 def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:

@@ -274,6 +274,30 @@ POLICIES |= {
         is_for_pools=True,
     ),
 }
+
+
+def _task_queues(name: str, **values: Any) -> Policy:
+    from qbatch.policies.task_queues import QueueRules, TaskQueues
+
+    return TaskQueues(name, QueueRules(**values))
+
+
+POLICIES["taskqueues"] = PolicyEntry(
+    _task_queues,
+    "routes each task to a queue of one host on arrival; an idle host selects the next from its own queue",
+    "Karatza and Hilzer 2003, section 2.2",
+    (
+        Choice("routing", "shortest", ("probabilistic", "shortest"), "to any host, each as likely, or to the shortest queue"),
+        Choice(
+            "discipline", "fcfs", ("fcfs", "stf", "snutf", "lstf"),
+            "first come; shortest estimate; fewest uncompleted tasks of its job; shortest, but now and then the oldest",
+        ),
+        Whole("limit", 10, 1, 1_000_000, "after how many selections lstf takes the oldest task"),
+        Choice("ties", "random", ("random", "lowest"), "which of several shortest queues"),
+        Whole("seed", 0, 0, 2**31, "of the draws"),
+    ),
+    is_for_single_hosts=True,
+)  # fmt: skip
 POLICIES |= SLICE_POLICIES
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,30 +9,14 @@ import numpy as np
 from qbatch.model.errors import UsageError
 from qbatch.planning.kernels import task_queues
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.policies.task_queues import DISCIPLINES, ROUTINGS, QueueRules
 from qbatch.replay.kernels import network_loop as loop
 from qbatch.workloads.kernels import network as draws_layout
 from qbatch.workloads.network import Network, NetworkDraws
 
-ROUTINGS = {"probabilistic": task_queues.PROBABILISTIC, "shortest": task_queues.SHORTEST}
-"""Routing by name."""
-
-DISCIPLINES = {
-    "fcfs": task_queues.FCFS, "stf": task_queues.STF, "snutf": task_queues.SNUTF, "lstf": task_queues.LSTF,
-}  # fmt: skip
-"""Disciplines by name."""
+__all__ = ["NetworkMeasures", "NetworkRun", "QueueRules"]
 
 _MOST_CELLS = 200_000_000
-
-
-@dataclass(frozen=True)
-class QueueRules:
-    """How tasks are routed and selected: ``routing`` of ``ROUTINGS``, ``discipline`` of ``DISCIPLINES``; ``limit``: after how
-    many selections ``lstf`` takes the oldest; ``ties``: among the shortest queues ``random`` or the ``lowest``."""
-
-    routing: str = "probabilistic"
-    discipline: str = "fcfs"
-    limit: int = 10
-    ties: str = "random"
 
 
 class NetworkMeasures(NamedTuple):

@@ -151,4 +151,5 @@ def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Wor
         log_row=np.arange(len(jobs)),
         used_memory=column(*(arrival.used_memory for arrival in arrivals)),
         deadline=column(*(-1 if job.deadline is None else job.deadline for job in jobs)),
+        parent=column(*(job.parent for job in jobs)),
     )

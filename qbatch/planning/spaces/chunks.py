@@ -20,11 +20,11 @@ import numpy as np
 from qbatch.model.actions import Allocation, Start, ranges_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, memory_text, one_host
-from qbatch.planning.chunks import can_share_one_host, fill, give_on, place_chunks, requested
+from qbatch.planning.chunks import can_share_one_host, fill, give_on, is_scattered, packed, place_chunks, requested
 from qbatch.planning.kernels import chunks, plan
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.shapes import TIGHT
 from qbatch.planning.spaces.grid import HostGrid, hosts_now
 from qbatch.planning.spaces.parts import open_parts
@@ -108,6 +108,17 @@ class ChunkSpace(Space):
             started, reserved = pass_over_hosts(view, hosts, pool_pieces(view), order, depth, held=held)
             rows = [row for row, _ in started]
         return place_in_order(view, rows), reserved
+
+    def holders(self, job: Job) -> BoolArray:
+        """Tell of each host whether all chunks of a job could be on it, were it empty."""
+        whole = () if is_scattered(job) else packed(requested(job))
+        if not whole:
+            return np.zeros(len(self.view.machine.hosts), np.bool_)
+        ((_, procs, memory, wanted),) = whole
+        return np.array([
+            procs <= host.cpus and (not host.memory or memory <= host.memory) and wanted in (-1, place)
+            for place, host in enumerate(self.view.machine.hosts)
+        ])  # fmt: skip
 
     def is_apart(self, job: Job) -> bool:
         """Tell whether a job takes whole hosts, or a host for each of its chunks."""

@@ -41,6 +41,16 @@ class Room:
         self.give(found)
         return found
 
+    def place_on(self, job: Job, host: int) -> Allocation:
+        """Take an allocation of a whole job inside one host and return it, empty if there is no room for it there."""
+        if job.procs > self.free[host]:
+            return ()
+        free, free_memory = [0] * len(self.free), [0] * len(self.free)
+        free[host], free_memory[host] = self.free[host], self.free_memory[host]
+        found = self._kind.allocation(self.machine, free, free_memory, job)
+        self.give(found)
+        return found
+
     def give(self, allocation: Allocation) -> None:
         """Take an allocation out of what is free: it was given to a job."""
         for chunk in allocation:

@@ -11,7 +11,7 @@ import numpy as np
 from qbatch.model.actions import Allocation, Start
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.spaces.room import Room
 from qbatch.planning.view import Run, View
 
@@ -194,6 +194,11 @@ class Space(ABC):
     def is_apart(self, job: Job) -> bool:
         """Tell whether a job may not be, as a whole, on one host beside others."""
         return False
+
+    def holders(self, job: Job) -> BoolArray:
+        """Tell of each host whether it could hold the whole job alone, were it empty."""
+        hosts = self.view.machine.hosts
+        return np.array([job.procs <= host.cpus and (not host.memory or job.memory <= host.memory) for host in hosts])
 
     def shortage(self, job: Job) -> str | None:
         """Say how many processors are free, where their number alone decides."""

@@ -1,0 +1,305 @@
+"""Task queues: every host has a queue of its own; a task is routed to one on arrival, and each host selects the next by itself.
+
+Source: Karatza and Hilzer 2003, section 2.2; every reading is that of spec/papers.md 5.5, rules 8 to 10.  A station is a host
+with as many servers as processors.  A job is a task; tasks with one ``parent`` are its, and an uncompleted task counts wherever
+it is. A selected task for which its host has no room yet makes the station wait.  What is queued at a host that closes is
+routed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from qbatch.model.actions import Action, Reject, Start
+from qbatch.model.errors import UsageError
+from qbatch.model.job import Job
+from qbatch.model.machine import Machine
+from qbatch.model.reasons import Reason
+from qbatch.planning.kernels import fractions, task_queues
+from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.view import View
+
+_kernels, _fractions = live_module(task_queues), live_module(fractions)
+
+ROUTINGS = {"probabilistic": task_queues.PROBABILISTIC, "shortest": task_queues.SHORTEST}
+"""Routing by name."""
+
+DISCIPLINES = {
+    "fcfs": task_queues.FCFS, "stf": task_queues.STF, "snutf": task_queues.SNUTF, "lstf": task_queues.LSTF,
+}  # fmt: skip
+"""Disciplines by name."""
+
+NOWHERE = -1
+"""The station of a task that only closed hosts could hold."""
+
+_WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+class QueueRules(NamedTuple):
+    """How tasks are routed and selected: ``routing`` of ``ROUTINGS``, ``discipline`` of ``DISCIPLINES``; ``limit``: after how
+    many selections ``lstf`` takes the oldest; ``ties``: among the shortest queues a ``random`` one or the ``lowest``; ``seed``:
+    of the draws of jobs that bring none."""
+
+    routing: str = "probabilistic"
+    discipline: str = "fcfs"
+    limit: int = 10
+    ties: str = "random"
+    seed: int = 0
+
+
+class Station:
+    """The queue of one host: ``queue[?, COLUMNS]`` (:mod:`~qbatch.planning.kernels.task_queues`), in use up to ``waiting``; how
+    many tasks of it ``run``; the row of a ``chosen`` task for which there is no room yet, -1 for none."""
+
+    __slots__ = ("chosen", "queue", "running", "waiting")
+
+    def __init__(self) -> None:
+        self.queue: Int64Array = np.empty((4, task_queues.COLUMNS), np.int64)
+        self.waiting = self.running = 0
+        self.chosen = -1
+
+    @property
+    def rows(self) -> list[int]:
+        """The waiting rows in order of sequence."""
+        return [int(row) for row in self.queue[: self.waiting, task_queues.TASK]]
+
+    def append(self, row: int, estimate: int, parent: int) -> None:
+        """Put a task at the end of the queue."""
+        if self.waiting == len(self.queue):
+            self.queue = np.concatenate([self.queue, np.empty_like(self.queue)])
+        _kernels.append(self.queue, self.waiting, row, estimate, parent)
+        self.waiting += 1
+
+    def take_out(self, row: int) -> None:
+        """Take a task out of the queue."""
+        place = int(np.flatnonzero(self.queue[: self.waiting, task_queues.TASK] == row)[0])
+        _kernels.take_out(self.queue, self.waiting, place)
+        self.waiting -= 1
+        if self.chosen == row:
+            self.chosen = -1
+
+
+class StationBook:
+    """What the policy remembers: its stations, by host; how many selections each has made since the oldest was taken; where each
+    task is; and of each parent, by its place in ``left``, how many tasks have not ended."""
+
+    def __init__(self, hosts: int) -> None:
+        self.stations = [Station() for _ in range(hosts)]
+        self.selections: Int64Array = np.zeros(hosts, np.int64)
+        self.station_of: dict[int, int] = {}
+        self.running_on: dict[int, int] = {}
+        self.parent_of: dict[int, int] = {}
+        self.places: dict[int, int] = {}
+        self.left: Int64Array = np.zeros(4, np.int64)
+        self.unused: list[int] = [3, 2, 1, 0]
+        self.is_new = True
+
+    def lengths(self) -> Int64Array:
+        """Return by station how many tasks wait and run."""
+        return np.array([station.waiting + station.running for station in self.stations], np.int64)
+
+    def count(self, row: int, parent: int) -> int:
+        """Count a task among those of its parent that have not ended; return the parent's place."""
+        place = self.places.get(parent, -1)
+        if place < 0:
+            if not self.unused:
+                self.unused = list(range(2 * len(self.left) - 1, len(self.left) - 1, -1))
+                self.left = np.concatenate([self.left, np.zeros_like(self.left)])
+            place = self.places[parent] = self.unused.pop()
+        self.left[place] += 1
+        self.parent_of[row] = parent
+        return place
+
+    def forget(self, row: int) -> None:
+        """Forget a task that has ended, or was taken back."""
+        parent = self.parent_of.pop(row, None)
+        if parent is None:
+            return
+        place = self.places[parent]
+        self.left[place] -= 1
+        if self.left[place] == 0:
+            del self.places[parent]
+            self.unused.append(place)
+        station = self.station_of.pop(row, NOWHERE)
+        if station >= 0:
+            self.stations[station].take_out(row)
+        ran_on = self.running_on.pop(row, NOWHERE)
+        if ran_on >= 0:
+            self.stations[ran_on].running -= 1
+
+    def run(self, row: int, station: int) -> None:
+        """Note that a task runs."""
+        self.station_of.pop(row, None)
+        self.running_on[row] = station
+        self.stations[station].running += 1
+
+
+class TaskQueues:
+    """Task queues as a policy.
+
+    Args:
+        rules: how tasks are routed and selected.
+    """
+
+    may_refuse = True
+
+    def __init__(self, name: str, rules: QueueRules) -> None:
+        self.name = name
+        self.rules = rules
+        self._routing, self._discipline = ROUTINGS[rules.routing], DISCIPLINES[rules.discipline]
+
+    def new_memory(self, machine: Machine) -> StationBook:
+        """Return empty stations.
+
+        Raises:
+            UsageError: if a job may span the hosts of the machine without saying how (no chunks).
+        """
+        if machine.spans_hosts:
+            raise UsageError(
+                f"policy {self.name}: a task lives inside one host, and jobs may span the hosts of this machine; "
+                "write single_host = true in the machine file, or choose another policy"
+            )
+        return StationBook(len(machine.hosts))
+
+    def decide(self, view: View) -> Iterator[Action]:
+        """Make one pass: count what ended, route what arrived, let each idle host select."""
+        book: StationBook = view.memory
+        for row in (*view.finished, *view.withdrawn, *view.requeued):
+            book.forget(row)
+        is_known = not (book.is_new or view.is_machine_changed)
+        if book.is_new:
+            self._take_over(view, book)
+        yield from self._route(view, book, self._arrived(view) if is_known else self._unrouted(view, book))
+        yield from self._select(view, book)
+
+    def _take_over(self, view: View, book: StationBook) -> None:
+        """Count what another policy has started."""
+        book.is_new = False
+        for row, run in (*view.running.items(), *view.suspended.items()):
+            book.count(row, _parent(view.jobs[row]))
+            book.run(row, run.allocation[0].host)
+
+    def _arrived(self, view: View) -> list[int]:
+        """Return the rows that came in this round and are to be routed, in order of sequence."""
+        gone = set(view.withdrawn)
+        return [row for row in (*view.requeued, *view.arrived) if row not in gone]
+
+    def _unrouted(self, view: View, book: StationBook) -> list[int]:
+        """Return all waiting rows that are at no open host, in order of sequence; those of closed hosts first, in their order."""
+        again = [row for host in sorted(view.closed) for row in book.stations[host].rows]
+        for row in again:
+            book.forget(row)
+        known = {row for row, station in book.station_of.items() if station >= 0} | set(again)
+        return [*again, *(row for row in view.queue.tolist() if row not in known)]
+
+    def _route(self, view: View, book: StationBook, rows: list[int]) -> Iterator[Reject]:
+        """Put rows into queues, one after another."""
+        if not rows:
+            return
+        lengths, cpus = book.lengths(), np.array([host.cpus for host in view.machine.hosts], np.int64)
+        is_open = np.ones(len(cpus), np.bool_)
+        is_open[list(view.closed)] = False
+        found: dict[tuple[object, ...], BoolArray] = {}
+        for row in rows:
+            book.forget(row)
+            job = view.jobs[row]
+            shape = (job.procs, job.memory, job.chunks, job.placing)
+            if shape not in found:
+                found[shape] = view.space.holders(job)
+            holders = found[shape]
+            if not holders.any():
+                yield Reject(row, self._refusal(view, job))
+                continue
+            place = book.count(row, _parent(job))
+            station = _kernels.routed(self._routing, self._drawn(job), lengths, np.where(holders & is_open, cpus, 0))
+            book.station_of[row] = station
+            if station >= 0:
+                lengths[station] += 1
+                book.stations[station].append(row, job.estimate, place)
+
+    def _drawn(self, job: Job) -> int:
+        if self._routing == task_queues.SHORTEST and self.rules.ties == "lowest":
+            return task_queues.LOWEST
+        if job.route >= 0:
+            return job.route
+        with np.errstate(over="ignore"):
+            return int(_fractions.bits(np.uint64(self.rules.seed), job.number))
+
+    def _refusal(self, view: View, job: Job) -> Reason:
+        most = max(host.cpus for host in view.machine.hosts)
+        text = f"a task runs inside one host, and no host can hold this one ({job.procs} processors; the widest host has {most})"
+        return Reason("too-wide", self.name, text, {"procs": job.procs, "most": most})
+
+    def _select(self, view: View, book: StationBook) -> Iterator[Start]:
+        """Let each host with free processors select, in host order."""
+        room = view.room()
+        for place, station in enumerate(book.stations):
+            while station.waiting and room.free[place] > 0:
+                row = station.chosen if station.chosen >= 0 else self._next(book, place)
+                job = view.jobs[row]
+                allocation = room.place_on(job, place)
+                if not allocation:
+                    station.chosen = row
+                    break
+                station.take_out(row)
+                book.run(row, place)
+                yield Start(row, allocation)
+
+    def _next(self, book: StationBook, place: int) -> int:
+        station = book.stations[place]
+        facts = (place, station.queue, station.waiting, book.left, book.selections)
+        found = _kernels.select(self._discipline, self.rules.limit, *facts)
+        return int(station.queue[found, task_queues.TASK])
+
+    def ahead(self, book: StationBook, row: int) -> tuple[int, list[int]]:
+        """Return the station of a waiting row and the rows that it would take before it as things stand."""
+        place = book.station_of.get(row, NOWHERE)
+        if place < 0:
+            return NOWHERE, []
+        station = book.stations[place]
+        queue = station.queue[: station.waiting]
+        if self._discipline == task_queues.FCFS:
+            key = np.zeros(len(queue), np.int64)
+        elif self._discipline == task_queues.SNUTF:
+            key = book.left[queue[:, task_queues.PARENT]]
+        else:
+            key = queue[:, task_queues.ESTIMATE]
+        rows = [int(each) for each in queue[np.argsort(key, kind="stable"), task_queues.TASK]]
+        if station.chosen >= 0:
+            rows.remove(station.chosen)
+            rows.insert(0, station.chosen)
+        return place, rows[: rows.index(row)]
+
+    def explain(self, view: View, row: int) -> Reason:
+        """Say in which queue a task waits, and behind whom."""
+        book: StationBook = view.memory
+        place, ahead = self.ahead(book, row)
+        if place < 0:
+            return Reason("hosts-closed", self.name, "no open host can hold it alone; it is routed when one opens")
+        host, free = view.machine.hosts[place].name, view.free[place]
+        numbers = {"place": len(ahead) + 1, "host": place, "free": free}
+        ordinal = _WORDS[len(ahead)] if len(ahead) < len(_WORDS) else f"number {len(ahead) + 1}"
+        if ahead:
+            parents = {book.parent_of[each] for each in ahead}
+            text = f"{ordinal} in the queue of {host}, behind {_tasks(view, ahead, len(parents))}"
+            return Reason("station-queue", self.name, text, numbers, tuple(ahead))
+        text = f"{ordinal} in the queue of {host}: needs {view.jobs[row].procs} processors, {free} are free there"
+        there = [each for each, station in book.running_on.items() if station == place]
+        return Reason("station-busy", self.name, text, numbers, tuple(there))
+
+
+def _parent(job: Job) -> int:
+    """Return what tasks of one parent have in common; a job that stands alone is its own parent."""
+    return job.parent if job.parent >= 0 else -2 - job.number
+
+
+def _tasks(view: View, rows: list[int], parents: int) -> str:
+    first = view.jobs[rows[0]]
+    many = f"{len(rows)} tasks" if len(rows) > 1 else "1 task"
+    if parents > 1:
+        return f"{many} of {parents} jobs"
+    return f"{many} of job {first.parent}" if first.parent >= 0 else f"job {first.number}"

@@ -1,0 +1,113 @@
+"""The closed network as a source: its N jobs come back when the I/O station is done with them, and bring new tasks.
+
+The I/O station belongs to the source (papers.md 5.5, rule 13): no host and no job stands for it.  What a job brings depends on
+the draws of its visit and on the distributions in force when it comes back, not on the policy.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from qbatch.engine.round import Round
+from qbatch.model.actions import Reject
+from qbatch.model.job import Job
+from qbatch.model.record import Workload
+from qbatch.replay.sources import Arrival, workload_of
+from qbatch.workloads.kernels.network import DEMAND, DRAW, ESTIMATE
+from qbatch.workloads.network import Network, NetworkDraws
+from qbatch.workloads.network import draws as purposes
+
+
+class _Distribution:
+    """Which of two distributions is in force, and until when."""
+
+    def __init__(self, draws: NetworkDraws, which: int, kind: str, second: str) -> None:
+        self._draws, self._which = draws, which
+        self.is_second = kind == second
+        self._number = 0
+        self._next: int | None = draws.interval(which, 0) if kind == "varying" else None
+
+    def at(self, now: int) -> bool:
+        """Tell whether the second one is in force at an instant; later calls are of later instants."""
+        while self._next is not None and self._next <= now:
+            self.is_second = not self.is_second
+            self._number += 1
+            self._next += self._draws.interval(self._which, self._number)
+        return self.is_second
+
+
+class NetworkSource:
+    """The jobs of a closed network.  Each visit of a job is a parent; its tasks arrive together and take one processor each.
+
+    Args:
+        network: its numbers.
+        seed: of the draws, which do not depend on the policy.
+        until: no job comes back after this instant in microseconds (default: the end of the measured window).
+
+    A job's ``user`` is its number in the network, from 1; its tasks may run longer than their estimates (E > 0).
+    """
+
+    size = 0
+
+    def __init__(self, network: Network, seed: int, until: int | None = None) -> None:
+        self.network = network
+        self._draws = NetworkDraws(network, seed)
+        self._until = network.horizon if until is None else until
+        self._tasks = _Distribution(self._draws, purposes.TASKS, network.tasks, "normal")
+        self._demand = _Distribution(self._draws, purposes.DEMAND, network.demand, "erlang")
+        self._returns: deque[tuple[int, int]] = deque((0, job) for job in range(network.jobs))
+        self._io_end = 0
+        self._visits = [0] * network.jobs
+        self._left = [0] * network.jobs
+        self._job_of: dict[int, int] = {}
+        self._made: list[Arrival] = []
+        self._parents = 0
+
+    def next_instant(self) -> int | None:
+        """Return when the next job comes back; None if nothing is in I/O, or it is over."""
+        found = self._returns[0][0] if self._returns else None
+        return None if found is None or found > self._until else found
+
+    def take(self, at: int) -> list[Arrival]:
+        """Return the tasks of the jobs that come back by an instant."""
+        back = []
+        while self._returns and self._returns[0][0] <= at:
+            back.append(self._returns.popleft()[1])
+        found: list[Arrival] = []
+        for job in sorted(back):
+            found += self._dispatched(job, at)
+        self._made += found
+        return found
+
+    def _dispatched(self, job: int, at: int) -> list[Arrival]:
+        tasks = self._draws.visit(job, self._visits[job], is_normal=self._tasks.at(at), is_erlang=self._demand.at(at))
+        self._left[job] = len(tasks)
+        self._parents += 1
+        found = []
+        for task in tasks.tolist():
+            row = len(self._job_of)
+            self._job_of[row] = job
+            one = Job(
+                row=row, number=row + 1, submit=at, procs=1, estimate=task[ESTIMATE], user=job + 1, parent=self._parents,
+                route=task[DRAW],
+            )  # fmt: skip
+            found.append(Arrival(one, task[DEMAND]))
+        return found
+
+    def told(self, done: Round) -> None:
+        """Let the jobs whose last task has ended join the I/O station, in order of their numbers; one refused has ended too."""
+        refused = (action.row for action in done.actions if isinstance(action, Reject))
+        over = set()
+        for row in (*done.finished, *(row for row, _ in done.refused), *refused):
+            job = self._job_of[row]
+            self._left[job] -= 1
+            if self._left[job] == 0:
+                over.add(job)
+        for job in sorted(over):
+            self._io_end = max(done.at, self._io_end) + self._draws.io_time(job, self._visits[job])
+            self._visits[job] += 1
+            self._returns.append((self._io_end, job))
+
+    def workload(self) -> Workload:
+        """Return all tasks so far."""
+        return workload_of(self.network.name, self.network.processors, self._made)
