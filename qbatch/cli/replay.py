@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from contextlib import suppress
 from datetime import datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from qbatch.cli.console import progress_bars, talk
+from qbatch.cli.replay_outputs import check_outputs, document_of, log_facts, note_pieces, write_outputs, write_swf
 from qbatch.cli.run_table import print_run
-from qbatch.distribution import install_command
 from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
@@ -22,16 +19,18 @@ if TYPE_CHECKING:
     from qbatch.model.record import Schedule, Workload
     from qbatch.planning.policy import Policy
     from qbatch.replay.prepare import Options
+    from qbatch.replay.sources import Source
     from qbatch.workloads import Log
-
-SCHEMA = "qbatch.replay/1"
+    from qbatch.workloads.feedback import Feedback
 
 Text = str | None
 DEFAULT_POLICIES = ["fcfs", "easy", "conservative"]
 
 
 def replay(
-    log: Annotated[str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")],
+    log: Annotated[
+        Text, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.", show_default=False)
+    ] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="NAME[:key=value,...]; repeat to compare (see policies).")
     ] = None,
@@ -46,6 +45,8 @@ def replay(
     first: Annotated[int | None, typer.Option(min=1, help="At most so many jobs.")] = None,
     warmup: Annotated[str, typer.Option(metavar="T", help="Run the first T (12h, 7d, to a date) uncounted.")] = "0",
     load: Annotated[float, typer.Option(help="Divide the gaps between arrivals by this.")] = 1.0,
+    closed: Annotated[bool, typer.Option("--closed", help="Users wait for their jobs before they submit the next.")] = False,
+    source: Annotated[Text, typer.Option(metavar="SOURCE", help="Jobs of a model that reacts, such as closed:N=16.")] = None,
     machine: Annotated[Text, typer.Option(metavar="FILE", help="Machine file (TOML), or origin2000.")] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write a result: result.json and job rows.")] = None,
     jobs: Annotated[Text, typer.Option(metavar="FILE", help="Write job rows: .csv or .parquet.")] = None,
@@ -70,9 +71,26 @@ def replay(
     _check_choice("--driver", driver, DRIVERS)
     for key in by or []:
         _check_choice("--by", key, tuple(BREAKDOWNS))
-    _check_outputs(log, out, jobs, swf, skipped, policy or DEFAULT_POLICIES)
+    if source is not None:
+        from qbatch.cli.replay_source import replay_source
+
+        others = {
+            "LOG": log, "--procs": procs, "--from": since, "--to": before, "--first": first, "--deadlines": deadlines,
+            "--skipped": skipped, "--swf": swf, "--explain": explain, "--step": step, "--closed": closed,
+            "--no-kill": no_kill, "--lenient": lenient, "--load": load != 1.0, "--warmup": warmup != "0",
+            "--estimates": estimates != "log",
+        }  # fmt: skip
+        replay_source(
+            source, policy or ["taskqueues"], others, machine=machine, seed=seed, out=out, jobs=jobs, as_json=as_json,
+            by=by or [], is_audited=audit, driver=driver, is_quiet=quiet,
+        )  # fmt: skip
+        return
+    if log is None:
+        raise UsageError("a LOG is missing; name a workload log (- is stdin), or a --source such as closed:N=16")
     _check_load(load)
-    chosen = _distinct([load_policy(text) for text in policy or DEFAULT_POLICIES])
+    check_outputs(log, out, jobs, swf, skipped, policy or DEFAULT_POLICIES)
+    _check_load(load)
+    chosen = distinct([load_policy(text) for text in policy or DEFAULT_POLICIES])
     read = read_log(log, lenient=lenient)
     hosts = _machine(read, procs, machine)
     options = Options(
@@ -84,15 +102,25 @@ def replay(
     if not quiet:
         _notes(read, work, hosts, chosen, options)
     if explain is not None or step:
-        _check_text_only({"--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit})
+        _check_text_only({
+            "--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit, "--closed": closed,
+        })  # fmt: skip
         _tell(work, hosts, chosen, explain, step)
         return
-    _announce_compiler(chosen, hosts, driver, quiet)
-    schedules = [_one(work, hosts, each, driver=driver, is_audited=audit, is_quiet=quiet) for each in chosen]
-    document = _document(read, work, hosts, options, schedules, by or [])
-    _write(read, document, schedules, out=out, jobs=jobs, swf=swf)
+    follows = _feedback(read, work, is_quiet=quiet) if closed else None
+    if follows is None:
+        _announce_compiler(chosen, hosts, driver, quiet)
+    schedules = [
+        run_one(work, hosts, each, _source(read, work, hosts, follows), driver=driver, is_audited=audit, is_quiet=quiet)
+        for each in chosen
+    ]
+    facts = {**_facts(read, work), **({} if follows is None else {"closed": _closed_facts(work, follows)})}
+    document = document_of(log_facts(read, work), work, hosts, options, schedules, by or [], facts)
+    write_outputs(document, schedules, out=out, jobs=jobs)
+    if swf is not None:
+        write_swf(read, schedules[0], swf)
     if (jobs is not None or swf is not None) and not quiet:
-        _note_pieces(schedules, has_result=out is not None)
+        note_pieces(schedules, has_result=out is not None)
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
@@ -126,30 +154,6 @@ def _check_load(load: float) -> None:
         raise UsageError(f"--load {load:g}: use a factor from 0.000001 to 1000000")
 
 
-def _check_outputs(log: str, out: Text, jobs: Text, swf: Text, skipped: Text, policies: list[str]) -> None:
-    """Refuse, before any work, outputs that could not be written after it."""
-    from qbatch.model.errors import OutputError
-    from qbatch.results.output import check_folder
-
-    if swf is not None and len(policies) != 1:
-        raise UsageError(f"--swf {swf}: one file holds one schedule; name one --policy ({len(policies)} are asked for)")
-    if jobs is not None and not jobs.endswith((".csv", ".parquet")):
-        raise UsageError(f"--jobs {jobs}: the name must end in .csv or .parquet")
-    if (out is not None or (jobs or "").endswith(".parquet")) and find_spec("pyarrow") is None:
-        raise UsageError(f"--out and Parquet need pyarrow: {install_command('report')}")
-    named = [os.path.realpath(path) for path in (log, jobs, swf, skipped) if path is not None and path != "-"]
-    if len(set(named)) < len(named):
-        raise UsageError("the log, --jobs, --swf and --skipped must be different files")
-    if out == "" or (out is not None and any(os.path.dirname(path) == os.path.realpath(out) for path in named[1:])):
-        raise UsageError("--out DIR must name a directory of its own; --jobs, --swf and --skipped go elsewhere")
-    if out is not None:
-        check_folder(out)
-    for path in (jobs, swf, skipped):
-        folder = os.path.dirname(os.path.abspath(path)) if path else None
-        if folder is not None and not os.path.isdir(folder):
-            raise OutputError(f"{path}: the folder {folder} does not exist; create it first")
-
-
 def _warmup(text: str) -> dict[str, Any]:
     """Return the options that ``3600``, ``90m``, ``12h``, ``7d``, ``1w`` or an ISO time ask for."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -168,7 +172,8 @@ def _warmup(text: str) -> dict[str, Any]:
     return {"warmup": value}
 
 
-def _distinct(policies: list[Policy]) -> list[Policy]:
+def distinct(policies: list[Policy]) -> list[Policy]:
+    """Return policies as they are, each under a name of its own, or raise ``UsageError``."""
     from qbatch.planning.policy import name_of
 
     names = [name_of(policy) for policy in policies]
@@ -251,15 +256,40 @@ def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is
         talk("compiling the kernels: once, about fifteen seconds; later runs load them from the cache")
 
 
-def _one(
-    work: Workload, machine: Machine, policy: Policy, *, driver: str, is_audited: bool, is_quiet: bool
+def run_one(
+    work: Workload, machine: Machine, policy: Policy, source: Source | None, *, driver: str, is_audited: bool, is_quiet: bool
 ) -> Schedule:
+    """Run one policy, with progress; ``source``: where the jobs come from, if not as the workload has them."""
     from qbatch.planning.policy import name_of
     from qbatch.replay import run
 
     ends = int(work.submit[0]), int(work.submit[-1])
     with progress_bars(name_of(policy), len(work), *ends, is_quiet=is_quiet) as progress:
-        return run(work, machine, policy, driver=driver, is_audited=is_audited, progress=progress)
+        jobs = work if source is None else source
+        return run(jobs, machine, policy, driver=driver, is_audited=is_audited, progress=progress)
+
+
+def _feedback(log: Log, work: Workload, *, is_quiet: bool) -> Feedback:
+    from qbatch.workloads.feedback import feedback_of
+
+    found = feedback_of(log)
+    if not is_quiet:
+        facts = _closed_facts(work, found)
+        how = "by its field 17" if facts["is_told"] else "derived: it has no field 17"
+        talk(f"note: {facts['jobs']:,} of {len(work):,} jobs of the log are submitted after another has ended ({how})")
+    return found
+
+
+def _closed_facts(work: Workload, follows: Feedback) -> dict[str, Any]:
+    return {"jobs": int((follows.predecessor[work.log_row] >= 0).sum()), "is_told": follows.is_told}
+
+
+def _source(log: Log, work: Workload, machine: Machine, follows: Feedback | None) -> Source | None:
+    if follows is None:
+        return None
+    from qbatch.replay.feedback import feedback_source
+
+    return feedback_source(log, work, machine, follows)
 
 
 def _tell(work: Workload, machine: Machine, policies: list[Policy], job: Text, step: bool) -> None:
@@ -272,76 +302,12 @@ def _tell(work: Workload, machine: Machine, policies: list[Policy], job: Text, s
             typer.echo(line)
 
 
-def _document(
-    log: Log, work: Workload, machine: Machine, options: Options, schedules: list[Schedule], by: list[str]
-) -> dict[str, Any]:
-    """Return the record of the whole command: what the table shows, what --json prints, what --out keeps."""
-    import msgspec
-
-    from qbatch.distribution import __version__
-    from qbatch.metrics import breakdown, measure
-
-    results = []
-    for schedule in schedules:
-        rejected = int((~schedule.ran).sum())
-        result: dict[str, Any] = {"policy": schedule.policy, "rejected": rejected, "metrics": measure(schedule)}
-        for key in by:
-            groups = [{"label": g.label, "jobs": g.jobs, "metrics": g.metrics} for g in breakdown(schedule, key)]
-            result.setdefault("by", {})[key] = groups
-        results.append(result)
+def _facts(log: Log, work: Workload) -> dict[str, Any]:
+    """Return what is told of some logs only."""
     return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "command": ["qbatch", *sys.argv[1:]],
-        "log": {
-            "name": log.name,
-            "sha256": log.sha256,
-            "rows": len(log),
-            "jobs": len(work),
-            "notes": log.notes,
-            "acknowledge": list(log.header.acknowledgements),
-        },
-        "machine": {
-            "procs": machine.procs,
-            "hosts": len(machine.hosts),
-            "single_host": machine.single_host,
-            "one_pool": machine.is_one_pool,
-            **_hosts(machine),
-        },
-        "machine_digest": machine.digest,
-        "options": msgspec.to_builtins(options),
-        "seed": options.seed,
-        "skipped": work.skipped,
-        "estimates_missing": work.estimates_missing,
-        "killed_at_estimate": int((work.run < work.logged_run).sum()),
         **({"deadlines": count} if (count := int((work.deadline >= 0).sum())) else {}),
         **({"unfinished": unfinished} if (unfinished := _unfinished(log, work)) else {}),
-        "results": results,
     }
-
-
-def _hosts(machine: Machine) -> dict[str, Any]:
-    """Return the hosts of a machine on which a job lives inside one of several."""
-    if not machine.single_host or len(machine.hosts) == 1:
-        return {}
-    return {"host_names": [host.name for host in machine.hosts], "host_cpus": [host.cpus for host in machine.hosts]}
-
-
-def _write(log: Log, document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text, swf: Text) -> None:
-    if jobs is not None:
-        from qbatch.results.job_rows import write_job_rows
-        from qbatch.results.output import whole_file
-
-        with whole_file(jobs) as file:
-            write_job_rows(file, schedules, os.path.splitext(jobs)[1])
-    if swf is not None:
-        _write_swf(log, schedules[0], swf)
-    if out is not None:
-        from qbatch.results.output import make_folder
-        from qbatch.results.result import write_result
-
-        make_folder(out)
-        write_result(out, document, schedules)
 
 
 def _write_skipped(log: Log, machine: Machine, path: Text) -> None:
@@ -357,84 +323,3 @@ def _write_skipped(log: Log, machine: Machine, path: Text) -> None:
     unlisted = log.bad_rows - len(log.bad_lines)
     if unlisted:
         talk(f"note: {path}: {unlisted:,} more unreadable rows are not listed")
-
-
-def _note_pieces(schedules: list[Schedule], *, has_result: bool) -> None:
-    """Say of what job rows and SWF do not hold of jobs that did not run in one go."""
-    count = sum(len(set(schedule.pieces[:, 0].tolist())) for schedule in schedules if schedule.pieces is not None)
-    if count:
-        where = "the result keeps that" if has_result else "--out DIR keeps that"
-        talk(
-            f"note: {count:,} jobs ran in pieces: --jobs and --swf do not say when each was suspended or resized; {where}"
-        )
-
-
-def _as_simulated(log: Log, work: Workload) -> Log:
-    """Return the log with the submissions and estimates that the run really used (--load, --estimates, --no-kill)."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from qbatch.model.record import MICROSECONDS
-    from qbatch.workloads.unfinished import as_simulated
-
-    columns = dict(log.columns)
-    for name, used in (("submit", work.submit), ("time_requested", work.estimate)):
-        original = np.asarray(log[name])
-        seconds = original.astype(np.float64)
-        seconds[work.log_row] = np.where(
-            (name == "time_requested") & (seconds[work.log_row] <= 0) & (work.estimate == work.logged_run),
-            seconds[work.log_row],
-            used / MICROSECONDS,
-        )
-        if not np.array_equal(seconds, original):
-            columns[name] = seconds
-    return replace(log, columns=columns, header=as_simulated(log.header))
-
-
-def _preempted(log: Log) -> Log:
-    """Return the log with a header that says ``Preemption: TS``: totals of jobs that were suspended, without the pieces."""
-    from dataclasses import replace
-
-    import msgspec
-
-    from qbatch.workloads.header import keyword_of
-
-    lines = [line for line in log.header.lines if keyword_of(line) != "preemption"]
-    return replace(log, header=msgspec.structs.replace(log.header, lines=(*lines, "; Preemption: TS"), preemption="TS"))
-
-
-def _write_swf(log: Log, schedule: Schedule, path: str) -> None:
-    import numpy as np
-
-    from qbatch.model.record import MICROSECONDS
-    from qbatch.results.output import whole_file
-    from qbatch.workloads import write_schedule
-    from qbatch.workloads.unfinished import unfinished_of
-
-    work = schedule.workload
-    rows = np.flatnonzero(schedule.ran)
-    status = np.asarray(log["status"])[work.log_row[rows]].astype(np.int64)
-    was_killed = work.run[rows] < work.logged_run[rows]
-    status = np.where(was_killed, 5, np.where(status == 5, 1, status))
-    found = unfinished_of(log)
-    if found is not None:
-        status = np.where((found.runs | found.waits)[work.log_row[rows]] & ~was_killed, 1, status)
-    simulated, in_pieces = _as_simulated(log, work), []
-    if schedule.pieces is not None:
-        simulated = _preempted(simulated)
-        in_pieces = ["run times are from the first start to the end: jobs were suspended or resized"]
-    with whole_file(path) as file:
-        write_schedule(
-            file,
-            simulated,
-            work.log_row[rows],
-            wait_s=(schedule.start - work.submit)[rows] / MICROSECONDS,
-            run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS,
-            status=status,
-            procs=work.procs[rows],
-            notes=[
-                f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors",
-                *in_pieces,
-            ],
-        )

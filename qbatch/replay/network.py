@@ -109,5 +109,6 @@ class NetworkSource:
             self._returns.append((self._io_end, job))
 
     def workload(self) -> Workload:
-        """Return all tasks so far."""
-        return workload_of(self.network.name, self.network.processors, self._made)
+        """Return all tasks so far; those that came during the warm-up are not counted."""
+        made = workload_of(self.network.name, self.network.processors, self._made)
+        return made.changed(counted=made.submit >= round(self.network.warmup * 1e6))

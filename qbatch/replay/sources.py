@@ -6,7 +6,7 @@ depend on what has happened.  A workload log is the usual one; the daemon's trac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -109,21 +109,34 @@ class LogSource:
     def _fetch(self) -> None:
         """See to the next job; many are made at once."""
         if not self._coming:
-            work, begin = self._workload, self._made
-            columns = (work.number, work.submit, work.procs, work.estimate, work.memory, work.user, work.group, work.queue,
-                       work.run, work.used_memory, work.deadline)  # fmt: skip
-            rows = zip(*(column[begin : begin + _AT_ONCE].tolist() for column in columns), strict=True)
-            offset = self.offset
-            self._coming = [
-                Arrival(Job(row=row, number=number, submit=submit + offset, procs=procs, estimate=estimate, memory=memory,
-                            user=user, group=group, queue=queue, deadline=deadline + offset if deadline >= 0 else None),
-                        run, used)
-                for row, (number, submit, procs, estimate, memory, user, group, queue, run, used, deadline) in enumerate(
-                    rows, begin)
-            ]  # fmt: skip
+            begin = self._made
+            places = np.arange(begin, min(begin + _AT_ONCE, len(self._workload)))
+            self._coming = list(arrivals_of(self._workload, places, None, begin, self.offset))
             self._coming.reverse()
             self._made += len(self._coming)
         self._next = self._coming[-1].job.submit if self._coming else None
+
+
+def arrivals_of(
+    work: Workload, places: np.ndarray[tuple[int], np.dtype[np.int64]], at: int | None, row: int, offset: int = 0
+) -> Iterator[Arrival]:
+    """Return jobs of a workload as they arrive.
+
+    Args:
+        places: which.
+        at: the instant of their submission in microseconds; None: each at its own.
+        row: of the first of them, in the engine.
+        offset: microseconds to add to the workload's clock.
+    """
+    columns = (work.number, work.submit, work.procs, work.estimate, work.memory, work.user, work.group, work.queue,
+               work.run, work.used_memory, work.deadline, work.parent)  # fmt: skip
+    rows = zip(*(column[places].tolist() for column in columns), strict=True)
+    for place, each in enumerate(rows, row):
+        number, submit, procs, estimate, memory, user, group, queue, run, used, deadline, parent = each
+        due = submit + offset if at is None else at
+        job = Job(row=place, number=number, submit=due, procs=procs, estimate=estimate, memory=memory, user=user, group=group,
+                  queue=queue, deadline=deadline + due - submit if deadline >= 0 else None, parent=parent)  # fmt: skip
+        yield Arrival(job, run, used)
 
 
 def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Workload:

@@ -56,9 +56,15 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         facts.append(("sha256", str(log["sha256"])))
     hosts = machine.get("hosts", 1)
     facts.append(("machine", f"{machine.get('procs', 0):,} processors" + (f", {hosts} hosts" if hosts != 1 else "")))
-    if _mapping(document.get("options")):
+    closed = _mapping(document.get("closed"))
+    if document.get("source"):
+        facts.append(("source", f"{document['source']}, seed {document.get('seed', 0)}"))
+    elif _mapping(document.get("options")):
         missed, jobs = document.get("estimates_missing", 0), log.get("jobs", 0)
         facts.append(("options", option_words(document["options"], missed, jobs)))
+    if closed:
+        how = "as the log says" if closed.get("is_told") else "derived from the log"
+        facts.append(("closed", f"{closed.get('jobs', 0):,} jobs submitted after another has ended and a think time ({how})"))
     skipped = skipped_words(_mapping(document.get("skipped")))
     if skipped:
         facts.append(("left out", skipped))

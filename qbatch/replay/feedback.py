@@ -1,0 +1,95 @@
+"""Users that wait: a job is submitted when the one that its user waited for has ended, and the user has thought (``--closed``).
+
+The instants of a log are what its users did on the machine of that time; on a faster or slower one they would have submitted
+earlier or later (Zilber, Amit and Talby 2005).  Here a job with a predecessor is submitted at the predecessor's end and its think
+time later, whatever the log says (papers.md 5.5, rule 14).
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from qbatch.engine.round import Round
+from qbatch.model.actions import Reject
+from qbatch.model.machine import Machine
+from qbatch.model.record import WORKLOAD_COLUMNS, Int64Array, Workload
+from qbatch.replay.prepare import reasons_to_skip
+from qbatch.replay.sources import Arrival, arrivals_of
+from qbatch.workloads import Log
+from qbatch.workloads.feedback import NOBODY, Feedback
+
+
+class FeedbackSource:
+    """The jobs of a workload, each at the end of its predecessor and the think time after it.
+
+    Args:
+        workload: jobs in order of sequence, prepared from a log.
+        predecessor: by job its predecessor's place in the workload, ``NOBODY`` for none: then it comes at its own instant.
+        think: by job, microseconds.
+    """
+
+    def __init__(self, workload: Workload, predecessor: Int64Array, think: Int64Array) -> None:
+        self.size = len(workload)
+        self._workload = workload
+        self._think = think.tolist()
+        self._followers: dict[int, list[int]] = {}
+        for place in np.flatnonzero(predecessor >= 0).tolist():
+            self._followers.setdefault(int(predecessor[place]), []).append(place)
+        number = workload.number.tolist()
+        self._number = number
+        self._due = [
+            (int(workload.submit[place]), number[place], place) for place in np.flatnonzero(predecessor < 0).tolist()
+        ]
+        heapq.heapify(self._due)
+        self._taken: list[int] = []
+        self._submit: list[int] = []
+
+    def next_instant(self) -> int | None:
+        """Return the next submission that is certain."""
+        return self._due[0][0] if self._due else None
+
+    def take(self, at: int) -> list[Arrival]:
+        """Return the jobs that are submitted by an instant, by job number."""
+        places = []
+        while self._due and self._due[0][0] <= at:
+            places.append(heapq.heappop(self._due)[2])
+        found = list(arrivals_of(self._workload, np.array(places, np.int64), at, len(self._taken)))
+        self._taken += places
+        self._submit += [at] * len(places)
+        return found
+
+    def told(self, done: Round) -> None:
+        """Let those come that waited for a job which has ended, or was refused."""
+        rejected = (action.row for action in done.actions if isinstance(action, Reject))
+        for row in (*done.finished, *(row for row, _ in done.refused), *rejected):
+            for place in self._followers.pop(self._taken[row], ()):
+                heapq.heappush(self._due, (done.at + self._think[place], self._number[place], place))
+
+    def workload(self) -> Workload:
+        """Return the jobs in the order in which they came, with the instants at which they did."""
+        places, work = np.array(self._taken, np.int64), self._workload
+        columns = {name: getattr(work, name)[places] for name in WORKLOAD_COLUMNS}
+        return work.changed(**columns | {"submit": np.array(self._submit, np.int64)})
+
+
+def feedback_source(log: Log, work: Workload, machine: Machine, feedback: Feedback) -> FeedbackSource:
+    """Return the jobs of a workload with their users' waiting, once: a source is for one run.
+
+    A predecessor that cannot run on the machine counts as ended at its submission; of one that is not replayed (``--from`` and
+    its like) nobody knows the end here: the job comes at its own instant.
+    """
+    place_of = np.full(len(log) + 1, NOBODY)
+    place_of[work.log_row] = np.arange(len(work))
+    before = feedback.predecessor[work.log_row]
+    skipped = np.zeros(len(log) + 1, np.bool_)
+    for rows in reasons_to_skip(log, machine).values():
+        skipped[rows] = True
+    submit, seconds = work.submit.copy(), np.asarray(log["submit"], np.float64)
+    is_early = (before >= 0) & skipped[before]
+    # It would have come at once: earlier by what its predecessor took in the log.
+    instants = np.rint(seconds[work.log_row[is_early]] * 1e6), np.rint(seconds[before[is_early]] * 1e6)
+    think = feedback.think[work.log_row]
+    submit[is_early] -= (instants[0] - instants[1]).astype(np.int64) - think[is_early]
+    return FeedbackSource(work.changed(submit=submit), place_of[before], think)

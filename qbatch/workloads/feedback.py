@@ -1,0 +1,94 @@
+"""Which job of a log its user waited for before the next was submitted, and how long the user thought then.
+
+SWF has two fields for it (17, the preceding job, and 18, the think time).  Where no job of a log has them they are derived
+(papers.md 5.5, rule 14; sessions with gaps of at most 20 minutes after Zilber, Amit and Talby 2005).
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+
+from qbatch.model.errors import InputError
+from qbatch.model.record import MICROSECONDS, Int64Array
+from qbatch.workloads.log import Log
+
+PATIENCE = 20 * 60 * MICROSECONDS
+"""Who comes back later than this after an end, in microseconds, did not wait for it."""
+
+NOBODY = -1
+"""The predecessor of a job that waits for none."""
+
+
+class Feedback(NamedTuple):
+    """Of each row of a log: the row of its predecessor, ``NOBODY`` for none, and the think time in microseconds.
+
+    ``is_told``: the log says so itself; else they are derived.
+    """
+
+    predecessor: Int64Array
+    think: Int64Array
+    is_told: bool
+
+
+def feedback_of(log: Log) -> Feedback:
+    """Return which jobs of a log follow which.
+
+    Raises:
+        InputError: jobs wait for each other in a circle (field 17).
+    """
+    if (np.asarray(log["preceding_job"]) > 0).any():
+        return _told(log)
+    return _derived(log)
+
+
+def _told(log: Log) -> Feedback:
+    number, before = np.asarray(log["job"]).astype(np.int64), np.asarray(log["preceding_job"]).astype(np.int64)
+    numbers, first = np.unique(number, return_index=True)
+    places = np.minimum(np.searchsorted(numbers, before), len(numbers) - 1)
+    is_there = (numbers[places] == before) & (before != number) & (before > 0)
+    found = np.where(is_there, first[places], NOBODY).astype(np.int64)
+    think = np.where(is_there, _microseconds(np.maximum(np.asarray(log["think_time"]), 0)), 0)
+    _check_circles(log, found)
+    return Feedback(found, think, is_told=True)
+
+
+def _check_circles(log: Log, predecessor: Int64Array) -> None:
+    """Refuse jobs that never come, since each waits for another one of them."""
+    ahead = predecessor.copy()
+    # In each step every row looks twice as far back: who then still sees somebody is in a circle, or behind one.
+    for _ in range(len(ahead).bit_length()):
+        ahead = np.where(ahead >= 0, ahead[np.maximum(ahead, 0)], NOBODY)
+    if (ahead < 0).all():
+        return
+    row = int(ahead[np.flatnonzero(ahead >= 0)[0]])
+    raise InputError(f"{log.name}: job {log['job'][row]} waits for itself, by field 17 of the jobs before it")
+
+
+def _derived(log: Log) -> Feedback:
+    user = np.asarray(log["user"])
+    submit, wait, run = (_microseconds(np.asarray(log[name])) for name in ("submit", "wait", "run"))
+    end = np.where((wait >= 0) & (run >= 0), submit + wait + run, NOBODY)
+    predecessor, think = np.full(len(log), NOBODY, np.int64), np.zeros(len(log), np.int64)
+    running: dict[int, list[tuple[int, int, int]]] = {}
+    latest: dict[int, tuple[int, int, int]] = {}
+    order = np.lexsort((np.asarray(log["job"]), submit))
+    facts = zip(order.tolist(), user[order].tolist(), submit[order].tolist(), end[order].tolist(), strict=True)
+    for rank, (row, who, now, over) in enumerate(facts):
+        if who < 0:
+            continue
+        ends = running.setdefault(who, [])
+        while ends and ends[0][0] <= now:
+            latest[who] = max(latest.get(who, ends[0]), heapq.heappop(ends))
+        if who in latest and now - latest[who][0] <= PATIENCE:
+            predecessor[row], think[row] = latest[who][2], now - latest[who][0]
+        if over >= 0:
+            heapq.heappush(ends, (over, rank, row))
+    return Feedback(predecessor, think, is_told=False)
+
+
+def _microseconds(seconds: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Int64Array:
+    """Return seconds as microseconds, what is negative (unknown) as -1."""
+    return np.where(seconds < 0, -1, np.rint(np.maximum(seconds, 0) * float(MICROSECONDS))).astype(np.int64)
