@@ -19,6 +19,7 @@ from qbatch.model.errors import InputError, QbatchError, UsageError
 if TYPE_CHECKING:
     from qbatch.daemon.settings import Pool, Settings
     from qbatch.model.machine import Machine
+    from qbatch.workloads.network import Network
 
 
 def up(
@@ -34,6 +35,8 @@ def up(
         None, "--policy", "-p", help="Policy of all pools, instead of the configured one."
     ),
     trace: Path | None = typer.Option(None, "--trace", help="Workload log whose jobs arrive by themselves."),
+    source: str | None = typer.Option(None, "--source", help="A model whose jobs come by themselves, such as closed:N=16."),
+    seed: int = typer.Option(0, "--seed", min=0, help="Seed of the draws of --source."),
     procs: int | None = typer.Option(None, "--procs", help="One host with so many processors, instead of the pools."),
     machine: str | None = typer.Option(
         None, "--machine", metavar="FILE", help="Machine file (TOML), or origin2000, instead of the pools."
@@ -51,9 +54,14 @@ def up(
     socket_text = socket or paths.personal_socket_path()
     config_path = config or (paths.config_path() if paths.config_path().exists() else None)
 
+    network = _network(source, trace)
+
     def read() -> Settings:
         pool = _pool(procs, machine)
-        return _settings(config_path, executor, policy, pool, mode, has_trace=trace is not None)
+        chosen = policy
+        if network is not None and pool is None and config_path is None:
+            pool, chosen = _pool_of(network), policy or "taskqueues"
+        return _settings(config_path, executor, chosen, pool, mode, has_trace=trace is not None or network is not None)
 
     if not foreground:
         talk(_into_background(state_path, socket_text))
@@ -81,11 +89,39 @@ def up(
         speed=speed,
         origin=begins,
         is_paused=paused,
-        trace=_trace(workload, mode, begins),
+        trace=_trace(workload, mode, begins) if network is None else _live_network(network, seed, mode, begins),
     )
     paths.make_socket_directory(options.socket_path)
     _log()
     raise typer.Exit(process.run(options))
+
+
+def _network(source: str | None, trace: Path | None) -> Network | None:
+    from qbatch.workloads.network import read_network
+
+    if source is None:
+        return None
+    if trace is not None:
+        raise UsageError("--trace and --source both make jobs come by themselves; leave one out")
+    network = read_network(source)
+    if network.error:
+        raise UsageError(
+            f"--source {source}: a live job is ended at its walltime, so that estimates below the demands cut tasks short; leave "
+            "E out (qbatch replay --source takes it)"
+        )
+    return network
+
+
+def _pool_of(network: Network) -> Pool:
+    from qbatch.daemon.settings import pool_on
+
+    return pool_on(network.machine(), "main", "taskqueues")
+
+
+def _live_network(network: Network, seed: int, mode: str, origin: int | None) -> Any:
+    from qbatch.daemon.network_source import LiveNetwork
+
+    return LiveNetwork(network, seed, origin if origin is not None else 0 if mode != "real" else time.time_ns() // 1000)
 
 
 def _origin(text: str | None) -> int | None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from qbatch.daemon.core import passes, reports
+from qbatch.daemon.core.source_state import OWNER
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.executors.attempt import Ended, Report, Started
 from qbatch.daemon.handlers import submit, verbs
@@ -42,6 +43,24 @@ def one_pass(at: int) -> bytes:
 def arrival(at: int, actor: Actor, body: bytes, place: tuple[int, str, int]) -> bytes:
     """Return the entry of an arrival of the log; ``place``: how many have arrived, which log, its offset."""
     return encode(("l", at, *actor, body, *place))
+
+
+def arrive(core: Core, actor: Actor, request: Submit, place: tuple[int, str, int]) -> None:
+    """Give an arrival of a source to the core.
+
+    Raises:
+        Refusal: the job is not taken; the arrival counts all the same.
+    """
+    core.log_arrived, core.log_id, core.log_offset = place
+    owner = request.spec.extra.get(OWNER)
+    try:
+        key = submit.enter(core, actor, request)
+    except Refusal:
+        if owner is not None:
+            core.source.refused(core.now, int(owner))
+        raise
+    if owner is not None:
+        core.source.arrived(core.now, key.sequence, int(owner))
 
 
 class JournalEntry(NamedTuple):
@@ -81,11 +100,9 @@ def give(core: Core, entry: JournalEntry) -> None:
     if entry.report is not None:
         reports.reported(core, entry.report)
         return
-    if entry.place is not None:
-        core.log_arrived, core.log_id, core.log_offset = entry.place
     try:
         if entry.place is not None:
-            submit.enter(core, entry.actor, entry.request)  # type: ignore[arg-type]
+            arrive(core, entry.actor, entry.request, entry.place)  # type: ignore[arg-type]
         else:
             verbs.MUTATORS[type(entry.request)](core, entry.actor, entry.request)  # type: ignore[index]
     except Refusal as error:

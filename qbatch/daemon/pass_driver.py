@@ -14,7 +14,7 @@ from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.pass_times import PassTimes
-from qbatch.daemon.trace_source import TraceSource
+from qbatch.daemon.trace_source import LiveSource
 from qbatch.wire.records import ClockRecord
 
 SLICE = 0.008
@@ -78,7 +78,7 @@ class PassDriver:
     ``breakpoint``: asked after each pass; the clock is paused when it says so, and it is forgotten.
     """
 
-    def __init__(self, service: Moved, clock: Clock, trace: TraceSource | None) -> None:
+    def __init__(self, service: Moved, clock: Clock, trace: LiveSource | None) -> None:
         self.clock = clock
         self.trace = trace
         self.pass_times = PassTimes()

@@ -35,7 +35,7 @@ from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import ShadowProcess
 from qbatch.daemon.store import StorageError, StorageFull, Store
-from qbatch.daemon.trace_source import TraceSource
+from qbatch.daemon.trace_source import LiveSource
 from qbatch.daemon.waiters import Waiters
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.wire.errors import Refusal
@@ -125,7 +125,7 @@ class Service:
 
     def __init__(self, settings: Settings, core: Core, store: Store, clock: Clock,
                  rebuild: Callable[[], Awaitable[Recovered]], instance: Instance,
-                 trace: TraceSource | None = None) -> None:  # fmt: skip
+                 trace: LiveSource | None = None) -> None:  # fmt: skip
         self.settings = settings
         self.core = core
         self.store = store

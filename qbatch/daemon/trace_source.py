@@ -5,13 +5,12 @@ It reads the log as a replay does (:class:`~qbatch.replay.sources.LogSource`), b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.core.state import Actor, Core
-from qbatch.daemon.handlers import submit
 from qbatch.model.errors import InputError
 from qbatch.replay.sources import Arrival, LogSource
 from qbatch.wire.deadlines import RESOURCE
@@ -22,6 +21,32 @@ if TYPE_CHECKING:
     from qbatch.model.record import Workload
 
 _encode = msgspec.json.Encoder().encode
+
+
+class LiveSource(Protocol):
+    """Where jobs come from by themselves.
+
+    ``size``: how many there are, None where they come for ever.  ``offset``: microseconds from the source's clock to the
+    server's.
+    """
+
+    @property
+    def size(self) -> int | None: ...
+
+    @property
+    def offset(self) -> int: ...
+
+    def attach(self, core: Core) -> None:
+        """Go on after what a core has seen; raise ``InputError`` if that was another source."""
+        ...
+
+    def next_instant(self) -> int | None:
+        """Return the instant of the next arrival, None if there is none for now."""
+        ...
+
+    def take(self, core: Core, at: int) -> list[bytes]:
+        """Submit what arrives at or before an instant; return the journal entries."""
+        ...
 
 
 class TraceSource:
@@ -78,14 +103,12 @@ class TraceSource:
         for arrival in self._log.take(at):
             core.now = max(core.now, arrival.job.submit)
             actor, request = _submission(arrival)
-            core.log_arrived, core.log_id, core.log_offset = arrival.job.row + 1, self.identity, self.offset
+            place = (arrival.job.row + 1, self.identity, self.offset)
             try:
-                submit.enter(core, actor, request)
+                journal_entry.arrive(core, actor, request, place)
             except Refusal:
                 self.refused += 1
-            entries.append(
-                journal_entry.arrival(core.now, actor, _encode(request), (core.log_arrived, self.identity, self.offset))
-            )
+            entries.append(journal_entry.arrival(core.now, actor, _encode(request), place))
         return entries
 
 

@@ -37,7 +37,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     does not refuse it now.
 
     ``parent``: the number of the job of which this is a task, done when its last task is (an array of jobs); -1: it stands
-    alone.  ``route``: 53 random bits by which a policy that draws chooses; -1: it makes them itself, from the job's number.
+    alone.  ``task``: which of its tasks.  ``route``: 53 random bits by which a policy that draws chooses; -1: it makes them
+    itself, from number and task.
     """
 
     row: int = -1
@@ -59,4 +60,5 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     priority: int = 0
     is_admitted: bool = False
     parent: int = -1
+    task: int = -1
     route: int = -1

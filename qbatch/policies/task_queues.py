@@ -227,7 +227,8 @@ class TaskQueues:
         if job.route >= 0:
             return job.route
         with np.errstate(over="ignore"):
-            return int(_fractions.bits(np.uint64(self.rules.seed), job.number))
+            key = np.uint64(_fractions.folded(np.uint64(self.rules.seed), job.number))
+            return int(_fractions.bits(key, job.task + 1))
 
     def _refusal(self, view: View, job: Job) -> Reason:
         most = max(host.cpus for host in view.machine.hosts)

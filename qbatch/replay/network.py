@@ -18,6 +18,23 @@ from qbatch.workloads.network import Network, NetworkDraws
 from qbatch.workloads.network import draws as purposes
 
 
+class Distributions:
+    """Which distributions of the number of tasks and of the demands are in force.
+
+    Args:
+        draws: of the network.
+    """
+
+    def __init__(self, draws: NetworkDraws) -> None:
+        network = draws.network
+        self._tasks = _Distribution(draws, purposes.TASKS, network.tasks, "normal")
+        self._demand = _Distribution(draws, purposes.DEMAND, network.demand, "erlang")
+
+    def at(self, now: int) -> tuple[bool, bool]:
+        """Tell whether the bounded normal and the branching Erlang are in force at an instant; later calls are of later ones."""
+        return self._tasks.at(now), self._demand.at(now)
+
+
 class _Distribution:
     """Which of two distributions is in force, and until when."""
 
@@ -53,8 +70,7 @@ class NetworkSource:
         self.network = network
         self._draws = NetworkDraws(network, seed)
         self._until = network.horizon if until is None else until
-        self._tasks = _Distribution(self._draws, purposes.TASKS, network.tasks, "normal")
-        self._demand = _Distribution(self._draws, purposes.DEMAND, network.demand, "erlang")
+        self._distributions = Distributions(self._draws)
         self._returns: deque[tuple[int, int]] = deque((0, job) for job in range(network.jobs))
         self._io_end = 0
         self._visits = [0] * network.jobs
@@ -80,16 +96,17 @@ class NetworkSource:
         return found
 
     def _dispatched(self, job: int, at: int) -> list[Arrival]:
-        tasks = self._draws.visit(job, self._visits[job], is_normal=self._tasks.at(at), is_erlang=self._demand.at(at))
+        is_normal, is_erlang = self._distributions.at(at)
+        tasks = self._draws.visit(job, self._visits[job], is_normal=is_normal, is_erlang=is_erlang)
         self._left[job] = len(tasks)
         self._parents += 1
         found = []
-        for task in tasks.tolist():
+        for place, task in enumerate(tasks.tolist()):
             row = len(self._job_of)
             self._job_of[row] = job
             one = Job(
                 row=row, number=row + 1, submit=at, procs=1, estimate=task[ESTIMATE], user=job + 1, parent=self._parents,
-                route=task[DRAW],
+                task=place, route=task[DRAW],
             )  # fmt: skip
             found.append(Arrival(one, task[DEMAND]))
         return found

@@ -36,6 +36,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     id: Whole = 0
 
 
+class TaskSpec(msgspec.Struct, frozen=True, array_like=True):
+    """One job of an array whose jobs differ: its walltime and the time for which an emulated run takes, in microseconds;
+    ``route``: 53 random bits for a policy that draws (-1: it makes them itself)."""
+
+    walltime: Whole
+    runtime: Whole
+    route: Whole = -1
+
+
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a submission says of a job.  Texts as PBS writes them; the daemon reads and checks them.
 
@@ -47,6 +56,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
      ``shell``: ``-S``.  ``is_torque``: Torque's names for output and indices.  ``resource_rules``: how resources are read: 2 as
     OpenPBS does (``nodes=`` scatters, what no host can give is refused); 1 as releases up to 0.1 did, whose journals say nothing.
     ``script_digest``: of a script that was sent before with ``upload``; ``script`` is its beginning then.
+    ``tasks``: of an array whose jobs differ, each of them in order of index.
     """
 
     name: str = "STDIN"
@@ -86,6 +96,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     encoding: str = "utf-8"
     resource_rules: Whole = 1
     script_digest: str = ""
+    tasks: tuple[TaskSpec, ...] = ()
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

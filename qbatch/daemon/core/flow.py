@@ -236,6 +236,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
     core.happened("ended", key, how)
     _mail(core, job, "e" if has_begun and not job.ending else "a", how or f"ended, Exit_status={status}")
     if not job.is_subjob:
+        core.source.finished(core.now, job.sequence)
         del core.jobs[job.sequence]
         core.arrays.pop(job.sequence, None)
     _tell_of_end(core, key, status, doomed)

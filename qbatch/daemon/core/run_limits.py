@@ -42,9 +42,9 @@ def names_of(queue: QueueState, user: str) -> list[str]:
 
 def request_of(
     prepared: Prepared, number: int, submit: int, user: int, group: int, queue: int, *, deadline: int | None = None,
-    priority: int = 0, is_admitted: bool = False,
+    priority: int = 0, is_admitted: bool = False, task: int = -1,
 ) -> Job:  # fmt: skip
-    """Return a job as the engine gets it."""
+    """Return a job as the engine gets it; ``task``: its index in the array of the number, -1 of a job that is alone."""
     request = prepared.request
     return Job(
         number=number,
@@ -62,6 +62,9 @@ def request_of(
         deadline=deadline,
         priority=priority,
         is_admitted=is_admitted,
+        parent=number if task >= 0 else -1,
+        task=task,
+        route=request.route,
     )
 
 
@@ -110,7 +113,7 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
     at, place = core.now if submit < 0 else submit, core.queues[job.queue].place
     core.pool_of(job).pending[job.key] = request_of(
         job.prepared, job.sequence, at, user, group, place, deadline=job.deadline, priority=job.priority,
-        is_admitted=job.attempts > 0,
+        is_admitted=job.attempts > 0, task=job.member if job.is_subjob else -1,
     )  # fmt: skip
     core.is_dirty = True
 

@@ -15,6 +15,7 @@ import msgspec
 
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared, Runs
+from qbatch.daemon.core.source_state import SourceState
 from qbatch.daemon.core.states import NEXT, OVER, WAITING, BatchState
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
@@ -252,6 +253,7 @@ class Core:
         self.log_arrived = 0
         self.log_id = ""
         self.log_offset = 0
+        self.source = SourceState()
         self.ended_count = 0
         self.faults: list[FaultState] = []
         self.outbox: list[Effect] = []

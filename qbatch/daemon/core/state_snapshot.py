@@ -14,6 +14,7 @@ import msgspec
 from qbatch.daemon.core import old_snapshots, slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.core.source_state import SourceState
 from qbatch.daemon.core.state import ArrayState, Core, PoolState, RunLimit
 from qbatch.daemon.core.states import OVER, BatchState
 from qbatch.daemon.settings import Settings
@@ -81,6 +82,7 @@ class CoreSnapshot(msgspec.Struct):
     log_offset: int
     chosen: dict[str, tuple[str, str]] = {}
     begun: dict[int, int] = {}
+    source: SourceState = msgspec.field(default_factory=SourceState)
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -130,6 +132,7 @@ def dump(core: Core) -> bytes:
         core.ended_count, core.is_dirty, core.faults, core.log_id, core.log_offset,
         {pool.settings.name: (pool.settings.policy, pool.chosen) for pool in core.pools if pool.chosen},
         {sequence: array.started for sequence, array in core.arrays.items() if array.started is not None},
+        core.source,
     )  # fmt: skip
     return _encode(state)
 
@@ -176,7 +179,7 @@ def load(
 
 def _load_tables(core: Core, state: CoreSnapshot) -> None:
     for name in ("now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived",
-                 "ended_count", "is_dirty", "faults", "log_id", "log_offset"):  # fmt: skip
+                 "ended_count", "is_dirty", "faults", "log_id", "log_offset", "source"):  # fmt: skip
         setattr(core, name, getattr(state, name))
     for name, (enabled, started, counts, users) in state.queues.items():
         queue = core.queues.get(name)

@@ -96,11 +96,11 @@ def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
     members: dict[int, BatchJob] = {}
     core.arrays[parent.sequence] = ArrayState(members, {BatchState.QUEUED: len(indices)}, len(indices))
     queue.counts[BatchState.QUEUED] = queue.counts.get(BatchState.QUEUED, 0) + len(indices)
-    for index in indices:
+    for place, index in enumerate(indices):
         members[index] = BatchJob(
             sequence=parent.sequence,
             member=index,
-            prepared=parent.prepared,
+            prepared=_of_task(parent.prepared, place),
             name=parent.name,
             user=parent.user,
             uid=parent.uid,
@@ -116,6 +116,16 @@ def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
         )
     for job in members.values():
         flow.settle(core, job)
+
+
+def _of_task(whole: Prepared, place: int) -> Prepared:
+    """Return what one job of an array asks for, by its place among the indices; they share it unless they differ."""
+    if not whole.spec.tasks:
+        return whole
+    task = whole.spec.tasks[place]
+    spec = msgspec.structs.replace(whole.spec, tasks=(), runtime=task.runtime)
+    request = msgspec.structs.replace(whole.request, estimate=task.walltime, route=task.route)
+    return Prepared(spec, whole.demand, task.walltime, request, whole.indices, whole.slot_limit)
 
 
 def _hold(actor: Actor, letters: str) -> int:
@@ -250,7 +260,22 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
                 "bad-value", f"illegal -J value: {len(listed)} jobs in one array; {core.settings.max_array} are allowed"
             )
         indices = tuple(listed)
+    _check_tasks(queue, spec, len(indices), demand)
     return Prepared(msgspec.structs.replace(spec, name=""), demand, walltime, request, indices, slot_limit)
+
+
+def _check_tasks(queue: QueueState, spec: Spec, count: int, demand: Demand) -> None:
+    """Refuse tasks that are not those of the array, or that no job could be.
+
+    Raises:
+        Refusal: with the reason.
+    """
+    if spec.tasks and len(spec.tasks) != count:
+        raise Refusal("bad-value", f"illegal tasks: {len(spec.tasks)} are described, the array has {count}")
+    for task in spec.tasks:
+        if not (0 <= task.walltime < 1 << 60 and 0 <= task.runtime < 1 << 60 and -1 <= task.route < 1 << 53):
+            raise Refusal("bad-value", "illegal tasks: a time or a draw is out of range")
+        _check_limits(queue, demand.procs, demand.memory, task.walltime)
 
 
 def _check_placing(demand: Demand, pool: PoolState, queue: str) -> None:

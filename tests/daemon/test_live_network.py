@@ -1,0 +1,136 @@
+"""The closed network in a live server: the tasks of the replay, also after a kill; arrays of users as parents."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from qbatch.daemon.core import passes, state_snapshot
+from qbatch.daemon.core.state import Core, Ending
+from qbatch.daemon.network_source import LiveNetwork
+from qbatch.daemon.settings import Queue, Settings, pool_on
+from qbatch.model.errors import InputError
+from qbatch.policies.registry import load_policy
+from qbatch.replay.drivers import run
+from qbatch.replay.network import NetworkSource
+from qbatch.wire.records import JobRecord, Jobs
+from qbatch.wire.requests import JobStatus
+from qbatch.workloads.network import Network, read_network
+from tests.daemon.harness import Daemon
+
+Tasks = dict[tuple[int, int, int], tuple[int, int]]
+"""By job of the network, visit and task, from 1: start and end in microseconds."""
+
+POLICIES = (
+    "taskqueues:routing=probabilistic", "taskqueues", "taskqueues:routing=probabilistic,discipline=stf",
+    "taskqueues:routing=probabilistic,discipline=snutf", "taskqueues:routing=probabilistic,discipline=lstf,limit=3", "easy",
+)  # fmt: skip
+
+
+def replayed(network: Network, seed: int, policy: str) -> Tasks:
+    schedule = run(NetworkSource(network, seed), network.machine(), load_policy(policy))
+    work = schedule.workload
+    visits: Counter[int] = Counter()
+    parents: dict[int, tuple[int, int]] = {}
+    found: Tasks = {}
+    within: Counter[int] = Counter()
+    for row, (user, parent) in enumerate(zip(work.user.tolist(), work.parent.tolist(), strict=True)):
+        if parent not in parents:
+            visits[user] += 1
+            parents[parent] = (user, visits[user])
+        within[parent] += 1
+        found[*parents[parent], within[parent]] = (int(schedule.start[row]), int(schedule.end[row]))
+    return found
+
+
+def tasks_of(jobs: list[JobRecord]) -> Tasks:
+    found: Tasks = {}
+    for job in jobs:
+        owner, visit = map(int, re.fullmatch(r"job(\d+)\.(\d+)", job.name).groups())  # type: ignore[union-attr]
+        if job.array_index is not None:
+            found[owner, visit, job.array_index] = (job.started or 0, job.ended or 0)
+    return found
+
+
+def settings_of(network: Network, policy: str) -> Settings:
+    pool = pool_on(network.machine(), "main", policy)
+    return Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),))
+
+
+def lived(network: Network, seed: int, policy: str, until: int, restarts: random.Random | None = None) -> Tasks:
+    """Run the network through a live core to an instant; with ``restarts`` it is written down and read back now and then."""
+    settings = settings_of(network, policy)
+    core, source = Core(settings, load_policy), LiveNetwork(network, seed, 0)
+    source.attach(core)
+    ended: list[JobRecord] = []
+    while True:
+        instants = [each for each in (passes.next_due(core), source.next_instant()) if each is not None]
+        at = max(min(instants), core.now)
+        if at > until:
+            return tasks_of(ended)
+        source.take(core, at)
+        passes.advance(core, at)
+        ended += [effect.record for effect in core.take_effects() if isinstance(effect, Ending)]
+        if restarts is not None and restarts.random() < 0.02:
+            core = state_snapshot.load(state_snapshot.dump(core), settings, load_policy)
+            source = LiveNetwork(network, seed, 0)
+            source.attach(core)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_core_does_with_the_network_what_the_replay_does(policy: str) -> None:
+    network = read_network("closed:N=6,P=4,C=4,d=3,e=2,z=0.4,warmup=0,length=150")
+    wanted = {key: times for key, times in replayed(network, 3, policy).items() if times[1] <= network.horizon}
+    assert len(wanted) > 100
+    assert lived(network, 3, policy, network.horizon) == wanted
+    assert lived(network, 3, policy, network.horizon, random.Random(policy)) == wanted
+
+
+def test_stations_of_several_processors_too() -> None:
+    network = read_network("closed:N=8,P=6,servers=3,warmup=0,length=50")
+    wanted = {key: times for key, times in replayed(network, 1, "taskqueues").items() if times[1] <= network.horizon}
+    assert lived(network, 1, "taskqueues", network.horizon) == wanted
+
+
+def test_a_store_of_other_jobs_is_refused() -> None:
+    network = read_network("closed:N=2,P=2")
+    settings = settings_of(network, "taskqueues")
+    core, source = Core(settings, load_policy), LiveNetwork(network, 1, 0)
+    source.attach(core)
+    source.take(core, 0)
+    with pytest.raises(InputError, match="--state DIR"):
+        LiveNetwork(network, 2, 0).attach(core)
+
+
+def test_the_daemon_plays_the_network_and_a_kill_changes_nothing(tmp_path: Path) -> None:
+    text = "closed:N=6,P=4,d=5,e=5"
+    network = read_network(text)
+    daemon = Daemon(tmp_path, "--source", text, "--seed", "5", "--time", "x20").start()
+    draw = random.Random(7)
+    for _ in range(4):
+        time.sleep(draw.uniform(0.5, 1.5))
+        daemon.kill()
+        daemon.start()
+    with daemon:
+        time.sleep(1.0)
+        with daemon.session() as session:
+            pages = session.pages(JobStatus(finished="only", subjobs=True))
+            ended = tasks_of([job for page in pages for job in page.jobs])
+    latest = max(end for _, end in ended.values())
+    assert latest > 40_000_000
+    wanted = replayed(read_network(f"{text},warmup=0,length={latest / 1e6 + 1:.0f}"), 5, "taskqueues")
+    assert ended == {key: wanted[key] for key in ended}
+    assert network.stations == 4
+
+
+def test_live_estimates_are_exact(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+    done = daemon.run(*daemon.command(), "--source", "closed:E=0.2", code=2)
+    assert "E out" in done.stderr
+    done = daemon.run(*daemon.command(), "--source", "closed", "--trace", "log.swf", code=2)
+    assert "leave one out" in done.stderr
