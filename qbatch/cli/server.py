@@ -97,13 +97,19 @@ def hosts(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
     if json:
         print_json("hosts", said)
         return
+    has_queues = any(host.queue is not None for host in said.hosts)
     rows = [
         [host.name, host.pool, host.state, f"{host.cpus_used}/{host.cpus}",
          f"{format_size(host.memory_used)}/{format_size(host.memory)}" if host.memory else "-",
-         " ".join(host.jobs[:4]) + (f" +{len(host.jobs) - 4}" if len(host.jobs) > 4 else "") or "-", clean(host.comment) or "-"]
+         _first_of(host.jobs), *([_first_of(host.queue or ())] if has_queues else []), clean(host.comment) or "-"]
         for host in said.hosts
     ]  # fmt: skip
-    print_table("", ["host", "pool", "state", "cpus", "memory", "jobs", "comment"], rows, left=3)
+    titles = ["host", "pool", "state", "cpus", "memory", "jobs", *(["queue"] if has_queues else []), "comment"]
+    print_table("", titles, rows, left=3)
+
+
+def _first_of(names: tuple[str, ...]) -> str:
+    return " ".join(names[:4]) + (f" +{len(names) - 4}" if len(names) > 4 else "") or "-"
 
 
 def explain(

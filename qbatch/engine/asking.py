@@ -21,7 +21,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.phase import Phase
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
-from qbatch.planning.policy import Charging, Explaining, Phased, Policy, Quoting, name_of
+from qbatch.planning.policy import Charging, Explaining, Phased, Policy, Queueing, Quoting, name_of
 from qbatch.planning.view import View
 
 
@@ -88,6 +88,13 @@ class AsksPolicy:
             return None
         policy, view = self.policy, self.view()
         return checks.answer(self._ask(lambda: policy.phase(view)), Phase, name_of(policy))
+
+    def host_queues(self) -> list[list[int]] | None:
+        """Return by host the rows that wait for it, in order, or None: the policy keeps no queues of hosts."""
+        if not isinstance(self.policy, Queueing):
+            return None
+        policy, view = self.policy, self.view()
+        return checks.answer(self._ask(lambda: policy.host_queues(view)), list, name_of(policy))
 
     def price_of(self, row: int) -> int | None:
         """Return the price of an accepted job in millionths of a processor-hour, or None: the policy has none."""

@@ -79,6 +79,15 @@ class Phased(Protocol):
 
 
 @runtime_checkable
+class Queueing(Protocol):
+    """A policy that keeps a queue for each host."""
+
+    def host_queues(self, view: View) -> list[list[int]]:
+        """Return by host the waiting rows, in the order in which it would take them (``view`` is the state after a pass)."""
+        ...
+
+
+@runtime_checkable
 class Charging(Protocol):
     """A policy that says what an accepted job costs."""
 

@@ -256,11 +256,11 @@ class TaskQueues:
         found = _kernels.select(self._discipline, self.rules.limit, *facts)
         return int(station.queue[found, task_queues.TASK])
 
-    def ahead(self, book: StationBook, row: int) -> tuple[int, list[int]]:
-        """Return the station of a waiting row and the rows that it would take before it as things stand."""
-        place = book.station_of.get(row, NOWHERE)
-        if place < 0:
-            return NOWHERE, []
+    def host_queues(self, view: View) -> list[list[int]]:
+        """Return the queue of each host, in the order in which it would take its tasks if no others came."""
+        return [self._in_order(view.memory, place) for place in range(len(view.machine.hosts))]
+
+    def _in_order(self, book: StationBook, place: int) -> list[int]:
         station = book.stations[place]
         queue = station.queue[: station.waiting]
         if self._discipline == task_queues.FCFS:
@@ -273,14 +273,16 @@ class TaskQueues:
         if station.chosen >= 0:
             rows.remove(station.chosen)
             rows.insert(0, station.chosen)
-        return place, rows[: rows.index(row)]
+        return rows
 
     def explain(self, view: View, row: int) -> Reason:
         """Say in which queue a task waits, and behind whom."""
         book: StationBook = view.memory
-        place, ahead = self.ahead(book, row)
-        if place < 0:
+        place = book.station_of.get(row, NOWHERE)
+        if place == NOWHERE:
             return Reason("hosts-closed", self.name, "no open host can hold it alone; it is routed when one opens")
+        rows = self._in_order(book, place)
+        ahead = rows[: rows.index(row)]
         host, free = view.machine.hosts[place].name, view.free[place]
         numbers = {"place": len(ahead) + 1, "host": place, "free": free}
         ordinal = _WORDS[len(ahead)] if len(ahead) < len(_WORDS) else f"number {len(ahead) + 1}"

@@ -106,6 +106,19 @@ class Board:
             self.grid.update(host)
         self.changed.add("hosts")
 
+    @property
+    def has_host_queues(self) -> bool:
+        """Whether a policy keeps a queue for each host."""
+        return any(place.record.queue is not None for place in self.grid.places.values())
+
+    def set_host_queues(self, hosts: Iterable[HostRecord]) -> None:
+        """Take what waits at each host: no event tells it."""
+        for host in hosts:
+            place = self.grid.places.get(host.name)
+            if place is not None and place.record.queue != host.queue:
+                self.grid.update(msgspec.structs.replace(place.record, queue=host.queue))
+                self.changed.add("hosts")
+
     def set_queues(self, queues: Iterable[QueueRecord]) -> None:
         """Take what is new of queues."""
         self.queues = {queue.name: queue for queue in queues}

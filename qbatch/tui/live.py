@@ -126,7 +126,7 @@ class Live:
                 board.say("the daemon is back")
             self._trouble, self._has_loaded = "", True
             board.changed.add("server")
-            following = asyncio.create_task(self._follow_phases(board))
+            following = asyncio.create_task(self._follow_unannounced(board))
             following.add_done_callback(lambda task: task.cancelled() or task.exception())
             await reading
         finally:
@@ -136,14 +136,17 @@ class Live:
             with contextlib.suppress(asyncio.CancelledError, ConnectionLost):
                 await reading
 
-    async def _follow_phases(self, board: Board) -> None:
-        """Ask again whose slice it is, where the machine is shared in time: no event tells it."""
-        while board.server.phases:
+    async def _follow_unannounced(self, board: Board) -> None:
+        """Ask again for what no event tells: whose slice it is, where the machine is shared in time, and the queues of hosts."""
+        while board.server.phases or board.has_host_queues:
             await asyncio.sleep(PHASE_PAUSE)
-            server = await self.ask(ServerStatus(), ServerRecord)
-            if server.phases != board.server.phases:
-                board.server = msgspec.structs.replace(board.server, phases=server.phases)
-                board.changed.add("server")
+            if board.has_host_queues:
+                board.set_host_queues((await self.ask(HostStatus(), Hosts)).hosts)
+            if board.server.phases:
+                server = await self.ask(ServerStatus(), ServerRecord)
+                if server.phases != board.server.phases:
+                    board.server = msgspec.structs.replace(board.server, phases=server.phases)
+                    board.changed.add("server")
 
     async def load(self, board: Board) -> None:
         """Subscribe and take a whole picture.

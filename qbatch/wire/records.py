@@ -188,7 +188,11 @@ class Queues(Record, frozen=True):
 
 
 class HostRecord(Record, frozen=True):
-    """One host.  ``state``: free, job-busy, job-exclusive, offline (drained) or down.  ``jobs``: who runs there."""
+    """One host.  ``state``: free, job-busy, job-exclusive, offline (drained) or down.  ``jobs``: who runs there.
+
+    ``queue``: where the policy keeps a queue for each host, what waits in this one, in the order in which it would be taken;
+    None elsewhere.
+    """
 
     name: str
     pool: str
@@ -200,6 +204,7 @@ class HostRecord(Record, frozen=True):
     jobs: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     comment: str = ""
+    queue: tuple[str, ...] | None = None
 
 
 class Hosts(Record, frozen=True):

@@ -264,6 +264,7 @@ def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
         ("resv_enable", "", True),
         ("sharing", "", "default_shared"),
         ("comment", "", host.comment),
+        ("qbatch_queue", "", ", ".join(host.queue or ())),
     ]
     return _attributes(rows)
 

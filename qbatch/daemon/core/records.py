@@ -19,7 +19,7 @@ from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Core, QueueState
+    from qbatch.daemon.core.state import Core, PoolState, QueueState
     from qbatch.model.machine import Host
 
 _BRIEF_RESOURCES = ("ncpus", "nodect", "mem", "walltime")
@@ -310,6 +310,15 @@ def queue_record(core: Core, queue: QueueState) -> QueueRecord:
     )
 
 
+def _host_queues(core: Core, pool: PoolState) -> list[tuple[str, ...]]:
+    """Return by host the jobs that wait for it, where the policy keeps such queues; else nothing."""
+    queues = pool.engine.host_queues()
+    if queues is None:
+        return []
+    jobs = [[pool.by_row[row] for row in queue] for queue in queues]
+    return [tuple(core.id_of(job.key) for job in queue if job is not None) for queue in jobs]
+
+
 def host_records(core: Core) -> list[HostRecord]:
     """Return all hosts, in the order of the configuration; a job that the policy has suspended keeps its memory there, not its
     processors."""
@@ -327,6 +336,7 @@ def host_records(core: Core) -> list[HostRecord]:
                 if job.prepared.request.is_exclusive and not is_displaced:
                     whole.add(place)
         queues = tuple(name for name, queue in core.queues.items() if queue.pool == number)
+        waiting = _host_queues(core, pool)
         for place, host in enumerate(pool.settings.hosts):
             state = "job-busy" if used[place][0] >= host.cpus else "free"
             state = "job-exclusive" if place in whole else state
@@ -346,6 +356,7 @@ def host_records(core: Core) -> list[HostRecord]:
                     jobs=tuple(jobs[place]),
                     queues=queues,
                     comment=pool.host_comments.get(place, ""),
+                    queue=waiting[place] if waiting else None,
                 )
             )
     return found

@@ -34,6 +34,9 @@ _MARKS = {"runs": "■", "stopped": "▒", "guest": "▣"}
 _TAIL = 5
 """Cells of the memory gauge: a space, the block, its percents."""
 
+_WAITING = 4
+"""Cells of how many wait in a host's own queue."""
+
 
 class HostPanel(DrawnPanel):
     """All hosts.
@@ -91,8 +94,7 @@ class HostPanel(DrawnPanel):
             self._rows = []
             return
         most = max(place.record.cpus for place in places)
-        has_memory = any(place.record.memory for place in places)
-        tail = _TAIL if has_memory else 0
+        tail = _tail(places)
         width = self.columns
         pools: dict[str, list[Place]] = {}
         for place in places:
@@ -145,7 +147,9 @@ class HostPanel(DrawnPanel):
         places = [place for place in self.board.grid.places.values() if place.record.pool == pool]
         busy, cpus = sum(place.busy for place in places), sum(place.record.cpus for place in places)
         text = f" {busy:,} of {cpus:,} processors" if self.columns > 50 else ""
-        gauge = "; at the right: memory" if text and any(place.record.memory for place in places) else ""
+        shown = ["memory"] if any(place.record.memory for place in places) else []
+        shown += ["+waiting there"] if self.board.has_host_queues else []
+        gauge = f"; at the right: {', '.join(shown)}" if text and shown else ""
         return [Segment(f"{clean(pool)} ", self.tone("accent")), Segment(text + gauge, self.tone("muted"))]
 
     def _folded(self, place: Place, fold: int) -> list[Segment]:
@@ -173,6 +177,9 @@ class HostPanel(DrawnPanel):
             )
         elif any(each.record.memory for each in self.board.grid.places.values()):
             segments.append(Segment(" " * _TAIL, self.plain_style))
+        if self.board.has_host_queues:
+            count = len(record.queue or ())
+            segments.append(Segment(fitted(f" +{min(count, 99)}" if count else "", _WAITING), self.tone("accent")))
         segments.append(Segment(" ", self.plain_style))
         return segments
 
@@ -248,7 +255,7 @@ class HostPanel(DrawnPanel):
         number = at.y + int(self.scroll_offset.y)
         hosts = self._rows[number][1] if number < len(self._rows) else []
         across = at.x // (
-            _NAME + self._cells * self._pitch + 1 + (_TAIL if any(each.record.memory for each in hosts) else 0)
+            _NAME + self._cells * self._pitch + 1 + _tail(list(self.board.grid.places.values()))
         )
         if across < len(hosts):
             was = self.current
@@ -256,6 +263,12 @@ class HostPanel(DrawnPanel):
             self.refresh()
             if was == self.current and event.chain > 1:
                 self.action_open()
+
+
+def _tail(places: list[Place]) -> int:
+    """Return how many cells stand behind those of a host's processors."""
+    memory = _TAIL if any(place.record.memory for place in places) else 0
+    return memory + (_WAITING if any(place.record.queue is not None for place in places) else 0)
 
 
 def memory_text(used: int, total: int) -> str:

@@ -21,6 +21,10 @@ _STATES = {"offline": "drained: nothing new starts here", "down": "down", "free"
            "job-exclusive": "taken whole by one job"}  # fmt: skip
 
 
+_MOST_WAITING = 12
+"""Jobs of a host's own queue that are named."""
+
+
 class HostScreen(ModalScreen[None]):
     """One host, kept up to date while it is open.
 
@@ -72,6 +76,9 @@ class HostScreen(ModalScreen[None]):
             f"memory: {memory_text(place.memory_used, record.memory)}",
             f"queues: {', '.join(record.queues) or '-'}",
         ]
+        if record.queue is not None:
+            waiting = " ".join(record.queue[:_MOST_WAITING]) + (" ..." if len(record.queue) > _MOST_WAITING else "")
+            lines.append(f"{len(record.queue)} waiting here: {waiting or '-'}")
         self.query_one("#host-text", Static).update(Content("\n".join(clean(line) for line in lines)))
         table = self.query_one(JobTable)
         table.show([job for name in (*place.runs, *place.stopped) if (job := self.board.running.get(name)) is not None])
