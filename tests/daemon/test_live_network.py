@@ -18,7 +18,7 @@ from qbatch.model.errors import InputError
 from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.replay.network import NetworkSource
-from qbatch.wire.records import JobRecord, Jobs
+from qbatch.wire.records import JobRecord
 from qbatch.wire.requests import JobStatus
 from qbatch.workloads.network import Network, read_network
 from tests.daemon.harness import Daemon

@@ -64,7 +64,7 @@ def is_for_a_shell(block: Block) -> bool:
 
 def prepare(home: Path) -> None:
     """Lay out what a reader has: accounting files of a PBS, sacct on PATH, and the policy that a document tells to write."""
-    for name in ("deadlines", "slices"):
+    for name in ("deadlines", "slices", "task-queues"):
         own = (block for block in every_block() if block.document == f"docs/{name}.md" and block.language == "toml")
         (home / f"{name}.toml").write_text(next(own).text, encoding="utf-8")
     (home / "widest.py").write_text(next(code for code in codes() if "WidestFirst" in code), encoding="utf-8")
@@ -127,9 +127,10 @@ def test_what_is_said_to_be_before_a_block_is_before_one() -> None:
 
 TOML = {
     "docs/daemon.md": read_config, "docs/deadlines.md": read_config, "docs/slices.md": read_config,
+    "docs/task-queues.md": read_config,
     "docs/machine.md": lambda path: load_machine(str(path)),
 }  # fmt: skip
-COUNTS = {"docs/daemon.md": 2, "docs/deadlines.md": 1, "docs/slices.md": 1, "docs/machine.md": 65}
+COUNTS = {"docs/daemon.md": 2, "docs/deadlines.md": 1, "docs/slices.md": 1, "docs/task-queues.md": 1, "docs/machine.md": 65}
 """How many pools, or hosts, each of them describes."""
 
 

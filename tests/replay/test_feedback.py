@@ -1,0 +1,112 @@
+"""Users that wait: who waits for whom, against the oracle, and the instants at which jobs come then."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from qbatch.model.errors import InputError
+from qbatch.model.machine import one_host
+from qbatch.policies import load_policy
+from qbatch.replay import Options, prepare, run
+from qbatch.replay.feedback import feedback_source
+from qbatch.workloads import Log, read_log
+from qbatch.workloads.feedback import feedback_of
+from tests.policies.feedback_oracle import Logged, feedback_submissions, predecessors
+
+Row = list[int]
+
+
+def row(number: int, submit: int, wait: int, run_time: int, procs: int, user: int, before: int = -1, think: int = -1) -> Row:
+    return [number, submit, wait, run_time, procs, -1, -1, procs, 2000, -1, 1, user, 1, 1, 1, 1, before, think]
+
+
+def random_rows(rng: random.Random, *, is_told: bool) -> list[Row]:
+    rows, submit = [], 0
+    for number in range(1, rng.randint(2, 40)):
+        submit += rng.choice([0, 0, 10, 600, 3000])
+        before = rng.randint(1, number) if is_told and number > 1 and rng.random() < 0.5 else -1
+        rows.append(
+            row(number, submit, rng.choice([-1, 0, 5, 500, 900]), rng.choice([-1, 0, 10, 300, 1500]), rng.randint(1, 9),
+                rng.choice([-1, 1, 2, 3]), before, rng.choice([-1, 0, 7, 100]) if before > 0 else -1)
+        )  # fmt: skip
+    return rows
+
+
+def log_of(rows: list[Row], folder: Path, procs: int = 8) -> Log:
+    path = folder / "log.swf"
+    path.write_text(f"; MaxProcs: {procs}\n" + "".join(" ".join(map(str, each)) + "\n" for each in rows))
+    return read_log(str(path))
+
+
+def logged(rows: list[Row]) -> list[Logged]:
+    def scaled(value: int) -> int:
+        return value if value < 0 else value * 1_000_000
+
+    return [
+        Logged(each[0], scaled(each[1]), scaled(each[2]), scaled(each[3]), each[11], each[16], scaled(each[17])) for each in rows
+    ]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_jobs_come_when_their_users_have_waited_and_thought(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    rows = random_rows(rng, is_told=seed % 3 == 0)
+    procs = rng.randint(2, 8)
+    log, machine = log_of(rows, tmp_path, procs), one_host(procs)
+    follows = feedback_of(log)
+    jobs = logged(rows)
+    assert list(zip(follows.predecessor.tolist(), follows.think.tolist(), strict=True)) == predecessors(jobs)
+    try:
+        work = prepare(log, machine)
+    except InputError:
+        return  # none of them can run
+    policy = rng.choice(["easy", "fcfs", "conservative", "taskqueues"])
+    schedule = run(feedback_source(log, work, machine, follows), machine, load_policy(policy), is_audited=True)
+    came = schedule.workload
+    assert sorted(came.number.tolist()) == sorted(work.number.tolist())
+    ended: list[int | None] = [None] * len(rows)
+    for place, end in zip(came.log_row.tolist(), schedule.end.tolist(), strict=True):
+        ended[place] = end
+    wanted = feedback_submissions(jobs, ended)
+    assert {place: wanted[place] for place in came.log_row.tolist()} == dict(
+        zip(came.log_row.tolist(), came.submit.tolist(), strict=True)
+    )
+    assert came.submit.tolist() == sorted(came.submit.tolist())
+
+
+def test_a_faster_machine_has_its_next_job_earlier(tmp_path: Path) -> None:
+    rows = [row(1, 0, 500, 100, 4, 1), row(2, 700, 0, 100, 4, 1), row(3, 710, 0, 100, 4, 2)]
+    log, machine = log_of(rows, tmp_path), one_host(8)
+    schedule = run(feedback_source(log, prepare(log, machine), machine, feedback_of(log)), machine, load_policy("easy"))
+    # Job 1 waited for 500 s in the log; here it starts at once, and its user still thinks for 100 s.
+    assert dict(zip(schedule.workload.number.tolist(), (schedule.workload.submit // 1_000_000).tolist(), strict=True)) == {
+        1: 0, 2: 200, 3: 710,
+    }  # fmt: skip
+
+
+def test_of_a_predecessor_that_is_not_replayed_nobody_knows_the_end(tmp_path: Path) -> None:
+    rows = [row(1, 0, 0, 100, 4, 1), row(2, 150, 0, 100, 4, 1)]
+    log, machine = log_of(rows, tmp_path), one_host(8)
+    work = prepare(log, machine, Options(since="100"))
+    schedule = run(feedback_source(log, work, machine, feedback_of(log)), machine, load_policy("easy"))
+    assert schedule.workload.submit.tolist() == [150_000_000]
+
+
+def test_jobs_that_wait_for_each_other_are_refused(tmp_path: Path) -> None:
+    rows = [
+        row(1, 0, 0, 10, 1, 1), row(2, 5, 0, 10, 1, 1, before=4), row(3, 6, 0, 1, 1, 1, before=2),
+        row(4, 9, 0, 1, 1, 1, before=3),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match=r"job [234] waits for itself, by field 17"):
+        feedback_of(log_of(rows, tmp_path))
+
+
+def test_the_same_input_gives_the_same_schedule(tmp_path: Path) -> None:
+    log, machine = log_of(random_rows(random.Random(5), is_told=False), tmp_path), one_host(8)
+    work, follows = prepare(log, machine), feedback_of(log)
+    one, other = (run(feedback_source(log, work, machine, follows), machine, load_policy("easy")) for _ in range(2))
+    assert one.start.tolist() == other.start.tolist()
+    assert one.workload.submit.tolist() == other.workload.submit.tolist()
