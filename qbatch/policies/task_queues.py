@@ -58,7 +58,7 @@ class Station:
     __slots__ = ("chosen", "queue", "running", "waiting")
 
     def __init__(self) -> None:
-        self.queue: Int64Array = np.empty((4, task_queues.COLUMNS), np.int64)
+        self.queue: Int64Array = np.zeros((4, task_queues.COLUMNS), np.int64)
         self.waiting = self.running = 0
         self.chosen = -1
 
@@ -70,7 +70,7 @@ class Station:
     def append(self, row: int, estimate: int, parent: int) -> None:
         """Put a task at the end of the queue."""
         if self.waiting == len(self.queue):
-            self.queue = np.concatenate([self.queue, np.empty_like(self.queue)])
+            self.queue = np.concatenate([self.queue, np.zeros_like(self.queue)])
         _kernels.append(self.queue, self.waiting, row, estimate, parent)
         self.waiting += 1
 
