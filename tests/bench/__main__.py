@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +23,9 @@ from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.workloads import Log, generate_log, read_log, write_log
-from tests.bench import coverage, deadlines, live, monitor, origin2000, slices
+from tests.bench import coverage, deadlines, live, monitor, network, origin2000, slices
 from tests.bench.plain import plain_easy
+from tests.bench.timing import best
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 LOGS = (("KTH-SP2-1996-2.1-cln", 100), ("CTC-SP2-1996-3.1-cln", 338), ("SDSC-BLUE-2000-4.2-cln", 1152))
@@ -42,16 +43,6 @@ def _cpu_lines() -> list[str]:
         return Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
-
-
-def best(action: Callable[[], object], times: int = 5) -> float:
-    """Return the best of several wall times in seconds."""
-    found = float("inf")
-    for _ in range(times):
-        begun = time.perf_counter()
-        action()
-        found = min(found, time.perf_counter() - begun)
-    return found
 
 
 def bursts(jobs: int, *, early: float, shapes: int = 20, procs: int = 8192, burst: int = 20_000) -> Workload:
@@ -183,6 +174,12 @@ def slices_figures(report: Report, *, is_short: bool) -> None:
     slices.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), times=1 if is_short else 3)
 
 
+def network_figures(report: Report, *, is_short: bool) -> None:
+    """Measure the closed network."""
+    report.say("\n## The closed network\n\n| what | measured |\n|---|---|")
+    network.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), is_short=is_short)
+
+
 def replay_figures(*, is_short: bool) -> None:
     """Measure replays and whole commands and keep the figures in ``tests/bench/RESULTS.md``."""
     report = Report()
@@ -193,6 +190,7 @@ def replay_figures(*, is_short: bool) -> None:
     origin2000_figures(report, is_short=is_short)
     deadline_figures(report, is_short=is_short)
     slices_figures(report, is_short=is_short)
+    network_figures(report, is_short=is_short)
     against_plain(report)
     commands(report, log, jobs)
     report.say(f"\nPeak memory of this benchmark: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB.")
@@ -279,8 +277,11 @@ def main() -> None:
     only.add_argument("--origin2000", action="store_true", help="only the Origin 2000; no file is written")
     only.add_argument("--deadlines", action="store_true", help="only the deadline schemes; no file is written")
     only.add_argument("--slices", action="store_true", help="only time slices and the search; no file is written")
+    only.add_argument("--network", action="store_true", help="only the closed network; no file is written")
     asked = parser.parse_args()
-    some = (asked.monitor, asked.live, asked.replay, asked.origin2000, asked.deadlines, asked.slices, asked.coverage)
+    some = (
+        asked.monitor, asked.live, asked.replay, asked.origin2000, asked.deadlines, asked.slices, asked.network, asked.coverage,
+    )  # fmt: skip
     is_all = not any(some)
     if asked.monitor or is_all:
         monitor_figures(is_short=asked.short)
@@ -294,6 +295,8 @@ def main() -> None:
         deadline_figures(Report(), is_short=asked.short)
     if asked.slices:
         slices_figures(Report(), is_short=asked.short)
+    if asked.network:
+        network_figures(Report(), is_short=asked.short)
     if asked.coverage:
         coverage.report(is_short=asked.short)
 

@@ -21,6 +21,7 @@ from qbatch.replay import Options, prepare, run
 from qbatch.workloads import write_log
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.origin2000 import generate_month
+from tests.bench.timing import best
 
 Row = Callable[[str, str], None]
 MONTH = "2000-01"
@@ -47,8 +48,8 @@ def figures(row: Row, *, times: int = 3) -> None:
         for name, policy in POLICIES.items():
             chosen = load_policy(policy)
             run(work, machine, chosen)
-            simulation = _best(lambda chosen=chosen: run(work, machine, chosen), times)  # type: ignore[misc]
-            command = _best(lambda policy=policy: _replay(path, policy), times)  # type: ignore[misc]
+            simulation = best(lambda chosen=chosen: run(work, machine, chosen), times)  # type: ignore[misc]
+            command = best(lambda policy=policy: _replay(path, policy), times)  # type: ignore[misc]
             target = EQUAL_SHARES_TARGET_S if policy.startswith("equispatial") else MONTH_TARGET_S
             figure = f"{_against(simulation, 's', target)}; whole command {command:.2f} s"
             row(f"{MONTH} with its warm-up, {len(work):,} jobs, under {name} ({policy})", figure)
@@ -57,15 +58,6 @@ def figures(row: Row, *, times: int = 3) -> None:
 def _against(measured: float, unit: str, target: int) -> str:
     verdict = "" if measured < target else ", MISSED"
     return f"{measured:.2f} {unit} (target {target} {unit}{verdict})"
-
-
-def _best(action: Callable[[], object], times: int) -> float:
-    found = []
-    for _ in range(times):
-        begun = time.perf_counter()
-        action()
-        found.append(time.perf_counter() - begun)
-    return min(found)
 
 
 def _replay(path: str, policy: str) -> None:

@@ -14,6 +14,7 @@ from qbatch.planning.kernels.profile import add, new_profile
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.workloads.lublin import generate_lublin
+from tests.bench.timing import best, missed
 
 Row = Callable[[str, str], None]
 JOBS, PROCS = 10_000, 128
@@ -28,12 +29,12 @@ def figures(row: Row, *, times: int = 3) -> None:
     work = prepare(generate_lublin(jobs=JOBS, procs=PROCS, seed=71, load=0.8), one_host(PROCS))
     for name, target in POLICIES.items():
         run(work, one_host(PROCS), load_policy(name))
-        seconds = _best(lambda name=name: run(work, one_host(PROCS), load_policy(name)), times)  # type: ignore[misc]
-        figure = f"{seconds:.2f} s (target {target} s{_missed(seconds > target)})"
+        seconds = best(lambda name=name: run(work, one_host(PROCS), load_policy(name)), times)  # type: ignore[misc]
+        figure = f"{seconds:.2f} s (target {target} s{missed(seconds > target)})"
         row(f"{JOBS:,} Lublin jobs on {PROCS} processors under {name}", figure)
     for count in (8, 15, 30):
         speed = max(placements(count) for _ in range(times))
-        text = f"{speed:,.0f} placements/s (target {PLACEMENTS_TARGET:,}{_missed(speed < PLACEMENTS_TARGET)})"
+        text = f"{speed:,.0f} placements/s (target {PLACEMENTS_TARGET:,}{missed(speed < PLACEMENTS_TARGET)})"
         row(f"a search over {count} jobs, 20 running", text)
 
 
@@ -54,16 +55,3 @@ def placements(count: int) -> float:
     begun = time.perf_counter()
     nodes = sum(searching.search(0, base, jobs, rules).nodes for _ in range(5))
     return nodes / (time.perf_counter() - begun)
-
-
-def _missed(is_missed: bool) -> str:
-    return ", MISSED" if is_missed else ""
-
-
-def _best(action: Callable[[], object], times: int) -> float:
-    found = float("inf")
-    for _ in range(times):
-        begun = time.perf_counter()
-        action()
-        found = min(found, time.perf_counter() - begun)
-    return found
