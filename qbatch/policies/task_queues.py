@@ -290,7 +290,7 @@ class TaskQueues:
             parents = {book.parent_of[each] for each in ahead}
             text = f"{ordinal} in the queue of {host}, behind {_tasks(view, ahead, len(parents))}"
             return Reason("station-queue", self.name, text, numbers, tuple(ahead))
-        text = f"{ordinal} in the queue of {host}: needs {view.jobs[row].procs} processors, {free} are free there"
+        text = f"{ordinal} in the queue of {host}, which has {free} processors free; needs {view.jobs[row].procs}"
         there = [each for each, station in book.running_on.items() if station == place]
         return Reason("station-busy", self.name, text, numbers, tuple(there))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import time
@@ -126,6 +127,54 @@ def test_the_daemon_plays_the_network_and_a_kill_changes_nothing(tmp_path: Path)
     wanted = replayed(read_network(f"{text},warmup=0,length={latest / 1e6 + 1:.0f}"), 5, "taskqueues")
     assert ended == {key: wanted[key] for key in ended}
     assert network.stations == 4
+
+
+ARRAYS = """
+default_queue = "batch"
+[[pool]]
+hosts = "n[1-3]"
+cpus = 1
+policy = "taskqueues"
+[[queue]]
+name = "batch"
+default_walltime = "1:00"
+"""
+
+
+def test_an_array_is_a_parent_whose_tasks_run_once_whatever_becomes_of_hosts_and_daemon(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, config=ARRAYS).start()
+    script = (
+        f"echo $PBS_ARRAY_INDEX >> {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; "
+        f"echo $PBS_ARRAY_INDEX >> {tmp_path}/ended\n"
+    )
+    parent = daemon.submit(script, array="1-9")
+    number = parent.partition("[")[0]
+
+    def queues() -> dict[str, list[int]]:
+        hosts = json.loads(daemon.run("qbatch", "hosts", "--json").stdout)["hosts"]
+        return {host["name"]: [int(name.split("[")[1].split("]")[0]) for name in host["queue"]] for host in hosts}
+
+    waiting = queues()
+    assert sorted(task for queue in waiting.values() for task in queue) == [4, 5, 6, 7, 8, 9]
+    host, (first, second) = next(iter(waiting.items()))
+    said = daemon.run("qbatch", "explain", f"{number}[{second}]").stdout
+    assert f"second in the queue of {host}, behind 1 task of job {number}" in said
+    assert f"second in the queue of {host}" in daemon.run("qstat", "-ts").stdout
+    daemon.run("qhold", f"{number}[{first}]")
+    assert first not in queues()[host]
+    daemon.run("pbsnodes", "-o", host)
+    assert queues()[host] == []
+    daemon.kill()
+    daemon.start()
+    daemon.run("pbsnodes", "-r", host)
+    daemon.run("qrls", f"{number}[{first}]")
+    deleted = next(task for queue in queues().values() for task in reversed(queue))
+    daemon.run("qdel", f"{number}[{deleted}]")
+    (tmp_path / "go").touch()
+    with daemon:
+        daemon.until(parent, "F", 60.0)
+    began, ended = ((tmp_path / name).read_text().split() for name in ("began", "ended"))
+    assert sorted(map(int, began)) == sorted(map(int, ended)) == [task for task in range(1, 10) if task != deleted]
 
 
 def test_live_estimates_are_exact(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_an_idle_host_does_not_look_at_other_queues() -> None:
     assert started(engine, 1, [Finished(0)]) == [(3, "n1")]
     assert started(engine, 2, [Finished(3)]) == []
     assert queues(engine) == [[], [4], [5]]
-    assert engine.explain(4).text.startswith("first in the queue of n2: needs 1 processors, 0 are free there")
+    assert engine.explain(4).text.startswith("first in the queue of n2, which has 0 processors free; needs 1")
 
 
 def test_it_says_who_is_ahead() -> None:
@@ -109,7 +109,7 @@ def test_a_selected_task_that_does_not_fit_makes_its_host_wait() -> None:
     engine = engine_of(machine=Machine((Host("a", 4),)))
     assert started(engine, 0, [Submitted(task(1, procs=3))]) == [(0, "a")]
     assert started(engine, 1, [Submitted(task(2, procs=2)), Submitted(task(3))]) == []
-    assert "first in the queue of a: needs 2 processors, 1 are free there" in engine.explain(1).text
+    assert "first in the queue of a, which has 1 processors free; needs 2" in engine.explain(1).text
     assert engine.explain(2).text == "second in the queue of a, behind job 2"
     assert started(engine, 2, [Finished(0)]) == [(1, "a"), (2, "a")]
 
