@@ -44,7 +44,7 @@ def replay_source(
     schedules = [_run(network, seed, hosts, each, is_audited=is_audited, is_quiet=is_quiet) for each in chosen]
     work = schedules[0].workload
     log = {"name": network.name, "sha256": None, "rows": len(work), "jobs": len(work), "notes": list[str]()}
-    facts = {"source": network.name}
+    facts = {"source": network.name, "options": {}}  # none of them touches a source
     document = document_of(log, work, hosts, Options(seed=seed, kill=False), schedules, by, facts)
     write_outputs(document, schedules, out=out, jobs=jobs)
     if as_json:

@@ -59,7 +59,7 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     closed = _mapping(document.get("closed"))
     if document.get("source"):
         facts.append(("source", f"{document['source']}, seed {document.get('seed', 0)}"))
-    elif _mapping(document.get("options")):
+    if _mapping(document.get("options")):
         missed, jobs = document.get("estimates_missing", 0), log.get("jobs", 0)
         facts.append(("options", option_words(document["options"], missed, jobs)))
     if closed:

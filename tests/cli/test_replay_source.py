@@ -39,6 +39,18 @@ def test_its_table_ends_with_parents_and_names_the_source(capfd: pytest.CaptureF
     assert out.splitlines()[1:20] != other.splitlines()[1:20]
 
 
+def test_its_result_is_measured_verified_and_reported(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    result, page = tmp_path / "result", tmp_path / "page.html"
+    other = "taskqueues:routing=probabilistic"
+    assert command(capfd, "replay", "--source", SHORT, "-p", "taskqueues", "-p", other, "--out", str(result), "-q")[0] == 0
+    assert command(capfd, "verify", f"{result}:taskqueues")[0] == 0
+    assert "estimates of the log" not in command(capfd, "metrics", str(result))[1]
+    assert command(capfd, "report", str(result), "-o", str(page))[0] == 0
+    text = page.read_text()
+    assert "mean of the responses of parents" in text
+    assert "parent_spread_max_s" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [(["--source", "closed:N=0"], "N=0"), (["x.swf", "--source", "closed"], "leave out LOG"), ([], "a LOG is missing"),

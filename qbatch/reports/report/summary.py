@@ -26,7 +26,8 @@ SHOWN = (
 
 _WORDS = {
     "wait": "wait", "response": "response", "slowdown": "slowdown", "bounded_slowdown": "bounded slowdown",
-    "bounded_slowdown_clipped": "bounded slowdown, clipped",
+    "bounded_slowdown_clipped": "bounded slowdown, clipped", "parent_response": "response of parents",
+    "parent_slowdown": "slowdown of parents", "parent_spread": "spread of parents' ends",
 }  # fmt: skip
 _STATISTIC_WORDS = {"mean": "Mean {}", "median": "Median {}", "p95": "95th percentile of {}", "max": "Longest {}"}
 _OTHER_WORDS = {
@@ -34,7 +35,7 @@ _OTHER_WORDS = {
     "immediate_share": "Started at once", "makespan_s": "Makespan", "throughput_per_hour": "Throughput",
     "utilisation_makespan": "Utilisation to the last end", "utilisation_submit": "Utilisation while jobs come",
     "loss_of_capacity": "Loss of capacity", "queue_max": "Longest queue",
-    "rejected_count": "Refused", "rejected_share": "Share refused",
+    "parents": "Parents", "rejected_count": "Refused", "rejected_share": "Share refused",
 }  # fmt: skip
 PART_KEYS = ("class", "size", "runtime", "month")
 PART_METRICS = ("wait_mean_s", "bounded_slowdown_mean")
@@ -73,7 +74,7 @@ def words_of(name: str) -> str:
         return _OTHER_WORDS[name]
     family, _, statistic = name.removesuffix("_s").rpartition("_")
     text = _STATISTIC_WORDS[statistic].format(_WORDS[family])
-    return text if family in ("wait", "response") else text.replace("Longest", "Highest")
+    return text if family in ("wait", "response", "parent_response", "parent_spread") else text.replace("Longest", "Highest")
 
 
 def all_metrics(study: ReportStudy) -> list[dict[str, list[float | int | None]]]:
