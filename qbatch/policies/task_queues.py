@@ -17,6 +17,7 @@ from qbatch.model.actions import Action, Reject, Start
 from qbatch.model.errors import UsageError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import fractions, task_queues
 from qbatch.planning.kernels.live import live_module
@@ -230,6 +231,10 @@ class TaskQueues:
             key = np.uint64(_fractions.folded(np.uint64(self.rules.seed), job.number))
             return int(_fractions.bits(key, job.task + 1))
 
+    def quote(self, view: View, job: Job) -> Quote:
+        """Say whether a job would be taken; a policy without plans tells no instants."""
+        return Quote() if view.space.holders(job).any() else Quote(self._refusal(view, job))
+
     def _refusal(self, view: View, job: Job) -> Reason:
         most = max(host.cpus for host in view.machine.hosts)
         text = f"a task runs inside one host, and no host can hold this one ({job.procs} processors; the widest host has {most})"
@@ -270,10 +275,10 @@ class TaskQueues:
         else:
             key = queue[:, task_queues.ESTIMATE]
         rows = [int(each) for each in queue[np.argsort(key, kind="stable"), task_queues.TASK]]
-        if station.chosen >= 0:
-            rows.remove(station.chosen)
-            rows.insert(0, station.chosen)
-        return rows
+        first = station.chosen
+        if first < 0 and rows and self._discipline == task_queues.LSTF and book.selections[place] >= self.rules.limit:
+            first = int(queue[0, task_queues.TASK])
+        return rows if first < 0 else [first, *(row for row in rows if row != first)]
 
     def explain(self, view: View, row: int) -> Reason:
         """Say in which queue a task waits, and behind whom."""

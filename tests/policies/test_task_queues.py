@@ -93,6 +93,19 @@ def test_estimates_order_the_queue_and_the_oldest_has_its_turn(discipline: str, 
     assert order[1:] == wanted
 
 
+def test_the_queue_is_told_in_the_order_in_which_it_is_taken() -> None:
+    for discipline in ("fcfs", "stf", "snutf", "lstf,limit=2"):
+        engine = engine_of(f"taskqueues:discipline={discipline}", one_host(1))
+        started(engine, 0, [*tasks(1, 2, seconds=9), *tasks(2, 3, seconds=5), *tasks(3, 1, seconds=7)])
+        running = next(iter(engine.view().running))
+        while any(queues(engine)):
+            first = queues(engine)[0][0]
+            ((row, _),) = started(engine, 1, [Finished(running)])
+            # Of the fewest uncompleted tasks the end that comes first may change the order.
+            assert row == first or discipline == "snutf"
+            running = row
+
+
 def test_the_fewest_uncompleted_tasks_come_first_wherever_they_are() -> None:
     engine = engine_of("taskqueues:discipline=snutf,ties=lowest", Machine((Host("a", 1), Host("b", 1)), single_host=True))
     # Rows 0 to 2 are of job 1, 3 and 4 of job 2; a has 0, 2 and 4, b has 1 and 3.
@@ -162,6 +175,8 @@ def test_what_cannot_be_inside_one_host_is_refused() -> None:
     assert sorted(refused) == [0, 1]
     assert refused[0].code == "too-wide"
     assert [action.row for action in done.actions if isinstance(action, Start)] == [2]
+    quotes = [engine.quote(job) for job in (two, apart, packed)]
+    assert [quote is not None and quote.reason is not None for quote in quotes] == [True, True, False]
     with pytest.raises(UsageError, match="single_host = true"):
         Engine(Machine((Host("a", 4), Host("b", 2))), load_policy("taskqueues"))
 
