@@ -85,7 +85,8 @@ def test_estimates_order_the_queue_and_the_oldest_has_its_turn(discipline: str, 
     # The first selection is of the only task: it counts.
     assert started(engine, 0, [Submitted(task(1))]) == [(0, "machine")]
     assert started(engine, 0, [Submitted(task(number, seconds=10 - number)) for number in (2, 3, 4, 5)]) == []
-    assert queues(engine) == [[1, 2, 3, 4] if discipline == "fcfs" else [4, 3, 2, 1]]
+    told = {"fcfs": [1, 2, 3, 4], "lstf,limit=1": [1, 4, 3, 2]}.get(discipline, [4, 3, 2, 1])
+    assert queues(engine) == [told]
     order = [0]
     for instant in range(1, 5):
         ((row, _),) = started(engine, instant, [Finished(order[-1])])
