@@ -240,7 +240,9 @@ class _QuantaBooks:
         self._room = inner.room
         self._hosts: Int64Array | None = None
         self._rows: list[int] = []
-        self._victims = self._order = self._chosen = np.empty(0, np.int64)
+        self._victims: Int64Array
+        self._order: Int64Array
+        self._chosen: Int64Array
 
     def most(self) -> int:
         """Return the most processors that are free on a host."""
@@ -249,7 +251,7 @@ class _QuantaBooks:
     def guest_host(self, procs: int, need: int, protect: int | None) -> tuple[int, list[int]]:
         """Return the host for a guest, -1 for none, and the rows that are suspended for it (``quanta.guest_host``)."""
         if self._hosts is None:
-            self._look(protect)
+            self._hosts = self._look(protect)
         host, count = _guest_host(procs, need, self._hosts, self._victims, self._order, self._chosen)
         return int(host), [self._rows[place] for place in self._chosen[:count].tolist()]
 
@@ -263,16 +265,16 @@ class _QuantaBooks:
         self.gone.update((row, *victims))
         return idle
 
-    def _look(self, protect: int | None) -> None:
-        """Bring what is free, and who may be suspended, into the form that the kernels take."""
+    def _look(self, protect: int | None) -> Int64Array:
+        """Bring who may be suspended into the form that the kernels take, and return what is free in theirs."""
         view, free = self._view, self._room
         cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(view.machine.hosts)]
         sizes = [host.memory for host in view.machine.hosts]
-        self._hosts = np.array([*free.free, *free.free_memory, *cpus, *sizes], np.int64).reshape(4, -1)
         found = [] if protect is None else sorted(self._suspendable(view.now - max(protect, 1)))
         self._rows = [row for row, *_ in found]
         self._victims = np.array([facts for _, *facts in found], np.int64).reshape(-1, quanta.VICTIM_ROWS).T.copy()
         self._order, self._chosen = _by_slowdown(self._victims), np.empty(len(found), np.int64)
+        return np.array([*free.free, *free.free_memory, *cpus, *sizes], np.int64).reshape(4, -1)
 
     def _suspendable(self, latest: int) -> Iterator[tuple[int, int, int, int, int]]:
         """Return row, host, processors, time in the system and time executed of those who run since ``latest`` or longer."""
@@ -286,5 +288,6 @@ class _QuantaBooks:
             procs = allocation[0].procs
             before, rest = divmod(done, procs)
             total, executed = now - job.submit, before + now - since + had.get(row, 0)
-            # A job that another policy has resized may have done a part of a microsecond: then both count on each processor.
-            yield row, allocation[0].host, procs, *((total * procs, executed * procs + rest) if rest else (total, executed))
+            if rest:  # of one that another policy has resized: then both count on each processor
+                total, executed = total * procs, executed * procs + rest
+            yield row, allocation[0].host, procs, total, executed

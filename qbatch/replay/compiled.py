@@ -132,34 +132,29 @@ def _run_quanta(
 ) -> Schedule:
     """Run a list scheduler with quanta."""
     rows, space = len(work), min(len(work), machine.procs) + 1
-    begun, counts, inner = _new_starts(rows), _new_counts(machine), loop.inner
-    state = LoopState(counts, _NO_ROWS, _NONE, _NONE, np.empty(rows, np.int64), np.empty(space, np.int64))
+    begun, inner = _new_starts(rows), loop.inner
     on_hosts = _on_hosts(work, machine, inner, _NO_CLASSES, is_kept=True)
     may = Admission(machine).holds(work.procs, np.asarray(work.memory))
-    quanta = QuantaState(
-        counts=np.zeros(quantum_round.COUNTS, np.int64),
-        runs=np.full((rows, quantum_round.RUN_COLUMNS), -1, np.int64),
-        running=np.empty(space, np.int64),
-        suspended=np.empty(space, np.int64),
-        quanta=np.empty((space, quantum_round.QUANTUM_COLUMNS), np.int64),
-        pieces=np.empty((rows + 2 * quantum_loop.PIECES_OF_A_ROUND * space, 6), np.int64),
-        used=np.array(work.used_memory, np.int64),
-        may=may,
-        end=np.full(rows, -1, np.int64),
-        rules=np.array([loop.quantum, loop.protect, loop.memory], np.int64),
-    )
-    quanta.runs[:, quantum_round.IS_CUT] = 0
-    jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
-    order = ORDERS.get(inner.order, PRIORITY)
-    while not quantum_loop.run_quanta(inner.depth, order, jobs, state, begun, on_hosts, quanta, BUDGET):
+    counts, runs = np.zeros(quantum_round.COUNTS, np.int64), np.full((rows, quantum_round.RUN_COLUMNS), -1, np.int64)
+    counts[quantum_round.QUANTUM :] = loop.quantum, loop.protect, loop.memory
+    for place, column in enumerate((work.submit, work.procs, work.estimate, work.run, work.memory, work.used_memory, may)):
+        runs[:, place] = column
+    runs[:, quantum_round.IS_CUT] = 0
+    lists, quanta = np.empty((2, space), np.int64), np.empty((space, quantum_round.QUANTUM_COLUMNS), np.int64)
+    pieces = np.empty((rows + 2 * quantum_loop.PIECES_OF_A_ROUND * space, 6), np.int64)
+    state = QuantaState(counts, runs, lists, quanta, pieces, on_hosts.hosts)
+    arrays = np.empty(rows, np.int64), np.empty(space, np.int64)
+    jobs, order = JobColumns(work.submit, work.procs, work.estimate, work.run), ORDERS.get(inner.order, PRIORITY)
+    while not quantum_loop.run_quanta(inner.depth, order, jobs, *arrays, begun, on_hosts, state, BUDGET):
         _tell(progress, counts)
-        quanta = quanta._replace(pieces=np.concatenate([quanta.pieces, np.empty_like(quanta.pieces)]))
+        if len(state.pieces) < 2 * counts[quantum_round.PIECES] + 2 * quantum_loop.PIECES_OF_A_ROUND * space:
+            state = state._replace(pieces=np.concatenate([state.pieces, np.empty_like(state.pieces)]))
     _tell(progress, counts)
-    none, count = np.broadcast_to(np.int64(NO_PROMISE), rows), int(quanta.counts[quantum_round.PIECES])
-    pieces = quanta.pieces[:count].copy() if count else None
-    rejected = _rejected(work, np.flatnonzero(~may), machine, ("", ""))
-    longest, host = int(counts[layout.LONGEST]), on_hosts.where
-    return Schedule(work, name, begun.start, begun.kind, none, none, quanta.end, longest, pieces, host, rejected)
+    none, count = np.broadcast_to(np.int64(NO_PROMISE), rows), int(counts[quantum_round.PIECES])
+    rejected, longest = _rejected(work, np.flatnonzero(~may), machine, ("", "")), int(counts[layout.LONGEST])
+    end, host = runs[:, quantum_round.OVER].copy(), runs[:, quantum_round.WHERE].copy()
+    kept = state.pieces[:count].copy() if count else None
+    return Schedule(work, name, begun.start, begun.kind, none, none, end, longest, kept, host, rejected)
 
 
 def _which(machine: Machine, loop: ListLoop | ClassLoop) -> int:

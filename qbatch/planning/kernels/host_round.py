@@ -87,7 +87,8 @@ def in_order(
 def holders_first(rows: Int64Array, held: Int64Array, holders: int) -> Int64Array:
     """Return the rows with the holders of reservations before all others, the oldest first."""
     found = np.empty(rows.shape[0], np.int64)
-    found[:holders] = held[ROW, :holders]
+    for place in range(holders):
+        found[place] = held[ROW, place]
     count = holders
     for row in rows:
         is_holder = False
@@ -122,19 +123,19 @@ def host_ended(row: int, procs: Int64Array, on: OnHosts) -> None:
 
 @allocating_kernel
 def list_round(
-    scan: Scan, jobs: JobColumns, state: LoopState, hosts: Int64Array, pieces: Int64Array, on: OnHosts
+    scan: Scan, jobs: JobColumns, waiting: Int64Array, started: Int64Array, hosts: Int64Array, pieces: Int64Array, on: OnHosts
 ) -> int:
-    """Make one pass over what is shown; write the rows that start into ``state.started`` and their hosts into ``on.where``,
-    and return how many they are.  What they take is booked nowhere.
+    """Make one pass over what is shown; write the rows that start into ``started`` and their hosts into ``on.where``, and
+    return how many they are.  What they take is booked nowhere.
 
     Args:
         hosts: what the hosts have, free and in all.
         pieces: the running jobs in order of expected end, as :func:`host_pass` takes them.
     """
     submit, procs, estimate, _ = jobs
-    started, holders = state.started, on.holders[0]
+    holders = on.holders[0]
     rows = in_order(
-        scan.order, scan.now, state.waiting, scan.head, scan.tail, submit, procs, on.memory, estimate, on.bypasses,
+        scan.order, scan.now, waiting, scan.head, scan.tail, submit, procs, on.memory, estimate, on.bypasses,
         on.weights,
     )  # fmt: skip
     looked = holders_first(rows, on.held, holders) if holders > 0 else rows
@@ -173,7 +174,7 @@ def host_round(scan: Scan, jobs: JobColumns, state: LoopState, start: Int64Array
         return 0
     _, procs, estimate, _ = jobs
     pieces = pieces_by_end(state.endings, scan.active, start, on.where, procs, on.memory, estimate, on.hosts)
-    count = list_round(scan, jobs, state, on.hosts, pieces, on)
+    count = list_round(scan, jobs, state.waiting, state.started, on.hosts, pieces, on)
     for row in state.started[:count]:
         book(on.hosts, on.where[row], -procs[row], -on.memory[row])
     return count

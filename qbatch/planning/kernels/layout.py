@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from qbatch.planning.kernels.types import BoolArray, Float64Array, Int8Array, Int64Array
+from qbatch.planning.kernels.types import Float64Array, Int8Array, Int64Array
 
 ARRIVED, ACTIVE, FREE_NOW, HEAD, TAIL, NOW, LONGEST = 0, 1, 2, 3, 4, 5, 6
 """Places in ``counts``: what a loop keeps between two calls.  Rows that have arrived, jobs that run, processors free, the
@@ -115,25 +115,19 @@ class OnHosts(NamedTuple):
 
 
 class QuantaState(NamedTuple):
-    """What a loop with quanta keeps beside that; what each array holds stands in :mod:`quantum_round`.
+    """What a loop with quanta keeps: few arrays, what each holds stands in :mod:`quantum_round`.
 
-    ``counts``: how many entries of the others are in use.  ``runs[R, ...]``: by row, ``running[P]``: the running rows, ascending;
-    ``suspended[P]``: the suspended ones.
-    ``quanta[P, ...]``: the oldest first.  ``pieces[n, 6]``: of runs that were not in one go, as a schedule holds them.  ``used[R]``:
-    the memory that a job really uses, bytes.  ``may[R]``: whether a host could hold it; if not it is rejected when it arrives.
-    ``end[R]``.  ``rules[3]``: quantum and protection (-1: nobody is suspended) in microseconds, the most memory of a guest.
+    ``counts``: as those of every loop, and some more.  ``runs[R, ...]``: the jobs.  ``lists[2, P]``: who runs, who is
+    suspended.  ``quanta[P, ...]``: the oldest first.  ``pieces[n, 6]``: of runs not in one go, as a schedule holds them.
+    ``hosts[4, H]``: what is free and what there is (:mod:`host_pass`).
     """
 
     counts: Int64Array
     runs: Int64Array
-    running: Int64Array
-    suspended: Int64Array
+    lists: Int64Array
     quanta: Int64Array
     pieces: Int64Array
-    used: Int64Array
-    may: BoolArray
-    end: Int64Array
-    rules: Int64Array
+    hosts: Int64Array
 
 
 class Scan(NamedTuple):

@@ -6,8 +6,6 @@ exact readings in spec/papers.md 3.4.  The victims are taken by the smallest slo
 
 from __future__ import annotations
 
-import numpy as np
-
 from qbatch.planning.kernels.host_pass import CPUS, FREE, FREE_MEMORY, MEMORY
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import stable_order

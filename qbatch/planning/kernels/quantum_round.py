@@ -8,24 +8,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from qbatch.planning.kernels import host_pass
 from qbatch.planning.kernels import quanta as service
-from qbatch.planning.kernels.host_pass import END as PIECE_END
-from qbatch.planning.kernels.host_pass import FREE, HOST, MEMORY, PROCS, ROW
-from qbatch.planning.kernels.host_pass import HELD as PIECE_HELD
-from qbatch.planning.kernels.host_round import book, list_round
+from qbatch.planning.kernels.host_pass import FREE, most_free
+from qbatch.planning.kernels.host_pass import MEMORY as SIZE
+from qbatch.planning.kernels.host_round import book
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
-from qbatch.planning.kernels.layout import ARRIVED, JobColumns, LoopState, OnHosts, QuantaState, Scan
+from qbatch.planning.kernels.layout import OnHosts, QuantaState
 from qbatch.planning.kernels.order import stable_order
-from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
 
-SINCE, DONE, EXPECTED, DUE, UNTIL, HELD, HAD, FOR_WHOM, IS_CUT = 0, 1, 2, 3, 4, 5, 6, 7, 8
-"""Columns of ``runs``: when it last began to run (-1: it does not run); how long it had run before; its expected end; when it
-really ends; the end of its quantum (-1: it is no guest); bytes that it holds; how long it ran as a guest (-1: it was none, or it is
-over); the guest for whom it is suspended (-1: it is not); whether it has a piece."""
+SUBMIT, PROCS, ESTIMATE, RUN, MEMORY, USED, MAY = 0, 1, 2, 3, 4, 5, 6
+"""Columns of ``runs``: what a job asks for; how long it runs; bytes that it asks for, and that it really uses (-1: as many);
+whether a host could hold it (if not it is rejected when it arrives)."""
 
-RUN_COLUMNS = 9
+SINCE, DONE, EXPECTED, DUE, UNTIL, HELD, HAD, FOR_WHOM, IS_CUT, WHERE, OVER = 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
+"""Columns of ``runs``: when it last began to run; how long it had run before; its expected end; when it really ends; the end
+of its quantum; bytes that it holds; how long it ran as a guest; the guest for whom it is suspended; whether it has a piece; its
+host; when it has ended.  -1: it does not run; is no guest; was none, or has ended; is not suspended; has not ended."""
+
+RUN_COLUMNS = 18
 """How many columns ``runs`` has."""
+
+RUNNING, SUSPENDED = 0, 1
+"""Rows of ``lists``: the running rows, ascending, and the suspended ones."""
 
 GUEST, IDLE, BEGIN, END, IS_OVER = 0, 1, 2, 3, 4
 """Columns of ``quanta``: the guest, the idle processors that it took, when it began, its end by its estimate and its quantum,
@@ -34,14 +40,13 @@ and whether it has gone."""
 QUANTUM_COLUMNS = 5
 """How many columns ``quanta`` has."""
 
-RUNNING, SUSPENDED, QUANTA, PIECES, OUTGROWN = 0, 1, 2, 3, 4
-"""Places in ``counts``; ``OUTGROWN``: guests that use more memory than they have, and go back at the same instant."""
+ACTIVE, ASLEEP, QUANTA, PIECES, OUTGROWN, QUANTUM, PROTECT, MOST_MEMORY = 8, 9, 10, 11, 12, 13, 14, 15
+"""Places in ``counts`` behind those of every loop: how many run, are suspended, are quanta, are pieces, and are guests that use
+more memory than they have (they go back at the same instant); the quantum and how long a job is protected (-1: nobody is
+suspended), microseconds; the most memory of a guest, bytes."""
 
-COUNTS = 5
-"""How many there are."""
-
-QUANTUM, PROTECT, MOST_MEMORY = 0, 1, 2
-"""Places in ``rules``."""
+COUNTS = 16
+"""Length of ``counts``."""
 
 FAILED = -2
 """``DUE`` of a guest that uses more memory than it has."""
@@ -53,81 +58,65 @@ OVERDUE = 1_000_000
 @kernel
 def enter(row: int, state: QuantaState) -> None:
     """Enter a row among the running ones."""
-    place = state.counts[RUNNING]
-    state.counts[RUNNING] += 1
-    while place > 0 and state.running[place - 1] > row:
-        state.running[place] = state.running[place - 1]
+    running, place = state.lists[RUNNING], state.counts[ACTIVE]
+    state.counts[ACTIVE] += 1
+    while place > 0 and running[place - 1] > row:
+        running[place] = running[place - 1]
         place -= 1
-    state.running[place] = row
+    running[place] = row
 
 
 @kernel
 def leave(row: int, state: QuantaState) -> None:
     """Take a row out of the running ones."""
-    state.counts[RUNNING] -= 1
-    place = 0
-    while state.running[place] != row:
+    running, place = state.lists[RUNNING], 0
+    state.counts[ACTIVE] -= 1
+    while running[place] != row:
         place += 1
-    for behind in range(place, state.counts[RUNNING]):
-        state.running[behind] = state.running[behind + 1]
-    state.runs[row, SINCE] = -1
+    for behind in range(place, state.counts[ACTIVE]):
+        running[behind] = running[behind + 1]
 
 
 @kernel
-def cut(row: int, now: int, is_kept: int, procs: Int64Array, on: OnHosts, state: QuantaState) -> None:
-    """Note the piece of a run that is over."""
-    piece = state.pieces[state.counts[PIECES]]
+def stop(row: int, now: int, is_kept: int, state: QuantaState) -> None:
+    """Let a run stop and note the piece that is over."""
+    run, piece = state.runs[row], state.pieces[state.counts[PIECES]]
     state.counts[PIECES] += 1
-    state.runs[row, IS_CUT] = 1
-    piece[0], piece[1], piece[2] = row, state.runs[row, SINCE], now
-    piece[3], piece[4], piece[5] = procs[row], on.where[row], is_kept
+    piece[0], piece[1], piece[2], piece[3], piece[4], piece[5] = row, run[SINCE], now, run[PROCS], run[WHERE], is_kept
+    run[SINCE], run[IS_CUT] = -1, 1
 
 
 @kernel
-def begin(row: int, now: int, held: int, until: int, jobs: JobColumns, on: OnHosts, state: QuantaState) -> None:
-    """Let a job run from its beginning, as a guest if ``until`` is an instant."""
+def begin(row: int, now: int, until: int, state: QuantaState) -> None:
+    """Let a job run from its beginning on its host with the memory that it holds, as a guest if ``until`` is an instant."""
     run = state.runs[row]
-    run[SINCE], run[DONE], run[HELD], run[UNTIL] = now, 0, held, until
-    run[EXPECTED], run[DUE] = now + jobs.estimate[row], now + jobs.run[row]
+    run[SINCE], run[DONE], run[UNTIL] = now, 0, until
+    run[EXPECTED], run[DUE] = now + run[ESTIMATE], now + run[RUN]
     if until >= 0:
-        run[EXPECTED] = min(run[EXPECTED], until)
-        used = on.memory[row] if state.used[row] < 0 else state.used[row]
-        if on.hosts[MEMORY, on.where[row]] > 0 and used > held:
+        run[HAD], run[EXPECTED] = 0, min(run[EXPECTED], until)
+        used = run[MEMORY] if run[USED] < 0 else run[USED]
+        if state.hosts[SIZE, run[WHERE]] > 0 and used > run[HELD]:
             run[DUE] = FAILED
             state.counts[OUTGROWN] += 1
-    book(on.hosts, on.where[row], -jobs.procs[row], -held)
+    book(state.hosts, run[WHERE], -run[PROCS], -run[HELD])
     enter(row, state)
 
 
 @kernel
-def next_instant(now: int, jobs: JobColumns, arrived: int, state: QuantaState) -> int:
-    """Return the instant of the next round."""
+def next_instant(now: int, arrival: int, state: QuantaState) -> int:
+    """Return the instant of the next round.
+
+    Args:
+        arrival: the instant of the next arrival.
+    """
     if state.counts[OUTGROWN] > 0:
         return now
-    found = FOREVER if arrived >= jobs.submit.shape[0] else jobs.submit[arrived]
-    for row in state.running[: state.counts[RUNNING]]:
-        found = min(found, state.runs[row, DUE])
-        if state.runs[row, UNTIL] >= 0:
-            found = min(found, state.runs[row, UNTIL])
-    return int(found)
-
-
-@kernel
-def end_runs(now: int, jobs: JobColumns, on: OnHosts, state: QuantaState) -> None:
-    """Let those go that end now, in order of sequence."""
-    kept = 0
-    for place in range(state.counts[RUNNING]):
-        row = state.running[place]
-        if state.runs[row, DUE] == now:
-            state.end[row] = now
-            if state.runs[row, IS_CUT]:
-                cut(row, now, 1, jobs.procs, on, state)
-            book(on.hosts, on.where[row], jobs.procs[row], state.runs[row, HELD])
-            state.runs[row, SINCE] = state.runs[row, HAD] = -1
-        else:
-            state.running[kept] = row
-            kept += 1
-    state.counts[RUNNING] = kept
+    for place in range(state.counts[ACTIVE]):
+        run = state.runs[state.lists[RUNNING, place]]
+        arrival = min(arrival, run[DUE])
+        if run[UNTIL] >= 0:
+            arrival = min(arrival, run[UNTIL])
+    return arrival
 
 
 @kernel
@@ -141,87 +130,97 @@ def wait_again(row: int, waiting: Int64Array, head: int, tail: int) -> None:
 
 
 @kernel
-def end_quanta(
-    now: int, waiting: Int64Array, head: int, tail: int, jobs: JobColumns, on: OnHosts, state: QuantaState
-) -> int:
-    """Put guests back into the queue whose quantum ends now, or which have failed; return its new head.
+def end_runs(now: int, waiting: Int64Array, head: int, tail: int, state: QuantaState) -> int:
+    """Let those go that end now, then put those guests back into the queue whose quantum is over, or which have failed, both in
+    order of sequence; return the new head of the queue.
 
-    There is always room before the head: it has moved on by one for each of them.
+    There is always room before the head: it has moved on by one for each guest.
     """
-    kept = 0
-    for place in range(state.counts[RUNNING]):
-        row = state.running[place]
-        run = state.runs[row]
-        if run[DUE] == FAILED or 0 <= run[UNTIL] <= now:
-            cut(row, now, 0, jobs.procs, on, state)
-            book(on.hosts, on.where[row], jobs.procs[row], run[HELD])
-            run[HAD], run[SINCE] = now - run[SINCE], -1
-            head -= 1
-            wait_again(row, waiting, head, tail)
-        else:
-            state.running[kept] = row
-            kept += 1
-    state.counts[RUNNING], state.counts[OUTGROWN] = kept, 0
+    for is_guest in (False, True):
+        kept = 0
+        for place in range(state.counts[ACTIVE]):
+            row = state.lists[RUNNING, place]
+            run = state.runs[row]
+            is_back = is_guest and (run[DUE] == FAILED or 0 <= run[UNTIL] <= now)
+            if run[DUE] != now and not is_back:
+                state.lists[RUNNING, kept] = row
+                kept += 1
+                continue
+            book(state.hosts, run[WHERE], run[PROCS], run[HELD])
+            run[HAD] = now - run[SINCE] if is_back else -1
+            if is_back or run[IS_CUT]:
+                stop(row, now, 0 if is_back else 1, state)
+            run[SINCE] = -1
+            if is_back:
+                head -= 1
+                wait_again(row, waiting, head, tail)
+            else:
+                run[OVER] = now
+        state.counts[ACTIVE] = kept
+    state.counts[OUTGROWN] = 0
     return head
 
 
+@kernel
+def show(pieces: Int64Array, count: int, end: int, row: int, procs: int, state: QuantaState) -> int:
+    """Note a running job as the inner pass sees it; return how many there are."""
+    run = state.runs[row]
+    pieces[host_pass.END, count], pieces[host_pass.HOST, count] = end, run[WHERE]
+    pieces[host_pass.PROCS, count], pieces[host_pass.HELD, count] = procs, run[HELD]
+    return count + 1
+
+
 @allocating_kernel
-def shown_pieces(now: int, jobs: JobColumns, on: OnHosts, state: QuantaState) -> Int64Array:
+def shown_pieces(now: int, state: QuantaState) -> Int64Array:
     """Return the running jobs as the inner pass sees them, in order of expected end.
 
     A guest is seen on the idle processors that it took, its victims as running, later by the time that it can take.
     """
-    counts, most = state.counts, state.counts[RUNNING] + state.counts[SUSPENDED]
-    found, ends = np.empty((3, most), np.int64), np.empty(most, np.int64)
-    count = 0
-    for row in state.running[: counts[RUNNING]]:
+    counts, count = state.counts, 0
+    found = np.empty((4, counts[ACTIVE] + counts[ASLEEP]), np.int64)
+    for place in range(counts[ACTIVE]):
+        row = state.lists[RUNNING, place]
         run = state.runs[row]
         if run[UNTIL] < 0:
             is_late = run[EXPECTED] <= now and run[SINCE] < now
-            ends[count] = now + OVERDUE if is_late else run[EXPECTED]
-            found[0, count], found[1, count], found[2, count] = on.where[row], jobs.procs[row], run[HELD]
-            count += 1
-    for quantum in state.quanta[: counts[QUANTA]]:
+            count = show(found, count, now + OVERDUE if is_late else run[EXPECTED], row, run[PROCS], state)
+    for place in range(counts[QUANTA]):
+        quantum = state.quanta[place]
+        resumes = now
         if not quantum[IS_OVER]:
-            guest = quantum[GUEST]
             is_late = quantum[END] <= now and quantum[BEGIN] < now
-            ends[count] = now + OVERDUE if is_late else quantum[END]
-            found[0, count], found[1, count], found[2, count] = on.where[guest], quantum[IDLE], state.runs[guest, HELD]
-            count += 1
-        resumes = now if quantum[IS_OVER] else max(quantum[END], now)
-        for row in state.suspended[: counts[SUSPENDED]]:
-            if state.runs[row, FOR_WHOM] == quantum[GUEST]:
-                end = resumes + max(jobs.estimate[row] - state.runs[row, DONE], 0)
-                ends[count] = now + OVERDUE if end <= now else end
-                found[0, count], found[1, count], found[2, count] = on.where[row], jobs.procs[row], state.runs[row, HELD]
-                count += 1
-    order = stable_order(ends[:count])
+            count = show(found, count, now + OVERDUE if is_late else quantum[END], quantum[GUEST], quantum[IDLE], state)
+            resumes = max(quantum[END], now)
+        for other in range(counts[ASLEEP]):
+            row = state.lists[SUSPENDED, other]
+            run = state.runs[row]
+            if run[FOR_WHOM] == quantum[GUEST]:
+                end = resumes + max(run[ESTIMATE] - run[DONE], 0)
+                count = show(found, count, now + OVERDUE if end <= now else end, row, run[PROCS], state)
+    order = stable_order(found[host_pass.END])
     pieces = np.empty((4, count), np.int64)
     for place in range(count):
-        piece = order[place]
-        pieces[PIECE_END, place], pieces[HOST, place] = ends[piece], found[0, piece]
-        pieces[PROCS, place] = found[1, piece]
-        pieces[PIECE_HELD, place] = found[2, piece] if on.hosts[MEMORY, found[0, piece]] > 0 else 0
+        for field in range(4):
+            pieces[field, place] = found[field, order[place]]
     return pieces
 
 
 @kernel
-def resume_victims(now: int, jobs: JobColumns, on: OnHosts, state: QuantaState) -> None:
+def resume_victims(now: int, state: QuantaState) -> None:
     """Let the victims go on of guests that have gone, on their own processors; forget those quanta."""
     counts, kept = state.counts, 0
-    for place in range(counts[SUSPENDED]):
-        row = state.suspended[place]
+    for place in range(counts[ASLEEP]):
+        row = state.lists[SUSPENDED, place]
         run = state.runs[row]
         if state.runs[run[FOR_WHOM], SINCE] < 0:
             run[SINCE], run[FOR_WHOM] = now, -1
-            run[EXPECTED] = now + max(jobs.estimate[row] - run[DONE], 0)
-            run[DUE] = now + jobs.run[row] - run[DONE]
-            on.hosts[FREE, on.where[row]] -= jobs.procs[row]
+            run[EXPECTED], run[DUE] = now + max(run[ESTIMATE] - run[DONE], 0), now + run[RUN] - run[DONE]
+            state.hosts[FREE, run[WHERE]] -= run[PROCS]
             enter(row, state)
         else:
-            state.suspended[kept] = row
+            state.lists[SUSPENDED, kept] = row
             kept += 1
-    counts[SUSPENDED], kept = kept, 0
+    counts[ASLEEP], kept = kept, 0
     for place in range(counts[QUANTA]):
         if not state.quanta[place, IS_OVER]:
             for field in range(QUANTUM_COLUMNS):
@@ -230,89 +229,76 @@ def resume_victims(now: int, jobs: JobColumns, on: OnHosts, state: QuantaState) 
     counts[QUANTA] = kept
 
 
-@allocating_kernel
-def shown_hosts(jobs: JobColumns, on: OnHosts, state: QuantaState) -> Int64Array:
-    """Return the hosts without what the quanta keep for themselves: what their victims freed beyond the guest's need."""
-    hosts = on.hosts.copy()
-    for quantum in state.quanta[: state.counts[QUANTA]]:
-        guest = quantum[GUEST]
-        hosts[FREE, on.where[guest]] -= quantum[IDLE] - jobs.procs[guest]
-    for row in state.suspended[: state.counts[SUSPENDED]]:
-        hosts[FREE, on.where[row]] -= jobs.procs[row]
-    return hosts
-
-
-@allocating_kernel
-def victims_now(now: int, jobs: JobColumns, on: OnHosts, state: QuantaState) -> tuple[Int64Array, Int64Array]:
-    """Return who may be suspended, as :func:`service.guest_host` takes them, and their rows."""
-    count, protect = 0, state.rules[PROTECT]
-    victims, rows = np.empty((4, state.counts[RUNNING]), np.int64), np.empty(state.counts[RUNNING], np.int64)
-    for row in state.running[: state.counts[RUNNING]]:
-        run = state.runs[row]
-        if protect >= 0 and run[SINCE] <= now - max(protect, 1) and run[UNTIL] < 0:
-            victims[service.HOST, count], victims[service.PROCS, count] = on.where[row], jobs.procs[row]
-            victims[service.TOTAL, count] = now - jobs.submit[row]
-            victims[service.EXECUTED, count] = run[DONE] + now - run[SINCE] + max(run[HAD], 0)
-            rows[count] = row
-            count += 1
-    return victims[:, :count].copy(), rows
+@kernel
+def hide_quanta(hosts: Int64Array, state: QuantaState) -> None:
+    """Take from what hosts show free what the quanta keep for themselves: what victims freed beyond the guest's need."""
+    for place in range(state.counts[QUANTA]):
+        quantum = state.quanta[place]
+        guest = state.runs[quantum[GUEST]]
+        hosts[FREE, guest[WHERE]] += guest[PROCS] - quantum[IDLE]
+    for place in range(state.counts[ASLEEP]):
+        run = state.runs[state.lists[SUSPENDED, place]]
+        hosts[FREE, run[WHERE]] -= run[PROCS]
 
 
 @kernel
-def begin_quantum(
-    row: int, now: int, held: int, idle: int, chosen: Int64Array, jobs: JobColumns, on: OnHosts, state: QuantaState
-) -> None:
-    """Suspend the victims, which keep their memory, and let the guest run."""
-    counts, until = state.counts, now + state.rules[QUANTUM]
-    for victim in chosen:
-        cut(victim, now, 1, jobs.procs, on, state)
-        state.runs[victim, DONE] += now - state.runs[victim, SINCE]
-        state.runs[victim, FOR_WHOM] = row
-        on.hosts[FREE, on.where[victim]] += jobs.procs[victim]
-        leave(victim, state)
-        state.suspended[counts[SUSPENDED]] = victim
-        counts[SUSPENDED] += 1
-    begin(row, now, held, until, jobs, on, state)
-    state.runs[row, HAD] = 0
-    quantum = state.quanta[counts[QUANTA]]
-    quantum[GUEST], quantum[IDLE], quantum[BEGIN], quantum[IS_OVER] = row, idle, now, 0
-    quantum[END] = min(until, now + jobs.estimate[row])
-    counts[QUANTA] += 1
+def find_victims(now: int, victims: Int64Array, rows: Int64Array, state: QuantaState) -> int:
+    """Write who may be suspended, as :func:`service.guest_host` takes them, and their rows; return how many they are."""
+    count, protect = 0, state.counts[PROTECT]
+    for place in range(state.counts[ACTIVE] if protect >= 0 else 0):
+        row = state.lists[RUNNING, place]
+        run = state.runs[row]
+        if run[SINCE] <= now - max(protect, 1) and run[UNTIL] < 0:
+            rows[count], victims[service.HOST, count], victims[service.PROCS, count] = row, run[WHERE], run[PROCS]
+            victims[service.TOTAL, count] = now - run[SUBMIT]
+            victims[service.EXECUTED, count] = run[DONE] + now - run[SINCE] + max(run[HAD], 0)
+            count += 1
+    return count
+
+
+@kernel
+def suspend(row: int, now: int, guest: int, state: QuantaState) -> None:
+    """Suspend a victim, which keeps its memory."""
+    run = state.runs[row]
+    run[DONE] += now - run[SINCE]
+    run[FOR_WHOM] = guest
+    stop(row, now, 1, state)
+    leave(row, state)
+    state.hosts[FREE, run[WHERE]] += run[PROCS]
+    state.lists[SUSPENDED, state.counts[ASLEEP]] = row
+    state.counts[ASLEEP] += 1
 
 
 @allocating_kernel
-def serve(
-    scan: Scan, rows: Int64Array, count: int, hosts: Int64Array, jobs: JobColumns, state: LoopState, on: OnHosts,
-    quanta: QuantaState,
-) -> int:  # fmt: skip
-    """Serve those of ``rows`` that wait and had no quantum; return how many rows have started in this round, with ``count``."""
-    victims, named = np.empty((4, 0), np.int64), np.empty(0, np.int64)
-    order, chosen = named, named
-    is_ready, most = False, hosts[FREE].max()
+def serve(now: int, rows: Int64Array, started: Int64Array, count: int, hosts: Int64Array, state: QuantaState) -> int:
+    """Serve those of ``rows`` that wait and had no quantum; return how many have started in this round, with ``count``."""
+    counts, is_ready, most = state.counts, False, most_free(hosts)
+    chosen = np.empty(counts[ACTIVE], np.int64)
+    victims, named, order = np.empty((4, 0), np.int64), chosen, chosen[:0]
     for row in rows:
-        run = quanta.runs[row]
-        if run[SINCE] >= 0 or run[HAD] >= 0 or not quanta.may[row]:
+        run = state.runs[row]
+        if run[SINCE] >= 0 or run[HAD] >= 0 or not run[MAY] or (counts[PROTECT] < 0 and run[PROCS] > most):
             continue
-        if quanta.rules[PROTECT] < 0:
-            if jobs.procs[row] > most:
-                continue
-        elif not is_ready:
-            victims, named = victims_now(scan.now, jobs, on, quanta)
-            order, chosen = service.by_slowdown(victims), np.empty(victims.shape[1], np.int64)
+        if not is_ready and counts[PROTECT] >= 0:
+            found, named = np.empty((4, counts[ACTIVE]), np.int64), np.empty(counts[ACTIVE], np.int64)
+            victims = found[:, : find_victims(now, found, named, state)].copy()
+            order = service.by_slowdown(victims)
             is_ready = True
-        need = min(on.memory[row], quanta.rules[MOST_MEMORY])
-        host, taken = service.guest_host(jobs.procs[row], need, hosts, victims, order, chosen)
+        need = min(run[MEMORY], counts[MOST_MEMORY])
+        host, taken = service.guest_host(run[PROCS], need, hosts, victims, order, chosen)
         if host < 0:
             continue
-        need = need if hosts[MEMORY, host] > 0 else 0
-        idle = min(hosts[FREE, host], jobs.procs[row])
-        book(hosts, host, -idle, -need)
-        on.where[row] = host
-        for place in range(taken):
-            victims[service.HOST, chosen[place]] = -1
-            chosen[place] = named[chosen[place]]
-        begin_quantum(row, scan.now, need, idle, chosen[:taken], jobs, on, quanta)
-        state.started[count] = row
+        for place in chosen[:taken]:
+            victims[service.HOST, place] = -1
+            suspend(named[place], now, row, state)
+        quantum = state.quanta[counts[QUANTA]]
+        quantum[GUEST], quantum[IDLE] = row, min(hosts[FREE, host], run[PROCS])
+        quantum[BEGIN], quantum[END] = now, now + min(counts[QUANTUM], run[ESTIMATE])
+        counts[QUANTA] += 1
+        run[WHERE], run[HELD] = host, need if hosts[SIZE, host] > 0 else 0
+        book(hosts, host, -quantum[IDLE], -need)
+        begin(row, now, now + counts[QUANTUM], state)
+        started[count] = row
         count += 1
     return count
 
@@ -322,37 +308,9 @@ def forget_holders(on: OnHosts, state: QuantaState) -> None:
     """Forget the reservations of those that do not wait any more: they run as guests, or have ended as such."""
     kept = 0
     for place in range(on.holders[0]):
-        row = on.held[ROW, place]
-        if state.runs[row, SINCE] < 0 and state.end[row] < 0:
+        run = state.runs[on.held[host_pass.ROW, place]]
+        if run[SINCE] < 0 and run[OVER] < 0:
             for field in range(3):
                 on.held[field, kept] = on.held[field, place]
             kept += 1
     on.holders[0] = kept
-
-
-@allocating_kernel
-def quantum_round(
-    scan: Scan, first: int, jobs: JobColumns, state: LoopState, on: OnHosts, quanta: QuantaState
-) -> int:
-    """Make one pass: victims of guests that have gone, the inner pass, guests; write the rows that start into
-    ``state.started``, and return how many they are.
-
-    Args:
-        first: the first row that arrives in this round; those up to ``state.counts[ARRIVED]`` do.
-    """
-    for quantum in quanta.quanta[: quanta.counts[QUANTA]]:
-        quantum[IS_OVER] = quanta.runs[quantum[GUEST], SINCE] < 0
-    pieces = shown_pieces(scan.now, jobs, on, quanta)
-    resume_victims(scan.now, jobs, on, quanta)
-    hosts = shown_hosts(jobs, on, quanta)
-    free, count = hosts[FREE].sum(), 0
-    if scan.head < scan.tail and (free > 0 or on.is_sticky):
-        forget_holders(on, quanta)
-        seen = Scan(scan.now, scan.order, scan.depth, scan.has_ended, free, scan.head, scan.tail, scan.active)
-        count = list_round(seen, jobs, state, hosts, pieces, on)
-    for row in state.started[:count]:
-        held = on.memory[row] if hosts[MEMORY, on.where[row]] > 0 else 0
-        book(hosts, on.where[row], -jobs.procs[row], -held)
-        begin(row, scan.now, held, -1, jobs, on, quanta)
-    rows = np.arange(first, state.counts[ARRIVED]) if quanta.rules[PROTECT] >= 0 else state.waiting[scan.head : scan.tail]
-    return serve(scan, rows, count, hosts, jobs, state, on, quanta)

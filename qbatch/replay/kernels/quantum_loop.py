@@ -5,6 +5,10 @@ Rows are jobs in order of sequence; a round follows the meaning of one instant (
 
 from __future__ import annotations
 
+import numpy as np
+
+from qbatch.planning.kernels.host_pass import MEMORY, all_free
+from qbatch.planning.kernels.host_round import book, list_round
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.layout import (
     ARRIVED,
@@ -13,22 +17,35 @@ from qbatch.planning.kernels.layout import (
     NOW,
     TAIL,
     JobColumns,
-    LoopState,
     OnHosts,
     QuantaState,
     Scan,
     StartColumns,
 )
 from qbatch.planning.kernels.plan import NOBODY
+from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.quantum_round import (
+    ACTIVE,
+    GUEST,
+    HELD,
+    IS_OVER,
+    MAY,
     PIECES,
-    RUNNING,
+    PROCS,
+    PROTECT,
+    QUANTA,
     SINCE,
-    end_quanta,
+    WHERE,
+    begin,
     end_runs,
+    forget_holders,
+    hide_quanta,
     next_instant,
-    quantum_round,
+    resume_victims,
+    serve,
+    shown_pieces,
 )
+from qbatch.planning.kernels.types import Int64Array
 from qbatch.replay.kernels.loops import note_kinds
 
 PIECES_OF_A_ROUND = 3
@@ -36,57 +53,72 @@ PIECES_OF_A_ROUND = 3
 
 
 @kernel
-def leave_queue(state: LoopState, head: int, tail: int, quanta: QuantaState) -> int:
+def leave_queue(waiting: Int64Array, head: int, tail: int, runs: Int64Array) -> int:
     """Take out of the queue who runs; return its new head."""
     kept = tail
     for place in range(tail - 1, head - 1, -1):
-        row = state.waiting[place]
-        if quanta.runs[row, SINCE] < 0:
+        row = waiting[place]
+        if runs[row, SINCE] < 0:
             kept -= 1
-            state.waiting[kept] = row
+            waiting[kept] = row
     return kept
 
 
 @kernel
-def note_starts(count: int, now: int, head: int, tail: int, jobs: JobColumns, state: LoopState, begun: StartColumns) -> int:
-    """Note who of those that start does so for the first time, and how; return how many they are."""
+def first_starts(started: Int64Array, count: int, now: int, start: Int64Array) -> int:
+    """Note who of those that start does so for the first time; bring them to the front, and return how many they are."""
     first = 0
     for place in range(count):
-        row = state.started[place]
-        if begun.start[row] < 0:
-            begun.start[row] = now
-            state.started[first] = row
+        row = started[place]
+        if start[row] < 0:
+            start[row] = now
+            started[first] = row
             first += 1
-    note_kinds(state.started[:first], state.waiting[head] if head < tail else NOBODY, jobs.submit, now, begun.kind)
     return first
 
 
 @allocating_kernel
 def run_quanta(
-    depth: int, order: int, jobs: JobColumns, state: LoopState, begun: StartColumns, on: OnHosts, quanta: QuantaState,
-    budget: int,
+    depth: int, order: int, jobs: JobColumns, waiting: Int64Array, started: Int64Array, begun: StartColumns, on: OnHosts,
+    state: QuantaState, budget: int,
 ) -> bool:  # fmt: skip
     """Run up to ``budget`` rounds, or until there may not be room for more pieces; tell whether all is done."""
-    counts, rows = state.counts, jobs.submit.shape[0]
-    head, tail = counts[HEAD], counts[TAIL]
-    most = quanta.pieces.shape[0] - PIECES_OF_A_ROUND * quanta.running.shape[0]
-    while budget > 0 and quanta.counts[PIECES] <= most and (counts[ARRIVED] < rows or quanta.counts[RUNNING] > 0):
+    counts, runs, rows = state.counts, state.runs, jobs.submit.shape[0]
+    arrived, head, tail, now = counts[ARRIVED], counts[HEAD], counts[TAIL], counts[NOW]
+    most = state.pieces.shape[0] - PIECES_OF_A_ROUND * started.shape[0]
+    while budget > 0 and counts[PIECES] <= most and (arrived < rows or counts[ACTIVE] > 0):
         budget -= 1
-        first = counts[ARRIVED]
-        now = next_instant(counts[NOW], jobs, first, quanta)
-        end_runs(now, jobs, on, quanta)
-        head = end_quanta(now, state.waiting, head, tail, jobs, on, quanta)
-        while counts[ARRIVED] < rows and jobs.submit[counts[ARRIVED]] == now:
-            if quanta.may[counts[ARRIVED]]:
-                state.waiting[tail] = counts[ARRIVED]
+        first = arrived
+        now = next_instant(now, jobs.submit[arrived] if arrived < rows else FOREVER, state)
+        head = end_runs(now, waiting, head, tail, state)
+        while arrived < rows and jobs.submit[arrived] == now:
+            if runs[arrived, MAY]:
+                waiting[tail] = arrived
                 tail += 1
-            counts[ARRIVED] += 1
-        scan = Scan(now, order, depth, False, 0, head, tail, 0)
-        count = quantum_round(scan, first, jobs, state, on, quanta)
+            arrived += 1
+        for place in range(counts[QUANTA]):
+            state.quanta[place, IS_OVER] = runs[state.quanta[place, GUEST], SINCE] < 0
+        pieces = shown_pieces(now, state)
+        resume_victims(now, state)
+        hosts = state.hosts.copy()
+        hide_quanta(hosts, state)
+        free, count = all_free(hosts), 0
+        if head < tail and (free > 0 or on.is_sticky):
+            forget_holders(on, state)
+            scan = Scan(now, order, depth, False, free, head, tail, 0)
+            count = list_round(scan, jobs, waiting, started, hosts, pieces, on)
+        for place in range(count):
+            run = runs[started[place]]
+            run[WHERE] = on.where[started[place]]
+            run[HELD] = on.memory[started[place]] if hosts[MEMORY, run[WHERE]] > 0 else 0
+            book(hosts, run[WHERE], -run[PROCS], -run[HELD])
+            begin(started[place], now, -1, state)
+        served = np.arange(first, arrived) if counts[PROTECT] >= 0 else waiting[head:tail]
+        count = serve(now, served, started, count, hosts, state)
         if count > 0:
-            head = leave_queue(state, head, tail, quanta)
-            count = note_starts(count, now, head, tail, jobs, state, begun)
+            head = leave_queue(waiting, head, tail, runs)
+            count = first_starts(started, count, now, begun.start)
+            note_kinds(started[:count], waiting[head] if head < tail else NOBODY, jobs.submit, now, begun.kind)
         counts[LONGEST] = max(counts[LONGEST], tail - head + count)
-        counts[NOW] = now
-    counts[HEAD], counts[TAIL] = head, tail
-    return bool(counts[ARRIVED] >= rows and quanta.counts[RUNNING] == 0)
+    counts[ARRIVED], counts[HEAD], counts[TAIL], counts[NOW] = arrived, head, tail, now
+    return bool(arrived >= rows and counts[ACTIVE] == 0)
