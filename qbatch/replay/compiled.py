@@ -152,7 +152,8 @@ def _run_quanta(
     _tell(progress, counts)
     none, count = np.broadcast_to(np.int64(NO_PROMISE), rows), int(counts[quantum_round.PIECES])
     rejected, longest = _rejected(work, np.flatnonzero(~may), machine, ("", "")), int(counts[layout.LONGEST])
-    end, host = runs[:, quantum_round.OVER].copy(), runs[:, quantum_round.WHERE].copy()
+    end = runs[:, quantum_round.OVER].copy()
+    host = runs[:, quantum_round.WHERE].copy() if machine.single_host and len(machine.hosts) > 1 else None
     kept = state.pieces[:count].copy() if count else None
     return Schedule(work, name, begun.start, begun.kind, none, none, end, longest, kept, host, rejected)
 

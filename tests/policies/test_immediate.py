@@ -108,7 +108,7 @@ def test_both_drivers_give_the_same_schedule(kind: str, inner: str) -> None:
     name, _, rest = inner.partition(":")
     own = "".join(f",inner.{each}" for each in rest.split(",") if each)
     in_pieces = refused = 0
-    for seed in range(120):
+    for seed in range(50):
         rng = random.Random(seed)
         hosts = [(rng.randint(2, 12), rng.choice((0, 20, 40))) for _ in range(rng.randint(2, 4))]
         jobs, at = [], 0
@@ -126,8 +126,8 @@ def test_both_drivers_give_the_same_schedule(kind: str, inner: str) -> None:
         schedule = schedule_of(f"{kind}:inner={name},quantum=3,memory={rng.choice((2, 5))}{protect}{own}", hosts, jobs)
         in_pieces += schedule.pieces is not None
         refused += bool(schedule.rejected)
-    assert in_pieces > 20
-    assert refused > 20
+    assert in_pieces > 10
+    assert refused > 10
 
 
 def test_many_victims_of_equal_slowdown_are_taken_by_sequence() -> None:
