@@ -123,8 +123,9 @@ def host_ended(row: int, procs: Int64Array, on: OnHosts) -> None:
 
 @allocating_kernel
 def list_round(
-    scan: Scan, jobs: JobColumns, waiting: Int64Array, started: Int64Array, hosts: Int64Array, pieces: Int64Array, on: OnHosts
-) -> int:
+    scan: Scan, jobs: JobColumns, waiting: Int64Array, started: Int64Array, hosts: Int64Array, pieces: Int64Array,
+    on: OnHosts,
+) -> int:  # fmt: skip
     """Make one pass over what is shown; write the rows that start into ``started`` and their hosts into ``on.where``, and
     return how many they are.  What they take is booked nowhere.
 
