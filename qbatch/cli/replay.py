@@ -248,10 +248,11 @@ def _unfinished(log: Log, work: Workload) -> dict[str, Any]:
 
 def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:
     from qbatch.planning.kernels.jit import is_warm
-    from qbatch.planning.policy import PlanLoop, loop_of
+    from qbatch.planning.policy import PlanLoop, QuantumLoop, loop_of
 
+    names: dict[type, str] = {PlanLoop: "run_plan", QuantumLoop: "run_quanta"}
     loops = [loop_of(policy, machine) for policy in policies if driver != "engine"]
-    wanted = {"run_plan" if isinstance(loop, PlanLoop) else "run_passes" for loop in loops if loop is not None}
+    wanted = {names.get(type(loop), "run_passes") for loop in loops if loop is not None}
     if not is_quiet and not all(is_warm(name) for name in wanted):
         talk("compiling the kernels: once, about fifteen seconds; later runs load them from the cache")
 

@@ -142,7 +142,19 @@ class DeadlineLoop(msgspec.Struct, frozen=True):
     weight: float
 
 
-Loop = ListLoop | PlanLoop | ClassLoop | DeadlineLoop
+class QuantumLoop(msgspec.Struct, frozen=True):
+    """The compiled loop of quanta around a list scheduler on hosts.
+
+    ``quantum`` and ``protect`` (-1: nobody is suspended): microseconds.  ``memory``: the most that a guest gets, bytes.
+    """
+
+    inner: ListLoop
+    quantum: int
+    protect: int
+    memory: int
+
+
+Loop = ListLoop | PlanLoop | ClassLoop | DeadlineLoop | QuantumLoop
 
 
 @runtime_checkable

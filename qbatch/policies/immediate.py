@@ -28,17 +28,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
-from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend, is_on_one_host
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
-from qbatch.planning.policy import Explaining, Policy, Remembering, name_of
+from qbatch.planning.kernels import quanta
+from qbatch.planning.kernels.host_pass import FREE, FREE_MEMORY
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.policy import Explaining, ListLoop, Loop, Policy, QuantumLoop, Remembering, loop_of, name_of
 from qbatch.planning.projection import Inner, Projection, as_if_in_one_go, in_one_go
 from qbatch.planning.view import View
+
+_by_slowdown, _guest_host = live(quanta.by_slowdown), live(quanta.guest_host)
 
 
 @dataclass
@@ -93,6 +99,15 @@ class QuantumService:
         self.protect = protect
         self.follows_classes = bool(getattr(inner, "follows_classes", False))
         self.may_refuse = bool(getattr(inner, "may_refuse", False))
+
+    def loop_on(self, machine: Machine) -> Loop | None:
+        """Return the compiled loop that does the same on a machine of hosts: around a list scheduler."""
+        from qbatch.planning.spaces import HostSpace, space_of
+
+        inner = loop_of(self.inner, machine)
+        if not isinstance(inner, ListLoop) or space_of(machine) is not HostSpace:
+            return None
+        return QuantumLoop(inner, self.quantum, -1 if self.protect is None else self.protect, self.memory)
 
     def new_memory(self, machine: Machine) -> ServiceMemory:
         """Return the record for a machine on which nothing has happened yet.
@@ -194,38 +209,18 @@ class QuantumService:
         rows: Iterable[int] = view.arrived
         if self.protect is None:
             # Nobody makes room: who asks for more than any host has free need not be asked.
-            rows = view.queue[view.columns.procs[view.queue] <= max(books.free)].tolist()
+            rows = view.queue[view.columns.procs[view.queue] <= books.most()].tolist()
         return [row for row in rows if row not in books.gone and row not in memory.had]
 
     def _serve(self, view: View, memory: ServiceMemory, books: _QuantaBooks, row: int) -> Iterator[Action]:
         """Give one waiting job a quantum, if there is a host for it."""
         job = view.jobs[row]
-        procs, most = job.procs, min(job.memory, self.memory)
-        best: tuple[int, int, int] | None = None
-        chosen: list[int] = []
-        for host, (room, free_memory) in enumerate(zip(books.free, books.free_memory, strict=True)):
-            if room < procs and self.protect is None:
-                continue
-            spec, victims = view.machine.hosts[host], list[int]()
-            if host in view.closed or spec.cpus < procs or (spec.memory and free_memory < most):
-                continue
-            if room < procs and self.protect is not None:
-                for victim in books.victims_on(host, self.protect):
-                    if room >= procs:
-                        break
-                    victims.append(victim)
-                    room += view.running[victim].procs
-            key = (room - procs, len(victims), host)
-            if room >= procs and (best is None or key < best):
-                best, chosen = key, victims
-        if best is None or not job.is_rerunnable or view.space.is_apart(job):
+        need = min(job.memory, self.memory)
+        host, chosen = books.guest_host(job.procs, need, self.protect)
+        if host < 0 or not job.is_rerunnable or view.space.is_apart(job):
             return
-        host = best[2]
-        need = min(job.memory, self.memory) if view.machine.hosts[host].memory else 0
-        idle, until = min(books.free[host], job.procs), view.now + self.quantum
-        books.free[host] -= idle
-        books.free_memory[host] -= need
-        books.gone.update((row, *chosen))
+        need = need if view.machine.hosts[host].memory else 0
+        idle, until = books.take(row, host, job.procs, need, chosen), view.now + self.quantum
         end = min(until, view.now + job.estimate)
         memory.quanta.append(Quantum(row, host, job.procs, need, idle, chosen, view.now, end))
         memory.fresh.append(row)
@@ -240,40 +235,59 @@ class _QuantaBooks:
     """What is free while a pass goes on, who has left the queue in it, and who may be suspended."""
 
     def __init__(self, view: View, inner: Inner) -> None:
-        self.view = view
-        self.free = inner.room.free
-        self.free_memory = inner.room.free_memory
         self.gone = inner.gone
-        self._by_host: dict[int, list[int]] | None = None
+        self._view = view
+        self._room = inner.room
+        self._hosts: Int64Array | None = None
+        self._rows: list[int] = []
+        self._victims: Int64Array
+        self._order: Int64Array
+        self._chosen: Int64Array
 
-    def victims_on(self, host: int, protect: int) -> list[int]:
-        """Return the rows on a host that may be suspended, smallest slowdown first."""
-        if self._by_host is None:
-            self._by_host = self._victims(protect)
-        return [row for row in self._by_host.get(host, ()) if row not in self.gone]
+    def most(self) -> int:
+        """Return the most processors that are free on a host."""
+        return max(self._room.free)
 
-    def _victims(self, protect: int) -> dict[int, list[int]]:
-        """Return who may be suspended by host, in order of slowdown, ties by sequence.
+    def guest_host(self, procs: int, need: int, protect: int | None) -> tuple[int, list[int]]:
+        """Return the host for a guest, -1 for none, and the rows that are suspended for it (``quanta.guest_host``)."""
+        if self._hosts is None:
+            self._hosts = self._look(protect)
+        host, count = _guest_host(procs, need, self._hosts, self._victims, self._order, self._chosen)
+        return int(host), [self._rows[place] for place in self._chosen[:count].tolist()]
 
-        Division of whole numbers mostly decides; where it cannot tell two apart, the fractions do.
-        """
-        now, had, running = self.view.now, self.view.memory.had, self.view.running
-        latest = now - max(protect, 1)
-        trials = {quantum.guest for quantum in self.view.memory.quanta}
-        found: list[tuple[float, int, int, int, int]] = []
-        jobs = self.view.window.jobs_of(list(running))
+    def take(self, row: int, host: int, procs: int, need: int, victims: list[int]) -> int:
+        """Note a guest and its victims; return how many idle processors it takes."""
+        assert self._hosts is not None
+        idle = min(int(self._hosts[FREE, host]), procs)
+        self._hosts[FREE, host] -= idle
+        self._hosts[FREE_MEMORY, host] -= need
+        self._victims[quanta.HOST, self._chosen[: len(victims)]] = -1
+        self.gone.update((row, *victims))
+        return idle
+
+    def _look(self, protect: int | None) -> Int64Array:
+        """Bring who may be suspended into the form that the kernels take, and return what is free in theirs."""
+        view, free = self._view, self._room
+        cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(view.machine.hosts)]
+        sizes = [host.memory for host in view.machine.hosts]
+        found = [] if protect is None else sorted(self._suspendable(view.now - max(protect, 1)))
+        self._rows = [row for row, *_ in found]
+        self._victims = np.array([facts for _, *facts in found], np.int64).reshape(-1, quanta.VICTIM_ROWS).T.copy()
+        self._order, self._chosen = _by_slowdown(self._victims), np.empty(len(found), np.int64)
+        return np.array([*free.free, *free.free_memory, *cpus, *sizes], np.int64).reshape(4, -1)
+
+    def _suspendable(self, latest: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Return row, host, processors, time in the system and time executed of those who run since ``latest`` or longer."""
+        view = self._view
+        now, had, running = view.now, view.memory.had, view.running
+        trials = {quantum.guest for quantum in view.memory.quanta}
+        jobs = view.window.jobs_of(list(running))
         for (row, allocation, since, _, done, _), job in zip(running.values(), jobs, strict=True):
-            if since > latest or not is_on_one_host(allocation) or row in trials or job.is_exclusive:
+            if since > latest or row in trials or job.is_exclusive or not is_on_one_host(allocation):
                 continue
-            chunk = allocation[0]
-            # Time in the system over time executed, both in processor-microseconds.
-            total = (now - job.submit) * chunk.procs
-            executed = done + (now - since + had.get(row, 0)) * chunk.procs
-            found.append((total / executed, row, total, executed, chunk.host))
-        found.sort()
-        if any(a[0] == b[0] and a[2] * b[3] != b[2] * a[3] for a, b in pairwise(found)):
-            found.sort(key=lambda each: (Fraction(each[2], each[3]), each[1]))
-        by_host: dict[int, list[int]] = {}
-        for _, row, _, _, host in found:
-            by_host.setdefault(host, []).append(row)
-        return by_host
+            procs = allocation[0].procs
+            before, rest = divmod(done, procs)
+            total, executed = now - job.submit, before + now - since + had.get(row, 0)
+            if rest:  # of one that another policy has resized: then both count on each processor
+                total, executed = total * procs, executed * procs + rest
+            yield row, allocation[0].host, procs, total, executed

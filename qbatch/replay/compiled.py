@@ -14,7 +14,7 @@ from qbatch.engine.admission import Admission
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Int64Array, Rejection, Schedule, Workload
-from qbatch.planning.kernels import deadline_plan, deadlines, layout, lsf, plan
+from qbatch.planning.kernels import deadline_plan, deadlines, layout, lsf, plan, quantum_round
 from qbatch.planning.kernels.layout import (
     AdmissionState,
     Classes,
@@ -23,15 +23,16 @@ from qbatch.planning.kernels.layout import (
     OnHosts,
     PlanArrays,
     PromiseColumns,
+    QuantaState,
     StartColumns,
 )
 from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import new_profile
-from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop
+from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop, QuantumLoop
 from qbatch.planning.spaces import PoolSpace, space_of
 from qbatch.policies.deadlines import refusal_of
 from qbatch.replay.calendar import ProgressCallback
-from qbatch.replay.kernels import admission_loop, loops
+from qbatch.replay.kernels import admission_loop, loops, quantum_loop
 
 BUDGET = 20_000
 """Rounds between two looks at progress and interruption."""
@@ -49,6 +50,8 @@ def run_compiled(
         return _run_plan(work, machine, loop, name, progress)
     if isinstance(loop, DeadlineLoop):
         return _run_admission(work, machine, loop, name, progress)
+    if isinstance(loop, QuantumLoop):
+        return _run_quanta(work, machine, loop, name, progress)
     classes = loop.classify(work) if isinstance(loop, ClassLoop) else None
     rows = _that_fit(work, machine, classes)
     taken = work if rows is None else work.only(rows)
@@ -74,12 +77,7 @@ def _with_rejected(
     schedule: Schedule, work: Workload, rows: Int64Array, machine: Machine, refusal: tuple[str, str]
 ) -> Schedule:
     """Return a schedule of some rows as one of all, the others rejected: by admission, or else with the policy's ``refusal``."""
-    admission, rejected = Admission(machine), []
-    for row in np.setdiff1d(np.arange(len(work)), rows, assume_unique=True).tolist():
-        procs, memory, submit = int(work.procs[row]), int(work.memory[row]), int(work.submit[row])
-        asked = Job(number=0, submit=submit, procs=procs, estimate=int(work.estimate[row]), memory=memory)
-        never = admission.refusal(asked)
-        rejected.append(Rejection(row, submit, *(refusal if never is None else (never.code, never.text))))
+    rejected = _rejected(work, np.setdiff1d(np.arange(len(work)), rows, assume_unique=True), machine, refusal)
 
     def spread(values: NDArray[Any], absent: int) -> NDArray[Any]:
         found = np.full(len(work), absent, values.dtype)
@@ -89,9 +87,18 @@ def _with_rejected(
     none = np.broadcast_to(np.int64(NO_PROMISE), len(work))
     start, kind, end = spread(schedule.start, -1), spread(schedule.kind, 0), spread(schedule.end, -1)
     host = None if schedule.host is None else spread(schedule.host, -1)
-    return Schedule(
-        work, schedule.policy, start, kind, none, none, end, schedule.queue_max, None, host, tuple(rejected)
-    )
+    return Schedule(work, schedule.policy, start, kind, none, none, end, schedule.queue_max, None, host, rejected)
+
+
+def _rejected(work: Workload, rows: Int64Array, machine: Machine, refusal: tuple[str, str]) -> tuple[Rejection, ...]:
+    """Return the rejections of rows when they arrive: by admission, or else with the policy's ``refusal``."""
+    admission, found = Admission(machine), []
+    for row in rows.tolist():
+        procs, memory, submit = int(work.procs[row]), int(work.memory[row]), int(work.submit[row])
+        asked = Job(number=0, submit=submit, procs=procs, estimate=int(work.estimate[row]), memory=memory)
+        never = admission.refusal(asked)
+        found.append(Rejection(row, submit, *(refusal if never is None else (never.code, never.text))))
+    return tuple(found)
 
 
 def _run_list(
@@ -118,6 +125,37 @@ def _run_list(
     host = on_hosts.where if machine.single_host and len(machine.hosts) > 1 else None
     start, longest = begun.start, int(counts[layout.LONGEST])
     return Schedule(work, name, start, begun.kind, none, none, start + work.run, longest, None, host)
+
+
+def _run_quanta(
+    work: Workload, machine: Machine, loop: QuantumLoop, name: str, progress: ProgressCallback | None
+) -> Schedule:
+    """Run a list scheduler with quanta."""
+    rows, space = len(work), min(len(work), machine.procs) + 1
+    begun, inner = _new_starts(rows), loop.inner
+    on_hosts = _on_hosts(work, machine, inner, _NO_CLASSES, is_kept=True)
+    may = Admission(machine).holds(work.procs, np.asarray(work.memory))
+    counts, runs = np.zeros(quantum_round.COUNTS, np.int64), np.full((rows, quantum_round.RUN_COLUMNS), -1, np.int64)
+    counts[quantum_round.QUANTUM :] = loop.quantum, loop.protect, loop.memory
+    for place, column in enumerate((work.submit, work.procs, work.estimate, work.run, work.memory, work.used_memory, may)):
+        runs[:, place] = column
+    runs[:, quantum_round.IS_CUT] = 0
+    lists, quanta = np.empty((2, space), np.int64), np.empty((space, quantum_round.QUANTUM_COLUMNS), np.int64)
+    pieces = np.empty((rows + 2 * quantum_loop.PIECES_OF_A_ROUND * space, 6), np.int64)
+    state = QuantaState(counts, runs, lists, quanta, pieces, on_hosts.hosts)
+    arrays = np.empty(rows, np.int64), np.empty(space, np.int64)
+    jobs, order = JobColumns(work.submit, work.procs, work.estimate, work.run), ORDERS.get(inner.order, PRIORITY)
+    while not quantum_loop.run_quanta(inner.depth, order, jobs, *arrays, begun, on_hosts, state, BUDGET):
+        _tell(progress, counts)
+        if len(state.pieces) < 2 * counts[quantum_round.PIECES] + 2 * quantum_loop.PIECES_OF_A_ROUND * space:
+            state = state._replace(pieces=np.concatenate([state.pieces, np.empty_like(state.pieces)]))
+    _tell(progress, counts)
+    none, count = np.broadcast_to(np.int64(NO_PROMISE), rows), int(counts[quantum_round.PIECES])
+    rejected, longest = _rejected(work, np.flatnonzero(~may), machine, ("", "")), int(counts[layout.LONGEST])
+    end = runs[:, quantum_round.OVER].copy()
+    host = runs[:, quantum_round.WHERE].copy() if machine.single_host and len(machine.hosts) > 1 else None
+    kept = state.pieces[:count].copy() if count else None
+    return Schedule(work, name, begun.start, begun.kind, none, none, end, longest, kept, host, rejected)
 
 
 def _which(machine: Machine, loop: ListLoop | ClassLoop) -> int:

@@ -15,9 +15,11 @@ from qbatch.model.events import Finished, HostClosed, HostOpened, Returned, Subm
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule
+from qbatch.planning.kernels.quanta import by_slowdown
+from qbatch.planning.policy import loop_of
 from qbatch.policies import load_policy
 from qbatch.replay import run
-from tests.harness import total_wait, workload_of
+from tests.harness import same_schedule, total_wait, workload_of
 from tests.oracle import naive
 from tests.policies import naive_quantum
 from tests.policies.naive_quantum import Asked
@@ -30,7 +32,17 @@ def schedule_of(policy: str, hosts: list[tuple[int, int]], jobs: list[Asked]) ->
     rows = [naive.Job(n, job.submit, job.procs, job.estimate, job.run) for n, job in enumerate(jobs)]
     work = workload_of(rows, machine.procs, [job.memory for job in jobs])
     used = np.array([job.used for job in jobs], np.int64)
-    return run(_Used.of(work, used), machine, load_policy(policy), is_audited=True)
+    work, chosen = _Used.of(work, used), load_policy(policy)
+    schedule = run(work, machine, chosen, driver="engine", is_audited=True)
+    if loop_of(chosen, machine) is not None:
+        assert same_quanta(schedule, run(work, machine, chosen, driver="compiled", is_audited=True))
+    return schedule
+
+
+def same_quanta(one: Schedule, other: Schedule) -> bool:
+    """Tell whether two schedules are equal in places and pieces too."""
+    lists = [[None if part is None else part.tolist() for part in (each.host, each.pieces)] for each in (one, other)]
+    return same_schedule(one, other) and lists[0] == lists[1]
 
 
 class _Used:
@@ -84,6 +96,46 @@ def test_every_job_goes_as_the_oracle_says(kind: str, inner: str, key, depth: in
         assert schedule.start.tolist() == [told.first for told in naively], (seed, text)
         pieces += schedule.pieces is not None
     assert pieces > (300 if kind == "immediate" else 100)
+
+
+INNER = ("fcfs", "easy", "easy:order=sjf", "hybrid:depth=3", "lxfw-backfill", "sjf-backfill:depth=2",
+         "priority-backfill:procs=1,bypass=2")  # fmt: skip
+
+
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("kind", ["immediate", "soon"])
+def test_both_drivers_give_the_same_schedule(kind: str, inner: str) -> None:
+    name, _, rest = inner.partition(":")
+    own = "".join(f",inner.{each}" for each in rest.split(",") if each)
+    in_pieces = refused = 0
+    for seed in range(50):
+        rng = random.Random(seed)
+        hosts = [(rng.randint(2, 12), rng.choice((0, 20, 40))) for _ in range(rng.randint(2, 4))]
+        jobs, at = [], 0
+        for _ in range(rng.randint(1, 50)):
+            at += rng.choice((0, 0, SECOND, 2 * SECOND, rng.randint(0, 5 * SECOND)))
+            procs, memory = rng.choice(hosts)
+            estimate = rng.choice((0, 1, 3, 8, 30)) * SECOND
+            # Some ask for more than there is, some outlive their estimates, some use more memory than a guest has.
+            run_time = rng.choice((estimate, estimate // 2, 0, rng.randint(0, estimate + SECOND)))
+            jobs.append(
+                Asked(at, rng.randint(1, procs) + 12 * (rng.random() < 0.03), rng.choice((0, 3, memory)), estimate, run_time,
+                      rng.choice((-1, 0, 3, 10)))
+            )  # fmt: skip
+        protect = f",protect={rng.choice((0, 1, 3))}" if kind == "immediate" else ""
+        schedule = schedule_of(f"{kind}:inner={name},quantum=3,memory={rng.choice((2, 5))}{protect}{own}", hosts, jobs)
+        in_pieces += schedule.pieces is not None
+        refused += bool(schedule.rejected)
+    assert in_pieces > 10
+    assert refused > 10
+
+
+def test_many_victims_of_equal_slowdown_are_taken_by_sequence() -> None:
+    # 3 / 1, 6 / 2 and 9 / 3: doubles can tell none of them apart, nor can whole numbers.
+    facts = [[0] * 4, [1] * 4, [9 * SECOND, 3 * SECOND, 6 * SECOND, 10**17 * 3], [3 * SECOND, SECOND, 2 * SECOND, 10**17]]
+    assert by_slowdown(np.array(facts, np.int64)).tolist() == [0, 1, 2, 3]
+    near = [[0] * 3, [1] * 3, [10**17 + 2, 10**17 + 1, 10**17], [10**16] * 3]
+    assert by_slowdown(np.array(near, np.int64)).tolist() == [2, 1, 0]
 
 
 def asked(submit: int, procs: int, estimate: int, run_time: int = -1, memory: int = 0, used: int = 0) -> Asked:

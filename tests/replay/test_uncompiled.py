@@ -18,7 +18,8 @@ POLICIES = ("fcfs", "easy", "easy:order=lxf", "easy:order=sjf", "hybrid:depth=3"
             "conservative:compress=start", "conservative:compress=none", "conservative:compress=scratch")  # fmt: skip
 
 
-ON_HOSTS = ("easy", "sjf-backfill:depth=2", "lxfw-backfill:depth=3", "priority-backfill:wait=1,procs=1,bypass=2", "lsf")
+ON_HOSTS = ("easy", "sjf-backfill:depth=2", "lxfw-backfill:depth=3", "priority-backfill:wait=1,procs=1,bypass=2", "lsf",
+            "immediate:inner=lxfw-backfill,protect=60", "soon:inner=easy")  # fmt: skip
 POOL = one_host(32)
 HOSTS = Machine((Host("a", 16), Host("b", 8), Host("c", 16)), single_host=True)
 

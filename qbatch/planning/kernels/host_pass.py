@@ -53,6 +53,24 @@ def fits_any(rows: Int64Array, procs: Int64Array, memory: Int64Array, hosts: Int
 
 
 @kernel
+def most_free(hosts: Int64Array) -> int:
+    """Return the most processors that are free on a host."""
+    most = 0
+    for host in range(hosts.shape[1]):
+        most = max(most, hosts[FREE, host])
+    return most
+
+
+@kernel
+def all_free(hosts: Int64Array) -> int:
+    """Return how many processors are free on all hosts."""
+    free = 0
+    for host in range(hosts.shape[1]):
+        free += hosts[FREE, host]
+    return free
+
+
+@kernel
 def start_host(
     now: int, end: int, procs: int, memory: int, hosts: Int64Array, is_reserved: BoolArray, free_procs: Int64Array,
     free_memory: Int64Array,
@@ -170,7 +188,7 @@ def host_pass(
     """
     count, kept = 0, 0
     holders = held.shape[1]
-    most = min(order.shape[0], int(hosts[FREE].sum())) + min(depth, order.shape[0]) + 2 * holders
+    most = min(order.shape[0], all_free(hosts)) + min(depth, order.shape[0]) + 2 * holders
     space = 2 * (running + most) + 20
     free_procs = np.zeros((hosts.shape[1], 2, space), np.int64)
     free_memory = np.zeros((hosts.shape[1], 2, space), np.int64)
@@ -219,6 +237,6 @@ def host_pass(
                 kept += 1
             else:
                 depth -= 1
-        elif not hosts[FREE].max():
+        elif most_free(hosts) == 0:
             break
     return count, kept

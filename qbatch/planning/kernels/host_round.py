@@ -87,7 +87,8 @@ def in_order(
 def holders_first(rows: Int64Array, held: Int64Array, holders: int) -> Int64Array:
     """Return the rows with the holders of reservations before all others, the oldest first."""
     found = np.empty(rows.shape[0], np.int64)
-    found[:holders] = held[ROW, :holders]
+    for place in range(holders):
+        found[place] = held[ROW, place]
     count = holders
     for row in rows:
         is_holder = False
@@ -121,19 +122,21 @@ def host_ended(row: int, procs: Int64Array, on: OnHosts) -> None:
 
 
 @allocating_kernel
-def host_round(scan: Scan, jobs: JobColumns, state: LoopState, start: Int64Array, on: OnHosts) -> int:
-    """Make one pass; write the rows that start into ``state.started``, and return how many they are.
+def list_round(
+    scan: Scan, jobs: JobColumns, waiting: Int64Array, started: Int64Array, hosts: Int64Array, pieces: Int64Array,
+    on: OnHosts,
+) -> int:  # fmt: skip
+    """Make one pass over what is shown; write the rows that start into ``started`` and their hosts into ``on.where``, and
+    return how many they are.  What they take is booked nowhere.
 
     Args:
-        start: of the jobs that have started, by row.
+        hosts: what the hosts have, free and in all.
+        pieces: the running jobs in order of expected end, as :func:`host_pass` takes them.
     """
-    # A reservation that stays is made even where nothing can start.
-    if scan.head == scan.tail or (scan.free == 0 and not on.is_sticky):
-        return 0
     submit, procs, estimate, _ = jobs
-    started, holders = state.started, on.holders[0]
+    holders = on.holders[0]
     rows = in_order(
-        scan.order, scan.now, state.waiting, scan.head, scan.tail, submit, procs, on.memory, estimate, on.bypasses,
+        scan.order, scan.now, waiting, scan.head, scan.tail, submit, procs, on.memory, estimate, on.bypasses,
         on.weights,
     )  # fmt: skip
     looked = holders_first(rows, on.held, holders) if holders > 0 else rows
@@ -141,17 +144,15 @@ def host_round(scan: Scan, jobs: JobColumns, state: LoopState, start: Int64Array
     for place in range(holders):
         for field in range(3):
             kept_before[field, place] = on.held[field, place]
-    pieces = pieces_by_end(state.endings, scan.active, start, on.where, procs, on.memory, estimate, on.hosts)
     begun = np.empty((2, min(looked.shape[0], scan.free)), np.int64)
     reserved = np.empty((3, min(scan.depth, looked.shape[0]) + holders), np.int64)
     count, kept = host_pass(
-        scan.now, looked, scan.depth, on.is_stopping, procs, on.memory, estimate, on.hosts.copy(), pieces, scan.active,
+        scan.now, looked, scan.depth, on.is_stopping, procs, on.memory, estimate, hosts.copy(), pieces, pieces.shape[1],
         kept_before, begun, reserved,
     )  # fmt: skip
     for place in range(count):
-        row, host = begun[ROW, place], begun[WHERE, place]
-        started[place], on.where[row] = row, host
-        book(on.hosts, host, -procs[row], -on.memory[row])
+        row = begun[ROW, place]
+        started[place], on.where[row] = row, begun[WHERE, place]
     if on.weights[BYPASS] != 0.0:
         count_bypasses(rows, started, count, on.bypasses)
     if on.is_sticky:
@@ -159,6 +160,24 @@ def host_round(scan: Scan, jobs: JobColumns, state: LoopState, start: Int64Array
         for place in range(kept):
             for field in (ROW, WHERE, AT):
                 on.held[field, place] = reserved[field, place]
+    return count
+
+
+@allocating_kernel
+def host_round(scan: Scan, jobs: JobColumns, state: LoopState, start: Int64Array, on: OnHosts) -> int:
+    """Make one pass and book what starts; write these rows into ``state.started``, and return how many they are.
+
+    Args:
+        start: of the jobs that have started, by row.
+    """
+    # A reservation that stays is made even where nothing can start.
+    if scan.head == scan.tail or (scan.free == 0 and not on.is_sticky):
+        return 0
+    _, procs, estimate, _ = jobs
+    pieces = pieces_by_end(state.endings, scan.active, start, on.where, procs, on.memory, estimate, on.hosts)
+    count = list_round(scan, jobs, state.waiting, state.started, on.hosts, pieces, on)
+    for row in state.started[:count]:
+        book(on.hosts, on.where[row], -procs[row], -on.memory[row])
     return count
 
 

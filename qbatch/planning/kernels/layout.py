@@ -114,6 +114,22 @@ class OnHosts(NamedTuple):
     classes: Classes
 
 
+class QuantaState(NamedTuple):
+    """What a loop with quanta keeps: few arrays, what each holds stands in :mod:`quantum_round`.
+
+    ``counts``: as those of every loop, and some more.  ``runs[R, ...]``: the jobs.  ``lists[2, P]``: who runs, who is
+    suspended.  ``quanta[P, ...]``: the oldest first.  ``pieces[n, 6]``: of runs not in one go, as a schedule holds them.
+    ``hosts[4, H]``: what is free and what there is (:mod:`host_pass`).
+    """
+
+    counts: Int64Array
+    runs: Int64Array
+    lists: Int64Array
+    quanta: Int64Array
+    pieces: Int64Array
+    hosts: Int64Array
+
+
 class Scan(NamedTuple):
     """One pass of a loop: the instant, the order of the queue and how many get a reservation; whether a job ended at this
     instant; processors free; the ends of the waiting rows; jobs that run."""
