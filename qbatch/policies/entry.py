@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.parameters import Parameter
 from qbatch.planning.policy import Policy
@@ -34,3 +35,21 @@ class PolicyEntry(msgspec.Struct, frozen=True):
         """Tell whether the policy works on a machine."""
         is_divided = machine.spans_hosts or (machine.chunked and not self.takes_chunks)
         return not (self.is_for_single_hosts and is_divided) and (machine.is_one_pool or not self.is_for_pools)
+
+
+def check_single_hosts(machine: Machine, name: str, what: str, *, takes_chunks: bool = True) -> None:
+    """Refuse a machine on which a job may be on several hosts, for a policy that keeps it inside one.
+
+    Args:
+        name: of the policy.
+        what: it lives inside a host, in words.
+        takes_chunks: whether machines are taken on which jobs say how they are divided.
+
+    Raises:
+        UsageError: with the way out.
+    """
+    if machine.spans_hosts or (machine.chunked and not takes_chunks):
+        raise UsageError(
+            f"policy {name}: {what}, and jobs may span the hosts of this machine; "
+            "write single_host = true in the machine file, or choose another policy"
+        )

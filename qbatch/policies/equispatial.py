@@ -45,11 +45,11 @@ from math import inf
 import numpy as np
 
 from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
-from qbatch.model.errors import UsageError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import Reason
 from qbatch.planning.view import View
+from qbatch.policies.entry import check_single_hosts
 
 LONG = 50 * 3600 * 1_000_000
 """Executed time after which a job may get all that it asks for, microseconds."""
@@ -128,11 +128,7 @@ class EquiSpatial:
         Raises:
             UsageError: if a job may span hosts of the machine, or comes in chunks.
         """
-        if machine.chunked or machine.spans_hosts:
-            raise UsageError(
-                f"policy {self.name}: a job has a share of one host, and jobs may span the hosts of this machine; "
-                "write single_host = true in the machine file, or choose another policy"
-            )
+        check_single_hosts(machine, self.name, "a job has a share of one host", takes_chunks=False)
         return Shares(hosts=[Division(host.cpus) for host in machine.hosts])
 
     def decide(self, view: View) -> Iterable[Action]:

@@ -33,7 +33,6 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend, is_on_one_host
-from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import quanta
@@ -43,6 +42,7 @@ from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Explaining, ListLoop, Loop, Policy, QuantumLoop, Remembering, loop_of, name_of
 from qbatch.planning.projection import Inner, Projection, as_if_in_one_go, in_one_go
 from qbatch.planning.view import View
+from qbatch.policies.entry import check_single_hosts
 
 _by_slowdown, _guest_host = live(quanta.by_slowdown), live(quanta.guest_host)
 
@@ -115,11 +115,7 @@ class QuantumService:
         Raises:
             UsageError: if a job may span the hosts of the machine without saying how (no chunks).
         """
-        if machine.spans_hosts:
-            raise UsageError(
-                f"policy {self.name}: a quantum lives inside one host, and jobs may span the hosts of this machine; "
-                "write single_host = true in the machine file, or choose another policy"
-            )
+        check_single_hosts(machine, self.name, "a quantum lives inside one host")
         return ServiceMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
 
     def decide(self, view: View) -> Iterable[Action]:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from qbatch.model.actions import Action, Reject, Start
-from qbatch.model.errors import UsageError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.quote import Quote
@@ -23,6 +22,7 @@ from qbatch.planning.kernels import fractions, task_queues
 from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.view import View
+from qbatch.policies.entry import check_single_hosts
 
 _kernels, _fractions = live_module(task_queues), live_module(fractions)
 
@@ -159,11 +159,7 @@ class TaskQueues:
         Raises:
             UsageError: if a job may span the hosts of the machine without saying how (no chunks).
         """
-        if machine.spans_hosts:
-            raise UsageError(
-                f"policy {self.name}: a task lives inside one host, and jobs may span the hosts of this machine; "
-                "write single_host = true in the machine file, or choose another policy"
-            )
+        check_single_hosts(machine, self.name, "a task lives inside one host")
         return StationBook(len(machine.hosts))
 
     def decide(self, view: View) -> Iterator[Action]:
