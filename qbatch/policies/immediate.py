@@ -32,6 +32,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from msgspec.structs import replace
+
 from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend, is_on_one_host
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
@@ -182,7 +184,7 @@ class QuantumService:
                 shown.show_going_on(row, end)
             if not quantum.is_over:
                 guest = shown.hide_running(quantum.guest)
-                guest = guest._replace(allocation=(Chunk(quantum.host, quantum.idle, quantum.memory),))
+                guest = replace(guest, allocation=(Chunk(quantum.host, quantum.idle, quantum.memory),))
                 if not is_fresh:
                     is_new = quantum.begin == view.now
                     shown.show_running(guest if is_new else as_if_in_one_go(view, guest, quantum.end))
@@ -262,13 +264,14 @@ class _QuantaBooks:
         trials = {quantum.guest for quantum in self.view.memory.quanta}
         found: list[tuple[float, int, int, int, int]] = []
         jobs = self.view.window.jobs_of(list(running))
-        for (row, allocation, since, _, done, _), job in zip(running.values(), jobs, strict=True):
+        for run, job in zip(running.values(), jobs, strict=True):
+            row, allocation, since = run.row, run.allocation, run.since
             if since > latest or not is_on_one_host(allocation) or row in trials or job.is_exclusive:
                 continue
             chunk = allocation[0]
             # Time in the system over time executed, both in processor-microseconds.
             total = (now - job.submit) * chunk.procs
-            executed = done + (now - since + had.get(row, 0)) * chunk.procs
+            executed = run.done + (now - since + had.get(row, 0)) * chunk.procs
             found.append((total / executed, row, total, executed, chunk.host))
         found.sort()
         if any(a[0] == b[0] and a[2] * b[3] != b[2] * a[3] for a, b in pairwise(found)):
