@@ -14,7 +14,7 @@ from qbatch.engine.admission import Admission
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Int64Array, Rejection, Schedule, Workload
-from qbatch.planning.kernels import deadline_plan, deadlines, layout, lsf, plan
+from qbatch.planning.kernels import layout, lsf, plan
 from qbatch.planning.kernels.layout import (
     AdmissionState,
     Classes,
@@ -29,9 +29,8 @@ from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import new_profile
 from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop
 from qbatch.planning.spaces import PoolSpace, space_of
-from qbatch.policies.deadlines import refusal_of
 from qbatch.replay.calendar import ProgressCallback
-from qbatch.replay.kernels import admission_loop, loops
+from qbatch.replay.kernels import loops
 
 BUDGET = 20_000
 """Rounds between two looks at progress and interruption."""
@@ -196,7 +195,11 @@ def _new_counts(machine: Machine) -> Int64Array:
 def _run_admission(
     work: Workload, machine: Machine, loop: DeadlineLoop, name: str, progress: ProgressCallback | None
 ) -> Schedule:
-    """Run a scheduler that admits jobs by deadlines."""
+    """Run a scheduler that admits jobs by deadlines, whose kernels nobody else has to load."""
+    from qbatch.planning.kernels import deadline_plan, deadlines
+    from qbatch.policies.deadlines import refusal_of
+    from qbatch.replay.kernels import admission_loop
+
     rows, space = len(work), min(len(work), machine.procs) + 1
     begun, promise = _new_starts(rows), np.full(rows, NO_PROMISE, np.int64)
     state = AdmissionState(_new_counts(machine), np.zeros(4, np.int64), np.empty((space, 2), np.int64))
