@@ -1,7 +1,8 @@
 """Kernels that a live engine calls: compiled, or, until the compiler has done its work, as the plain Python they are.
 
 Who calls kernels from outside (policies, the cluster, profiles) calls them through a door: :func:`live` or
-:func:`live_module`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all doors of the process.  The plain twin of a kernel is its own source; whatever kernels it calls are plain twins too.
+:func:`live_module`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all doors of the process.
+The plain twin of a kernel is its own source; whatever kernels it calls are plain twins too.
 """
 
 from __future__ import annotations
