@@ -168,6 +168,8 @@ class Calendar:
                     started += self._start(action, done)
                 case Promise():
                     record.promise(action.row, action.at)
+                case WakeAt():
+                    pass
                 case Break():
                     record.forget_promise(action.row)
                 case Suspend():
@@ -179,8 +181,6 @@ class Calendar:
                 case Reject():
                     record.reject(action.row, at, action.reason)
                     del self._living[action.row]
-                case _:
-                    pass
         record.queue(self.engine.queue_length + started)
 
     def _start(self, action: Start, done: Round) -> bool:
