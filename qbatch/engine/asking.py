@@ -117,16 +117,22 @@ class AsksPolicy:
         except QbatchError:
             raise
         except (Exception, SystemExit) as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            when = "before the first event" if self.now is None else f"at {self.now / 1e6:.15g} s"
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            raise DecisionError(
-                f"policy {name_of(self.policy)} failed {when}, {place.filename}:{place.lineno}: {text}"
-            ) from error
+            raise self._defect(error) from error
+
+    def _defect(self, error: BaseException) -> DecisionError:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        when = "before the first event" if self.now is None else f"at {self.now / 1e6:.15g} s"
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return DecisionError(f"policy {name_of(self.policy)} failed {when}, {place.filename}:{place.lineno}: {text}")
 
     def _decisions(self, view: View) -> list[Action]:
         """Return what the policy decides: all of it, before any of it changes what the policy was looking at."""
-        decisions: list[Action] = self._ask(lambda: list(self.policy.decide(view)))
+        try:
+            decisions = list(self.policy.decide(view))
+        except QbatchError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._defect(error) from error
         for action in decisions:
             if type(action) not in checks.CHECKS and not isinstance(action, Action):
                 raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action")

@@ -51,7 +51,9 @@ def check(cluster: Cluster, action: Action, now: int) -> Allocation:
     if kind not in CHECKS:
         kind = next(each for each in kind.__mro__ if each in CHECKS)
     if kind is not WakeAt:
-        _row(cluster, action, now)
+        row: object = action.row  # type: ignore[union-attr]
+        if type(row) is not int or cluster.withheld or not 0 <= row < len(cluster.rows.jobs):
+            _row(cluster, action, now)
     allocation: Allocation = CHECKS[kind](cluster, action, now)
     return allocation
 

@@ -106,7 +106,7 @@ class Cluster:
 
     def leave_queue(self, row: int) -> None:
         """Take a row out of the queue, or from among the parked ones."""
-        if len(self.parked) and row in self.parked:
+        if self.withheld and row in self.parked:
             self.parked.remove(row)
         else:
             self.waiting.remove(row)
@@ -168,13 +168,12 @@ class Cluster:
     ) -> None:
         """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
         job = self.rows.job(row)
-        width = self._width(job, allocation)
-        end = now + time_left(job.estimate * job.procs - done, width)
+        end = now + time_left(job.estimate * job.procs - done, self._width(job, allocation))
         if is_trial and until is not None:
             self.trials.add(row)
             end = min(end, until)
         run = Run(row, allocation, now, end, done)
-        self._enter(run)
+        self._enter(end, self._open_procs(allocation))
         if self.pieces is not None:
             self.pieces.enter(run)
         self.running[row] = run
@@ -189,7 +188,7 @@ class Cluster:
         run = self.running.pop(row)
         if self.pieces is not None:
             self.pieces.leave(row)
-        amount = self._open_procs(run)
+        amount = self._open_procs(run.allocation)
         if amount:
             _leave(self._ends, self._amounts, self._counted, run.expected_end, amount)
             self._counted -= 1
@@ -204,17 +203,16 @@ class Cluster:
             return job.procs
         return procs_of(allocation)
 
-    def _open_procs(self, run: Run) -> int:
-        return procs_of(outside(run.allocation, self.withheld.keys()) if self.withheld else run.allocation)
+    def _open_procs(self, allocation: Allocation) -> int:
+        return procs_of(outside(allocation, self.withheld.keys()) if self.withheld else allocation)
 
-    def _enter(self, run: Run) -> None:
-        amount = self._open_procs(run)
+    def _enter(self, end: int, amount: int) -> None:
         if not amount:
             return
         if self._counted == len(self._ends):
             self._ends = np.concatenate([self._ends, np.empty_like(self._ends)])
             self._amounts = np.concatenate([self._amounts, np.empty_like(self._amounts)])
-        _enter(self._ends, self._amounts, self._counted, run.expected_end, amount)
+        _enter(self._ends, self._amounts, self._counted, end, amount)
         self._counted += 1
 
     def set_closed(self, closed: Iterable[int]) -> None:
@@ -227,7 +225,7 @@ class Cluster:
             self.free[host] = self.free_memory[host] = 0
         self._counted = 0
         for run in self.running.values():
-            self._enter(run)
+            self._enter(run.expected_end, self._open_procs(run.allocation))
 
     def restore_running(self, ends: Int64Array, amounts: Int64Array) -> None:
         """Take over the sorted arrays of another cluster's running jobs."""

@@ -12,7 +12,8 @@ event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import msgspec
 import numpy as np
@@ -71,9 +72,10 @@ class Engine(AsksPolicy):
         self.may_refuse = bool(getattr(policy, "may_refuse", False))
         self._admission = self._open_hosts = Admission(machine)
         self._memory = self._ask(lambda: policy.new_memory(machine)) if isinstance(policy, Remembering) else None
-        self._wake_at: set[int] = set()
+        self._wake_at: list[int] = []  # ascending
         self._over: list[int] = []
         self._broken: list[int] = []
+        self._late: list[int] = []
         self._watch = audit.Watch() if is_audited else None
         self._is_new_policy = False
 
@@ -87,13 +89,16 @@ class Engine(AsksPolicy):
         if self.now is not None and at < self.now:
             raise DecisionError(f"time runs backwards: {at} after {self.now}")
         self.now = at
-        self._forget()
+        if self._over:
+            self._forget()
         happened = EventsOfInstant(events)
         cluster = self._cluster
-        ended = [self._finish(row) for row in happened.finished]
-        requeued, stopped, held_back = self._end_quanta(at, happened.returned)
-        if self._wake_at:
-            self._wake_at = {wake for wake in self._wake_at if wake > at}
+        ended = [self._finish(row) for row in happened.finished] if happened.finished else ()
+        requeued, stopped, held_back = _NOTHING, _NOTHING, _NOTHING
+        if cluster.until or cluster.trials or happened.returned:
+            requeued, stopped, held_back = self._end_quanta(at, happened.returned)
+        while self._wake_at and self._wake_at[0] <= at:
+            del self._wake_at[0]
         withdrawn = tuple(row for row in happened.withdrawn if self._withdraw(row)) if happened.withdrawn else ()
         is_changed = bool(happened.hosts) and self._close_and_open(happened.hosts)
         is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind)
@@ -117,17 +122,15 @@ class Engine(AsksPolicy):
         )
         actions = (*resumed, *map(self._carry_out, self._decisions(view)))
         broken = _NOTHING
-        if cluster.promises:
-            started = [action.row for action in actions if isinstance(action, Start) and not action.is_trial]
-            broken = tuple(row for row in started if at > cluster.promises.get(row, at))
-        if self._broken:
-            broken, self._broken = tuple(dict.fromkeys((*self._broken, *broken))), []
+        if self._broken or self._late:
+            broken, self._broken, self._late = tuple(dict.fromkeys((*self._broken, *self._late))), [], []
         if late or held_back:
             arrived = tuple(sorted((*arrived, *late)))
             parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
         first = cluster.waiting.first()
-        facts = (at, happened.finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued)
-        result = Round(*facts)
+        result = Round(
+            at, happened.finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued
+        )
         if self._watch is not None:
             self._watch.check(cluster, result)
         return result
@@ -145,7 +148,7 @@ class Engine(AsksPolicy):
     @property
     def queue_length(self) -> int:
         """How many jobs wait in the queue; parked ones are not in it."""
-        return len(self._cluster.queue)
+        return len(self._cluster.waiting)
 
     def check_exchange(self, policy: Policy) -> None:
         """See that a policy can take over who is suspended.
@@ -191,9 +194,9 @@ class Engine(AsksPolicy):
 
     def next_timer(self) -> int | None:
         """Return the next instant at which ``handle`` must be called even without an event, or None."""
-        if not self._wake_at and not self._cluster.until:
-            return None
-        return min((*self._wake_at, *self._cluster.until.values()))
+        if self._cluster.until:
+            return min((*self._wake_at[:1], *self._cluster.until.values()))
+        return self._wake_at[0] if self._wake_at else None
 
     def procs_of(self, row: int) -> int:
         """Return the processors that a running job has now."""
@@ -247,12 +250,10 @@ class Engine(AsksPolicy):
         self._over.append(row)
         return run
 
-    def _end_quanta(self, at: int, returned: set[int]) -> tuple[tuple[int, ...], tuple[int, ...], list[int]]:
+    def _end_quanta(self, at: int, returned: Set[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """End what was to run until now; return the trials that wait again, the rows that were suspended, and which of
         the former only closed hosts could hold."""
         cluster = self._cluster
-        if not (cluster.until or cluster.trials or returned):
-            return _NOTHING, _NOTHING, []
         due = {row for row, until in cluster.until.items() if until <= at}
         over = cluster.trials if self._is_new_policy else due & cluster.trials
         requeued = tuple(sorted(over | returned))
@@ -261,11 +262,11 @@ class Engine(AsksPolicy):
             self._suspend(Suspend(row))
         return requeued, stopped, self._requeue(requeued)
 
-    def _requeue(self, rows: tuple[int, ...]) -> list[int]:
+    def _requeue(self, rows: tuple[int, ...]) -> tuple[int, ...]:
         """Throw away what trials did and put them back into the queue; return those that only closed hosts could hold."""
         cluster = self._cluster
         if not rows:
-            return []
+            return _NOTHING
         for row in rows:
             if row not in cluster.trials:
                 raise DecisionError(f"row {row} cannot be returned at {self.now}: it runs no trial")
@@ -275,8 +276,7 @@ class Engine(AsksPolicy):
         could = self._could_run(places) if cluster.withheld else np.ones(len(places), np.bool_)
         cluster.enter_queue_again(places[could])
         cluster.parked.insert(places[~could])
-        held_back: list[int] = places[~could].tolist()
-        return held_back
+        return tuple(places[~could].tolist())
 
     def _forget(self) -> None:
         """Drop the jobs that were over by the last round: policies could look at them then."""
@@ -334,7 +334,7 @@ class Engine(AsksPolicy):
             return hosts.holds_chunks(cluster.shapes.arrays, rows)
         return hosts.holds(cluster.columns.procs[rows], cluster.columns.memory[rows])
 
-    def _arrive(self, jobs: list[Job]) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
+    def _arrive(self, jobs: Sequence[Job]) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
         """Give rows to arrivals; return those that joined the queue, that were refused, that were parked."""
         cluster = self._cluster
         first = len(cluster.rows)
@@ -389,11 +389,13 @@ class Engine(AsksPolicy):
                 return self._start(action, found)
             case Promise():
                 self._cluster.promises[action.row] = action.at
+            case WakeAt():
+                place = bisect_left(self._wake_at, action.at)
+                if self._wake_at[place : place + 1] != [action.at]:
+                    self._wake_at.insert(place, action.at)
             case Break():
                 del self._cluster.promises[action.row]
                 self._broken.append(action.row)
-            case WakeAt():
-                self._wake_at.add(action.at)
             case Suspend():
                 self._suspend(action)
             case Resume():
@@ -411,7 +413,10 @@ class Engine(AsksPolicy):
         self._change(action.row, "start")
         cluster.leave_queue(action.row)
         cluster.take(allocation)
-        cluster.run(action.row, allocation, self.now or 0, 0, action.until, is_trial=action.is_trial)
+        now = self.now or 0
+        cluster.run(action.row, allocation, now, 0, action.until, is_trial=action.is_trial)
+        if now > cluster.promises.get(action.row, now) and not action.is_trial:
+            self._late.append(action.row)
         return action if action.allocation is allocation else Start(action.row, allocation, action.until, action.is_trial)
 
     def _suspend(self, action: Suspend) -> None:
@@ -419,7 +424,7 @@ class Engine(AsksPolicy):
         self._change(action.row, "suspend")
         run = cluster.stop(action.row, self.now or 0)
         cluster.give_back(run.allocation, memory=not action.keep_memory)
-        cluster.suspended[action.row] = run._replace(holds_memory=action.keep_memory)
+        cluster.suspended[action.row] = msgspec.structs.replace(run, holds_memory=action.keep_memory)
 
     def _resume(self, action: Resume) -> None:
         cluster = self._cluster
@@ -434,7 +439,7 @@ class Engine(AsksPolicy):
         if action.row in cluster.suspended:
             asleep = cluster.suspended[action.row]
             chunk = msgspec.structs.replace(asleep.allocation[0], procs=action.procs)
-            cluster.suspended[action.row] = asleep._replace(allocation=(chunk,))
+            cluster.suspended[action.row] = msgspec.structs.replace(asleep, allocation=(chunk,))
             return
         until = cluster.until.get(action.row)
         run = cluster.stop(action.row, self.now or 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from operator import attrgetter
 from typing import Any
 
@@ -12,26 +12,24 @@ from qbatch.model.job import Job
 
 _BY_SEQUENCE = attrgetter("submit", "number")
 
-_NOTHING: tuple[int, ...] = ()
-
 
 class EventsOfInstant:
     """The events of one instant, sorted out by kind and each kind put in order."""
 
-    __slots__ = ("finished", "hosts", "jobs", "returned", "withdrawn")
+    finished: tuple[int, ...] = ()
+    withdrawn: tuple[int, ...] = ()
+    returned: Set[int] = frozenset()
+    hosts: Sequence[HostClosed | HostOpened] = ()
+    jobs: Sequence[Job] = ()
 
     def __init__(self, events: Iterable[Event]) -> None:
         events = events if isinstance(events, list) else list(events)
-        self.finished = self.withdrawn = _NOTHING
-        self.returned: set[int] = set()
-        self.hosts: list[HostClosed | HostOpened] = []
-        self.jobs: list[Job] = []
         if len(events) > 1:
             self._sort_out(events)
             return
         for event in events:  # most instants have one
             if type(event) is Submitted:
-                self.jobs = [event.job]
+                self.jobs = (event.job,)
             elif type(event) is Finished:
                 self.finished = (event.row,)
             else:

@@ -144,7 +144,8 @@ class Rows:
 
     def job(self, row: int) -> Job:
         """Return the job of a row that lives."""
-        found: Job = self.view[row]
+        job = self.jobs[row]
+        found: Job = self.view[row] if job is None else job  # which says that it is forgotten
         return found
 
     def forget(self, row: int) -> None:

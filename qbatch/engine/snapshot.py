@@ -112,7 +112,7 @@ def dump(engine: Engine) -> bytes:
         promises=list(cluster.promises.items()),
         ends=_Array.of(ends),
         amounts=_Array.of(amounts),
-        wake_at=sorted(engine._wake_at),
+        wake_at=engine._wake_at,
         over=engine._over,
         memory=plain.encode(engine._memory, type(engine.policy).__module__),
         trials=sorted(cluster.trials),
@@ -155,7 +155,7 @@ def _restore(engine: Engine, body: _Body) -> None:
     rows.arrays = {name: _roomy(body.columns[name].array(count)) for name in rows.arrays}
     _restore_cluster(engine._cluster, body)
     engine.now = body.now
-    engine._wake_at = set(body.wake_at)
+    engine._wake_at = list(body.wake_at)
     engine._over = list(body.over)
     engine._is_new_policy = body.is_new_policy
     engine._open_hosts = Admission(engine.machine, engine._cluster.closed)

@@ -32,8 +32,8 @@ class ClusterWindow:
         """The jobs by row."""
         return self._cluster.rows.view
 
-    def jobs_of(self, rows: list[int]) -> Iterator[Job]:
-        """Return the jobs of rows that wait or run."""
+    def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
+        """Return the jobs of rows that wait or run, or were over in this round."""
         return map(self._cluster.rows.jobs.__getitem__, rows)  # type: ignore[arg-type]  # those live
 
     @property

@@ -9,6 +9,7 @@ A view is a window: what it shows of the state is made when a policy first looks
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -28,7 +29,7 @@ OVERDUE = 1_000_000
 """A job that outlives its estimate is taken to end this many microseconds from now, again and again."""
 
 
-class Run(NamedTuple):
+class Run(msgspec.Struct, frozen=True, gc=False):
     """One running or suspended job.
 
     ``since``: when it last started or resumed (or was suspended).  ``expected_end``: by its estimate.
@@ -67,23 +68,23 @@ class Window(Protocol):
 
     kind: type[Space]
 
-    def jobs_of(self, rows: list[int]) -> Iterator[Job]:
-        """Return the jobs of rows that wait or run."""
+    def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
+        """Return the jobs of rows that wait or run, or were over in this round."""
         ...
 
 
 class _Shown:
     """A part of the state, asked of the window by the first who looks at it."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_look", "_name")
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        self._name, self._look = name, attrgetter(f"window.{name}")
 
     def __get__(self, view: View | None, owner: type) -> Any:
         if view is None:
             return self
-        value = view.__dict__[self._name] = getattr(view.window, self._name)
+        value = view.__dict__[self._name] = self._look(view)
         return value
 
 

@@ -45,14 +45,13 @@ class Conservative:
         """Give back what ended, compress, place arrivals, start what is due."""
         memory: Plan = view.memory
         memory.follow(view)
-        ended_early = any(_ended_early(view, memory, row) for row in view.finished)
         if view.is_machine_changed:
             memory.rebuild(view)
             memory.was_late = view.is_late
         elif view.is_late or memory.was_late:
             memory.start_over(view)
             memory.was_late = view.is_late
-        elif ended_early or view.withdrawn:
+        elif view.withdrawn or _ended_early(view, memory):
             memory.compress(self.compress, view)
         memory.arrive(view)
         actions: list[Action] = [Promise(row, start) for row, start in memory.news()]
@@ -78,5 +77,8 @@ class Conservative:
         return Reason("reservation", self.name, text, {"planned": start, "procs": job.procs}, ahead)
 
 
-def _ended_early(view: View, memory: Plan, row: int) -> bool:
-    return memory.ends.get(row, int(view.columns.started[row]) + view.jobs[row].estimate) > view.now
+def _ended_early(view: View, memory: Plan) -> bool:
+    """Tell whether a job that finished in this round was booked for longer."""
+    started, jobs = view.columns.started, view.window.jobs_of(view.finished)
+    ends = (memory.ends.get(job.row, int(started[job.row]) + job.estimate) for job in jobs)
+    return any(end > view.now for end in ends)

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend, is_on_one_host
 from qbatch.model.machine import Machine
@@ -193,7 +194,7 @@ class QuantumService:
                 shown.show_going_on(row, end)
             if not quantum.is_over:
                 guest = shown.hide_running(quantum.guest)
-                guest = guest._replace(allocation=(Chunk(quantum.host, quantum.idle, quantum.memory),))
+                guest = replace(guest, allocation=(Chunk(quantum.host, quantum.idle, quantum.memory),))
                 if not is_fresh:
                     is_new = quantum.begin == view.now
                     shown.show_running(guest if is_new else as_if_in_one_go(view, guest, quantum.end))
@@ -278,11 +279,12 @@ class _QuantaBooks:
         now, had, running = view.now, view.memory.had, view.running
         trials = {quantum.guest for quantum in view.memory.quanta}
         jobs = view.window.jobs_of(list(running))
-        for (row, allocation, since, _, done, _), job in zip(running.values(), jobs, strict=True):
+        for run, job in zip(running.values(), jobs, strict=True):
+            row, allocation, since = run.row, run.allocation, run.since
             if since > latest or row in trials or job.is_exclusive or not is_on_one_host(allocation):
                 continue
             procs = allocation[0].procs
-            before, rest = divmod(done, procs)
+            before, rest = divmod(run.done, procs)
             total, executed = now - job.submit, before + now - since + had.get(row, 0)
             if rest:  # of one that another policy has resized: then both count on each processor
                 total, executed = total * procs, executed * procs + rest

@@ -59,6 +59,7 @@ class Calendar:
         self._ends: list[tuple[int, int]] = []
         self._outgrown: list[int] = []
         self._timer: int | None = None
+        self._arrival: int | None = None
 
     def run(self, observe: Observer | None = None, progress: ProgressCallback | None = None) -> Schedule:
         """Run to the end and return the schedule.
@@ -73,7 +74,8 @@ class Calendar:
             done = self.engine.handle(instant, self._due(instant))
             self._account(done)
             self.source.told(done)
-            self._check_progress(done)
+            if not (done.finished or done.arrived):
+                self._check_progress(done)
             if observe is not None:
                 observe(self.engine, done)
             count += 1
@@ -83,7 +85,7 @@ class Calendar:
         return self._record.schedule(self.source.workload(), name_of(self._policy))
 
     def _check_progress(self, done: Round) -> None:
-        if done.finished or done.arrived or done.stopped or done.requeued or done.refused:
+        if done.stopped or done.requeued or done.refused:
             self._idle = 0
             return
         is_idle = all(isinstance(action, WakeAt) for action in done.actions)
@@ -108,10 +110,10 @@ class Calendar:
         while ends and ((run := runs.get(ends[0][1])) is None or run.due != ends[0][0]):
             heapq.heappop(ends)
         self._timer = timer = self.engine.next_timer()
+        self._arrival = arrival = self.source.next_instant()
         if self._outgrown:
             return self.engine.now
         found = ends[0][0] if ends else None
-        arrival = self.source.next_instant()
         if arrival is not None and (found is None or arrival < found):
             found = arrival
         return timer if timer is not None and (found is None or timer < found) else found
@@ -130,7 +132,7 @@ class Calendar:
                 events.append(Finished(row))
         if self._timer == instant:
             events.append(Woken())
-        if self.source.next_instant() == instant:
+        if self._arrival == instant:
             last = -1
             for arrival in self.source.take(instant):
                 job, row = arrival.job, self._arrived
@@ -164,10 +166,12 @@ class Calendar:
             match action:
                 case Start():
                     started += self._start(action, done)
-                case Break():
-                    record.forget_promise(action.row)
                 case Promise():
                     record.promise(action.row, action.at)
+                case WakeAt():
+                    pass
+                case Break():
+                    record.forget_promise(action.row)
                 case Suspend():
                     self._pause(action.row, at)
                 case Resume():
@@ -177,8 +181,6 @@ class Calendar:
                 case Reject():
                     record.reject(action.row, at, action.reason)
                     del self._living[action.row]
-                case _:
-                    pass
         record.queue(self.engine.queue_length + started)
 
     def _start(self, action: Start, done: Round) -> bool:

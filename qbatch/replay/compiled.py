@@ -14,7 +14,7 @@ from qbatch.engine.admission import Admission
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Int64Array, Rejection, Schedule, Workload
-from qbatch.planning.kernels import deadline_plan, deadlines, layout, lsf, plan, quantum_round
+from qbatch.planning.kernels import layout, lsf, plan
 from qbatch.planning.kernels.layout import (
     AdmissionState,
     Classes,
@@ -30,9 +30,8 @@ from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import new_profile
 from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop, QuantumLoop
 from qbatch.planning.spaces import PoolSpace, space_of
-from qbatch.policies.deadlines import refusal_of
 from qbatch.replay.calendar import ProgressCallback
-from qbatch.replay.kernels import admission_loop, loops, quantum_loop
+from qbatch.replay.kernels import loops
 
 BUDGET = 20_000
 """Rounds between two looks at progress and interruption."""
@@ -130,7 +129,10 @@ def _run_list(
 def _run_quanta(
     work: Workload, machine: Machine, loop: QuantumLoop, name: str, progress: ProgressCallback | None
 ) -> Schedule:
-    """Run a list scheduler with quanta."""
+    """Run a list scheduler with quanta, whose kernels nobody else has to load."""
+    from qbatch.planning.kernels import quantum_round
+    from qbatch.replay.kernels import quantum_loop
+
     rows, space = len(work), min(len(work), machine.procs) + 1
     begun, inner = _new_starts(rows), loop.inner
     on_hosts = _on_hosts(work, machine, inner, _NO_CLASSES, is_kept=True)
@@ -234,7 +236,11 @@ def _new_counts(machine: Machine) -> Int64Array:
 def _run_admission(
     work: Workload, machine: Machine, loop: DeadlineLoop, name: str, progress: ProgressCallback | None
 ) -> Schedule:
-    """Run a scheduler that admits jobs by deadlines."""
+    """Run a scheduler that admits jobs by deadlines, whose kernels nobody else has to load."""
+    from qbatch.planning.kernels import deadline_plan, deadlines
+    from qbatch.policies.deadlines import refusal_of
+    from qbatch.replay.kernels import admission_loop
+
     rows, space = len(work), min(len(work), machine.procs) + 1
     begun, promise = _new_starts(rows), np.full(rows, NO_PROMISE, np.int64)
     state = AdmissionState(_new_counts(machine), np.zeros(4, np.int64), np.empty((space, 2), np.int64))

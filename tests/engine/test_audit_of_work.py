@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -49,7 +50,7 @@ def test_the_books_agree_through_a_suspension() -> None:
 
 def test_work_that_the_cluster_loses_is_found() -> None:
     engine = engine_with(at10=[Suspend(0)])
-    engine._cluster.running[0] = engine._cluster.running[0]._replace(done=5)
+    engine._cluster.running[0] = msgspec.structs.replace(engine._cluster.running[0], done=5)
     with pytest.raises(AuditError, match="job 7: 25 processor-microseconds of work on the books, 20 were done"):
         engine.handle(10, [Woken()])
 
@@ -57,7 +58,7 @@ def test_work_that_the_cluster_loses_is_found() -> None:
 def test_a_job_that_goes_on_elsewhere_is_found() -> None:
     engine = engine_with(at10=[Suspend(0)], at20=[Resume(0)])
     engine.handle(10, [Woken()])
-    engine._cluster.suspended[0] = engine._cluster.suspended[0]._replace(allocation=(Chunk(1, 2),))
+    engine._cluster.suspended[0] = msgspec.structs.replace(engine._cluster.suspended[0], allocation=(Chunk(1, 2),))
     with pytest.raises(AuditError, match="job 7 is not on the processors of the host that it had"):
         engine.handle(20, [Woken()])
 

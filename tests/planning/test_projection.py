@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from qbatch.engine.engine import Engine
 from qbatch.model.actions import Action, Chunk, Start, Suspend, parts_of
@@ -48,7 +49,7 @@ def test_a_running_job_that_is_hidden_is_in_no_form_there(view: View) -> None:
     assert other.pieces is not None
     assert other.pieces.shape[1] == len(list(parts_of(view.running[1].allocation)))
     assert other.free == view.free  # that is the wrapper's to say
-    shown.show_running(hidden._replace(expected_end=7 * SECOND))
+    shown.show_running(replace(hidden, expected_end=7 * SECOND))
     assert shown.view().ends.tolist() == [7 * SECOND, 9 * SECOND]
     assert view.ends.tolist() == [5 * SECOND, 9 * SECOND]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import records
@@ -12,13 +13,17 @@ if TYPE_CHECKING:
     from qbatch.daemon.core.state import Core
 
 
+_PLAIN = re.compile(r"[!#-:<-~]+")
+# Printable ASCII without space, quotation mark and semicolon.
+
+
 def _seconds(at: int | None) -> int:
     return (at or 0) // MICROSECONDS
 
 
 def _word(text: str) -> str:
     """Return a value with nothing in it that would end the field or the line."""
-    if text.isalnum():
+    if text.isalnum() or _PLAIN.fullmatch(text):
         return text
     clean = "".join(letter if letter.isprintable() and letter not in ' ;"' else "_" for letter in text)
     return clean or '""'
@@ -46,9 +51,9 @@ def refused(job: BatchJob, code: str) -> str:
     return f"{_who(job)} jobname={_word(job.name)} queue={job.queue} refused={_word(code)}"
 
 
-def started(core: Core, job: BatchJob) -> str:
-    """Return the text of an S record."""
-    hosts, nodes = records.exec_texts(core, job)
+def started(core: Core, job: BatchJob, places: tuple[str, str] | None = None) -> str:
+    """Return the text of an S record; ``places``: ``exec_host`` and ``exec_vnode``, where they are known already."""
+    hosts, nodes = places or records.exec_texts(core, job)
     listed = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in records.resources_of(job).items())
     return (
         f"{_who(job)} jobname={_word(job.name)} queue={job.queue} ctime={_seconds(job.submitted)} qtime={_seconds(job.queued)} "
@@ -62,12 +67,12 @@ def returned(core: Core, job: BatchJob) -> str:
     return f"{ended(core, job, 0)} requeue_reason=quantum_over"
 
 
-def ended(core: Core, job: BatchJob, status: int) -> str:
-    """Return the text of an E (or R) record."""
+def ended(core: Core, job: BatchJob, status: int, places: tuple[str, str] | None = None) -> str:
+    """Return the text of an E (or R) record; ``places`` as in :func:`started`."""
     used = " ".join(f"resources_used.{name}={_word(value)}" for name, value in records.used_of(job).items())
     waited = max(_seconds(job.present.started) - _seconds(job.eligible), 0)
     eligible = f"{waited // 3600:02d}:{waited // 60 % 60:02d}:{waited % 60:02d}"
     return (
-        f"{started(core, job)} session={job.present.session or 0} end={_seconds(core.now)} Exit_status={status} {used} "
+        f"{started(core, job, places)} session={job.present.session or 0} end={_seconds(core.now)} Exit_status={status} {used} "
         f"eligible_time={eligible} run_count={job.attempts}"
     )

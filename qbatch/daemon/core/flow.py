@@ -230,7 +230,8 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         core.recent.popitem(last=False)
     core.outbox.append(Ending(key, record))
     if job.attempt is not None:
-        core.outbox.append(Account(core.now, "E", core.id_of(key), accounting.ended(core, job, status)))
+        text = accounting.ended(core, job, status, (record.exec_host, record.exec_vnode))
+        core.outbox.append(Account(core.now, "E", core.id_of(key), text))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)

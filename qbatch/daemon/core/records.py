@@ -63,13 +63,18 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     hosts = _hosts_of(core, job)
     if not hosts:
         return "", ""
-    numbers = [slot.number for slot in job.present.slots]
+    parts = [(slot.host, slot.procs, slot.memory, slot.number) for slot in job.present.slots] or [
+        (host, procs, memory, 0) for host, procs, memory, _ in slots_of(core, job)
+    ]
     places: list[str] = []
     nodes: list[str] = []
-    for place, (host, procs, memory, _) in enumerate(slots_of(core, job)):
-        name, number = hosts[host].name, numbers[place] if numbers else 0
-        places.append(f"{name}/{number}*{procs}" if procs > 1 else f"{name}/{number}")
-        nodes.append(f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})")
+    like = node = None  # most chunks are like the one before
+    for host, procs, memory, number in parts:
+        if node is None or like != (host, procs, memory):
+            like, name, many = (host, procs, memory), hosts[host].name, f"*{procs}" if procs > 1 else ""
+            node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
+        places.append(f"{name}/{number}{many}")
+        nodes.append(node)
     return "+".join(places), "+".join(nodes)
 
 

@@ -26,12 +26,13 @@ MOST_CHUNKS = 100_000
 def enter(pool: PoolState, job: BatchJob) -> None:
     """Divide what a job got among its chunks, and number them."""
     found = []
+    numbers = pool.numbers
     for host, procs, memory, lines in divide(job, pool.machine.hosts):
-        chunks, taken = pool.numbers.get(host, (0, 0))
+        chunks, taken = numbers.get(host, (0, 0))
         number = _lowest(chunks)
-        ranges = tuple(_free_ranges(taken, procs))
+        ranges = _free_ranges(taken, procs)
         found.append(Slot(host, procs, memory, lines, number, ranges))
-        pool.numbers[host] = (chunks | 1 << number, taken | _bits(ranges))
+        numbers[host] = (chunks | 1 << number, taken | _bits(ranges))
     job.present.slots = tuple(found)
 
 
@@ -54,11 +55,18 @@ def _lowest(taken: int) -> int:
 
 
 def _bits(ranges: tuple[tuple[int, int], ...]) -> int:
-    return sum(((1 << (last - first + 1)) - 1) << first for first, last in ranges)
+    bits = 0
+    for first, last in ranges:
+        bits |= ((1 << (last - first + 1)) - 1) << first
+    return bits
 
 
-def _free_ranges(taken: int, count: int) -> Iterator[tuple[int, int]]:
-    """Yield the lowest ``count`` numbers that are free, as ranges."""
+def _free_ranges(taken: int, count: int) -> tuple[tuple[int, int], ...]:
+    """Return the lowest ``count`` numbers that are free, as ranges."""
+    if count == 1:
+        place = _lowest(taken)
+        return ((place, place),)
+    found = []
     place = 0
     while count > 0:
         place += _lowest(taken >> place)
@@ -66,9 +74,10 @@ def _free_ranges(taken: int, count: int) -> Iterator[tuple[int, int]]:
         # The lowest bit that is set above: all below it are free.
         room = (above & -above).bit_length() - 1 if above else count
         room = min(room, count)
-        yield place, place + room - 1
+        found.append((place, place + room - 1))
         count -= room
         place += room
+    return tuple(found)
 
 
 def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int]]:

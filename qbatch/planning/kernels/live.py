@@ -1,12 +1,13 @@
 """Kernels that a live engine calls: compiled, or, until the compiler has done its work, as the plain Python they are.
 
-Who calls kernels from outside (policies, the cluster, profiles) calls them through :func:`live` or
-:func:`live_module`, a door of one attribute.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all doors of
-the process.  The plain twin of a kernel is its own source; whatever kernels it calls are plain twins too.
+Who calls kernels from outside (policies, the cluster, profiles) calls them through a door: :func:`live` or
+:func:`live_module`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all doors of the process.
+The plain twin of a kernel is its own source; whatever kernels it calls are plain twins too.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
@@ -14,7 +15,7 @@ Function = TypeVar("Function")
 
 _TWIN_GLOBALS: dict[int, dict[str, Any]] = {}
 _TWINS: dict[Any, Any] = {}
-_DOORS: list[Any] = []
+_DOORS: list[tuple[partial[Any], Any]] = []
 _serves_compiled = True
 
 
@@ -53,20 +54,6 @@ class _TwinModule:
         return uncompiled(getattr(self._module, name))
 
 
-class _Door:
-    """Calls a kernel, compiled or plain."""
-
-    __slots__ = ("compiled", "target")
-
-    def __init__(self, compiled: Any) -> None:
-        self.compiled = compiled
-        self.target = compiled if _serves_compiled else uncompiled(compiled)
-        _DOORS.append(self)
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.target(*arguments)
-
-
 class _LiveModule:
     """A module of kernels, each behind a door; its constants are as they are."""
 
@@ -83,7 +70,12 @@ class _LiveModule:
 
 def live(kernel: Function) -> Function:
     """Return a door to a kernel, for callers outside the kernels."""
-    return cast(Function, _Door(kernel))
+    # Calling through a partial costs a tenth of a microsecond less than through a method.
+    door = partial(cast(Any, kernel))
+    _DOORS.append((door, kernel))
+    if not _serves_compiled:
+        _lead(door, uncompiled(kernel))
+    return cast(Function, door)
 
 
 def live_module(module: ModuleType) -> Any:
@@ -109,5 +101,9 @@ def serves_compiled() -> bool:
 def _serve(is_compiled: bool) -> None:
     global _serves_compiled
     _serves_compiled = is_compiled
-    for door in _DOORS:
-        door.target = door.compiled if is_compiled else uncompiled(door.compiled)
+    for door, kernel in _DOORS:
+        _lead(door, kernel if is_compiled else uncompiled(kernel))
+
+
+def _lead(door: Any, target: Any) -> None:
+    door.__setstate__((target, (), {}, None))

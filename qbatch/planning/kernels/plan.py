@@ -40,8 +40,6 @@ from qbatch.planning.kernels.profile import (
     FREE,
     TIME,
     add,
-    grown,
-    has_room,
     highest_between,
     segment_at,
     window_between,
@@ -302,10 +300,10 @@ def sweep(
     profile: Int64Array,
     order: Int64Array,
     now: int,
-) -> Int64Array:
+) -> None:
     """Put the rows at the places ``order``, one after another, at their earliest feasible instants.
 
-    Returns the profile: a bigger one if it had to grow.
+    As in every sweep below, the profile has room for two additions a waiting row: the caller sees to it.
     """
     earliest_released = FOREVER
     latest_released = now
@@ -345,8 +343,6 @@ def sweep(
         shapes[shape, _LAST] = start
         if start == planned:
             continue
-        if not has_room(profile, 2):
-            profile = grown(profile)
         left = max(planned, start + duration)
         add(profile, start, min(start + duration, planned), -procs)
         add(profile, left, planned + duration, procs)
@@ -355,7 +351,6 @@ def sweep(
         earliest_released = min(earliest_released, left)
         latest_released = max(latest_released, planned + duration)
         most_free = max(most_free, highest_between(profile, left, planned + duration))
-    return profile
 
 
 @allocating_kernel
@@ -368,9 +363,9 @@ def compress(
     state: Int64Array,
     profile: Int64Array,
     now: int,
-) -> Int64Array:
-    """Make one sweep in order of arrival; return the profile (a bigger one if it had to grow)."""
-    return sweep(queue, place, shapes, starts, released, state, profile, waiting_places(queue, state), now)
+) -> None:
+    """Make one sweep in order of arrival."""
+    sweep(queue, place, shapes, starts, released, state, profile, waiting_places(queue, state), now)
 
 
 @allocating_kernel
@@ -383,7 +378,7 @@ def compress_by_start(
     state: Int64Array,
     profile: Int64Array,
     now: int,
-) -> Int64Array:
+) -> None:
     """Make one sweep in order of planned start as it stood before the sweep, ties by sequence.
 
     Lifting out and putting back one by one in that order is the same as placing all anew in that order on a
@@ -397,7 +392,7 @@ def compress_by_start(
     order = stable_order(planned)
     for entry in range(order.shape[0]):
         order[entry] = arrived[order[entry]]
-    return sweep(queue, place, shapes, starts, released, state, profile, order, now)
+    sweep(queue, place, shapes, starts, released, state, profile, order, now)
 
 
 @allocating_kernel
@@ -408,35 +403,30 @@ def replan(
     state: Int64Array,
     profile: Int64Array,
     now: int,
-) -> Int64Array:
+) -> None:
     """Forget all reservations and place the queue anew in order of arrival; this may break promises.
 
     The paper's "new round of backfilling" (section 2.1): it violates guarantees, Fig. 4 shows how.
     """
     for where in waiting_places(queue, state):
         start = queue[where, START]
-        if not has_room(profile, 1):
-            profile = grown(profile)
         add(profile, start, start + queue[where, BOOKED], queue[where, PROCS])
     state[RELEASED] = 0
-    return place_anew(queue, place, starts, state, profile, now)
+    place_anew(queue, place, starts, state, profile, now)
 
 
 @allocating_kernel
 def place_anew(
     queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, profile: Int64Array, now: int
-) -> Int64Array:
+) -> None:
     """Give the whole queue, in order of arrival, the earliest reservations on a profile that holds none of theirs."""
     state[STARTS] = 0
     for where in waiting_places(queue, state):
         procs = queue[where, PROCS]
         duration = queue[where, BOOKED]
-        if not has_room(profile, 1):
-            profile = grown(profile)
         start = window_between(profile, procs, duration, now, FOREVER, FOREVER)
         add(profile, start, start + duration, -procs)
         _note_start(queue, place, starts, state, where, start)
-    return profile
 
 
 @kernel

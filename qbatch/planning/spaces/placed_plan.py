@@ -11,12 +11,12 @@ from types import MappingProxyType
 
 from qbatch.model.actions import Allocation, Start, outside
 from qbatch.planning.kernels import plan
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.live import uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.spaces.space import Profile
 from qbatch.planning.view import Run, View
 
-_booked = live(plan.booked)
+_booked = uncompiled(plan.booked)
 
 
 def booked_end(view: View, run: Run) -> int:

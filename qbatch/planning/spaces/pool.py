@@ -151,7 +151,7 @@ def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -
         else:
             scratch = _profiles.new_profile(0, view.now, 4 * (running + space + min(depth, end)) + 16)
             count = _hybrid_pass(view.now, order, 0, end, depth, columns.procs, columns.estimate, scratch, *state)
-    rows: list[int] = started[:count].tolist()
+    rows: list[int] = started[:count].tolist() if count else []
     return rows
 
 

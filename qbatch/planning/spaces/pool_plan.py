@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -10,12 +10,13 @@ import numpy as np
 from qbatch.model.actions import Start
 from qbatch.planning.kernels import plan as plan_kernels
 from qbatch.planning.kernels import profile as profile_kernels
-from qbatch.planning.kernels.live import live, live_module
+from qbatch.planning.kernels.live import live, live_module, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.spaces.placed_plan import booked_end, odd_ends
 from qbatch.planning.view import View
 
 plan = live_module(plan_kernels)
+booked = uncompiled(plan_kernels.booked)
 add = live(profile_kernels.add)
 forget_before = live(profile_kernels.forget_before)
 grown = live(profile_kernels.grown)
@@ -48,9 +49,13 @@ class PoolPlan:
         self.is_begun = False
         self.partly: dict[int, int] = {}
 
-    def _room(self) -> None:
-        if not has_room(self.profile, 4):
+    def _room(self, additions: int) -> None:
+        while not has_room(self.profile, additions):
             self.profile = grown(self.profile)
+
+    def _room_to_sweep(self) -> None:
+        """See to the space that every sweep asks for: two additions a waiting row."""
+        self._room(2 * int(plan.queued(self.state)))
 
     def follow(self, view: View) -> None:
         """Bring the profile up to date with what ended and what was taken back."""
@@ -58,15 +63,14 @@ class PoolPlan:
             self.profile = new_profile(view.free_procs, view.now, 64)
             self.is_begun = True
         forget_before(self.profile, view.now)
-        for row in view.finished:
-            self._room()
-            job = view.jobs[row]
-            end = self.ends.get(row, int(view.columns.started[row]) + plan.booked(job.estimate))
-            amount = self.partly.pop(row, job.procs)
+        self._room(len(view.finished) + len(view.withdrawn))
+        started = view.columns.started if view.finished else ()
+        for row, job in zip(view.finished, view.window.jobs_of(view.finished), strict=True):
+            end = self.ends.get(row, int(started[row]) + booked(job.estimate))
+            amount = self.partly.pop(row, job.procs) if self.partly else job.procs
             plan.release(self.released, self.state, self.profile, view.now, end, amount)
         for row in view.withdrawn:
             if 0 <= row < len(self.place) and self.place[row] >= 0:
-                self._room()
                 where = self.place[row]
                 start, duration = int(self.queue[where, plan.START]), int(self.queue[where, plan.BOOKED])
                 plan.leave_queue(self.queue, self.place, self.state, row)
@@ -75,7 +79,8 @@ class PoolPlan:
     def start_over(self, view: View) -> None:
         """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
         self._empty_profile(view)
-        self.profile = plan.place_anew(self.queue, self.place, self.starts, self.state, self.profile, view.now)
+        self._room_to_sweep()
+        plan.place_anew(self.queue, self.place, self.starts, self.state, self.profile, view.now)
 
     def rebuild(self, view: View) -> None:
         """Make the plan anew for another machine, from what runs on its open hosts and from the queue."""
@@ -95,29 +100,29 @@ class PoolPlan:
             amount = view.open_procs_of(run)
             if amount != view.jobs[row].procs:
                 self.partly[row] = amount
-            self._room()
+            self._room(1)
             add(self.profile, booked_end(view, run), FOREVER, amount)
         self.state[plan.RELEASED] = 0
 
     def compress(self, how: str, view: View) -> None:
         """Move reservations earlier, in the given way."""
+        self._room_to_sweep()
         common = (self.starts, self.released, self.state, self.profile, view.now)
         if how == "arrival":
-            self.profile = plan.compress(self.queue, self.place, self.shapes, *common)
+            plan.compress(self.queue, self.place, self.shapes, *common)
         elif how == "start":
-            self.profile = plan.compress_by_start(self.queue, self.place, self.shapes, *common)
+            plan.compress_by_start(self.queue, self.place, self.shapes, *common)
         elif how == "scratch":
-            self.profile = plan.replan(self.queue, self.place, self.starts, self.state, self.profile, view.now)
+            plan.replan(self.queue, self.place, self.starts, self.state, self.profile, view.now)
 
     def arrive(self, view: View) -> None:
         """Give each arrival the earliest reservation."""
         self._enqueue(view, view.arrived)
 
-    def _enqueue(self, view: View, rows: Iterable[int]) -> None:
-        for row in rows:
-            self._room()
+    def _enqueue(self, view: View, rows: Sequence[int]) -> None:
+        self._room(len(rows))
+        for row, job in zip(rows, view.window.jobs_of(rows), strict=True):
             self._grow(row)
-            job = view.jobs[row]
             arrays = (self.queue, self.place, self.shapes, self.table, self.starts, self.state, self.profile)
             plan.enqueue(*arrays, row, job.procs, job.estimate, view.now)
 
@@ -137,7 +142,7 @@ class PoolPlan:
         """Return the rows whose planned start is earlier than they were told, and note that they were told."""
         found = np.empty((int(self.state[plan.QUEUED] - self.state[plan.FIRST]), 2), np.int64)
         count = plan.earlier_than_told(self.queue, self.state, self.told, found)
-        news: list[tuple[int, int]] = found[:count].tolist()
+        news: list[tuple[int, int]] = found[:count].tolist() if count else []
         return news
 
     def take_due(self, view: View) -> list[Start]:
@@ -148,7 +153,7 @@ class PoolPlan:
             if row == plan.NOBODY:
                 return due
             if view.columns.started[row] >= 0:
-                self.ends = {**self.ends, row: view.now + plan.booked(view.jobs[row].estimate)}
+                self.ends = {**self.ends, row: view.now + booked(view.jobs[row].estimate)}
             due.append(Start(row))
 
     def next_start(self) -> int | None:

@@ -224,12 +224,14 @@ def plan_loop(compression: int) -> Callable[..., tuple[bool, Int64Array]]:
                 release(released, state, profile, now, start[row] + booked(estimate[row]), procs[row])
                 early = early or run[row] < estimate[row]
             if early and queued(state) > 0:
+                while not has_room(profile, 2 * queued(state)):
+                    profile = grown(profile)
                 if compression == COMPRESS_ARRIVAL:
-                    profile = compress(queue, place, shapes, starts, released, state, profile, now)
+                    compress(queue, place, shapes, starts, released, state, profile, now)
                 elif compression == COMPRESS_START:
-                    profile = compress_by_start(queue, place, shapes, starts, released, state, profile, now)
+                    compress_by_start(queue, place, shapes, starts, released, state, profile, now)
                 elif compression == COMPRESS_SCRATCH:
-                    profile = replan(queue, place, starts, state, profile, now)
+                    replan(queue, place, starts, state, profile, now)
                     for where in waiting_places(queue, state):
                         row = queue[where, ROW]
                         promise[row] = min(promise[row], queue[where, START])
