@@ -74,9 +74,14 @@ class Study:
     seed: int = SEED
     length: float = LENGTH_S
 
+    @property
+    def warmup(self) -> float:
+        """For how many seconds a network runs before it is measured."""
+        return WARMUP_S * self.length / LENGTH_S
+
     def network(self, jobs: int, variation: float, interval: float = MIDDLE, **more: float | int) -> Network:
         """Return the network of one point of the paper, or one that differs by its other numbers."""
-        numbers = {"warmup": WARMUP_S, "length": self.length, **more}
+        numbers = {"warmup": self.warmup, "length": self.length, **more}
         return Network(jobs=jobs, variation=variation, tasks_interval=interval, demand_interval=interval, **numbers)  # type: ignore[arg-type]
 
     def of_paper(self) -> list[Network]:
@@ -99,7 +104,7 @@ class Study:
             variation,
             processors=processors,
             mean_io=(processors + 1) / (2 * processors),
-            warmup=WARMUP_S * processors / _OF_PROCESSORS,
+            warmup=self.warmup * processors / _OF_PROCESSORS,
         )
 
     def many(self, part: str) -> int:
@@ -107,9 +112,9 @@ class Study:
         return max(self.replications, MANY * self.replications // REPLICATIONS) if part == MAXIMA else self.replications
 
     def cases(self, parts: Collection[str] = PARTS) -> list[Case]:
-        """Return all blocks of some parts, replications that come first before those that come later."""
+        """Return all blocks of some parts: small networks first, and of these the first replications."""
         found = dict.fromkeys(one for part in PARTS if part in parts for one in self._cases(part))
-        return sorted(found, key=lambda case: case.first)
+        return sorted(found, key=lambda case: (case.network.processors, case.first))
 
     def _cases(self, part: str) -> Iterator[Case]:
         for network, policies in self._networks(part):
