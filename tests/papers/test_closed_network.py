@@ -240,7 +240,7 @@ def test_an_order_says_what_is_decided_and_what_became_of_its_pairs() -> None:
 
 def test_every_part_has_tables_and_pictures_of_its_own_runs() -> None:
     pytest.importorskip("matplotlib")
-    study = Study(2, length=20.0)
+    study = Study(1, length=20.0)
     names = []
     for part in PARTS:
         if part != SIZES:
