@@ -7,8 +7,8 @@ from qbatch.papers.record import FAILS, HOLDS
 WHY: dict[str, str] = {
     "t2.C4.PrSNUTF": (
         "at N = 48 ours lie .05 to .07 below the print, as the calibration did, and short runs from an empty start (a column of "
-        "Table 2) move them up by .01 only; what does move them is how ties are broken, which the paper does not say (here: first "
-        "come): in a trial in which the least demand wins a tie, all twelve U of PrSNUTF lie within the tolerance "
+        "Table 2) move them up by .01 only; what does move them is how ties are broken, which the paper does not say (here: "
+        "first come): in a trial in which the least demand wins a tie, all twelve U of PrSNUTF lie within the tolerance "
         "(docs/closed-network.md)"
     ),
     "s41.sq-much-high": (
@@ -39,10 +39,10 @@ METHOD: tuple[str, ...] = (
     "happens in *some* networks holds if one says yes, and does not hold if all say no.",
     "Policies, networks and errors of estimates are compared by pairs. D_R and the ratios of RT_max are ratios of means; their "
     "intervals are those of r + (a - r b) / mean(b) over the replications (the delta method).",
-    "*Much* is read as at least twice, *almost the same* as within .02 of utilisation, *marginal* as less than .01 of it (R003, and "
-    "spec/papers.md 5.4). These bounds were set before these runs; a calibration by another program was known.",
-    "Beyond the paper nothing is claimed: tables hold the order of the throughputs, and what becomes of the pairs of policies that "
-    "the paper's own network decides.",
+    "*Much* is read as at least twice, *almost the same* as within .02 of utilisation, *marginal* as less than .01 of it "
+    "(R003, and spec/papers.md 5.4). These bounds were set before these runs; a calibration by another program was known.",
+    "Beyond the paper nothing is claimed: tables hold the order of the throughputs, and what becomes of the pairs of policies "
+    "that the paper's own network decides.",
 )
 """How a claim is judged, a paragraph each."""
 
