@@ -125,7 +125,7 @@ def _panels(
                 return replicas.gain(network(jobs, variation, place), policy)
 
             _lines(axes, policies, places, curve, is_log=is_log)
-            _say(axes, f"C = {variation:g}, N = {jobs}", below if row is rows[-1] else "")
+            _say(axes, f"C = {variation:g}, N = {jobs}", below if variation == VARIATIONS[-1] else "")
     return _finished(figure, _GAIN)
 
 
@@ -159,7 +159,7 @@ def draw_sizes(study: Study, replicas: Replicas) -> Figure:
                 return replicas.gain(of(share * size, variation), policy)
 
             _lines(axes, POLICIES[1:], places, curve, is_log=True)
-            _say(axes, f"C = {variation:g}, N = {share} P" if share > 1 else f"C = {variation:g}, N = P", "P")
+            _say(axes, f"C = {variation:g}, N = {share} P".replace("1 P", "P"), "P" if variation == VARIATIONS[-1] else "")
     return _finished(figure, _GAIN)
 
 

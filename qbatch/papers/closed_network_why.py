@@ -47,9 +47,13 @@ METHOD: tuple[str, ...] = (
 """How a claim is judged, a paragraph each."""
 
 _HELD = """
+a.balance a.identity a.bound t2.C2.PrFCFS t2.C2.SQFCFS t2.C2.PrSTF t2.C2.PrLSTF t2.C4.PrFCFS t2.C4.SQFCFS t2.C4.PrSTF
+t2.C4.PrLSTF t2.d.C2 t2.d.C4 s41.best s41.worst s41.stf-high s41.sq-far s41.sq-much-low f3.sq-C4 f3.less-than-sq
+s41.C-less f9.stf-usual f9.C2 s3.U s3.R
 """
 
 _FAILED = """
+t2.C4.PrSNUTF s41.sq-much-high f9.lstf-much f9.snutf-few s3.RT
 """
 
 EXPECTED: dict[str, str] = {**dict.fromkeys(_HELD.split(), HOLDS), **dict.fromkeys(_FAILED.split(), FAILS)}
