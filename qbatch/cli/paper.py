@@ -37,6 +37,14 @@ _OPTIONS = {
 
 DRAWS = 10
 """Draws of estimates, or of each month, where nothing else is said."""
+
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Exit with 1 if a verdict is not the known one: holds, or what the document of its results explains.",
+    ),
+]
 _FORMS = ("png", "svg")
 _MARKS = {
     "holds": "yes", "does not hold": "NO", "the paper contradicts itself": "!", "cannot be checked on this log": "?",
@@ -79,13 +87,7 @@ def paper(
     ] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check",
-            help="Exit with 1 if a verdict is not the known one: holds, or what the document of its results explains.",
-        ),
-    ] = False,
+    check: Check = False,
     list_papers: Annotated[bool, typer.Option("--list", help="List the papers.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
 ) -> None:
