@@ -25,17 +25,26 @@ if TYPE_CHECKING:
 SCHEMA = "qbatch.paper/1"
 
 Text = str | None
-ORIGIN2000, QOPS, SCOJO = "origin2000", "qops", "scojo"
+ORIGIN2000, QOPS, SCOJO, CLOSED_NETWORK = "origin2000", "qops", "scojo", "closed-network"
 _OPTIONS = {
     "sp2-backfilling": ("LOG", "--table", "--seeds", "--seed", "--procs", "--no-figures"),
     ORIGIN2000: ("--months", "--replicas", "--seed", "--days"),
     QOPS: ("LOG", "--table", "--subsets", "--jobs", "--seed", "--procs"),
     SCOJO: ("LOG", "--table", "--workloads", "--jobs", "--seed"),
+    CLOSED_NETWORK: ("--table", "--replications", "--seed"),
 }
 """What each paper takes beside what is for all."""
 
 DRAWS = 10
 """Draws of estimates, or of each month, where nothing else is said."""
+
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Exit with 1 if a verdict is not the known one: holds, or what the document of its results explains.",
+    ),
+]
 _FORMS = ("png", "svg")
 _MARKS = {
     "holds": "yes", "does not hold": "NO", "the paper contradicts itself": "!", "cannot be checked on this log": "?",
@@ -69,19 +78,16 @@ def paper(
     workloads: Annotated[
         int | None, typer.Option(min=1, max=1000, help="scojo: how many workloads of the model (20).")
     ] = None,
+    replications: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="closed-network: replications of each network (30).")
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(min=10, max=1_000_000, help="Jobs to a subset (qops: 5000) or workload (scojo: 10000)."),
     ] = None,
     out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check",
-            help="Exit with 1 if a verdict is not the known one: holds, or what the document of its results explains.",
-        ),
-    ] = False,
+    check: Check = False,
     list_papers: Annotated[bool, typer.Option("--list", help="List the papers.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
 ) -> None:
@@ -95,7 +101,7 @@ def paper(
     given = {
         "LOG": log or None, "--table": table or None, "--seeds": seeds, "--seed": seed, "--procs": procs,
         "--no-figures": not figures, "--months": months or None, "--replicas": replicas, "--days": days,
-        "--subsets": subsets, "--workloads": workloads, "--jobs": jobs,
+        "--subsets": subsets, "--workloads": workloads, "--replications": replications, "--jobs": jobs,
     }  # fmt: skip
     _check_options(chosen.name, [option for option, value in given.items() if value is not None and value is not False])
     if chosen.name not in (QOPS, SCOJO) and log is not None and len(log) > 1:
@@ -128,6 +134,8 @@ def _run(
         return _run_subsets(logs or [], procs, (given["--subsets"] or DRAWS, jobs, seed), parts, out, is_quiet=is_quiet)
     if name == SCOJO:
         return _run_workloads(logs or [], (given["--workloads"], jobs, seed), parts, out, is_quiet=is_quiet)
+    if name == CLOSED_NETWORK:
+        return _run_network(given["--replications"], seed, parts, out, is_quiet=is_quiet)
     return _run_log(logs[0] if logs else None, procs, given["--seeds"] or DRAWS, seed or 0, parts, is_quiet=is_quiet)
 
 
@@ -168,7 +176,7 @@ def _run_log(
             f"NO LOG GIVEN: running on a generated log of {len(read):,} jobs; the printed numbers are those of KTH's SP2"
         )
     size = choose_procs(read, procs)
-    _announce_compiler(is_quiet=is_quiet)
+    _announce_compiler("run_passes", "run_plan", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(read, procs=size, seeds=seeds, seed=seed, parts=parts, tell=tell)
     facts = {
@@ -228,7 +236,7 @@ def _run_subsets(
     subsets, jobs, seed = draws
     study = study_of(logs, procs=procs, subsets=subsets, jobs=jobs or SUBSET_JOBS, seed=SEED if seed is None else seed)
     kept = None if out is None else Kept(Path(out) / "runs")
-    _announce_compiler(is_quiet=is_quiet)
+    _announce_compiler("run_passes", "run_plan", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(study, tell, kept=kept, parts=parts, subsets=subsets)
     if kept is not None and kept.read_count and not is_quiet:
@@ -264,7 +272,7 @@ def _run_workloads(
         logs, workloads=workloads or WORKLOADS, jobs=jobs or WORKLOAD_JOBS, seed=SEED if seed is None else seed
     )
     kept = None if out is None else Kept(Path(out) / "runs")
-    _announce_compiler(is_quiet=is_quiet)
+    _announce_compiler("run_passes", "run_plan", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(study, tell, kept=kept, parts=parts)
     if kept is not None and kept.read_count and not is_quiet:
@@ -275,6 +283,31 @@ def _run_workloads(
         ],
         "options": {"workloads": study.workloads, "jobs": study.jobs, "seed": study.seed, "parts": parts},
     }
+    return facts, outcome
+
+
+def _run_network(
+    replications: int | None, seed: int | None, parts: list[str], out: str | None, *, is_quiet: bool
+) -> tuple[dict[str, Any], PaperOutcome]:
+    """Run the paper of the closed network; blocks of runs are kept as for the Origin 2000."""
+    from qbatch.papers.closed_network import run_paper
+    from qbatch.papers.closed_network_runs import SEED
+    from qbatch.papers.closed_network_study import REPLICATIONS, Kept, Study
+
+    study = Study(replications or REPLICATIONS, SEED if seed is None else seed)
+    kept = None if out is None else Kept(Path(out) / "runs")
+    _announce_compiler("run_network", is_quiet=is_quiet)
+    with _progress(is_quiet=is_quiet) as tell:
+        outcome = run_paper(study, tell, kept=kept, parts=parts)
+    if kept is not None and kept.read_count and not is_quiet:
+        talk(f"{kept.read_count} of {len(study.cases(parts))} blocks of runs were there already, in {kept.folder}")
+    facts = {
+        "machine": {"name": CLOSED_NETWORK},
+        "options": {
+            "replications": study.replications, "seed": study.seed, "warmup_s": study.warmup, "window_s": study.length,
+            "parts": parts,
+        },
+    }  # fmt: skip
     return facts, outcome
 
 
@@ -309,10 +342,10 @@ def _check_folder(out: str) -> None:
         raise OutputError(f"{out}: may not be written")
 
 
-def _announce_compiler(*, is_quiet: bool) -> None:
+def _announce_compiler(*kernels: str, is_quiet: bool) -> None:
     from qbatch.planning.kernels.jit import is_warm
 
-    if not is_quiet and not all(is_warm(name) for name in ("run_passes", "run_plan")):
+    if not is_quiet and not all(is_warm(name) for name in kernels):
         talk("compiling the kernels: once, about ten seconds; later runs load them from the cache")
 
 

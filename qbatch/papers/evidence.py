@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
 
 from qbatch.metrics import Interval, interval
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
@@ -48,50 +49,35 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+class Scale(TypedDict, total=False):
+    """Whether values are ratios, to be averaged by their logarithms, and whether they are told as changes in percent."""
+
+    is_ratio: bool
+    is_change: bool
+
+
 def above(
-    label: str,
-    values: Sequence[float],
-    bound: float,
-    unit: str = "",
-    factor: float = 1.0,
-    *,
-    is_ratio: bool = False,
-    is_change: bool = False,
+    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, **scale: Unpack[Scale]
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie above a bound."""
-    found = _interval(values, is_ratio=is_ratio, is_change=is_change)
+    found = _interval(values, scale)
     says = _says(found, lambda low, _: low > bound, lambda _, high: high < bound)
     return EvidenceItem(label, says, found, unit, factor)
 
 
 def below(
-    label: str,
-    values: Sequence[float],
-    bound: float,
-    unit: str = "",
-    factor: float = 1.0,
-    *,
-    is_ratio: bool = False,
-    is_change: bool = False,
+    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, **scale: Unpack[Scale]
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie below a bound."""
-    found = _interval(values, is_ratio=is_ratio, is_change=is_change)
-    says = _says(found, lambda _, high: high < bound, lambda low, _: low > bound)
-    return EvidenceItem(label, says, found, unit, factor)
+    item = above(label, values, bound, unit, factor, **scale)
+    return replace(item, says={YES: NO, NO: YES, OPEN: OPEN}[item.says])
 
 
 def inside(
-    label: str,
-    values: Sequence[float],
-    low: float,
-    high: float,
-    unit: str = "",
-    *,
-    is_ratio: bool = False,
-    is_change: bool = False,
+    label: str, values: Sequence[float], low: float, high: float, unit: str = "", **scale: Unpack[Scale]
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie between two bounds."""
-    found = _interval(values, is_ratio=is_ratio, is_change=is_change)
+    found = _interval(values, scale)
     says = _says(
         found, lambda least, most: low <= least and most <= high, lambda least, most: most < low or least > high
     )
@@ -104,10 +90,10 @@ def _says(found: Interval, is_yes: Callable[[float, float], bool], is_no: Callab
     return YES if is_yes(found.low, found.high) else NO if is_no(found.low, found.high) else OPEN
 
 
-def _interval(values: Sequence[float], *, is_ratio: bool, is_change: bool) -> Interval:
-    if is_change:
+def _interval(values: Sequence[float], scale: Scale) -> Interval:
+    if scale.get("is_change"):
         return change_interval(values)
-    return ratio_interval(values) if is_ratio else interval(values)
+    return ratio_interval(values) if scale.get("is_ratio") else interval(values)
 
 
 def ratio_interval(values: Sequence[float]) -> Interval:

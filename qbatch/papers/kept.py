@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 import qbatch
 from qbatch.model.errors import OutputError
+from qbatch.papers.processes import WORKERS, each_made
+from qbatch.papers.record import Tell, silent
 from qbatch.results.output import whole_file
 
 _ROOT = Path(qbatch.__file__).parent
@@ -65,6 +68,69 @@ class Folder(Generic[Run]):
 class _Record(msgspec.Struct):
     sources: str
     run: Any
+
+
+class OfCase(Protocol):
+    """A run that says what it was asked for."""
+
+    @property
+    def case(self) -> Any: ...
+
+
+CaseRun = TypeVar("CaseRun", bound=OfCase)
+
+
+class CaseFolder(Folder[CaseRun], ABC):
+    """Runs of cases in a folder, a file each."""
+
+    @staticmethod
+    @abstractmethod
+    def name_of(case: Any) -> str:
+        """Return the name of the file of a case."""
+
+    @staticmethod
+    @abstractmethod
+    def sources_of(case: Any) -> str:
+        """Return a hash of all that a run depends on, but for what the name of its file says."""
+
+    def read(self, case: Any) -> CaseRun | None:
+        """Return the run that is kept of a case; None if there is none, or if it was made by other sources."""
+        found = self.find(self.name_of(case), self.sources_of(case))
+        if found is None or found.case != case:
+            return None
+        self.read_count += 1
+        return found
+
+    def write(self, one: CaseRun) -> None:
+        """Keep a run in place of what was kept of its case."""
+        self.put(self.name_of(one.case), self.sources_of(one.case), one)
+
+
+def made_or_kept(
+    make: Callable[[Any], CaseRun],
+    cases: Sequence[Any],
+    what: str,
+    tell: Tell = silent,
+    *,
+    workers: int = WORKERS,
+    kept: CaseFolder[CaseRun] | None = None,
+) -> list[CaseRun]:
+    """Return the runs of all cases, in their order; ``workers`` processes share them, with one everything runs in this one.
+
+    Runs that ``kept`` has are not made again; those that are made are kept there one by one, so that a study that was
+    interrupted goes on where it stopped.  ``what``: the name under which progress is told.
+    """
+    results: dict[Any, CaseRun] = {}
+    for case in cases:
+        if kept is not None and (found := kept.read(case)) is not None:
+            results[case] = found
+    tell(what, len(results), len(cases))
+    for one in each_made(make, [case for case in cases if case not in results], workers):
+        results[one.case] = one
+        if kept is not None:
+            kept.write(one)
+        tell(what, len(results), len(cases))
+    return [results[case] for case in cases]
 
 
 def hash_of(asked: str, modules: Iterable[str]) -> str:

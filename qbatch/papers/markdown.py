@@ -74,7 +74,7 @@ def _verdicts(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if together:
         yield "### Taken together"
         yield ""
-        yield "The comparisons of a claim of every month, or every load, over the mean of them; no part of a verdict."
+        yield "The comparisons of a claim of every month, every load or every d, over the mean of them; no part of a verdict."
         yield ""
         yield from _table(["claim", "verdict", "together"], together)
     for verdict, heading in (

@@ -7,35 +7,29 @@ from functools import lru_cache
 from pathlib import Path
 
 from qbatch.papers import origin2000_runs
-from qbatch.papers.kept import Folder, hash_of, modules_of_policy
+from qbatch.papers.kept import CaseFolder, hash_of, modules_of_policy
 from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures, machine_of_paper
 from qbatch.policies import load_policy
 
 
-class Kept(Folder[RunFigures]):
+class Kept(CaseFolder[RunFigures]):
     """Runs in a folder, a file each."""
 
     def __init__(self, folder: Path) -> None:
         """Keep runs in this folder; it is made if only it is missing."""
         super().__init__(folder, RunFigures)
 
-    def read(self, case: Case) -> RunFigures | None:
-        """Return the run that is kept of a case; None if there is none, or if it was made by other sources."""
-        found = self.find(_name(case), sources_hash(case.policy))
-        if found is None or found.case != case:
-            return None
-        self.read_count += 1
-        return found
+    @staticmethod
+    def name_of(case: Case) -> str:
+        """Return the name of the file of a case."""
+        policy = re.sub(r"[^\w*&.=-]+", "_", case.policy)
+        days = "" if case.days is None else f"-{case.days}days"
+        return f"{case.month}{days}-seed{case.seed}-{policy}.json"
 
-    def write(self, one: RunFigures) -> None:
-        """Keep a run in place of what was kept of its case."""
-        self.put(_name(one.case), sources_hash(one.case.policy), one)
-
-
-def _name(case: Case) -> str:
-    policy = re.sub(r"[^\w*&.=-]+", "_", case.policy)
-    days = "" if case.days is None else f"-{case.days}days"
-    return f"{case.month}{days}-seed{case.seed}-{policy}.json"
+    @staticmethod
+    def sources_of(case: Case) -> str:
+        """Return a hash of all that a run depends on, but for what the name of its file says."""
+        return sources_hash(case.policy)
 
 
 @lru_cache(maxsize=len(POLICIES))

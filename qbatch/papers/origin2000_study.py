@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from qbatch.papers.kept import made_or_kept
 from qbatch.papers.origin2000_kept import Kept
 from qbatch.papers.origin2000_runs import POLICIES, WARMUP_DAYS, Case, RunFigures, simulate
-from qbatch.papers.processes import WORKERS, each_made
+from qbatch.papers.processes import WORKERS
 from qbatch.papers.record import Tell, silent
 from qbatch.workloads.origin2000 import MONTHS
 
@@ -42,15 +43,4 @@ def run_study(
     With one worker everything runs in this process.  Runs that ``kept`` has are not made again; those that are made are
     kept there one by one, so that a study that was interrupted goes on where it stopped.
     """
-    cases = study.cases()
-    results: dict[Case, RunFigures] = {}
-    for case in cases:
-        if kept is not None and (found := kept.read(case)) is not None:
-            results[case] = found
-    tell("simulations", len(results), len(cases))
-    for one in each_made(simulate, [case for case in cases if case not in results], workers):
-        results[one.case] = one
-        if kept is not None:
-            kept.write(one)
-        tell("simulations", len(results), len(cases))
-    return [results[case] for case in cases]
+    return made_or_kept(simulate, study.cases(), "simulations", tell, workers=workers, kept=kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -11,7 +12,8 @@ from typing import TypeVar
 Case = TypeVar("Case")
 Made = TypeVar("Made")
 
-WORKERS = 2
+WORKERS = len(os.sched_getaffinity(0))
+"""As many processes as there are cores for this one."""
 
 
 def each_made(make: Callable[[Case], Made], cases: Sequence[Case], workers: int = WORKERS) -> Iterator[Made]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from qbatch.metrics import Interval, interval
+from qbatch.metrics import interval
+from qbatch.papers.means import mean_cells
 from qbatch.papers.qops_comparisons import first_figures
 from qbatch.papers.qops_replicas import (
     ALL_JOBS,
@@ -125,12 +126,12 @@ def _numbers(replicas: Replicas, setting: Setting, load: float, scheme: str) -> 
     cells: dict[str, Cell] = {"subsets": len(found["jobs"])}
     for key, values in found.items():
         if key == "utilisation" or not is_reference:
-            cells |= _cells(key, interval(list(values.values())), 100.0)
+            cells |= mean_cells(key, interval(list(values.values())), 100.0)
     if scheme != EASY:
         loss = less(replicas.at(setting, load, EASY, UTILISATION), found["utilisation"])
-        cells |= _cells("loss", interval(loss), 100.0)
-    cells |= _cells("response", interval(list(replicas.at(setting, load, scheme, RESPONSE).values())), 1 / HOUR_S)
-    cells |= _cells("slowdown", interval(list(replicas.at(setting, load, scheme, SLOWDOWN).values())))
+        cells |= mean_cells("loss", interval(loss), 100.0)
+    cells |= mean_cells("response", interval(list(replicas.at(setting, load, scheme, RESPONSE).values())), 1 / HOUR_S)
+    cells |= mean_cells("slowdown", interval(list(replicas.at(setting, load, scheme, SLOWDOWN).values())))
     return cells
 
 
@@ -145,7 +146,7 @@ def differences_table(replicas: Replicas) -> Table:
                 }  # fmt: skip
                 for key, number in (("jobs", JOBS), ("work", WORK), ("utilisation", UTILISATION)):
                     one, other = (replicas.at(setting, load, scheme, number) for scheme in (rival, QOPS))
-                    row |= _cells(key, interval(less(one, other)), 100.0)
+                    row |= mean_cells(key, interval(less(one, other)), 100.0)
                 rows.append(row)
     columns = [Column("q", "q", 1), Column("s", "s", 1), Column("load", "load", 1), Column("rival", "rival")]
     for key, heading in (("jobs", "jobs points"), ("work", "work points"), ("utilisation", "utilisation points")):
@@ -184,11 +185,3 @@ def curve(
         found = interval(list(values.values()))
         if found.mean is not None and busy.mean is not None:
             yield load, busy.mean, found.mean, 0.0 if found.high is None else found.high - found.mean
-
-
-def _cells(key: str, found: Interval, factor: float = 1.0) -> dict[str, Cell]:
-    """Return a mean and half its interval; None where there is none."""
-    if found.mean is None:
-        return {key: None, f"{key}_half": None}
-    half = None if found.high is None else (found.high - found.mean) * factor
-    return {key: found.mean * factor, f"{key}_half": half}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from qbatch.papers import qops_runs
-from qbatch.papers.kept import Folder, hash_of, modules_of_policy
-from qbatch.papers.processes import WORKERS, each_made
+from qbatch.papers.kept import CaseFolder, hash_of, made_or_kept, modules_of_policy
+from qbatch.papers.processes import WORKERS
 from qbatch.papers.qops_runs import (
     DUPLICATION,
     LOADS,
@@ -55,28 +54,22 @@ class Study:
         ]
 
 
-class Kept(Folder[GroupFigures]):
+class Kept(CaseFolder[GroupFigures]):
     """Groups in a folder, a file each."""
 
     def __init__(self, folder: Path) -> None:
         """Keep groups in this folder; it is made if only it is missing."""
         super().__init__(folder, GroupFigures)
 
-    def read(self, case: Case) -> GroupFigures | None:
-        """Return the group that is kept of a case; None if there is none, or if it was made by other sources."""
-        found = self.find(_name(case), sources_hash())
-        if found is None or found.case != case:
-            return None
-        self.read_count += 1
-        return found
+    @staticmethod
+    def name_of(case: Case) -> str:
+        """Return the name of the file of a case."""
+        return f"{case.trace.slug}-{case.method}-{case.load:g}-{case.jobs}jobs-seed{case.seed}-subset{case.subset}.json"
 
-    def write(self, one: GroupFigures) -> None:
-        """Keep a group in place of what was kept of its case."""
-        self.put(_name(one.case), sources_hash(), one)
-
-
-def _name(case: Case) -> str:
-    return f"{case.trace.slug}-{case.method}-{case.load:g}-{case.jobs}jobs-seed{case.seed}-subset{case.subset}.json"
+    @staticmethod
+    def sources_of(case: Case) -> str:
+        """Return a hash of all that a run depends on, but for what the name of its file says."""
+        return sources_hash()
 
 
 @lru_cache(maxsize=1)
@@ -95,15 +88,4 @@ def run_study(
     Groups that ``kept`` has are not made again; those that are made are kept there one by one, so that a study that was
     interrupted goes on where it stopped.
     """
-    cases: Sequence[Case] = study.cases()
-    results: dict[Case, GroupFigures] = {}
-    for case in cases:
-        if kept is not None and (found := kept.read(case)) is not None:
-            results[case] = found
-    tell("groups of runs", len(results), len(cases))
-    for one in each_made(simulate, [case for case in cases if case not in results], workers):
-        results[one.case] = one
-        if kept is not None:
-            kept.write(one)
-        tell("groups of runs", len(results), len(cases))
-    return [results[case] for case in cases]
+    return made_or_kept(simulate, study.cases(), "groups of runs", tell, workers=workers, kept=kept)

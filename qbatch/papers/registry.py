@@ -52,6 +52,13 @@ PAPERS: dict[str, Paper] = {
         "University of Windsor, scholar.uwindsor.ca/etd/2255",
         ("figures", "sizes", "estimates", "plain"),
     ),
+    "closed-network": Paper(
+        "closed-network",
+        "Helen D. Karatza and Ralph C. Hilzer",
+        "Performance Analysis of Parallel Job Scheduling in Distributed Systems",
+        "36th Annual Simulation Symposium, 2003",
+        ("figures", "maxima", "errors", "combinations", "tails", "stations", "sizes"),
+    ),
 }
 """Every paper by the name that the command takes."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
-from qbatch.metrics import Interval, interval
 from qbatch.papers import scojo_printed as printed
 from qbatch.papers.evidence import change_interval
+from qbatch.papers.means import pair, spread
 from qbatch.papers.record import Cell, Column, Row, Table
 from qbatch.papers.scojo_replicas import (
     RESPONSE,
@@ -52,18 +52,6 @@ COUNTED = (4, 8)
 """For how many jobs the nodes of the whole tree are counted by the search itself."""
 
 
-def half(found: Interval) -> float | None:
-    """Return half an interval; None where there is none."""
-    return None if found.high is None or found.mean is None else found.high - found.mean
-
-
-def spread(key: str, values: Mapping[int, float] | Sequence[float], factor: float = 1.0) -> dict[str, Cell]:
-    """Return a mean and half its interval as two cells."""
-    listed = list(values.values()) if isinstance(values, Mapping) else list(values)
-    found = interval([factor * value for value in listed])
-    return {key: found.mean, f"{key}_half": half(found)}
-
-
 def change(ratios: Sequence[float]) -> str | None:
     """Return ratios as a change in percent with its interval: ``-12.8 [-16.1, -9.4]``; None without any."""
     found = change_interval(ratios)
@@ -71,11 +59,6 @@ def change(ratios: Sequence[float]) -> str | None:
         return None
     bounds = "" if found.low is None or found.high is None else f" [{found.low:.1f}, {found.high:.1f}]"
     return f"{found.mean:.1f}{bounds}"
-
-
-def pair(key: str, heading: str, decimals: int) -> list[Column]:
-    """Return the columns of a mean and half its interval."""
-    return [Column(key, heading, decimals), Column(f"{key}_half", "+-", decimals)]
 
 
 def workload_name(replicas: Replicas, workload: int) -> str:

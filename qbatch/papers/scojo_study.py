@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
 
 from qbatch.papers import scojo_runs
-from qbatch.papers.kept import Folder, hash_of, modules_of_policy
-from qbatch.papers.processes import WORKERS, each_made
+from qbatch.papers.kept import CaseFolder, hash_of, made_or_kept, modules_of_policy
+from qbatch.papers.processes import WORKERS
 from qbatch.papers.record import Tell, silent
 from qbatch.papers.scojo_printed import LABELS, SIZES
 from qbatch.papers.scojo_runs import (
@@ -99,29 +99,23 @@ class Study:
             yield Case(source, workload, known, scheme, self.jobs, self.seed)
 
 
-class Kept(Folder[RunFigures]):
+class Kept(CaseFolder[RunFigures]):
     """Runs in a folder, a file each."""
 
     def __init__(self, folder: Path) -> None:
         """Keep runs in this folder; it is made if only it is missing."""
         super().__init__(folder, RunFigures)
 
-    def read(self, case: Case) -> RunFigures | None:
-        """Return the run that is kept of a case; None if there is none, or if it was made by other sources."""
-        found = self.find(_name(case), sources_hash(case.scheme))
-        if found is None or found.case != case:
-            return None
-        self.read_count += 1
-        return found
+    @staticmethod
+    def name_of(case: Case) -> str:
+        """Return the name of the file of a case."""
+        scheme = re.sub(r"[^\w]+", "-", case.scheme)
+        return f"{case.source.slug}-{case.estimates}-{scheme}-{case.jobs}jobs-seed{case.seed}-workload{case.workload}.json"
 
-    def write(self, one: RunFigures) -> None:
-        """Keep a run in place of what was kept of its case."""
-        self.put(_name(one.case), sources_hash(one.case.scheme), one)
-
-
-def _name(case: Case) -> str:
-    scheme = re.sub(r"[^\w]+", "-", case.scheme)
-    return f"{case.source.slug}-{case.estimates}-{scheme}-{case.jobs}jobs-seed{case.seed}-workload{case.workload}.json"
+    @staticmethod
+    def sources_of(case: Case) -> str:
+        """Return a hash of all that a run depends on, but for what the name of its file says."""
+        return sources_hash(case.scheme)
 
 
 @lru_cache(maxsize=len(SCHEMES))
@@ -144,15 +138,4 @@ def run_study(
     Runs that ``kept`` has are not made again; those that are made are kept there one by one, so that a study that was
     interrupted goes on where it stopped.
     """
-    cases: Sequence[Case] = study.cases(parts)
-    results: dict[Case, RunFigures] = {}
-    for case in cases:
-        if kept is not None and (found := kept.read(case)) is not None:
-            results[case] = found
-    tell("runs", len(results), len(cases))
-    for one in each_made(simulate, [case for case in cases if case not in results], workers):
-        results[one.case] = one
-        if kept is not None:
-            kept.write(one)
-        tell("runs", len(results), len(cases))
-    return [results[case] for case in cases]
+    return made_or_kept(simulate, study.cases(parts), "runs", tell, workers=workers, kept=kept)

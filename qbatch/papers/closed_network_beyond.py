@@ -1,0 +1,253 @@
+"""What the paper does not ask: does the order of its policies survive, and is FCFS the best discipline of the shortest queue?
+
+An *order* is that of the throughputs, the highest first: ``>`` where the paired interval of a difference leaves out 0, else
+``~``.
+Beside it stands what became of the ten pairs of policies that the paper's own network decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations, pairwise, product
+
+from qbatch.metrics import interval
+from qbatch.papers.closed_network_figures import point
+from qbatch.papers.closed_network_printed import INTERVALS, JOBS, POLICIES, PRFCFS, SQFCFS, VARIATIONS
+from qbatch.papers.closed_network_replicas import (
+    LONGEST,
+    PERCENT,
+    RESPONSE,
+    SLOWDOWN,
+    SPREAD,
+    THROUGHPUT,
+    UTILISATION,
+    Replicas,
+    Values,
+    half_share,
+)
+from qbatch.papers.closed_network_runs import ESTIMATING
+from qbatch.papers.closed_network_study import (
+    BEYOND_JOBS,
+    COMBINED,
+    ERROR_STEPS,
+    MIDDLE,
+    SERVERS,
+    SIZED_JOBS,
+    TAIL_LENGTHS_S,
+    Study,
+)
+from qbatch.papers.evidence import NO, OPEN, YES, above
+from qbatch.papers.means import pair, spread
+from qbatch.papers.record import Cell, Column, Row, Table
+from qbatch.workloads.network import Network
+
+_ORDER = [
+    Column("order", "order of the throughputs"), Column("kept", "pairs kept"), Column("open", "open"),
+    Column("turned", "turned round"),
+]  # fmt: skip
+_ORDER_NOTE = (
+    "Order: > where the paired 95 % interval of the difference of throughputs leaves out 0, else ~; pairs: of those that the "
+    "network of the paper with this N (in proportion) and C decides, how many are decided the same way, left open, turned round"
+)
+
+
+def says(replicas: Replicas, network: Network, policy: str, base: str) -> str:
+    """Return whether a policy's throughput is decided to be higher than another's, lower, or neither."""
+    return above(policy, list(replicas.more(network, policy, base, THROUGHPUT).values()), 0.0).says
+
+
+def order(replicas: Replicas, network: Network, policies: Sequence[str] = POLICIES) -> str:
+    """Return the policies from the highest throughput to the lowest; empty if one has no run."""
+    means = {one: interval(list(replicas.of(network, one, THROUGHPUT).values())).mean for one in policies}
+    known = {one: value for one, value in means.items() if value is not None}
+    if len(known) < len(policies):
+        return ""
+    ranked = sorted(policies, key=lambda one: -known[one])
+    text = ranked[0]
+    for one, following in pairwise(ranked):
+        text += f" {'>' if says(replicas, network, one, following) == YES else '~'} {following}"
+    return text
+
+
+def pairs_kept(replicas: Replicas, network: Network, base: Network) -> dict[str, Cell]:
+    """Return of the pairs of policies that the base decides how many a network keeps, leaves open and turns round."""
+    counts = {YES: 0, OPEN: 0, NO: 0}
+    for one, other in combinations(POLICIES, 2):
+        before = says(replicas, base, one, other)
+        if before != OPEN:
+            now = says(replicas, network, one, other)
+            counts[OPEN if now == OPEN else YES if now == before else NO] += 1
+    return {"kept": counts[YES], "open": counts[OPEN], "turned": counts[NO]}
+
+
+def _order_cells(replicas: Replicas, network: Network, base: Network) -> dict[str, Cell]:
+    return {"order": order(replicas, network), **pairs_kept(replicas, network, base)}
+
+
+def _gains(replicas: Replicas, network: Network) -> dict[str, Cell]:
+    row: dict[str, Cell] = {}
+    for policy in POLICIES[1:]:
+        row |= spread(policy, replicas.gain(network, policy))
+    return row
+
+
+_GAIN_COLUMNS = [column for policy in POLICIES[1:] for column in pair(policy, f"{policy} D_R %", 1)]
+_U_COLUMNS = pair("U", "U of PrFCFS %", 1)
+
+
+def _utilisation(replicas: Replicas, network: Network) -> dict[str, Cell]:
+    return spread("U", replicas.of(network, PRFCFS, UTILISATION), PERCENT)
+
+
+# ------------------------------------------------------------------------------------------------ estimates
+
+
+def error_tables(study: Study, replicas: Replicas) -> list[Table]:
+    """Return what errors of estimates change, of each policy that asks for one, and what is left of the order."""
+    estimating = [policy for policy in POLICIES if policy in ESTIMATING]
+    rows: list[Row] = []
+    for policy, variation, length, jobs in product(estimating, VARIATIONS, INTERVALS, JOBS):
+        exact = study.network(jobs, variation, length)
+        row: dict[str, Cell] = {"policy": policy, **point(exact)}
+        row |= spread("U", replicas.of(exact, policy, UTILISATION), PERCENT)
+        for error in ERROR_STEPS:
+            row |= spread(f"E{error:g}", _error_change(study, replicas, policy, exact, error))
+        rows.append(row)
+    columns = [Column("policy", "policy"), *_POINT_COLUMNS, *pair("U", "U at E = 0 %", 1)]
+    columns += [column for error in ERROR_STEPS for column in pair(f"E{error:g}", f"E = {error:g}", 2)]
+    notes = ["E columns: U with errors less U without, in points of percent, by pairs"]
+    changes = Table("closed-network-errors", "Errors of estimates: what they change in U", columns, rows, notes)
+    return [changes, _error_orders(study, replicas)]
+
+
+_POINT_COLUMNS = [Column("C", "C"), Column("d", "d = e"), Column("N", "N")]
+
+
+def _error_change(study: Study, replicas: Replicas, policy: str, exact: Network, error: float) -> Values:
+    """Return by how many points utilisation with errors lies above that without."""
+    wrong = study.network(exact.jobs, exact.variation, exact.tasks_interval, error=error)
+    before, now = (replicas.of(network, policy, UTILISATION) for network in (exact, wrong))
+    return {place: PERCENT * (value - before[place]) for place, value in now.items() if place in before}
+
+
+def _error_orders(study: Study, replicas: Replicas) -> Table:
+    rows: list[Row] = []
+    for variation, jobs, error in product(VARIATIONS, BEYOND_JOBS, (0.0, *ERROR_STEPS)):
+        base = study.network(jobs, variation)
+        network = study.network(jobs, variation, error=error)
+        row = {"C": f"{variation:g}", "N": jobs, "E": f"{error:g}", **_gains(replicas, network)}
+        row |= _order_cells(replicas, network, base)
+        rows.append(row)
+    columns = [Column("C", "C"), Column("N", "N"), Column("E", "E"), *_GAIN_COLUMNS, *_ORDER]
+    title = f"Errors of estimates: what is left of the order, d = e = {MIDDLE:g}"
+    return Table("closed-network-errors-order", title, columns, rows, [_ORDER_NOTE])
+
+
+# ------------------------------------------------------------------------------------------------ combinations
+
+
+def combinations_table(study: Study, replicas: Replicas) -> Table:
+    """Return what the shortest queue gives with each discipline, against SQFCFS."""
+    rows: list[Row] = []
+    for variation, jobs, policy in product(VARIATIONS, JOBS, COMBINED):
+        network = study.network(jobs, variation)
+        row: dict[str, Cell] = {"C": f"{variation:g}", "N": jobs, "policy": policy}
+        row |= spread("U", replicas.of(network, policy, UTILISATION), PERCENT)
+        row |= spread("gain", replicas.gain(network, policy))
+        if policy != SQFCFS:
+            row |= spread("more", replicas.gain(network, policy, SQFCFS))
+        for key, number in (("longest", LONGEST), ("response", RESPONSE), ("slowdown", SLOWDOWN), ("spread", SPREAD)):
+            row |= spread(key, replicas.ratio(network, policy, number, SQFCFS)) if policy != SQFCFS else {}
+        rows.append(row)
+    columns = [Column("C", "C"), Column("N", "N"), Column("policy", "policy"), *pair("U", "U %", 1)]
+    columns += [*pair("gain", "D_R %", 1), *pair("more", "R against SQFCFS %", 2), *pair("longest", "RT_max ratio", 2)]
+    columns += [*pair("response", "response ratio", 3), *pair("slowdown", "slowdown ratio", 3)]
+    columns += pair("spread", "spread ratio", 3)
+    notes = ["D_R against PrFCFS; the other ratios against SQFCFS, of means, by pairs"]
+    title = f"The shortest queue with each discipline, d = e = {MIDDLE:g}"
+    return Table("closed-network-combinations", title, columns, rows, notes)
+
+
+# ------------------------------------------------------------------------------------------------ other networks
+
+
+def tails_table(study: Study, replicas: Replicas) -> Table:
+    """Return what a heavier tail does, by the length of the window."""
+    rows: list[Row] = []
+    for jobs, length in product(BEYOND_JOBS, TAIL_LENGTHS_S):
+        network = study.tail(jobs, length)
+        shares = {policy: half_share(replicas.of(network, policy, THROUGHPUT)) for policy in POLICIES}
+        known = [share for share in shares.values() if share is not None]
+        widest = max(known, default=None)
+        row: dict[str, Cell] = {
+            "N": jobs, "window": f"{network.length:g}", **_utilisation(replicas, network), **_gains(replicas, network),
+            "widest": None if widest is None else PERCENT * widest,
+            "longest": None if widest is None else f"{network.length * (widest / 0.05) ** 2:.2g}",
+            **_order_cells(replicas, network, study.network(jobs, VARIATIONS[-1])),
+        }  # fmt: skip
+        rows.append(row)
+    columns = [
+        Column("N", "N"), Column("window", "window s"), *_U_COLUMNS, *_GAIN_COLUMNS, Column("widest", "widest of R %", 1),
+        Column("longest", "5 % takes s"), *_ORDER,
+    ]  # fmt: skip
+    notes = [
+        _ORDER_NOTE + "; here that with C = 4",
+        f"widest: half the interval of R in percent of the mean, of the worst of the five; 5 % takes: the window with which it "
+        f"would be 5 % with {study.replications} replications, by the variance seen (it falls as the window grows)",
+    ]
+    return Table("closed-network-tails", "Heavier tails: C = 8", columns, rows, notes)
+
+
+def stations_table(study: Study, replicas: Replicas) -> Table:
+    """Return what stations of several processors do."""
+    rows: list[Row] = []
+    for variation, jobs, servers in product(VARIATIONS, BEYOND_JOBS, SERVERS):
+        network = study.network(jobs, variation, servers=servers)
+        base = study.network(jobs, variation)
+        rows.append(
+            {
+                "C": f"{variation:g}", "N": jobs, "servers": servers, **_utilisation(replicas, network),
+                **_gains(replicas, network), **_order_cells(replicas, network, base),
+            }
+        )  # fmt: skip
+    columns = [Column("C", "C"), Column("N", "N"), Column("servers", "servers"), *_U_COLUMNS, *_GAIN_COLUMNS, *_ORDER]
+    title = f"Stations of several processors, 16 in all, d = e = {MIDDLE:g}"
+    return Table("closed-network-stations", title, columns, rows, [_ORDER_NOTE])
+
+
+def sizes_table(study: Study, replicas: Replicas) -> Table:
+    """Return what more processors do."""
+    rows: list[Row] = []
+    for variation, (network_of, processors, several) in product(VARIATIONS, _networks(study)):
+        for jobs in several:
+            network = network_of(jobs, variation)
+            base = study.network(JOBS[0] * jobs // processors, variation)
+            row: dict[str, Cell] = {
+                "C": f"{variation:g}", "P": processors, "N": jobs,
+                "replications": len(replicas.of(network, PRFCFS, UTILISATION)), **_utilisation(replicas, network),
+                **_gains(replicas, network), **_order_cells(replicas, network, base),
+            }  # fmt: skip
+            for policy in POLICIES[1:]:
+                row |= spread(f"{policy}_longest", replicas.ratio(network, policy, LONGEST))
+            rows.append(row)
+    columns = [Column("C", "C"), Column("P", "P"), Column("N", "N"), Column("replications", "replications")]
+    columns += [*_U_COLUMNS, *_GAIN_COLUMNS]
+    columns += [column for policy in POLICIES[1:] for column in pair(f"{policy}_longest", f"{policy} RT_max ratio", 1)]
+    notes = [
+        _ORDER_NOTE,
+        "tasks: 1 to P; z = (P + 1) / (2 P) x, so that the I/O station can take what the processors give; the warm-up grows with "
+        f"P, the window stays {study.length:g} s: RT_max is that of a window, and what waits longer than it is not in it",
+    ]
+    title = f"More processors, d = e = {MIDDLE:g}"
+    return Table("closed-network-sizes", title, [*columns, *_ORDER], rows, notes)
+
+
+def _networks(study: Study) -> list[tuple[Callable[[int, float], Network], int, tuple[int, ...]]]:
+    """Return the sizes, that of the paper first: what makes a network, its processors, and its N."""
+
+    def of_size(processors: int) -> Callable[[int, float], Network]:
+        return lambda jobs, variation: study.sized(processors, jobs, variation)
+
+    return [(study.network, JOBS[0], BEYOND_JOBS), *((of_size(one), one, jobs) for one, jobs in SIZED_JOBS.items())]
+
+
