@@ -26,6 +26,7 @@ from qbatch.papers.closed_network_study import (
     SIZES,
     STATIONS,
     TAILS,
+    TIES,
     Kept,
     Study,
     run_study,
@@ -61,6 +62,7 @@ def outcome_of(study: Study, runs: Sequence[RunFigures], parts: Collection[str])
         outcome.tables.extend(beyond.error_tables(study, replicas))
         claims += verdicts.errors(study, replicas)
     for part, make in (
+        (TIES, beyond.ties_table),
         (COMBINATIONS, beyond.combinations_table),
         (TAILS, beyond.tails_table),
         (STATIONS, beyond.stations_table),

@@ -12,7 +12,19 @@ from itertools import combinations, pairwise, product
 
 from qbatch.metrics import interval
 from qbatch.papers.closed_network_figures import point
-from qbatch.papers.closed_network_printed import INTERVALS, JOBS, POLICIES, PRFCFS, SQFCFS, VARIATIONS
+from qbatch.papers.closed_network_printed import (
+    INTERVALS,
+    JOBS,
+    POLICIES,
+    PRFCFS,
+    PRLSTF,
+    PRSNUTF,
+    PRSTF,
+    SQFCFS,
+    TOLERANCES,
+    VARIATIONS,
+)
+from qbatch.papers.closed_network_printed import UTILISATION as TABLE_2
 from qbatch.papers.closed_network_replicas import (
     LONGEST,
     PERCENT,
@@ -24,8 +36,9 @@ from qbatch.papers.closed_network_replicas import (
     Replicas,
     Values,
     half_share,
+    mean,
 )
-from qbatch.papers.closed_network_runs import ESTIMATING
+from qbatch.papers.closed_network_runs import ESTIMATING, PRSNUTF_STF
 from qbatch.papers.closed_network_study import (
     BEYOND_JOBS,
     COMBINED,
@@ -141,6 +154,31 @@ def _error_orders(study: Study, replicas: Replicas) -> Table:
     columns = [Column("C", "C"), Column("N", "N"), Column("E", "E"), *_GAIN_COLUMNS, *_ORDER]
     title = f"Errors of estimates: what is left of the order, d = e = {MIDDLE:g}"
     return Table("closed-network-errors-order", title, columns, rows, [_ORDER_NOTE])
+
+
+# ------------------------------------------------------------------------------------------------ ties
+
+
+def ties_table(study: Study, replicas: Replicas) -> Table:
+    """Return what PrSNUTF is if of equal tasks the shortest goes first, beside Table 2 and the policies next to it."""
+    rows: list[Row] = []
+    for variation, (place, interval_s), jobs in product(VARIATIONS, enumerate(INTERVALS), (JOBS[0], JOBS[-1])):
+        network = study.network(jobs, variation, interval_s)
+        printed = TABLE_2[variation][PRSNUTF][place][jobs != JOBS[0]]
+        found = mean(replicas.of(network, PRSNUTF_STF, UTILISATION))
+        is_near = None if found is None else "yes" if abs(found - printed) <= TOLERANCES[variation] else "no"
+        rows.append({
+            "C": f"{variation:g}", "d": f"{interval_s:g}", "N": jobs, "printed": PERCENT * printed,
+            **spread("first", replicas.of(network, PRSNUTF, UTILISATION), PERCENT),
+            **spread("shortest", replicas.of(network, PRSNUTF_STF, UTILISATION), PERCENT), "near": is_near,
+            **spread("lstf", replicas.more(network, PRSNUTF_STF, PRLSTF, UTILISATION), PERCENT),
+            **spread("longest", replicas.ratio(network, PRSNUTF_STF, LONGEST, PRSTF)),
+        })  # fmt: skip
+    columns = [Column("C", "C"), Column("d", "d = e"), Column("N", "N"), Column("printed", "printed U %", 1)]
+    columns += [*pair("first", "PrSNUTF U %", 1), *pair("shortest", "with ties U %", 1), Column("near", "within the tolerance")]
+    columns += [*pair("lstf", "over PrLSTF, points", 2), *pair("longest", "RT_max ratio to PrSTF", 2)]
+    notes = ["ties: of two tasks whose jobs have as few uncompleted tasks the one with the least demand goes first (snutf-stf)"]
+    return Table("closed-network-ties", "PrSNUTF, if of equals the shortest goes first", columns, rows, notes)
 
 
 # ------------------------------------------------------------------------------------------------ combinations

@@ -15,6 +15,9 @@ from qbatch.workloads.network import Network
 SQSTF, SQSNUTF, SQLSTF = "SQSTF", "SQSNUTF", "SQLSTF"
 """What the paper does not try: the shortest queue with a discipline that is not FCFS."""
 
+PRSNUTF_STF = "PrSNUTF-STF"
+"""PrSNUTF, if of two tasks whose jobs have as few uncompleted tasks the one with the least estimate goes first."""
+
 RULES = {
     PRFCFS: QueueRules("probabilistic", "fcfs"),
     SQFCFS: QueueRules("shortest", "fcfs"),
@@ -24,10 +27,11 @@ RULES = {
     SQSTF: QueueRules("shortest", "stf"),
     SQSNUTF: QueueRules("shortest", "snutf"),
     SQLSTF: QueueRules("shortest", "lstf"),
+    PRSNUTF_STF: QueueRules("probabilistic", "snutf-stf"),
 }
 """The policies by the names of the tables: routing, then discipline."""
 
-ESTIMATING = tuple(name for name, rules in RULES.items() if rules.discipline in ("stf", "lstf"))
+ESTIMATING = tuple(name for name, rules in RULES.items() if rules.discipline in ("stf", "lstf", "snutf-stf"))
 """The policies that ask for an estimate: for the others its error changes nothing."""
 
 SEED = 1

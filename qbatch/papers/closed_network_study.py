@@ -12,6 +12,7 @@ from qbatch.papers import closed_network_runs
 from qbatch.papers.closed_network_printed import INTERVALS, JOBS, POLICIES, SQFCFS, VARIATIONS
 from qbatch.papers.closed_network_runs import (
     ESTIMATING,
+    PRSNUTF_STF,
     RULES,
     SEED,
     SQLSTF,
@@ -28,9 +29,9 @@ from qbatch.papers.record import Tell, silent
 from qbatch.replay import network_run
 from qbatch.workloads.network import Network
 
-FIGURES, MAXIMA, ERRORS, COMBINATIONS = "figures", "maxima", "errors", "combinations"
+FIGURES, TIES, MAXIMA, ERRORS, COMBINATIONS = "figures", "ties", "maxima", "errors", "combinations"
 TAILS, STATIONS, SIZES = "tails", "stations", "sizes"
-PARTS = (FIGURES, MAXIMA, ERRORS, COMBINATIONS, TAILS, STATIONS, SIZES)
+PARTS = (FIGURES, TIES, MAXIMA, ERRORS, COMBINATIONS, TAILS, STATIONS, SIZES)
 
 REPLICATIONS = 30
 WARMUP_S, LENGTH_S = 200.0, 2000.0
@@ -132,6 +133,9 @@ class Study:
                 yield network, POLICIES
             for variation, interval, jobs in product(VARIATIONS, INTERVALS, (JOBS[0], JOBS[-1])):
                 yield self.short(jobs, variation, interval), POLICIES
+        elif part == TIES:
+            for network in self.of_paper():
+                yield network, (*POLICIES, PRSNUTF_STF)
         elif part == MAXIMA:
             for jobs, variation in MANY_AT:
                 yield self.network(jobs, variation), POLICIES

@@ -57,7 +57,7 @@ PAPERS: dict[str, Paper] = {
         "Helen D. Karatza and Ralph C. Hilzer",
         "Performance Analysis of Parallel Job Scheduling in Distributed Systems",
         "36th Annual Simulation Symposium, 2003",
-        ("figures", "maxima", "errors", "combinations", "tails", "stations", "sizes"),
+        ("figures", "ties", "maxima", "errors", "combinations", "tails", "stations", "sizes"),
     ),
 }
 """Every paper by the name that the command takes."""

@@ -289,8 +289,9 @@ POLICIES["taskqueues"] = PolicyEntry(
     (
         Choice("routing", "shortest", ("probabilistic", "shortest"), "to any host, each as likely, or to the shortest queue"),
         Choice(
-            "discipline", "fcfs", ("fcfs", "stf", "snutf", "lstf"),
-            "first come; shortest estimate; fewest uncompleted tasks of its job; shortest, but now and then the oldest",
+            "discipline", "fcfs", ("fcfs", "stf", "snutf", "lstf", "snutf-stf"),
+            "first come; shortest estimate; fewest uncompleted tasks of its job; shortest, but now and then the oldest; "
+            "fewest uncompleted, of equals the shortest",
         ),
         Whole("limit", 10, 1, 1_000_000, "after how many selections lstf takes the oldest task"),
         Choice("ties", "random", ("random", "lowest"), "which of several shortest queues"),

@@ -31,6 +31,7 @@ ROUTINGS = {"probabilistic": task_queues.PROBABILISTIC, "shortest": task_queues.
 
 DISCIPLINES = {
     "fcfs": task_queues.FCFS, "stf": task_queues.STF, "snutf": task_queues.SNUTF, "lstf": task_queues.LSTF,
+    "snutf-stf": task_queues.SNUTF_STF,
 }  # fmt: skip
 """Disciplines by name."""
 
@@ -266,11 +267,12 @@ class TaskQueues:
         queue = station.queue[: station.waiting]
         if self._discipline == task_queues.FCFS:
             key = np.zeros(len(queue), np.int64)
-        elif self._discipline == task_queues.SNUTF:
+        elif self._discipline in (task_queues.SNUTF, task_queues.SNUTF_STF):
             key = book.left[queue[:, task_queues.PARENT]]
         else:
             key = queue[:, task_queues.ESTIMATE]
-        rows = [int(each) for each in queue[np.argsort(key, kind="stable"), task_queues.TASK]]
+        minor = queue[:, task_queues.ESTIMATE] if self._discipline == task_queues.SNUTF_STF else np.zeros_like(key)
+        rows = [int(each) for each in queue[np.lexsort((minor, key)), task_queues.TASK]]
         first = station.chosen
         if first < 0 and rows and self._discipline == task_queues.LSTF and book.selections[place] >= self.rules.limit:
             first = int(queue[0, task_queues.TASK])

@@ -249,7 +249,7 @@ def test_every_part_has_tables_and_pictures_of_its_own_runs() -> None:
             assert all(table.rows for table in outcome.tables), part
             assert all(draw() for draw in outcome.pictures.values()), part
             assert bool(outcome.claims) == (part in (FIGURES, ERRORS))
-    assert len(names) == len(set(names)) == 16
+    assert len(names) == len(set(names)) == 17
 
 
 def test_more_processors_are_told_beside_those_of_the_paper() -> None:
@@ -331,7 +331,7 @@ def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
         (["closed-network", "--workloads", "3"], "takes no --workloads"),
         (["closed-network", "a.swf"], "takes no LOG"),
         (["scojo", "--replications", "3"], "takes no --replications"),
-        (["closed-network", "--table", "7"], "figures, maxima, errors, combinations, tails, stations, sizes"),
+        (["closed-network", "--table", "7"], "figures, ties, maxima, errors, combinations, tails, stations, sizes"),
     ],
 )
 def test_options_of_another_paper_are_refused(arguments: list[str], text: str) -> None:

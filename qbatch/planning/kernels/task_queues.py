@@ -19,9 +19,9 @@ COLUMNS = 3
 PROBABILISTIC, SHORTEST = ROUTINGS = 0, 1
 """Routing: any station, each as likely; or the one with the least tasks a server."""
 
-FCFS, STF, SNUTF, LSTF = DISCIPLINES = 0, 1, 2, 3
+FCFS, STF, SNUTF, LSTF, SNUTF_STF = DISCIPLINES = 0, 1, 2, 3, 4
 """Which task a station selects: the first routed, the one with the least estimate, one of the parent with the least tasks left,
-or the least estimate, but after so many selections the first routed."""
+or the least estimate, but after so many selections the first routed; ``SNUTF_STF`` is ``SNUTF``, of equals the least estimate."""
 
 LOWEST = -1
 """A draw that breaks ties among the shortest queues by the order of the stations."""
@@ -70,10 +70,10 @@ def selected(discipline: int, queue: Int64Array, waiting: int, left: Int64Array,
         return 0
     best = 0
     for place in range(1, waiting):
-        if discipline == SNUTF:
-            is_better = left[queue[place, PARENT]] < left[queue[best, PARENT]]
-        else:
-            is_better = queue[place, ESTIMATE] < queue[best, ESTIMATE]
+        is_better = queue[place, ESTIMATE] < queue[best, ESTIMATE]
+        if discipline in (SNUTF, SNUTF_STF):
+            mine, least = left[queue[place, PARENT]], left[queue[best, PARENT]]
+            is_better = mine < least or (mine == least and is_better and discipline == SNUTF_STF)
         if is_better:
             best = place
     return best
