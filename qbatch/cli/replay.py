@@ -87,7 +87,6 @@ def replay(
         return
     if log is None:
         raise UsageError("a LOG is missing; name a workload log (- is stdin), or a --source such as closed:N=16")
-    _check_load(load)
     check_outputs(log, out, jobs, swf, skipped, policy or DEFAULT_POLICIES)
     _check_load(load)
     chosen = distinct([load_policy(text) for text in policy or DEFAULT_POLICIES])
@@ -111,7 +110,7 @@ def replay(
     if follows is None:
         _announce_compiler(chosen, hosts, driver, quiet)
     schedules = [
-        run_one(work, hosts, each, _source(read, work, hosts, follows), driver=driver, is_audited=audit, is_quiet=quiet)
+        run_one(work, hosts, each, _source(read, work, hosts, follows, load), driver=driver, is_audited=audit, is_quiet=quiet)
         for each in chosen
     ]
     facts = {**_facts(read, work), **({} if follows is None else {"closed": _closed_facts(work, follows)})}
@@ -285,12 +284,12 @@ def _closed_facts(work: Workload, follows: Feedback) -> dict[str, Any]:
     return {"jobs": int((follows.predecessor[work.log_row] >= 0).sum()), "is_told": follows.is_told}
 
 
-def _source(log: Log, work: Workload, machine: Machine, follows: Feedback | None) -> Source | None:
+def _source(log: Log, work: Workload, machine: Machine, follows: Feedback | None, load: float) -> Source | None:
     if follows is None:
         return None
     from qbatch.replay.feedback import feedback_source
 
-    return feedback_source(log, work, machine, follows)
+    return feedback_source(log, work, machine, follows, load)
 
 
 def _tell(work: Workload, machine: Machine, policies: list[Policy], job: Text, step: bool) -> None:

@@ -33,10 +33,11 @@ def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, po
         raise UsageError(f"--jobs {jobs}: the name must end in .csv or .parquet")
     if (out is not None or (jobs or "").endswith(".parquet")) and find_spec("pyarrow") is None:
         raise UsageError(f"--out and Parquet need pyarrow: {install_command('report')}")
-    named = [os.path.realpath(path) for path in (log, jobs, swf, skipped) if path not in (None, "-")]
+    written = [os.path.realpath(path) for path in (jobs, swf, skipped) if path is not None]
+    named = [*written, *(os.path.realpath(path) for path in (log,) if path not in (None, "-"))]
     if len(set(named)) < len(named):
         raise UsageError("the log, --jobs, --swf and --skipped must be different files")
-    if out == "" or (out is not None and any(os.path.dirname(path) == os.path.realpath(out) for path in named[1:])):
+    if out == "" or (out is not None and any(os.path.dirname(path) == os.path.realpath(out) for path in written)):
         raise UsageError("--out DIR must name a directory of its own; --jobs, --swf and --skipped go elsewhere")
     if out is not None:
         check_folder(out)

@@ -54,14 +54,17 @@ def up(
     socket_text = socket or paths.personal_socket_path()
     config_path = config or (paths.config_path() if paths.config_path().exists() else None)
 
-    network = _network(source, trace)
+    network = _network(source, trace, first, seed)
 
     def read() -> Settings:
         pool = _pool(procs, machine)
         chosen = policy
-        if network is not None and pool is None and config_path is None:
-            pool, chosen = _pool_of(network), policy or "taskqueues"
-        return _settings(config_path, executor, chosen, pool, mode, has_trace=trace is not None or network is not None)
+        if network is not None and config_path is None:
+            pool, chosen = pool or _pool_of(network), policy or "taskqueues"
+        found = _settings(config_path, executor, chosen, pool, mode, has_trace=trace is not None or network is not None)
+        if network is not None and found.executor != "emulated":
+            raise UsageError(f"--source {source}: its jobs have no scripts; run it with --executor emulated")
+        return found
 
     if not foreground:
         talk(_into_background(state_path, socket_text))
@@ -96,13 +99,17 @@ def up(
     raise typer.Exit(process.run(options))
 
 
-def _network(source: str | None, trace: Path | None) -> Network | None:
+def _network(source: str | None, trace: Path | None, first: int | None, seed: int) -> Network | None:
     from qbatch.workloads.network import read_network
 
     if source is None:
+        if seed:
+            raise UsageError("--seed is of the draws of a --source; leave it out")
         return None
     if trace is not None:
         raise UsageError("--trace and --source both make jobs come by themselves; leave one out")
+    if first is not None:
+        raise UsageError("--first is of a --trace; a --source makes jobs for as long as it runs")
     network = read_network(source)
     if network.error:
         raise UsageError(

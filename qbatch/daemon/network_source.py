@@ -6,6 +6,8 @@ core (:class:`~qbatch.daemon.core.source_state.SourceState`), so that a server t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,7 +45,6 @@ class LiveNetwork:
         self.identity = f"{network.name} seed {seed}"
         """Which network it is, in a word."""
         self.offset = offset
-        self.refused = 0
         self.network = network
         self._draws = NetworkDraws(network, seed)
         self._distributions = Distributions(self._draws)
@@ -69,8 +70,7 @@ class LiveNetwork:
         core = self._core
         if core is None or len(core.source.visits) < self.network.jobs:
             return self.offset
-        self._join(core)
-        return core.source.away[0][0] if core.source.away else None
+        return next((end for end, _ in self._returns(core)), None)
 
     def take(self, core: Core, at: int) -> list[bytes]:
         """Submit the jobs that come back by an instant; return their journal entries."""
@@ -79,26 +79,24 @@ class LiveNetwork:
         if due is None or due > at:
             return []
         state = core.source
-        back = [owner for end, owner in state.away if end <= at]
+        back = [owner for end, owner in self._returns(core) if end <= at]
         back += [owner for owner in range(self.network.jobs) if owner not in state.visits]
         core.now = max(core.now, due)
         return [self._submit(core, owner) for owner in sorted(back)]
 
-    def _join(self, core: Core) -> None:
-        """Let those that have ended join the I/O station, in order of their end, those of one instant by number."""
+    def _returns(self, core: Core) -> Iterator[tuple[int, int]]:
+        """Return when which job comes back, in order: one service after another, nothing is kept of it."""
         state = core.source
+        io_end = state.io_end
         for at, owner in sorted(state.ended):
-            state.io_end = max(at, state.io_end) + self._draws.io_time(owner, state.visits[owner] - 1)
-            state.away.append((state.io_end, owner))
-        state.ended = []
+            io_end = max(at, io_end) + self._draws.io_time(owner, state.visits[owner] - 1)
+            yield io_end, owner
 
     def _submit(self, core: Core, owner: int) -> bytes:
         actor, request = self._submission(owner, core.source.visits.get(owner, 0), core.now)
         place = (core.log_arrived + 1, self.identity, self.offset)
-        try:
+        with suppress(Refusal):
             journal_entry.arrive(core, actor, request, place)
-        except Refusal:
-            self.refused += 1
         return journal_entry.arrival(core.now, actor, _encode(request), place)
 
     def _submission(self, owner: int, visit: int, at: int) -> tuple[Actor, Submit]:

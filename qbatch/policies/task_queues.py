@@ -15,7 +15,7 @@ import numpy as np
 
 from qbatch.model.actions import Action, Reject, Start
 from qbatch.model.job import Job
-from qbatch.model.machine import Machine
+from qbatch.model.machine import Machine, memory_text
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import fractions, task_queues
@@ -46,7 +46,7 @@ class QueueRules(NamedTuple):
     many selections ``lstf`` takes the oldest; ``ties``: among the shortest queues a ``random`` one or the ``lowest``; ``seed``:
     of the draws of jobs that bring none."""
 
-    routing: str = "probabilistic"
+    routing: str = "shortest"
     discipline: str = "fcfs"
     limit: int = 10
     ties: str = "random"
@@ -188,7 +188,8 @@ class TaskQueues:
 
     def _unrouted(self, view: View, book: StationBook) -> list[int]:
         """Return all waiting rows that are at no open host, in order of sequence; those of closed hosts first, in their order."""
-        again = [row for host in sorted(view.closed) for row in book.stations[host].rows]
+        # Rows were entered in the order in which they were routed, which is that of their sequence.
+        again = [row for row, station in book.station_of.items() if station in view.closed]
         for row in again:
             book.forget(row)
         known = {row for row, station in book.station_of.items() if station >= 0} | set(again)
@@ -202,6 +203,7 @@ class TaskQueues:
         is_open = np.ones(len(cpus), np.bool_)
         is_open[list(view.closed)] = False
         found: dict[tuple[object, ...], BoolArray] = {}
+        new = set(view.arrived)
         for row in rows:
             book.forget(row)
             job = view.jobs[row]
@@ -209,7 +211,7 @@ class TaskQueues:
             if shape not in found:
                 found[shape] = view.space.holders(job)
             holders = found[shape]
-            if not holders.any():
+            if not holders.any() and row in new and not job.is_admitted:
                 yield Reject(row, self._refusal(view, job))
                 continue
             place = book.count(row, _parent(job))
@@ -273,15 +275,27 @@ class TaskQueues:
             key = queue[:, task_queues.ESTIMATE]
         minor = queue[:, task_queues.ESTIMATE] if self._discipline == task_queues.SNUTF_STF else np.zeros_like(key)
         rows = [int(each) for each in queue[np.lexsort((minor, key)), task_queues.TASK]]
-        first = station.chosen
-        if first < 0 and rows and self._discipline == task_queues.LSTF and book.selections[place] >= self.rules.limit:
-            first = int(queue[0, task_queues.TASK])
-        return rows if first < 0 else [first, *(row for row in rows if row != first)]
+        if station.chosen >= 0:
+            rows = [station.chosen, *(row for row in rows if row != station.chosen)]
+        return self._in_turn(rows, station, int(book.selections[place])) if self._discipline == task_queues.LSTF else rows
+
+    def _in_turn(self, rows: list[int], station: Station, selections: int) -> list[int]:
+        """Return rows in order of estimate as ``lstf`` takes them: the oldest comes after each ``limit`` selections."""
+        found = dict.fromkeys(rows[: station.chosen >= 0])
+        ways = (iter(rows), iter(station.rows))
+        while len(found) < len(rows):
+            is_oldest = selections >= self.rules.limit
+            found[next(row for row in ways[is_oldest] if row not in found)] = None
+            selections = 0 if is_oldest else selections + 1
+        return list(found)
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say in which queue a task waits, and behind whom."""
+        """Say in which queue a task waits, and behind which others."""
         book: StationBook = view.memory
         place = book.station_of.get(row, NOWHERE)
+        job = view.jobs[row]
+        if place == NOWHERE and not view.space.holders(job).any():
+            return self._refusal(view, job)
         if place == NOWHERE:
             return Reason("hosts-closed", self.name, "no open host can hold it alone; it is routed when one opens")
         rows = self._in_order(book, place)
@@ -293,9 +307,16 @@ class TaskQueues:
             parents = {book.parent_of[each] for each in ahead}
             text = f"{ordinal} in the queue of {host}, behind {_tasks(view, ahead, len(parents))}"
             return Reason("station-queue", self.name, text, numbers, tuple(ahead))
-        text = f"{ordinal} in the queue of {host}, which has {free} processors free; needs {view.jobs[row].procs}"
+        text = f"{ordinal} in the queue of {host}, which has {_amount(free, view.free_memory[place], job)} free; it needs "
+        text += _amount(job.procs, job.memory, job)
         there = [each for each, station in book.running_on.items() if station == place]
         return Reason("station-busy", self.name, text, numbers, tuple(there))
+
+
+def _amount(procs: int, memory: int, job: Job) -> str:
+    """Say how many processors, and how much memory if the job asks for any."""
+    text = f"{procs} processor{'' if procs == 1 else 's'}"
+    return f"{text} and {memory_text(memory)} of memory" if job.memory else text
 
 
 def _parent(job: Job) -> int:

@@ -71,13 +71,18 @@ class FeedbackSource:
         """Return the jobs in the order in which they came, with the instants at which they did."""
         places, work = np.array(self._taken, np.int64), self._workload
         columns = {name: getattr(work, name)[places] for name in WORKLOAD_COLUMNS}
-        return work.changed(**columns | {"submit": np.array(self._submit, np.int64)})
+        submit = np.array(self._submit, np.int64)
+        deadline = np.where(columns["deadline"] >= 0, columns["deadline"] + submit - columns["submit"], -1)
+        return work.changed(**columns | {"submit": submit, "deadline": deadline})
 
 
-def feedback_source(log: Log, work: Workload, machine: Machine, feedback: Feedback) -> FeedbackSource:
+def feedback_source(
+    log: Log, work: Workload, machine: Machine, feedback: Feedback, load: float = 1.0
+) -> FeedbackSource:
     """Return the jobs of a workload with their users' waiting, once: a source is for one run.
 
-    A predecessor that cannot run on the machine counts as ended at its submission; of one that is not replayed (``--from`` and
+    ``load``: by what the gaps between the workload's submissions were divided; think times stay.  A predecessor that cannot run
+    on the machine counts as ended at its submission; of one that is not replayed (``--from`` and
     its like) nobody knows the end here: the job comes at its own instant.
     """
     place_of = np.full(len(log) + 1, NOBODY)
@@ -86,10 +91,9 @@ def feedback_source(log: Log, work: Workload, machine: Machine, feedback: Feedba
     skipped = np.zeros(len(log) + 1, np.bool_)
     for rows in reasons_to_skip(log, machine).values():
         skipped[rows] = True
-    submit, seconds = work.submit.copy(), np.asarray(log["submit"], np.float64)
+    submit, logged = work.submit.copy(), np.rint(np.asarray(log["submit"], np.float64) * 1e6)
     is_early = (before >= 0) & skipped[before]
-    # It would have come at once: earlier by what its predecessor took in the log.
-    instants = np.rint(seconds[work.log_row[is_early]] * 1e6), np.rint(seconds[before[is_early]] * 1e6)
     think = feedback.think[work.log_row]
-    submit[is_early] -= (instants[0] - instants[1]).astype(np.int64) - think[is_early]
+    moved = submit[0] + np.rint((logged[before[is_early]] - logged[work.log_row[0]]) / load).astype(np.int64)
+    submit[is_early] = np.maximum(moved, 0) + think[is_early]
     return FeedbackSource(work.changed(submit=submit), place_of[before], think)

@@ -138,7 +138,7 @@ class Live:
 
     async def _follow_unannounced(self, board: Board) -> None:
         """Ask again for what no event tells: whose slice it is, where the machine is shared in time, and the queues of hosts."""
-        while board.server.phases or board.has_host_queues:
+        while True:
             await asyncio.sleep(PHASE_PAUSE)
             if board.has_host_queues:
                 board.set_host_queues((await self.ask(HostStatus(), Hosts)).hosts)

@@ -16,7 +16,7 @@ from qbatch.model.record import MICROSECONDS, Int64Array
 from qbatch.workloads.log import Log
 
 PATIENCE = 20 * 60 * MICROSECONDS
-"""Who comes back later than this after an end, in microseconds, did not wait for it."""
+"""A user that comes back later than this after an end, in microseconds, did not wait for it."""
 
 NOBODY = -1
 """The predecessor of a job that waits for none."""
@@ -58,7 +58,7 @@ def _told(log: Log) -> Feedback:
 def _check_circles(log: Log, predecessor: Int64Array) -> None:
     """Refuse jobs that never come, since each waits for another one of them."""
     ahead = predecessor.copy()
-    # In each step every row looks twice as far back: who then still sees somebody is in a circle, or behind one.
+    # In each step every row looks twice as far back: one that sees another then is in a circle, or behind one.
     for _ in range(len(ahead).bit_length()):
         ahead = np.where(ahead >= 0, ahead[np.maximum(ahead, 0)], NOBODY)
     if (ahead < 0).all():
@@ -76,14 +76,14 @@ def _derived(log: Log) -> Feedback:
     latest: dict[int, tuple[int, int, int]] = {}
     order = np.lexsort((np.asarray(log["job"]), submit))
     facts = zip(order.tolist(), user[order].tolist(), submit[order].tolist(), end[order].tolist(), strict=True)
-    for rank, (row, who, now, over) in enumerate(facts):
-        if who < 0:
+    for rank, (row, owner, now, over) in enumerate(facts):
+        if owner < 0:
             continue
-        ends = running.setdefault(who, [])
+        ends = running.setdefault(owner, [])
         while ends and ends[0][0] <= now:
-            latest[who] = max(latest.get(who, ends[0]), heapq.heappop(ends))
-        if who in latest and now - latest[who][0] <= PATIENCE:
-            predecessor[row], think[row] = latest[who][2], now - latest[who][0]
+            latest[owner] = max(latest.get(owner, ends[0]), heapq.heappop(ends))
+        if owner in latest and now - latest[owner][0] <= PATIENCE:
+            predecessor[row], think[row] = latest[owner][2], now - latest[owner][0]
         if over >= 0:
             heapq.heappush(ends, (over, rank, row))
     return Feedback(predecessor, think, is_told=False)

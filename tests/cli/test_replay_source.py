@@ -51,6 +51,16 @@ def test_its_result_is_measured_verified_and_reported(capfd: pytest.CaptureFixtu
     assert "parent_spread_max_s" in text
 
 
+def test_outputs_that_cannot_be_written_are_refused_before_any_work(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "result"
+    code, _, err = command(capfd, "replay", "--source", SHORT, "--out", str(out), "--jobs", str(out / "rows.csv"))
+    assert code == 2
+    assert "a directory of its own" in err
+    assert not out.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [(["--source", "closed:N=0"], "N=0"), (["x.swf", "--source", "closed"], "leave out LOG"), ([], "a LOG is missing"),

@@ -114,10 +114,10 @@ class Daemon:
         with self.session() as session:
             return session.ask(Submit(spec=Spec(script=script, **fields)), Submitted).job  # type: ignore[arg-type]
 
-    def jobs(self, *names: str, finished: str = "also") -> dict[str, JobRecord]:
+    def jobs(self, *names: str, finished: str = "also", subjobs: bool = False) -> dict[str, JobRecord]:
         """Return jobs by identifier."""
         with self.session() as session:
-            found = session.ask(JobStatus(jobs=names, finished=finished, limit=1000), Jobs)
+            found = session.ask(JobStatus(jobs=names, finished=finished, limit=1000, subjobs=subjobs), Jobs)
         return {job.id: job for job in found.jobs}
 
     def until(self, name: str, states: str, seconds: float = 60.0) -> JobRecord:

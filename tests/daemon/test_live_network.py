@@ -9,10 +9,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from qbatch.daemon import journal_entry
 from qbatch.daemon.core import passes, state_snapshot
-from qbatch.daemon.core.state import Core, Ending
+from qbatch.daemon.core.state import Actor, Core, Ending
+from qbatch.daemon.handlers import verbs
 from qbatch.daemon.network_source import LiveNetwork
 from qbatch.daemon.settings import Queue, Settings, pool_on
 from qbatch.model.errors import InputError
@@ -20,7 +23,7 @@ from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.replay.network import NetworkSource
 from qbatch.wire.records import JobRecord
-from qbatch.wire.requests import JobStatus
+from qbatch.wire.requests import Alter, Changes, Delete, JobStatus
 from qbatch.workloads.network import Network, read_network
 from tests.daemon.harness import Daemon
 
@@ -81,6 +84,84 @@ def lived(network: Network, seed: int, policy: str, until: int, restarts: random
             core = state_snapshot.load(state_snapshot.dump(core), settings, load_policy)
             source = LiveNetwork(network, seed, 0)
             source.attach(core)
+
+
+OPERATOR = Actor(0, "root", "root", "manager")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_core_that_is_made_again_from_the_journal_goes_on_whatever_was_deleted(seed: int) -> None:
+    network = read_network("closed:N=4,P=3,d=3,e=2,z=0.4")
+    settings, draw = settings_of(network, "taskqueues"), random.Random(seed)
+    core, source = Core(settings, load_policy), LiveNetwork(network, seed, 0)
+    source.attach(core)
+    journal: list[bytes] = []
+    written = state_snapshot.dump(core)
+    for _ in range(120):
+        instants = [each for each in (passes.next_due(core), source.next_instant()) if each is not None]
+        at = max(min(instants), core.now)
+        journal += source.take(core, at)
+        passes.advance(core, at)
+        journal.append(journal_entry.one_pass(core.now))
+        arrays = list(core.source.at_work)
+        draw.shuffle(arrays)
+        # Several commands of one instant, the clock standing still; the source is looked at in between, as the daemon does.
+        for sequence in arrays[: draw.choice((0, 0, 0, 1, 2, 3))]:
+            request = Delete(jobs=(f"{sequence}[]",))
+            journal.append(journal_entry.command(core.now, OPERATOR, msgspec.json.encode(request)))
+            verbs.MUTATORS[Delete](core, OPERATOR, request)
+            source.next_instant()
+        core.take_effects()
+        if draw.random() < 0.1:
+            written, journal = state_snapshot.dump(core), []
+        if draw.random() < 0.2:
+            twin, other = state_snapshot.load(written, settings, load_policy), LiveNetwork(network, seed, 0)
+            for entry in journal:
+                journal_entry.apply(twin, entry)
+            twin.take_effects()
+            other.attach(twin)
+            assert other.next_instant() == source.next_instant()
+            assert state_snapshot.dump(twin) == state_snapshot.dump(core)
+            core, source = twin, other
+    visits = core.source.visits
+    assert set(visits) == {0, 1, 2, 3}
+    assert min(visits.values()) > 5
+    assert len(core.source.ended) + len(core.source.at_work) == 4
+
+
+def test_a_source_that_is_refused_does_not_stop_the_time() -> None:
+    network = read_network("closed:N=2,P=2,z=0")
+    core, source = Core(settings_of(network, "taskqueues"), load_policy), LiveNetwork(network, 1, 0)
+    core.queue("batch").enabled = False
+    source.attach(core)
+    for _ in range(20):
+        at = source.next_instant()
+        assert at is not None
+        source.take(core, at)
+        passes.advance(core, at)
+    assert core.now >= 15_000_000
+
+
+def test_an_array_whose_jobs_differ_keeps_that_when_it_is_altered() -> None:
+    network = read_network("closed:N=1,P=8,tasks=normal")
+    core, source = Core(settings_of(network, "taskqueues"), load_policy), LiveNetwork(network, 1, 0)
+    source.attach(core)
+    source.take(core, 0)
+    passes.advance(core, 0)
+    (parent,) = core.arrays
+    members = core.arrays[parent].members
+
+    def facts() -> list[tuple[int, int | None, int]]:
+        return [(one.prepared.walltime, one.spec.runtime, one.prepared.request.route) for one in members.values()]
+
+    before = facts()
+    assert len(set(before)) == len(before) > 2
+    alter = verbs.MUTATORS[Alter]
+    alter(core, OPERATOR, Alter(jobs=(f"{parent}[]",), changes=Changes(account="other")))
+    assert facts() == before
+    said = alter(core, OPERATOR, Alter(jobs=(f"{parent}[]",), changes=Changes(resources={"walltime": "5"})))
+    assert "of its own" in str(said)
+    assert facts() == before
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -168,13 +249,16 @@ def test_an_array_is_a_parent_whose_tasks_run_once_whatever_becomes_of_hosts_and
     daemon.start()
     daemon.run("pbsnodes", "-r", host)
     daemon.run("qrls", f"{number}[{first}]")
+    running = next(job.array_index for job in daemon.jobs(parent, subjobs=True).values() if job.state == "R")
+    daemon.run("qrerun", f"{number}[{running}]")
     deleted = next(task for queue in queues().values() for task in reversed(queue))
     daemon.run("qdel", f"{number}[{deleted}]")
     (tmp_path / "go").touch()
     with daemon:
         daemon.until(parent, "F", 60.0)
     began, ended = ((tmp_path / name).read_text().split() for name in ("began", "ended"))
-    assert sorted(map(int, began)) == sorted(map(int, ended)) == [task for task in range(1, 10) if task != deleted]
+    assert sorted(map(int, ended)) == [task for task in range(1, 10) if task != deleted]
+    assert sorted(map(int, began)) == sorted([*map(int, ended), running])
 
 
 def test_live_estimates_are_exact(tmp_path: Path) -> None:

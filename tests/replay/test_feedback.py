@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from qbatch.model.errors import InputError
@@ -93,6 +94,29 @@ def test_of_a_predecessor_that_is_not_replayed_nobody_knows_the_end(tmp_path: Pa
     work = prepare(log, machine, Options(since="100"))
     schedule = run(feedback_source(log, work, machine, feedback_of(log)), machine, load_policy("easy"))
     assert schedule.workload.submit.tolist() == [150_000_000]
+
+
+def test_of_a_predecessor_that_cannot_run_the_submission_counts_as_its_end_also_at_another_load(tmp_path: Path) -> None:
+    rows = [row(1, 0, 0, 5, 1, 9), row(2, 10_000, 0, 1950, 9, 1), row(3, 12_000, 0, 10, 1, 1)]
+    log, machine = log_of(rows, tmp_path), one_host(8)
+    for load, wanted in ((1.0, 10_050), (2.0, 5_050), (10.0, 1_050)):
+        work = prepare(log, machine, Options(load=load))
+        source = feedback_source(log, work, machine, feedback_of(log), load)
+        schedule = run(source, machine, load_policy("easy"))
+        assert (schedule.workload.submit // 1_000_000).tolist() == [0, wanted]
+
+
+def test_a_deadline_moves_with_its_submission(tmp_path: Path) -> None:
+    rows = [row(1, 0, 0, 1000, 8, 1), row(2, 1100, 0, 50, 8, 1)]
+    log, machine = log_of([[*each[:8], 4000, *each[9:]] for each in rows], tmp_path), one_host(8)
+    deadline = np.array([-1, 1_200_000_000])
+    work = prepare(log, machine, Options(estimates="perfect"), deadline)
+    faster = work.changed(run=np.array([500_000_000, 50_000_000]))
+    schedule = run(
+        feedback_source(log, faster, machine, feedback_of(log)), machine, load_policy("qops"), is_audited=True
+    )  # fmt: skip
+    assert schedule.workload.submit.tolist() == [0, 600_000_000]
+    assert schedule.workload.deadline.tolist() == [-1, 700_000_000]
 
 
 def test_jobs_that_wait_for_each_other_are_refused(tmp_path: Path) -> None:

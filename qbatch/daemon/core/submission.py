@@ -96,11 +96,11 @@ def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
     members: dict[int, BatchJob] = {}
     core.arrays[parent.sequence] = ArrayState(members, {BatchState.QUEUED: len(indices)}, len(indices))
     queue.counts[BatchState.QUEUED] = queue.counts.get(BatchState.QUEUED, 0) + len(indices)
-    for place, index in enumerate(indices):
+    for index in indices:
         members[index] = BatchJob(
             sequence=parent.sequence,
             member=index,
-            prepared=_of_task(parent.prepared, place),
+            prepared=of_task(parent.prepared, index),
             name=parent.name,
             user=parent.user,
             uid=parent.uid,
@@ -118,11 +118,11 @@ def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
         flow.settle(core, job)
 
 
-def _of_task(whole: Prepared, place: int) -> Prepared:
-    """Return what one job of an array asks for, by its place among the indices; they share it unless they differ."""
-    if not whole.spec.tasks:
+def of_task(whole: Prepared, index: int) -> Prepared:
+    """Return what the job of an array with an index asks for; they share it unless they differ (``Spec.tasks``)."""
+    if not whole.spec.tasks or index < 0:
         return whole
-    task = whole.spec.tasks[place]
+    task = whole.spec.tasks[whole.indices.index(index)]
     spec = msgspec.structs.replace(whole.spec, tasks=(), runtime=task.runtime)
     request = msgspec.structs.replace(whole.request, estimate=task.walltime, route=task.route)
     return Prepared(spec, whole.demand, task.walltime, request, whole.indices, whole.slot_limit)

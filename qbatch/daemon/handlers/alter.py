@@ -110,7 +110,8 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
     ones = [*core.members(job), job] if job.is_array else [job]
     if changes.slot_limit is not None:
         run_limits.set_slot_limit(core, job, changes.slot_limit)
-    running = [one for one in ones if one.holds_hosts and prepared.walltime != one.prepared.walltime]
+    of_each = {one.key: submission.of_task(prepared, one.member) if job.is_array else prepared for one in ones}
+    running = [one for one in ones if one.holds_hosts and of_each[one.key].walltime != one.prepared.walltime]
     is_other_request = prepared.request != job.prepared.request
     has_other_deadline = RESOURCE in (changes.resources or {})
     for one in ones:
@@ -131,22 +132,24 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         may_start_as_before = bits is None and found is None and changes.not_before is None
         judged = _known(core, job) if has_other_deadline and may_start_as_before else []
         for one in judged:
-            one.prepared = prepared
+            one.prepared = of_each[one.key]
         run_limits.arrive_again(core, judged)
         keys = {one.key for one in judged}
         for one in ones:
             if one.key not in keys:
-                flow.change(core, one, prepared, one.queue)
+                flow.change(core, one, of_each[one.key], one.queue)
     else:
         for one in ones:
-            one.prepared = prepared
+            one.prepared = of_each[one.key]
     for one in running:
-        flow.set_walltime(core, one, prepared)
+        flow.set_walltime(core, one, of_each[one.key])
     if has_other_deadline and any(one.is_pending for one in ones):
         passes.make_pass(core, core.pool_of(job))
 
 
 def _check_changes(core: Core, job: BatchJob, changes: Changes, spec: Spec, prepared: Prepared) -> None:
+    if job.is_array and spec.tasks and ("walltime" in (changes.resources or {}) or changes.runtime is not None):
+        raise Refusal("bad-value", "each job of this array has a walltime and a run time of its own; alter them one by one")
     if changes.group_list is not None:
         submission.check_group(core, job.group, spec)
     if changes.resources is not None and spec.resource_rules > 1 and "resources" not in core.settings.lenient:

@@ -29,7 +29,7 @@ def handle(core: Core, actor: Actor, request: Move) -> Outcomes:
         submission.check_queue(core, owner, queue, prepared, is_new=False)
         deadlines.check(core, queue, prepared, job.deadline)
         for one in [*core.members(job), job] if job.is_array else [job]:
-            flow.change(core, one, prepared, queue.settings.name)
+            flow.change(core, one, submission.of_task(prepared, one.member), queue.settings.name)
         core.happened("moved", job.key, queue.settings.name)
 
     return each(core, request.jobs, act)

@@ -69,6 +69,7 @@ class HostPanel(DrawnPanel):
         self._folds = 1
         self._across = 1
         self._pitch = 1
+        self._has_queues = False
 
     @property
     def current(self) -> str:
@@ -95,6 +96,7 @@ class HostPanel(DrawnPanel):
             return
         most = max(place.record.cpus for place in places)
         tail = _tail(places)
+        self._has_queues = self.board.has_host_queues
         width = self.columns
         pools: dict[str, list[Place]] = {}
         for place in places:
@@ -177,7 +179,7 @@ class HostPanel(DrawnPanel):
             )
         elif any(each.record.memory for each in self.board.grid.places.values()):
             segments.append(Segment(" " * _TAIL, self.plain_style))
-        if self.board.has_host_queues:
+        if self._has_queues:
             count = len(record.queue or ())
             segments.append(Segment(fitted(f" +{min(count, 99)}" if count else "", _WAITING), self.tone("accent")))
         segments.append(Segment(" ", self.plain_style))

@@ -52,7 +52,8 @@ class NetworkDraws:
             return int(_kernels.io_time(self._visit_key(job, visit), self.numbers))
 
     def _visit_key(self, job: int, visit: int) -> np.uint64:
-        return _folded(_folded(self.keys[_JOBS], job), visit)
+        with np.errstate(over="ignore"):
+            return np.uint64(_kernels.visit_key(self.keys[_JOBS], job, visit))
 
 
 def _folded(key: np.uint64, number: int) -> np.uint64:
