@@ -189,10 +189,11 @@ def test_a_store_of_other_jobs_is_refused() -> None:
         LiveNetwork(network, 2, 0).attach(core)
 
 
-def test_the_daemon_plays_the_network_and_a_kill_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["x20", "virtual"])
+def test_the_daemon_plays_the_network_and_a_kill_changes_nothing(mode: str, tmp_path: Path) -> None:
     text = "closed:N=6,P=4,d=5,e=5"
     network = read_network(text)
-    daemon = Daemon(tmp_path, "--source", text, "--seed", "5", "--time", "x20").start()
+    daemon = Daemon(tmp_path, "--source", text, "--seed", "5", "--time", mode).start()
     draw = random.Random(7)
     for _ in range(4):
         time.sleep(draw.uniform(0.5, 1.5))
@@ -200,6 +201,8 @@ def test_the_daemon_plays_the_network_and_a_kill_changes_nothing(tmp_path: Path)
         daemon.start()
     with daemon:
         time.sleep(1.0)
+        if mode == "virtual":
+            daemon.run("qbatch", "time", "pause")
         with daemon.session() as session:
             pages = session.pages(JobStatus(finished="only", subjobs=True))
             ended = tasks_of([job for page in pages for job in page.jobs])

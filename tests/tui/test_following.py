@@ -108,6 +108,22 @@ def test_arrays_moves_hosts_and_a_new_configuration_reach_the_board(tmp_path: Pa
         asyncio.run(run())
 
 
+def test_queues_of_hosts_reach_the_board_also_when_the_policy_keeps_them_later(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "--time", "x1", "--paused", config=emulated(hosts="n[1-2]")) as daemon:
+
+        async def run() -> None:
+            board = Board()
+            watching = asyncio.create_task(Live(daemon.socket).run(board))
+            await until(lambda: bool(board.queues))
+            assert not board.has_host_queues
+            await asyncio.to_thread(daemon.run, "qbatch", "policy", "set", "taskqueues:ties=lowest")
+            await asyncio.to_thread(daemon.run, "qsub", "-J", "1-6", "-l", "ncpus=4", "--", "sleep", "60")
+            await until(lambda: [len(place.record.queue or ()) for place in board.grid.places.values()] == [2, 2])
+            watching.cancel()
+
+        asyncio.run(run())
+
+
 def test_jobs_that_nobody_released_but_time_and_dependencies_reach_the_board(tmp_path: Path) -> None:
     with Daemon(tmp_path, "--time", "virtual", "--paused", config=emulated(hosts="n1")) as daemon:
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from textual.binding import Binding
 from textual.pilot import Pilot
@@ -286,6 +287,24 @@ def test_hosts_are_drained_resumed_and_opened() -> None:
         assert isinstance(app.screen, JobScreen)
         await press(pilot, "q", "q")
         assert len(app.screen_stack) == 1
+
+    play(steps)
+
+
+def test_a_host_tells_how_many_wait_in_its_own_queue_and_which() -> None:
+    async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
+        hosts = app.query_one(HostPanel)
+        records = [place.record for place in hosts.board.grid.places.values()]
+        queues = {"n1": tuple(f"{number}.qbatch" for number in range(40, 55)), "n2": ("60[3].qbatch",)}
+        hosts.board.set_host_queues(msgspec.structs.replace(each, queue=queues.get(each.name, ())) for each in records)
+        hosts.show()
+        lines = ["".join(segment.text for segment in hosts.line(number)) for number in range(4)]
+        assert any("n1 " in line and "+15" in line for line in lines)
+        assert "waiting there" in lines[0]
+        await press(pilot, "1", "home", "enter")
+        text = str(app.screen.query_one("#host-text").render())
+        assert "15 waiting here: 40.qbatch 41.qbatch" in text
+        assert text.rstrip().endswith("...")
 
     play(steps)
 
