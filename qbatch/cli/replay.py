@@ -63,6 +63,7 @@ def replay(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
 ) -> None:
     """Replay a workload log under one or more policies and compare them."""
+    asked = dict(locals())
     from qbatch.metrics import BREAKDOWNS
     from qbatch.policies import load_policy
     from qbatch.replay import DRIVERS, Options, prepare
@@ -72,18 +73,7 @@ def replay(
     for key in by or []:
         _check_choice("--by", key, tuple(BREAKDOWNS))
     if source is not None:
-        from qbatch.cli.replay_source import replay_source
-
-        others = {
-            "LOG": log, "--procs": procs, "--from": since, "--to": before, "--first": first, "--deadlines": deadlines,
-            "--skipped": skipped, "--swf": swf, "--explain": explain, "--step": step, "--closed": closed,
-            "--no-kill": no_kill, "--lenient": lenient, "--load": load != 1.0, "--warmup": warmup != "0",
-            "--estimates": estimates != "log",
-        }  # fmt: skip
-        replay_source(
-            source, policy or ["taskqueues"], others, machine=machine, seed=seed, out=out, jobs=jobs, as_json=as_json,
-            by=by or [], is_audited=audit, driver=driver, is_quiet=quiet,
-        )  # fmt: skip
+        _replay_source(source, asked)
         return
     if log is None:
         raise UsageError("a LOG is missing; name a workload log (- is stdin), or a --source such as closed:N=16")
@@ -106,7 +96,36 @@ def replay(
         })  # fmt: skip
         _tell(work, hosts, chosen, explain, step)
         return
-    follows = _feedback(read, work, is_quiet=quiet) if closed else None
+    _replay_log(read, work, hosts, options, chosen, asked)
+
+
+def _replay_source(source: str, asked: dict[str, Any]) -> None:
+    """Replay what a source makes; ``asked``: the values of all options."""
+    from qbatch.cli.replay_source import replay_source
+
+    names = {
+        "log": "LOG", "procs": "--procs", "since": "--from", "before": "--to", "first": "--first", "deadlines": "--deadlines",
+        "skipped": "--skipped", "swf": "--swf", "explain": "--explain", "step": "--step", "closed": "--closed",
+        "no_kill": "--no-kill", "lenient": "--lenient",
+    }  # fmt: skip
+    others = {
+        **{option: asked[name] for name, option in names.items()}, "--load": asked["load"] != 1.0,
+        "--warmup": asked["warmup"] != "0", "--estimates": asked["estimates"] != "log",
+    }  # fmt: skip
+    replay_source(
+        source, asked["policy"] or ["taskqueues"], others, machine=asked["machine"], seed=asked["seed"], out=asked["out"],
+        jobs=asked["jobs"], as_json=asked["as_json"], by=asked["by"] or [], is_audited=asked["audit"],
+        driver=asked["driver"], is_quiet=asked["quiet"],
+    )  # fmt: skip
+
+
+def _replay_log(
+    read: Log, work: Workload, hosts: Machine, options: Options, chosen: list[Policy], asked: dict[str, Any]
+) -> None:
+    """Run the policies and give out what they made; ``asked``: the values of all options."""
+    quiet, driver, audit, load = asked["quiet"], asked["driver"], asked["audit"], asked["load"]
+    out, jobs, swf = asked["out"], asked["jobs"], asked["swf"]
+    follows = _feedback(read, work, is_quiet=quiet) if asked["closed"] else None
     if follows is None:
         _announce_compiler(chosen, hosts, driver, quiet)
     schedules = [
@@ -114,13 +133,13 @@ def replay(
         for each in chosen
     ]
     facts = {**_facts(read, work), **({} if follows is None else {"closed": _closed_facts(work, follows)})}
-    document = document_of(log_facts(read, work), work, hosts, options, schedules, by or [], facts)
+    document = document_of(log_facts(read, work), work, hosts, options, schedules, asked["by"] or [], facts)
     write_outputs(document, schedules, out=out, jobs=jobs)
     if swf is not None:
         write_swf(read, schedules[0], swf)
     if (jobs is not None or swf is not None) and not quiet:
         note_pieces(schedules, has_result=out is not None)
-    if as_json:
+    if asked["as_json"]:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
         print_run(document)

@@ -58,13 +58,9 @@ def up(
 
     def read() -> Settings:
         pool = _pool(procs, machine)
-        chosen = policy
-        if network is not None and config_path is None:
-            pool, chosen = pool or _pool_of(network), policy or "taskqueues"
-        found = _settings(config_path, executor, chosen, pool, mode, has_trace=trace is not None or network is not None)
-        if network is not None and found.executor != "emulated":
-            raise UsageError(f"--source {source}: its jobs have no scripts; run it with --executor emulated")
-        return found
+        if network is not None:
+            return _settings_for(network, config_path, executor, policy, pool, mode)
+        return _settings(config_path, executor, policy, pool, mode, has_trace=trace is not None)
 
     if not foreground:
         talk(_into_background(state_path, socket_text))
@@ -73,9 +69,6 @@ def up(
             _note_classes(read())
         return
     from qbatch.daemon import process
-
-    if procs is not None and machine is not None:
-        raise UsageError("--procs and --machine both say how large the machine is; leave one out")
 
     workload = _workload(trace, first, _machine(config_path, procs, machine)) if trace is not None else None
     if workload is not None and procs is None and machine is None and config_path is None:
@@ -119,10 +112,18 @@ def _network(source: str | None, trace: Path | None, first: int | None, seed: in
     return network
 
 
-def _pool_of(network: Network) -> Pool:
+def _settings_for(
+    network: Network, path: Path | None, executor: str | None, policy: str | None, pool: Pool | None, mode: str
+) -> Settings:
+    """Return the settings under which a network runs: on hosts of its own, unless they are configured or asked for."""
     from qbatch.daemon.settings import pool_on
 
-    return pool_on(network.machine(), "main", "taskqueues")
+    if path is None:
+        pool, policy = pool or pool_on(network.machine(), "main", "taskqueues"), policy or "taskqueues"
+    found = _settings(path, executor, policy, pool, mode, has_trace=True)
+    if found.executor != "emulated":
+        raise UsageError(f"--source {network.name}: its jobs have no scripts; run it with --executor emulated")
+    return found
 
 
 def _live_network(network: Network, seed: int, mode: str, origin: int | None) -> Any:
@@ -185,6 +186,8 @@ def _pool(procs: int | None, machine: str | None) -> Pool | None:
     from qbatch.model.machine import Host
     from qbatch.workloads.machines import load_machine
 
+    if procs is not None and machine is not None:
+        raise UsageError("--procs and --machine both say how large the machine is; leave one out")
     if procs is not None:
         return Pool(name="main", hosts=(Host("machine", procs, 0, "main"),), spans=True)
     if machine is None:

@@ -137,16 +137,15 @@ class Live:
                 await reading
 
     async def _follow_unannounced(self, board: Board) -> None:
-        """Ask again for what no event tells: whose slice it is, where the machine is shared in time, and the queues of hosts."""
+        """Ask again for what no event tells: the policy, whose slice it is, and the queues of hosts."""
         while True:
             await asyncio.sleep(PHASE_PAUSE)
-            if board.has_host_queues:
+            server, was = await self.ask(ServerStatus(), ServerRecord), board.server
+            if board.has_host_queues or server.policy != was.policy:
                 board.set_host_queues((await self.ask(HostStatus(), Hosts)).hosts)
-            if board.server.phases:
-                server = await self.ask(ServerStatus(), ServerRecord)
-                if server.phases != board.server.phases:
-                    board.server = msgspec.structs.replace(board.server, phases=server.phases)
-                    board.changed.add("server")
+            if (server.phases, server.policy) != (was.phases, was.policy):
+                board.server = msgspec.structs.replace(board.server, phases=server.phases, policy=server.policy)
+                board.changed.add("server")
 
     async def load(self, board: Board) -> None:
         """Subscribe and take a whole picture.
