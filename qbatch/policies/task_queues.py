@@ -87,7 +87,8 @@ class Station:
 
 class StationBook:
     """What the policy remembers: its stations, by host; how many selections each has made since the oldest was taken; where each
-    task is; and of each parent, by its place in ``left``, how many tasks have not ended."""
+    task is; of each parent, by its place in ``left``, how many tasks have not ended; and what another policy had ``accepted``,
+    which is not refused."""
 
     def __init__(self, hosts: int) -> None:
         self.stations = [Station() for _ in range(hosts)]
@@ -98,6 +99,7 @@ class StationBook:
         self.places: dict[int, int] = {}
         self.left: Int64Array = np.zeros(4, np.int64)
         self.unused: list[int] = [3, 2, 1, 0]
+        self.accepted: set[int] = set()
         self.is_new = True
 
     def lengths(self) -> Int64Array:
@@ -171,6 +173,7 @@ class TaskQueues:
         is_known = not (book.is_new or view.is_machine_changed)
         if book.is_new:
             self._take_over(view, book)
+            book.accepted.update({*view.queue.tolist(), *view.parked.tolist()}.difference(view.arrived))
         yield from self._route(view, book, self._arrived(view) if is_known else self._unrouted(view, book))
         yield from self._select(view, book)
 
@@ -203,7 +206,6 @@ class TaskQueues:
         is_open = np.ones(len(cpus), np.bool_)
         is_open[list(view.closed)] = False
         found: dict[tuple[object, ...], BoolArray] = {}
-        new = set(view.arrived)
         for row in rows:
             book.forget(row)
             job = view.jobs[row]
@@ -211,7 +213,7 @@ class TaskQueues:
             if shape not in found:
                 found[shape] = view.space.holders(job)
             holders = found[shape]
-            if not holders.any() and row in new and not job.is_admitted:
+            if not holders.any() and row not in book.accepted and not job.is_admitted:
                 yield Reject(row, self._refusal(view, job))
                 continue
             place = book.count(row, _parent(job))
