@@ -34,7 +34,7 @@ coverage: $(VENV)/.installed-test
 	$(BIN)/python -m coverage report --include='qbatch/planning/*,qbatch/engine/*,qbatch/policies/*,qbatch/replay/kernels/*,qbatch/model/*'
 
 coverage-engine:
-	@$(COVERAGE) tests/engine tests/model tests/replay/test_uncompiled.py > .pytest-coverage.1.log 2>&1 \
+	@$(COVERAGE) tests/engine tests/model tests/replay/test_uncompiled.py tests/replay/test_network.py > .pytest-coverage.1.log 2>&1 \
 		|| (tail -n 40 .pytest-coverage.1.log; exit 1)
 
 coverage-policies:
