@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qbatch.cli.console import progress_bars, talk
-from qbatch.cli.replay_outputs import check_outputs, document_of, log_facts, note_pieces, write_outputs, write_swf
+from qbatch.cli.replay_outputs import (
+    check_outputs,
+    distinct,
+    document_of,
+    log_facts,
+    note_pieces,
+    write_outputs,
+    write_swf,
+)
 from qbatch.cli.run_table import print_run
 from qbatch.model.errors import UsageError, suggestion
 
@@ -188,17 +196,6 @@ def _warmup(text: str) -> dict[str, Any]:
             f"--warmup {text!r}: use seconds, a number with s, m, h, d or w (such as 7d), or a date such as 1999-12-01"
         )
     return {"warmup": value}
-
-
-def distinct(policies: list[Policy]) -> list[Policy]:
-    """Return policies as they are, each under a name of its own, or raise ``UsageError``."""
-    from qbatch.planning.policy import name_of
-
-    names = [name_of(policy) for policy in policies]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"--policy {name}: it is asked for twice; name each policy once")
-    return policies
 
 
 def _machine(log: Log, procs: int | None, name: Text) -> Machine:

@@ -14,6 +14,7 @@ from qbatch.model.errors import UsageError
 if TYPE_CHECKING:
     from qbatch.model.machine import Machine
     from qbatch.model.record import Schedule, Workload
+    from qbatch.planning.policy import Policy
     from qbatch.replay.prepare import Options
     from qbatch.workloads import Log
 
@@ -206,3 +207,14 @@ def write_swf(log: Log, schedule: Schedule, path: str) -> None:
                 *in_pieces,
             ],
         )
+
+
+def distinct(policies: list[Policy]) -> list[Policy]:
+    """Return policies as they are, each under a name of its own, or raise ``UsageError``."""
+    from qbatch.planning.policy import name_of
+
+    names = [name_of(policy) for policy in policies]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--policy {name}: it is asked for twice; name each policy once")
+    return policies

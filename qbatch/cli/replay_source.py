@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from qbatch.cli.console import progress_bars, talk
-from qbatch.cli.replay_outputs import check_outputs, document_of, write_outputs
+from qbatch.cli.replay_outputs import check_outputs, distinct, document_of, write_outputs
 from qbatch.cli.run_table import print_run
 from qbatch.model.errors import UsageError
 
@@ -26,7 +26,6 @@ def replay_source(
     Raises:
         UsageError: one of those was given, or the source is not to be understood.
     """
-    from qbatch.cli.replay import distinct
     from qbatch.policies import load_policy
     from qbatch.replay.prepare import Options
     from qbatch.workloads.machines import load_machine
