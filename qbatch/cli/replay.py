@@ -292,7 +292,8 @@ def _feedback(log: Log, work: Workload, *, is_quiet: bool) -> Feedback:
     if not is_quiet:
         facts = _closed_facts(work, found)
         how = "by its field 17" if facts["is_told"] else "derived: it has no field 17"
-        talk(f"note: {facts['jobs']:,} of {len(work):,} jobs of the log are submitted after another has ended ({how})")
+        lacking = "" if facts["jobs"] or facts["is_told"] else "; that takes users and waits, which a generated log lacks"
+        talk(f"note: {facts['jobs']:,} of {len(work):,} jobs of the log are submitted after another has ended ({how}{lacking})")
     return found
 
 
