@@ -62,7 +62,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(PIP) --editable '.[report,tui,test,lint]'
+	$(PIP) --editable '.[report,tui,dask,catalogue,test,lint]'
 	touch $@
 
 # The report's page is tested in Debian's chromium; where there is none and none can be installed, those tests are skipped.
