@@ -43,7 +43,7 @@ def replay(
         list[str] | None, typer.Option("--policy", "-p", help="NAME[:key=value,...]; repeat to compare (see policies).")
     ] = None,
     procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
-    estimates: Annotated[str, typer.Option(help="log, perfect, or f:N (uniform in [run, N x run]).")] = "log",
+    estimates: Annotated[str, typer.Option(help="log, perfect, f:N, exact, rounded or tsafrir.", metavar="MODEL")] = "log",
     seed: Annotated[int, typer.Option(min=0, help="Seed of drawn estimates.")] = 0,
     no_kill: Annotated[bool, typer.Option("--no-kill", help="Lift estimates to run times; end nobody early.")] = False,
     since: Annotated[

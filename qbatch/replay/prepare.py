@@ -20,6 +20,7 @@ from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Int64Array, LogClock, Workload
 from qbatch.workloads import Log, machine_procs
+from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.log import cancelled_rows, used_procs
 from qbatch.workloads.unfinished import unfinished_of
 
@@ -31,15 +32,13 @@ _MEMORY_MAX = 1 << 60
 
 _BIGGEST = (1 << 62) // MICROSECONDS // 1024
 
-ESTIMATES = ("log", "perfect", "f:N")
-"""Where estimates come from: the log, the run time itself, or a draw from [run, N x run] (Feitelson and Weil 1998, 3.3)."""
-
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a log becomes a workload.  Times in seconds of the log's own clock, or ISO texts.
 
-    ``estimates``: see ``ESTIMATES``.  ``kill``: a job that reaches its estimate ends there; else its estimate is
-    lifted to its run time.  ``since``, ``before``: half-open span of submission.  ``first``: at most so many jobs.
+    ``estimates``: a model of ``qbatch.workloads.estimates``, as it is typed.  ``kill``: a job that reaches its estimate ends
+    there; else its estimate is lifted to its run time.  ``since``, ``before``: half-open span of submission.  ``first``: at most
+    so many jobs.
     ``warmup``: seconds after the first submission in which jobs run but are not counted; ``counted_from``: jobs submitted
     before this instant run but are not counted.  ``load``: divides the gaps between arrivals.
     """
@@ -94,7 +93,7 @@ def prepare(
     run = _microseconds(run_s[rows], log.name, "run")
     requested = np.asarray(log["time_requested"])[rows]
     estimate = np.where(requested > 0, _microseconds(np.maximum(requested, 0), log.name, "requested time"), run)
-    estimate = _estimates(options, estimate, run)
+    estimate = read_estimates(options.estimates).of(estimate, run, options.seed)
     _check_horizon(log.name, submit, estimate, run)
     effective = run
     if options.kill:
@@ -273,32 +272,6 @@ def _scaled(submit: Int64Array, load: float) -> Int64Array:
         raise UsageError(f"--load {load:g}: stretches the log beyond {_BIGGEST} s")
     scaled: Int64Array = submit[0] + np.rint((submit - submit[0]) / load).astype(np.int64)
     return scaled
-
-
-def _estimates(options: Options, estimate: Int64Array, run: Int64Array) -> Int64Array:
-    if options.estimates == "log":
-        return estimate
-    if options.estimates == "perfect":
-        return run.copy()
-    kind, _, text = options.estimates.partition(":")
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = 0.0
-    if kind != "f" or not 1.0 <= factor <= 1e6:
-        raise UsageError(
-            f"--estimates {options.estimates!r}: use log, perfect, or f:N with N from 1 to 1000000 (such as f:4)"
-        )
-    if factor == 1.0:
-        return run.copy()
-    draws = np.random.Generator(np.random.PCG64([options.seed, round(factor * 1000)])).random(len(run))
-    stretched = np.rint(run * (1.0 + draws * (factor - 1.0)))
-    if len(run) and float(stretched.max()) > _HORIZON:
-        raise UsageError(
-            f"--estimates {options.estimates}: stretches a run time beyond what can be counted; use a smaller N"
-        )
-    drawn: Int64Array = np.maximum(stretched.astype(np.int64), run)
-    return drawn
 
 
 def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from qbatch.results.result import Result
 
 
+_DRAWN = re.compile(r"\b(f:|exact|tsafrir)")
+"""Of which estimates a seed is told: those of the models that draw (``qbatch.workloads.estimates``)."""
+
+
 def short_name(name: str) -> str:
     """Return the last part of a log's path: what a title has room for."""
     return name.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]
@@ -30,7 +34,7 @@ def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) ->
     """
     how = str(options.get("estimates", "log"))
     if how != "log":
-        words = [f"estimates {how}" + (f" (seed {options.get('seed', 0)})" if how.startswith("f:") else "")]
+        words = [f"estimates {how}" + (f" (seed {options.get('seed', 0)})" if _DRAWN.search(how) else "")]
     elif missing and missing == jobs:
         words = ["run times for estimates (the log has none)"]
     else:

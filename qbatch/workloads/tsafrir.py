@@ -26,10 +26,11 @@ HEAD_PERCENT = 89.0
 _MINUTE_S, _HOUR_S = 60, 3600
 _LARGEST_S_MAX = 10**9
 _BINS_BY_JOBS = ((0, 0), (20, 10), (200, 20), (1_000, 35), (10_000, 90), (70_000, 340), (250_000, 565))
-_POPULAR_S = (
+POPULAR_S = (
     *(minutes * _MINUTE_S for minutes in (5, 15, 10, 20, 30)),
     *(hours * _HOUR_S for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18)),
 )
+"""Estimates that users type most, in seconds."""
 # The head is filled up with multiples of these; of a minute only where the largest estimate is below 100 minutes.
 _FILLING_S = (
     *(hours * _HOUR_S for hours in (200, 100, 50, 10, 5, 2, 1)),
@@ -109,7 +110,7 @@ def bins_of(jobs: int) -> int:
 
 def _head_times(largest_s: int) -> list[int]:
     """Return the popular estimates, the largest first."""
-    popular = [largest_s, *(each for each in _POPULAR_S if each < largest_s)]
+    popular = [largest_s, *(each for each in POPULAR_S if each < largest_s)]
     multiples = (range((largest_s - 1) // step * step, 0, -step) for step in _FILLING_S)
     for each in chain.from_iterable(multiples):
         if len(popular) >= HEAD:
