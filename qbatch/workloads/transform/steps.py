@@ -14,6 +14,7 @@ from qbatch.workloads.log import Column, Log
 from qbatch.workloads.transform.deadlines import DeadlineLog, with_artificial, with_deadlines
 from qbatch.workloads.transform.estimates import exact_estimates, users_estimates
 from qbatch.workloads.transform.load import duplicated, expanded, taken
+from qbatch.workloads.transform.resampling import RESAMPLINGS, resampled
 
 Reference = Callable[[Log], Column]
 """Gives the response of each row in whole seconds under the reference schedule, -1 for rows that do not run."""
@@ -74,6 +75,11 @@ def _estimates(log: DeadlineLog, given: Given, seed: int, reference: Reference) 
     return _loads(exact_estimates)(log)
 
 
+def _resample(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
+    own_seed = _whole("resample", "seed", given) if "seed" in given else seed
+    return _loads(lambda each: resampled(each, given["by"], own_seed))(log)
+
+
 STEPS: dict[str, Step] = {
     "take": Step(_take, "FIRST jobs that can run, after SKIP of them", {"skip": 0, "first": 0}),
     "estimates": Step(
@@ -92,6 +98,13 @@ STEPS: dict[str, Step] = {
         lambda log, given, seed, reference: _loads(lambda each: expanded(each, given["load"]))(log),
         "run times and estimates become LOAD times as long",
         {"load": None},
+    ),
+    "resample": Step(
+        _resample,
+        "BY weeks or users, as many as the log has, drawn with replacement; jobs keep weekday and hour",
+        {"by": "weeks"},
+        optional=("seed",),
+        words={"by": tuple(RESAMPLINGS)},
     ),
     "deadlines": Step(
         _deadlines,

@@ -1,0 +1,216 @@
+"""Logs resampled from a log: its weeks, or its users, drawn with replacement, so that one log gives many workloads.
+
+Both keep the cycles of day and week: a job comes at the weekday and the hour, in the log's own time zone, at which it came in
+the log.  Both keep the load in expectation: each week, or user, is drawn once on average.
+
+- ``weeks``: as many whole weeks as the log has, one after another.  A week begins at the midnight before the first submission;
+  what comes after the last whole week is left out.  What a user does goes on for weeks, and such dependence is lost.
+- ``users``: as many users as the log has, each with all its jobs.  A user that is drawn again is another user, whose jobs come
+  whole weeks later; those beyond the end come at the beginning.  Jobs of nobody (user -1) stay as they are.
+
+Source: N. Zakay and D. G. Feitelson, *Workload resampling for performance evaluation of parallel job schedulers*, ICPE 2013 and
+Concurrency and Computation 26 (12), 2014: a log is parted into its users' streams, which are put together anew with the cycles of
+day and week kept.  Only its summary was at hand: drawing with replacement and the shift of whole weeks are our own reading.  That
+paper parts users that stay from users that come and go; here all are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.workloads.draws import Draws
+from qbatch.workloads.local_clock import LocalClock
+from qbatch.workloads.log import Column, Log, counted
+from qbatch.workloads.transform.load import changed, rows_of
+
+DAY_S = 86_400
+WEEK_S = 7 * DAY_S
+WEEKS_MAX = 100_000
+
+_WEEK_STREAM, _USER_STREAM = 8, 9
+_NOBODY = -1
+
+
+@dataclass(frozen=True)
+class _Weeks:
+    """The rows of a log that have an instant, their local seconds from the first midnight, and how many whole weeks there are."""
+
+    rows: Column
+    local: Column
+    start: int
+    clock: LocalClock
+    count: int
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """The jobs of a resampled log: places in ``_Weeks``, the copy of each, and its local seconds from the first midnight."""
+
+    places: Column
+    copy: Column
+    local: Column
+    user: Column | None = None
+
+
+def resampled(log: Log, how: str, seed: int) -> Log:
+    """Return a log made of weeks or users drawn from a log, with jobs numbered from 1 in order of submission.
+
+    A preceding job (field 17) is kept where it is in the same week, or among the jobs of the same drawn user and before the job;
+    else it is dropped, with its think time.  The header says what was drawn, and the SHA-256 of the log it was drawn from.
+
+    Args:
+        log: a log of two weeks or more.
+        how: ``weeks`` or ``users``.
+        seed: of the draws; a whole number >= 0.
+
+    Raises:
+        UsageError: ``how`` is neither, or the seed is negative.
+        InputError: the log is shorter than two weeks, or of no user.
+    """
+    if how not in RESAMPLINGS:
+        raise UsageError(f"resampling {how!r}: use one of {', '.join(RESAMPLINGS)}{suggestion(how, RESAMPLINGS)}")
+    if seed < 0:
+        raise UsageError(f"resampling: the seed is {seed}; use 0 or more")
+    weeks = _weeks_of(log, how)
+    drawn, said = RESAMPLINGS[how].draw(log, weeks, seed)
+    rows = weeks.rows[drawn.places]
+    submit = _instants(log, weeks, drawn, rows)
+    # Order of submission; jobs of one instant as in the log, and copy by copy.
+    order = np.lexsort((drawn.copy, rows, submit))
+    rows = rows[order]
+    columns = rows_of(log, rows) | {"job": np.arange(1, len(rows) + 1), "submit": submit[order]}
+    if drawn.user is not None:
+        columns["user"] = drawn.user[order]
+    before, dropped = _preceding(log, rows, drawn.copy[order])
+    if before is not None:
+        columns["preceding_job"] = before
+        columns["think_time"] = np.where(before > 0, columns["think_time"], -1)
+        said += f"; {counted(dropped, 'preceding job', 'preceding jobs')} dropped"
+    return changed(log, columns, f"resampled by {how}, seed={seed}: {said}; of the log with sha256 {log.sha256}")
+
+
+def _instants(log: Log, weeks: _Weeks, drawn: _Drawn, rows: Column) -> Column:
+    """Return the submissions in log seconds; of a job that is not moved its own, also in an hour that comes twice."""
+    moved = weeks.clock.instants(drawn.local + weeks.start)
+    is_moved = drawn.local != weeks.local[drawn.places]
+    submit = np.where(is_moved, moved, np.asarray(log["submit"])[rows])
+    return np.round(submit, 6) if submit.dtype.kind == "f" else submit
+
+
+def _weeks_of(log: Log, how: str) -> _Weeks:
+    """Return the rows of a log by its own calendar."""
+    rows = np.flatnonzero(np.asarray(log["submit"]) >= 0)
+    submit = np.asarray(log["submit"])[rows]
+    days = (float(submit[-1]) - float(submit[0])) / DAY_S if len(rows) else 0.0
+    if days > 7 * WEEKS_MAX:
+        raise InputError(f"{log.name}: its submissions span {days / 7:.3g} weeks; {WEEKS_MAX:,} can be resampled")
+    clock = LocalClock.of(log.header, *(submit[[0, -1]].tolist() if len(rows) else (0, 0)))
+    local = clock.local(submit)
+    start = int(local[0] // DAY_S) * DAY_S if len(rows) else 0
+    local = local - start
+    # The last week is whole if somebody submits on its last day.
+    count = int((local.max() + DAY_S) // WEEK_S) if len(rows) else 0
+    if count < 2:
+        raise InputError(
+            f"{log.name}: its submissions span {days:.1f} days; resampling by {how} takes two whole weeks; take a longer log"
+        )
+    return _Weeks(rows, local, start, clock, count)
+
+
+def _draw_weeks(log: Log, weeks: _Weeks, seed: int) -> tuple[_Drawn, str]:
+    week = (weeks.local // WEEK_S).astype(np.int64)
+    by_week = np.argsort(week, kind="stable")
+    ends = np.cumsum(np.bincount(week, minlength=weeks.count)[: weeks.count])
+    begins = np.concatenate(([0], ends[:-1]))
+    drawn = Draws((seed, _WEEK_STREAM)).below(weeks.count, weeks.count)
+    picked, copy = _slices(begins[drawn], ends[drawn])
+    places = by_week[picked]
+    local = weeks.local[places] - week[places] * WEEK_S + copy * WEEK_S
+    left_out = len(log) - int(ends[-1])
+    said = f"{weeks.count} whole weeks"
+    said += f", {counted(left_out, 'job', 'jobs')} outside them left out" if left_out else ""
+    return _Drawn(places, copy, local), said
+
+
+def _draw_users(log: Log, weeks: _Weeks, seed: int) -> tuple[_Drawn, str]:
+    owner = np.asarray(log["user"])[weeks.rows].astype(np.int64)
+    users, place = np.unique(owner, return_inverse=True)
+    first = int(np.searchsorted(users, 0))
+    users, place = users[first:], place - first
+    if not len(users):
+        raise InputError(f"{log.name}: says of no job whose it is (field 12); resample it by weeks")
+    by_user = np.argsort(place, kind="stable")
+    ends = np.cumsum(np.bincount(place[place >= 0], minlength=len(users))) + int((place < 0).sum())
+    begins = np.concatenate((ends[:1] * 0 + int((place < 0).sum()), ends[:-1]))
+    draws = Draws((seed, _USER_STREAM))
+    drawn = np.sort(draws.below(len(users), len(users)))
+    shift = 1 + draws.below(weeks.count - 1, len(users))
+    is_first = np.concatenate(([True], drawn[1:] != drawn[:-1]))
+    shift = np.where(is_first, 0, shift)
+    fresh = int(users[-1]) + np.cumsum(~is_first)
+    number = np.where(is_first, users[drawn], fresh)
+    nobodys = by_user[: int(begins[0])]
+    picked, copy = _slices(begins[drawn], ends[drawn])
+    places = np.concatenate((nobodys, by_user[picked]))
+    local = weeks.local[by_user[picked]]
+    cycle = weeks.count * WEEK_S
+    local = np.where(shift[copy] > 0, (local + shift[copy] * WEEK_S) % cycle, local)
+    again = int((~is_first).sum())
+    said = f"{counted(len(users), 'user', 'users')} drawn, {len(users) - again} of the log's and {again} of them again"
+    return _Drawn(
+        places,
+        np.concatenate((np.full(len(nobodys), _NOBODY), copy)),
+        np.concatenate((weeks.local[nobodys], local)),
+        np.concatenate((owner[nobodys], number[copy])),
+    ), said
+
+
+def _slices(begins: Column, ends: Column) -> tuple[Column, Column]:
+    """Return the places of slices one after another, and of each the number of its slice."""
+    sizes = ends - begins
+    copy = np.repeat(np.arange(len(sizes)), sizes)
+    return np.arange(int(sizes.sum())) + (begins - np.cumsum(sizes) + sizes)[copy], copy
+
+
+def _preceding(log: Log, rows: Column, copy: Column) -> tuple[Column | None, int]:
+    """Return the numbers of the preceding jobs in the resampled log, -1 for none, and how many were dropped.
+
+    ``rows``, ``copy``: of each job of the resampled log, in order.  None where no job of the log has a preceding one.
+    """
+    before = np.asarray(log["preceding_job"])
+    if not (before > 0).any():
+        return None, 0
+    number = np.asarray(log["job"])
+    numbers, first = np.unique(number, return_index=True)
+    places = np.minimum(np.searchsorted(numbers, before), len(numbers) - 1)
+    wanted = np.where((before > 0) & (numbers[places] == before), first[places], -1)[rows]
+    # A job of the resampled log is a row of the log in a copy: one key each.
+    keys, asked = (copy + 1) * len(log) + rows, (copy + 1) * len(log) + wanted
+    by_key = np.argsort(keys)
+    job = by_key[np.minimum(np.searchsorted(keys[by_key], asked), len(keys) - 1)]
+    is_kept = (wanted >= 0) & (keys[job] == asked)
+    # One that came earlier in the log and comes later now is none.
+    is_kept &= (job < np.arange(len(rows))) | (wanted >= rows)
+    return np.where(is_kept, job + 1, -1), int(((before[rows] > 0) & ~is_kept).sum())
+
+
+Draw = Callable[[Log, _Weeks, int], tuple[_Drawn, str]]
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """A way to resample: what it draws, in words and as a function."""
+
+    meaning: str
+    draw: Draw
+
+
+RESAMPLINGS: dict[str, Resampling] = {
+    "weeks": Resampling("whole weeks, as many as the log has, one after another", _draw_weeks),
+    "users": Resampling("users, as many as the log has, each with all its jobs; again: whole weeks later", _draw_users),
+}
+"""The ways by name."""
