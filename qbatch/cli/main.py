@@ -52,6 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("qbatch.cli.export:export", "Write a schedule, or what really ran, for other programs."),
     "import": ("qbatch.cli.import_log:import_log", "Make a workload log of the accounting of PBS or Slurm."),
     "replay": ("qbatch.cli.replay:replay", "Replay a workload log under one or more policies."),
+    "sweep": ("qbatch.cli.sweep:sweep", "Replay a grid of logs, loads, seeds and policies; kept and resumed."),
     "plot": ("qbatch.cli.plot:plot", "Draw a picture of a result."),
     "report": ("qbatch.cli.report:report", "Write one HTML page about results, to be sent on."),
     "compare": ("qbatch.cli.compare:compare", "Compare two schedules job by job: better, worse, or noise."),

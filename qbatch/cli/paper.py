@@ -19,8 +19,9 @@ from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import OutputError, UsageError, suggestion
 
 if TYPE_CHECKING:
-    from qbatch.papers.record import PaperOutcome, Table, Tell
+    from qbatch.papers.record import PaperOutcome, Table
     from qbatch.papers.registry import Paper
+    from qbatch.sweeps.kept import Tell
 
 SCHEMA = "qbatch.paper/1"
 
@@ -352,7 +353,7 @@ def _announce_compiler(*kernels: str, is_quiet: bool) -> None:
 @contextmanager
 def _progress(*, is_quiet: bool) -> Iterator[Tell]:
     """Show one bar for each experiment on stderr, if that is a terminal; give the function that moves them."""
-    from qbatch.papers.record import silent
+    from qbatch.sweeps.kept import silent
 
     if is_quiet or not sys.stderr.isatty():
         yield silent

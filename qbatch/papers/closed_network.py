@@ -32,8 +32,9 @@ from qbatch.papers.closed_network_study import (
     run_study,
 )
 from qbatch.papers.closed_network_why import EXPECTED, METHOD
-from qbatch.papers.processes import WORKERS
-from qbatch.papers.record import UNDECIDED, PaperOutcome, Tell, silent
+from qbatch.papers.record import UNDECIDED, PaperOutcome
+from qbatch.sweeps.executors import WORKERS
+from qbatch.sweeps.kept import Tell, silent
 
 
 def run_paper(

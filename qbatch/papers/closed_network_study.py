@@ -23,10 +23,10 @@ from qbatch.papers.closed_network_runs import (
     asked,
     simulate,
 )
-from qbatch.papers.kept import CaseFolder, hash_of, made_or_kept
-from qbatch.papers.processes import WORKERS
-from qbatch.papers.record import Tell, silent
 from qbatch.replay import network_run
+from qbatch.sweeps.code import hash_of
+from qbatch.sweeps.executors import WORKERS
+from qbatch.sweeps.kept import KeptCases, Tell, made_or_kept, silent
 from qbatch.workloads.network import Network
 
 FIGURES, TIES, MAXIMA, ERRORS, COMBINATIONS = "figures", "ties", "maxima", "errors", "combinations"
@@ -166,23 +166,12 @@ class Study:
                     yield self.sized(processors, jobs, variation)
 
 
-class Kept(CaseFolder[RunFigures]):
-    """Blocks in a folder, a file each."""
+class Kept(KeptCases[RunFigures]):
+    """Blocks in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Keep blocks in this folder; it is made if only it is missing."""
-        super().__init__(folder, RunFigures)
-
-    @staticmethod
-    def name_of(case: Case) -> str:
-        """Return the name of the file of a case."""
-        numbers = case.network.name.removeprefix("closed").replace(":", "-").replace(",", "-")
-        return f"{case.policy}{numbers}-seed{case.seed}-replication{case.first}-{case.count}.json"
-
-    @staticmethod
-    def sources_of(case: Case) -> str:
-        """Return a hash of all that a run depends on, but for what the name of its file says."""
-        return sources_hash(case.policy)
+        """Keep them in this folder; it is made if only it is missing."""
+        super().__init__(folder, RunFigures, lambda case: sources_hash(case.policy))
 
 
 @lru_cache(maxsize=len(RULES))

@@ -17,9 +17,10 @@ from qbatch.papers.origin2000_kept import Kept
 from qbatch.papers.origin2000_runs import RunFigures
 from qbatch.papers.origin2000_why import EXPECTED, METHOD
 from qbatch.papers.origin2000_workload import drawn_month, workload_claims, workload_tables
-from qbatch.papers.processes import WORKERS
-from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, PaperOutcome, Tell, silent
+from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, PaperOutcome
 from qbatch.papers.registry import PAPERS
+from qbatch.sweeps.executors import WORKERS
+from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads.origin2000 import MONTHS
 
 PAPER = PAPERS["origin2000"]

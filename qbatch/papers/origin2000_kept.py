@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import Path
 
 from qbatch.papers import origin2000_runs
-from qbatch.papers.kept import CaseFolder, hash_of, modules_of_policy
-from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures, machine_of_paper
+from qbatch.papers.origin2000_runs import POLICIES, RunFigures, machine_of_paper
 from qbatch.policies import load_policy
+from qbatch.sweeps.code import hash_of, modules_of_policy
+from qbatch.sweeps.kept import KeptCases
 
 
-class Kept(CaseFolder[RunFigures]):
-    """Runs in a folder, a file each."""
+class Kept(KeptCases[RunFigures]):
+    """Runs in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Keep runs in this folder; it is made if only it is missing."""
-        super().__init__(folder, RunFigures)
-
-    @staticmethod
-    def name_of(case: Case) -> str:
-        """Return the name of the file of a case."""
-        policy = re.sub(r"[^\w*&.=-]+", "_", case.policy)
-        days = "" if case.days is None else f"-{case.days}days"
-        return f"{case.month}{days}-seed{case.seed}-{policy}.json"
-
-    @staticmethod
-    def sources_of(case: Case) -> str:
-        """Return a hash of all that a run depends on, but for what the name of its file says."""
-        return sources_hash(case.policy)
+        """Keep them in this folder; it is made if only it is missing."""
+        super().__init__(folder, RunFigures, lambda case: sources_hash(case.policy))
 
 
 @lru_cache(maxsize=len(POLICIES))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qbatch.papers.kept import made_or_kept
 from qbatch.papers.origin2000_kept import Kept
 from qbatch.papers.origin2000_runs import POLICIES, WARMUP_DAYS, Case, RunFigures, simulate
-from qbatch.papers.processes import WORKERS
-from qbatch.papers.record import Tell, silent
+from qbatch.sweeps.executors import WORKERS
+from qbatch.sweeps.kept import Tell, made_or_kept, silent
 from qbatch.workloads.origin2000 import MONTHS
 
 

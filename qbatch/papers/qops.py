@@ -20,7 +20,6 @@ from qbatch.papers import qops_figures as figures
 from qbatch.papers import qops_packed as packed
 from qbatch.papers import qops_pictures as pictures
 from qbatch.papers import qops_verdicts as verdicts
-from qbatch.papers.processes import WORKERS
 from qbatch.papers.qops_replicas import Replicas
 from qbatch.papers.qops_runs import (
     DUPLICATION,
@@ -34,9 +33,11 @@ from qbatch.papers.qops_runs import (
 )
 from qbatch.papers.qops_study import Kept, Source, Study, run_study
 from qbatch.papers.qops_why import EXPECTED, METHOD
-from qbatch.papers.record import HOLDS, UNCHECKED, UNDECIDED, Claim, PaperOutcome, Tell, claim, silent
+from qbatch.papers.record import HOLDS, UNCHECKED, UNDECIDED, Claim, PaperOutcome, claim
 from qbatch.papers.registry import PAPERS
 from qbatch.replay.prepare import choose_procs
+from qbatch.sweeps.executors import WORKERS
+from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, read_log
 from qbatch.workloads.transform import sized
 from qbatch.workloads.transform.load import can_run

@@ -26,13 +26,14 @@ from qbatch.metrics.sums import exact_area
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.papers.evidence import EvidenceItem, above, claim_of
-from qbatch.papers.processes import WORKERS, each_made
 from qbatch.papers.qops_runs import OWN_LOAD, QOPS, SCHEMES, WARMUP_JOBS, Trace
 from qbatch.papers.qops_study import Study
 from qbatch.papers.qops_why import WHY
-from qbatch.papers.record import Cell, Claim, Column, Row, Table, Tell, claim, silent
+from qbatch.papers.record import Cell, Claim, Column, Row, Table, claim
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
+from qbatch.sweeps.executors import WORKERS
+from qbatch.sweeps.kept import Tell, made_or_kept, silent
 from qbatch.workloads import generate_log, read_log
 from qbatch.workloads.transform import sized, taken
 
@@ -150,12 +151,7 @@ def run_estimates(study: Study, tell: Tell = silent, *, workers: int = WORKERS) 
         for source in study.sources
         for subset in range(min(source.subsets, SUBSETS))
     ]
-    found: dict[EstimateCase, EstimateFigures] = {}
-    tell("estimates", 0, len(cases))
-    for one in each_made(simulate_bounds, cases, workers):
-        found[one.case] = one
-        tell("estimates", len(found), len(cases))
-    return [found[case] for case in cases]
+    return made_or_kept(simulate_bounds, cases, "estimates", tell, workers=workers)
 
 
 # ------------------------------------------------------------------------------------------------ tables and claims

@@ -10,9 +10,10 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
 from qbatch.papers.qops_runs import SCHEMES
 from qbatch.papers.qops_why import WHY
-from qbatch.papers.record import FAILS, HOLDS, Cell, Claim, Column, Row, Table, Tell, silent
+from qbatch.papers.record import FAILS, HOLDS, Cell, Claim, Column, Row, Table
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
+from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads.transform import packed_set
 
 SETS = 15

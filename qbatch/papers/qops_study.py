@@ -7,8 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from qbatch.papers import qops_runs
-from qbatch.papers.kept import CaseFolder, hash_of, made_or_kept, modules_of_policy
-from qbatch.papers.processes import WORKERS
 from qbatch.papers.qops_runs import (
     DUPLICATION,
     LOADS,
@@ -20,8 +18,10 @@ from qbatch.papers.qops_runs import (
     Trace,
     simulate,
 )
-from qbatch.papers.record import Tell, silent
 from qbatch.policies import load_policy
+from qbatch.sweeps.code import hash_of, modules_of_policy
+from qbatch.sweeps.executors import WORKERS
+from qbatch.sweeps.kept import KeptCases, Tell, made_or_kept, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +54,12 @@ class Study:
         ]
 
 
-class Kept(CaseFolder[GroupFigures]):
-    """Groups in a folder, a file each."""
+class Kept(KeptCases[GroupFigures]):
+    """Groups in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Keep groups in this folder; it is made if only it is missing."""
-        super().__init__(folder, GroupFigures)
-
-    @staticmethod
-    def name_of(case: Case) -> str:
-        """Return the name of the file of a case."""
-        return f"{case.trace.slug}-{case.method}-{case.load:g}-{case.jobs}jobs-seed{case.seed}-subset{case.subset}.json"
-
-    @staticmethod
-    def sources_of(case: Case) -> str:
-        """Return a hash of all that a run depends on, but for what the name of its file says."""
-        return sources_hash()
+        """Keep them in this folder; it is made if only it is missing."""
+        super().__init__(folder, GroupFigures, lambda case: sources_hash())
 
 
 @lru_cache(maxsize=1)

@@ -21,14 +21,6 @@ VERDICTS = (HOLDS, FAILS, CONTRADICTED, UNCHECKED, UNDECIDED)
 """What can be said of a claim; undecided is what the replicas at hand leave open: an interval reaches over the bound.
 Contradicted: a printed table says otherwise than the text, and ours is as the table."""
 
-Tell = Callable[[str, int, int], None]
-"""Told of progress: what is being run, how many runs of it are done, how many there are."""
-
-
-def silent(_what: str, _done: int, _of: int) -> None:
-    """Take progress and tell nobody."""
-
-
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:

@@ -16,8 +16,7 @@ from qbatch.papers import scojo_changes as changes
 from qbatch.papers import scojo_figures as figures
 from qbatch.papers import scojo_pictures as pictures
 from qbatch.papers import scojo_verdicts as verdicts
-from qbatch.papers.processes import WORKERS
-from qbatch.papers.record import UNDECIDED, PaperOutcome, Tell, silent
+from qbatch.papers.record import UNDECIDED, PaperOutcome
 from qbatch.papers.registry import PAPERS
 from qbatch.papers.scojo_printed import LABELS, TRACE_FACTS
 from qbatch.papers.scojo_replicas import Replicas
@@ -37,6 +36,8 @@ from qbatch.papers.scojo_runs import (
 from qbatch.papers.scojo_study import ESTIMATES, FIGURES, PLAIN, SCHEMES_OF, SIZES_PART, Kept, Study, run_study
 from qbatch.papers.scojo_why import EXPECTED, METHOD
 from qbatch.replay.prepare import choose_procs
+from qbatch.sweeps.executors import WORKERS
+from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, read_log
 
 PAPER = PAPERS["scojo"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,9 +9,6 @@ from itertools import product
 from pathlib import Path
 
 from qbatch.papers import scojo_runs
-from qbatch.papers.kept import CaseFolder, hash_of, made_or_kept, modules_of_policy
-from qbatch.papers.processes import WORKERS
-from qbatch.papers.record import Tell, silent
 from qbatch.papers.scojo_printed import LABELS, SIZES
 from qbatch.papers.scojo_runs import (
     BOTTOM,
@@ -48,6 +44,9 @@ from qbatch.papers.scojo_runs import (
     sized,
 )
 from qbatch.policies import load_policy
+from qbatch.sweeps.code import hash_of, modules_of_policy
+from qbatch.sweeps.executors import WORKERS
+from qbatch.sweeps.kept import KeptCases, Tell, made_or_kept, silent
 
 FIGURES, SIZES_PART, ESTIMATES, PLAIN = "figures", "sizes", "estimates", "plain"
 
@@ -99,23 +98,12 @@ class Study:
             yield Case(source, workload, known, scheme, self.jobs, self.seed)
 
 
-class Kept(CaseFolder[RunFigures]):
-    """Runs in a folder, a file each."""
+class Kept(KeptCases[RunFigures]):
+    """Runs in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Keep runs in this folder; it is made if only it is missing."""
-        super().__init__(folder, RunFigures)
-
-    @staticmethod
-    def name_of(case: Case) -> str:
-        """Return the name of the file of a case."""
-        scheme = re.sub(r"[^\w]+", "-", case.scheme)
-        return f"{case.source.slug}-{case.estimates}-{scheme}-{case.jobs}jobs-seed{case.seed}-workload{case.workload}.json"
-
-    @staticmethod
-    def sources_of(case: Case) -> str:
-        """Return a hash of all that a run depends on, but for what the name of its file says."""
-        return sources_hash(case.scheme)
+        """Keep them in this folder; it is made if only it is missing."""
+        super().__init__(folder, RunFigures, lambda case: sources_hash(case.scheme))
 
 
 @lru_cache(maxsize=len(SCHEMES))

@@ -13,8 +13,9 @@ from qbatch.papers import sp2_backfilling_figures as figures
 from qbatch.papers import sp2_backfilling_model as model
 from qbatch.papers import sp2_backfilling_runs as runs
 from qbatch.papers import sp2_backfilling_verdicts as verdicts
-from qbatch.papers.record import PaperOutcome, Tell, silent
+from qbatch.papers.record import PaperOutcome
 from qbatch.papers.registry import PAPERS
+from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, generate_log
 
 PAPER = PAPERS["sp2-backfilling"]

@@ -22,10 +22,10 @@ from qbatch.metrics import Interval, breakdown, interval, measure
 from qbatch.metrics.dates import by_month
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
-from qbatch.papers.record import Tell, silent
 from qbatch.papers.sp2_backfilling_printed import POLICIES, TABLE_3, USERS
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
+from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, generate_log
 
 Run = TypeVar("Run")

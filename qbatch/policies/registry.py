@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, NamedTuple
 
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.parameters import Choice, Memory, Parameter, Real, Whole, canonical_name, read_parameters
@@ -329,6 +329,21 @@ def load_policy(text: str) -> Policy:
     )
 
 
+def canonical_text(text: str) -> str | None:
+    """Return how a policy of ours is called that is typed as ``text``; None for one of a user's own.  Nothing is loaded.
+
+    Raises:
+        UsageError: for an unknown name or parameter of one of ours.
+    """
+    head, _, tail = text.partition(":")
+    if head not in POLICIES:
+        return None
+    entry, pairs = POLICIES[head], [pair for pair in tail.split(",") if pair]
+    if entry.is_wrapper:
+        return _wrapped(head, entry, pairs, text).name
+    return canonical_name(head, read_parameters(pairs, entry.parameters, f"policy {text!r}"), entry.parameters)
+
+
 def name_among(text: str, names: Iterable[str]) -> str:
     """Return which of some names a policy is that was typed as ``text``: the text itself, or its canonical name.
 
@@ -342,21 +357,37 @@ def name_among(text: str, names: Iterable[str]) -> str:
     return text
 
 
-def _wrapper(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> Policy:
-    """Return a wrapper around the policy that its pairs name."""
+class _Wrapped(NamedTuple):
+    """A wrapper as it was typed: its name, its values, and the policy around which it stands with its own."""
+
+    name: str
+    values: dict[str, Any]
+    inner: str
+    inner_name: str
+    inner_values: dict[str, Any]
+
+
+def _wrapped(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> _Wrapped:
+    """Return what the pairs of a wrapper say."""
     own = [pair for pair in pairs if not pair.startswith("inner.")]
     values = read_parameters(own, entry.parameters, f"policy {text!r}")
-    inner_head = str(values.pop("inner"))
-    known = POLICIES[inner_head].parameters
+    inner = str(values.pop("inner"))
+    known = POLICIES[inner].parameters
     inner_values = read_parameters(
         [pair.removeprefix("inner.") for pair in pairs if pair not in own], known, f"policy {text!r}, inner"
     )
-    inner_name = canonical_name(inner_head, inner_values, known)
-    inner = POLICIES[inner_head].make(inner_name, **inner_values)
-    name = canonical_name(head, {**values, "inner": inner_head}, entry.parameters)
+    inner_name = canonical_name(inner, inner_values, known)
+    name = canonical_name(head, {**values, "inner": inner}, entry.parameters)
     of_inner = [f"inner.{pair}" for pair in inner_name.partition(":")[2].split(",") if pair]
     name = f"{name}{',' if ':' in name else ':'}{','.join(of_inner)}" if of_inner else name
-    policy: Policy = entry.make(name, inner=inner, **values)
+    return _Wrapped(name, values, inner, inner_name, inner_values)
+
+
+def _wrapper(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> Policy:
+    """Return a wrapper around the policy that its pairs name."""
+    told = _wrapped(head, entry, pairs, text)
+    inner = POLICIES[told.inner].make(told.inner_name, **told.inner_values)
+    policy: Policy = entry.make(told.name, inner=inner, **told.values)
     return policy
 
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from qbatch.model.errors import OutputError
-from qbatch.papers import kept as general_module
+from qbatch.model.errors import InputError, OutputError
 from qbatch.papers import origin2000_kept as kept_module
 from qbatch.papers import origin2000_study as study_module
-from qbatch.papers.kept import imported
 from qbatch.papers.origin2000_kept import Kept, sources_hash
 from qbatch.papers.origin2000_runs import POLICIES, Case, RunFigures
 from qbatch.papers.origin2000_study import Study, run_study
+from qbatch.sweeps import code as general_module
+from qbatch.sweeps.code import imported
 
 STUDY = Study(("1999-12",), (1, 2), ("LSF*", "EQ-5m/>50hr"), days=1, warmup_days=1)
 
@@ -23,13 +23,18 @@ def found() -> list[RunFigures]:
 
 def test_what_is_kept_comes_back_the_same(found: list[RunFigures], tmp_path: Path) -> None:
     kept = Kept(tmp_path / "runs")
-    assert kept.read(found[0].case) is None
+    assert not kept.read([found[0].case])
     for one in found:
         kept.write(one)
-    assert [Kept(tmp_path / "runs").read(case) for case in STUDY.cases()] == found
-    assert kept.read(Case("1999-12", 1, "LSF*", 1, 2)) is None, "another warm-up"
-    assert kept.read(Case("1999-12", 1, "LSF*", 2, 1)) is None
-    assert kept.read_count == 0
+    with pytest.raises(OutputError, match="another process is at work there"):
+        Kept(tmp_path / "runs")
+    del kept
+    again = Kept(tmp_path / "runs")
+    there = again.read(STUDY.cases())
+    assert [there[case] for case in STUDY.cases()] == found
+    assert not again.read([Case("1999-12", 1, "LSF*", 1, 2)]), "another warm-up"
+    assert not again.read([Case("1999-12", 1, "LSF*", 2, 1)])
+    assert again.read_count == len(found)
 
 
 def test_a_study_runs_only_what_is_not_kept(
@@ -49,18 +54,19 @@ def test_a_study_runs_only_what_is_not_kept(
     assert not made
 
 
-def test_a_change_of_the_sources_or_a_broken_file_makes_it_run_again(
+def test_a_change_of_the_sources_makes_it_run_again_and_a_broken_store_is_said(
     found: list[RunFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Kept(tmp_path)
     kept.write(found[0])
     with monkeypatch.context() as patch:
         patch.setattr(kept_module, "sources_hash", lambda _: "other sources")
-        assert kept.read(found[0].case) is None
-    assert kept.read(found[0].case) == found[0]
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(path.read_bytes()[:-9])
-    assert kept.read(found[0].case) is None
+        assert not kept.read([found[0].case])
+    assert kept.read([found[0].case]) == {found[0].case: found[0]}
+    kept.store.close()
+    (tmp_path / "runs.sqlite").write_bytes(b"no database, " * 100)
+    with pytest.raises(InputError, match=r"runs\.sqlite: is no store of runs"):
+        Kept(tmp_path)
 
 
 def test_a_policy_depends_on_its_own_module_and_not_on_those_of_the_others() -> None:

@@ -1,0 +1,103 @@
+"""What a run depends on of the program itself: hashes of source files.
+
+A study of a paper names the modules that have a part in a run, and is made again only if one of them has changed, comments apart
+(:func:`hash_of`); a sweep takes every file of the rooms that decide, replay and measure (:func:`program_digest`), which costs
+next to nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import qbatch
+
+_ROOT = Path(qbatch.__file__).parent
+_ROOMS = ("model", "planning", "engine", "policies", "workloads", "replay", "metrics")
+_REGISTRY = "qbatch.policies.registry"
+"""It imports every policy, each where it is made; only the policy that is run counts."""
+
+
+@cache
+def program_digest() -> str:
+    """Return a hash of the source of the rooms on which the figures of a run depend."""
+    found = hashlib.sha256()
+    for path in sorted(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py")):
+        found.update(f"{path.relative_to(_ROOT).as_posix()}\n".encode())
+        found.update(path.read_bytes())
+    found.update((_ROOT / "sweeps" / "run.py").read_bytes())
+    return found.hexdigest()
+
+
+def digest_of_policy(policy: Any) -> str:
+    """Return a hash of the source of a policy and its parts that are no part of qbatch; an empty text where there are none."""
+    modules = {type(policy).__module__, *(type(part).__module__ for part in getattr(policy, "__dict__", {}).values())}
+    own = sorted(name for name in modules if name.partition(".")[0] not in ("qbatch", "builtins", "numpy"))
+    found = hashlib.sha256()
+    for name in own:
+        source = getattr(sys.modules.get(name), "__file__", None)
+        if source is not None:
+            found.update(Path(source).read_bytes())
+    return found.hexdigest() if own else ""
+
+
+def hash_of(asked: str, modules: Iterable[str]) -> str:
+    """Return a hash of what was asked for and of these modules of qbatch with all that they import."""
+    found = hashlib.sha256(f"{asked}\n".encode())
+    for name in sorted(imported(set(modules))):
+        found.update(f"{name}\n{_code(name)}\n".encode())
+    return found.hexdigest()
+
+
+def modules_of_policy(policy: Any) -> set[str]:
+    """Return the modules of qbatch that a policy and its parts come from."""
+    parts = {type(policy).__module__, *(type(part).__module__ for part in vars(policy).values())}
+    return {name for name in parts if name.startswith("qbatch.")}
+
+
+@cache
+def _code(name: str) -> str:
+    """Return what a module does, as text: comments and docstrings have no part in it."""
+    tree = ast.parse(_file(name).read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [one for one in node.body if not _is_text(one)]
+    return ast.dump(tree)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def imported(names: set[str]) -> set[str]:
+    """Return these modules of qbatch and all that they import, one through the other."""
+    known: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in known or not _file(name).is_file():
+            continue
+        known.add(name)
+        waiting.extend(_imports(name))
+        waiting.extend(name[:place] for place, letter in enumerate(name) if letter == ".")
+    return known
+
+
+def _imports(name: str) -> Iterator[str]:
+    tree = ast.parse(_file(name).read_bytes())
+    for node in tree.body if name == _REGISTRY else ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("qbatch"):
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("qbatch"))
+
+
+def _file(name: str) -> Path:
+    inside = _ROOT.joinpath(*name.split(".")[1:])
+    return inside / "__init__.py" if inside.is_dir() else inside.with_suffix(".py")

@@ -1,0 +1,338 @@
+"""Who makes the runs: this process, processes of this machine, or the workers of a Dask cluster; all by one protocol.
+
+Cases go out in chunks that take about a quarter of a second, so that thousands of short runs cost little, and come back as
+outcomes in any order.  What a run needs beside its case, the *context* (logs, machines), reaches each worker once.  Where a
+worker is lost, its cases are made again, one at a time; a case with which a worker is lost again and again is given up, with that
+as its error.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing import active_children, get_context
+from typing import Any, NamedTuple, cast
+
+from qbatch.distribution import install_command
+from qbatch.model.errors import InputError, UsageError
+from qbatch.sweeps.code import program_digest
+
+WORKERS = len(os.sched_getaffinity(0))
+"""As many processes as there are cores for this one."""
+
+CHUNK_SECONDS = 0.25
+"""How long a chunk of cases is to take."""
+
+LOSSES = 3
+"""With how many lost workers a case is given up."""
+
+_LARGEST_CHUNK = 500
+_IN_FLIGHT = 2
+"""Chunks under way for each worker: one that runs and one that waits."""
+
+_DASK_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where runs are made: in processes of this machine (1: in this one), or by the Dask cluster of an address."""
+
+    processes: int = WORKERS
+    address: str | None = None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether everything runs in this process."""
+        return self.address is None and self.processes == 1
+
+
+class Outcome(NamedTuple):
+    """What came of a case: its value, or an error; how many seconds it took; whether its workers were lost."""
+
+    case: Any
+    value: Any
+    error: str | None
+    seconds: float
+    is_lost: bool = False
+
+
+Make = Callable[[Any, Any], Any]
+"""What makes a run: it is given the context and a case.  A function of a module, so that workers can import it."""
+
+
+def place_of(text: str) -> Place:
+    """Return the place that ``local``, ``local:N`` (processes) or ``dask=ADDRESS`` names.
+
+    Raises:
+        UsageError: it names none.
+    """
+    kind, _, rest = text.partition("=")
+    if kind == "dask" and rest:
+        return Place(address=rest)
+    name, _, count = text.partition(":")
+    if name == "local" and (not count or (count.isdecimal() and count.isascii() and 0 < int(count) <= 1024)):
+        return Place(int(count) if count else WORKERS)
+    raise UsageError(f"--on {text!r}: use local, local:N with N processes, or dask=ADDRESS such as dask=tcp://127.0.0.1:8786")
+
+
+def each_outcome(make: Make, cases: Iterable[Any], place: Place, context: Any = None) -> Iterator[Outcome]:
+    """Give the outcome of each case as it is there; ``cases`` are taken from their iterator when there is room for them.
+
+    Raises:
+        InputError: nobody answers at the address, or qbatch there is not the qbatch here.
+    """
+    if place.is_here:
+        for case in cases:
+            yield _outcome(make, context, case)
+        return
+    with ExitStack() as stack:
+        pool: _Pool = _Cluster(place.address, stack) if place.address is not None else _Processes(place.processes, stack)
+        pool.take(context)
+        yield from _Sharing(make, iter(cases), pool).outcomes()
+
+
+def _outcome(make: Make, context: Any, case: Any) -> Outcome:
+    begin = time.perf_counter()
+    try:
+        value, error = make(context, case), None
+    except Exception as failure:
+        value, error = None, " ".join(f"{type(failure).__name__}: {failure}".split())
+    return Outcome(case, value, error, time.perf_counter() - begin)
+
+
+def make_chunk(make: Make, context: Any, cases: list[Any]) -> list[Outcome]:
+    """Make some cases one after another; on a worker."""
+    return [_outcome(make, context, case) for case in cases]
+
+
+# ------------------------------------------------------------------------------------------------ who shares them out
+
+
+@dataclass(slots=True)
+class _Chunk:
+    cases: list[Any]
+    losses: int = 0
+
+
+@dataclass(slots=True)
+class _Sharing:
+    """Chunks that wait, are under way, or are made again because a worker was lost."""
+
+    make: Make
+    source: Iterator[Any]
+    pool: _Pool
+    size: int = 1
+    again: deque[_Chunk] = field(default_factory=deque)
+    under_way: dict[Future[list[Outcome]], _Chunk] = field(default_factory=dict)
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Give all outcomes."""
+        while self._fill():
+            done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
+            lost = []
+            for future in done:
+                chunk = self.under_way.pop(future)
+                try:
+                    found = future.result()
+                except Exception as error:
+                    if not isinstance(error, (BrokenExecutor, CancelledError, *self.pool.losses)):
+                        raise
+                    lost.append(chunk)
+                    continue
+                self._learn(found)
+                yield from found
+            if lost:
+                yield from self._lost(lost)
+
+    def _fill(self) -> bool:
+        """Send out as many chunks as there is room for; those of lost workers one at a time.  Tell whether any is under way."""
+        while len(self.under_way) < (1 if self.again else _IN_FLIGHT * self.pool.workers()):
+            chunk = self.again.popleft() if self.again else _Chunk(list(islice(self.source, self.size)))
+            if not chunk.cases:
+                break
+            self.under_way[self.pool.submit(self.make, chunk.cases)] = chunk
+        return bool(self.under_way)
+
+    def _learn(self, found: list[Outcome]) -> None:
+        """Take longer chunks where runs are short; by little at a time, as runs differ."""
+        seconds = sum(each.seconds for each in found) / len(found)
+        fitting = int(CHUNK_SECONDS / max(seconds, 1e-6))
+        self.size = max(1, min(fitting, 4 * self.size, _LARGEST_CHUNK))
+
+    def _lost(self, lost: list[_Chunk]) -> Iterator[Outcome]:
+        """Queue the cases of lost workers again, each by itself, and give up those that have lost too many."""
+        if self.pool.restarts():
+            lost += self.under_way.values()
+            self.under_way.clear()
+        for chunk in lost:
+            # Where several were under way, which of them is to blame is seen only when each is alone.
+            losses = chunk.losses + 1
+            if losses >= LOSSES:
+                text = f"the worker was lost {losses} times while it made this run (killed, or out of memory)"
+                yield from (Outcome(case, None, text, 0.0, True) for case in chunk.cases)
+            else:
+                self.again += (_Chunk([case], losses) for case in chunk.cases)
+
+
+class _Pool:
+    """Workers: what the two kinds have in common."""
+
+    losses: tuple[type[Exception], ...] = ()
+    """The errors, beside those of every executor, which say that a worker was lost."""
+
+    executor: Executor
+    context: Any = None
+
+    def take(self, context: Any) -> None:
+        """Let all workers have the context."""
+        raise NotImplementedError
+
+    def workers(self) -> int:
+        """Return how many runs are made at once."""
+        raise NotImplementedError
+
+    def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
+        """Send out a chunk."""
+        raise NotImplementedError
+
+    def restarts(self) -> bool:
+        """Begin afresh after a loss, if that takes all that was under way with it; tell whether it does."""
+        return False
+
+
+# ------------------------------------------------------------------------------------------------ processes
+
+
+class _Processes(_Pool):
+    """Processes of this machine, begun afresh: a fork of one that draws bars in a thread may inherit a lock that nobody holds."""
+
+    def __init__(self, count: int, stack: ExitStack) -> None:
+        self.count = count
+        stack.callback(self._end)
+
+    def take(self, context: Any) -> None:
+        """Begin the processes; each is handed the context when it begins."""
+        self.context = context
+        self.executor = ProcessPoolExecutor(
+            self.count, mp_context=get_context("spawn"), initializer=_begin_process, initargs=(context,)
+        )
+
+    def workers(self) -> int:
+        """Return the number of processes."""
+        return self.count
+
+    def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
+        """Send out a chunk."""
+        try:
+            return self.executor.submit(_make_here, make, cases)
+        except BrokenExecutor as error:
+            failed: Future[list[Outcome]] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def restarts(self) -> bool:
+        """Begin all processes again: where one is lost, the executor ends the others."""
+        self._end()
+        self.take(self.context)
+        return True
+
+    def _end(self) -> None:
+        """End the processes at once, also in the middle of a run, which nobody waits for any more."""
+        for process in active_children():
+            process.terminate()
+        self.executor.shutdown(cancel_futures=True)
+
+
+_CONTEXT: Any = None
+"""The context of this process, if it is a worker."""
+
+
+def _begin_process(context: Any) -> None:
+    """Keep the context; leave Ctrl-C to the process that the user talks to, which ends this one."""
+    global _CONTEXT
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _CONTEXT = context
+
+
+def _make_here(make: Make, cases: list[Any]) -> list[Outcome]:
+    return make_chunk(make, _CONTEXT, cases)
+
+
+# ------------------------------------------------------------------------------------------------ a Dask cluster
+
+
+class _Cluster(_Pool):
+    """The workers of a Dask cluster; a chunk whose worker is lost is sent to another by Dask itself, a few times."""
+
+    def __init__(self, address: str, stack: ExitStack) -> None:
+        try:
+            import distributed
+        except ImportError as error:
+            raise UsageError(f"--on dask={address}: needs dask.distributed: {install_command('dask')}") from error
+        self.address = address
+        self.client: Any
+        self.losses = (distributed.scheduler.KilledWorker, distributed.client.FutureCancelledError)
+        with _quiet():
+            try:
+                connect: Any = distributed.Client
+                self.client = connect(address, timeout=_DASK_SECONDS, set_as_default=False)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise InputError(f"--on dask={address}: no Dask scheduler answers there; start one, or correct it") from error
+        stack.callback(self.client.close)
+        if not self.workers():
+            raise InputError(f"--on dask={address}: the cluster has no workers; start some (dask worker {address})")
+        self._check()
+        self.executor = self.client.get_executor(pure=False, retries=LOSSES)
+        stack.callback(self.executor.shutdown, wait=False, cancel_futures=True)
+
+    def take(self, context: Any) -> None:
+        """Send the context to every worker once; one that comes later asks another for it."""
+        self.context = None if context is None else self.client.scatter([context], broadcast=True, hash=False)[0]
+
+    def workers(self) -> int:
+        """Return how many threads the workers have together, as the scheduler knows them now."""
+        threads: dict[str, int] = self.client.nthreads()
+        return sum(threads.values())
+
+    def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
+        """Send out a chunk."""
+        return cast("Future[list[Outcome]]", self.executor.submit(make_chunk, make, self.context, cases))
+
+    def _check(self) -> None:
+        """Refuse workers that have no qbatch, or another one: their figures would not be ours."""
+        ours = program_digest()
+        found = self.client.run(program_digest, on_error="return")
+        for worker, digest in sorted(found.items()):
+            if isinstance(digest, Exception):
+                raise InputError(f"--on dask={self.address}: worker {worker} has no qbatch ({digest}); install it there")
+            if digest != ours:
+                raise InputError(f"--on dask={self.address}: worker {worker} has another version of qbatch; install the same one")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let Dask not write of a connection that failed: the error says it."""
+    import logging
+
+    log = logging.getLogger("distributed")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)

@@ -1,0 +1,213 @@
+"""The grid of a sweep: its axes, how each is written, and what is refused before any run.
+
+A grid is written as a file (TOML) or as options; both are the same texts.  Every axis has one value or several; a sweep runs
+every combination.  ``load = "0.7:1.1:0.05"`` is a range with both ends, ``seed = "1:20"`` one of whole numbers.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from qbatch.model.errors import InputError, UsageError, suggestion
+
+SCHEMA = 1
+_MOST_VALUES = 100_000
+
+AXES = {
+    "log": "workload logs, or models that generate them (lublin:jobs=5000,procs=128)",
+    "machine": "machine files, origin2000, or numbers of processors; the log's own if not told",
+    "window": "spans of submission, FROM..TO in log seconds or ISO times; all: the whole log",
+    "resample": "none, weeks or users: the log drawn anew from its weeks or its users",
+    "load": "the gaps between arrivals are divided by it",
+    "estimates": "where estimates come from, as --estimates of qbatch replay",
+    "seed": "of all that is drawn: replicas of one experiment",
+    "policy": "as -p of qbatch replay",
+}
+"""The axes, in the order in which they vary: the last one fastest.  With what each holds."""
+
+OPTIONS = {
+    "first": "at most so many jobs of each log",
+    "warmup": "seconds after the first submission whose jobs run but are not counted",
+    "kill": "whether a job that reaches its estimate ends there",
+    "closed": "whether users wait for their jobs before they submit the next",
+    "audit": "whether the invariants of each schedule are checked",
+    "lenient": "whether rows of a log that cannot be read are skipped",
+}
+"""What is the same for every run, with what each means."""
+
+
+class Grid(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep runs: the values of each axis (``AXES``) and the options of every run (``OPTIONS``)."""
+
+    log: tuple[str, ...]
+    policy: tuple[str, ...] = ("fcfs", "easy", "conservative")
+    machine: tuple[str, ...] = ("log",)
+    window: tuple[str, ...] = ("all",)
+    resample: tuple[str, ...] = ("none",)
+    load: tuple[float, ...] = (1.0,)
+    estimates: tuple[str, ...] = ("log",)
+    seed: tuple[int, ...] = (1,)
+    first: int | None = None
+    warmup: float = 0.0
+    kill: bool = True
+    closed: bool = False
+    audit: bool = False
+    lenient: bool = False
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The axes that have several values."""
+        return tuple(axis for axis in AXES if len(getattr(self, axis)) > 1)
+
+
+def grid_of(told: Mapping[str, Any], where: str, *, form: str = "{}") -> Grid:
+    """Return the grid that texts, numbers and lists say.
+
+    Args:
+        told: by the names of ``AXES`` and ``OPTIONS``; an axis is a list, one value, or a range as text.
+        where: what a message calls their origin.
+        form: how a message writes the name of an axis or option, ``--{}`` on a command line.
+
+    Raises:
+        UsageError: naming the axis, the value in it and what it takes.
+    """
+    values: dict[str, Any] = {}
+    for name, value in told.items():
+        place = f"{where}: {form.format(name)}"
+        if name in AXES:
+            values[name] = _axis(name, value, place)
+        elif name in OPTIONS:
+            values[name] = _option(name, value, place)
+        else:
+            known = (*AXES, *OPTIONS)
+            raise UsageError(f"{place}: is no axis and no option of a sweep{suggestion(name, known)} (known: {', '.join(known)})")
+    if "log" not in values:
+        raise UsageError(f"{where}: {form.format('log')} is missing; name the logs that are to be replayed")
+    return Grid(**values)
+
+
+def read_grid(path: str) -> tuple[dict[str, Any], str | None]:
+    """Read the file of a grid: return what it tells of axes and options, and the ``out`` that it names.
+
+    Logs, machines and ``out`` are relative to the folder of the file.
+
+    Raises:
+        InputError: it cannot be read, is no TOML, or of another schema.
+    """
+    try:
+        with open(path, "rb") as file:
+            told = tomllib.load(file)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is no TOML: {error}") from error
+    schema = told.pop("schema", None)
+    if schema != SCHEMA:
+        said = "does not say schema = 1" if schema is None else f"says schema = {schema!r}"
+        raise InputError(f"{path}: {said}; begin the file of a sweep with schema = {SCHEMA}")
+    folder = Path(path).parent
+    out = told.pop("out", None)
+    if out is not None and not isinstance(out, str):
+        raise InputError(f"{path}: out = {out!r} is no name of a directory")
+    for axis in ("log", "machine"):
+        if axis in told:
+            several = told[axis] if isinstance(told[axis], list) else [told[axis]]
+            told[axis] = [_beside(folder, one) for one in several]
+    return told, None if out is None else str(folder / out)
+
+
+def _beside(folder: Path, value: Any) -> Any:
+    """Return a file as it is found from here, if there is such a file beside the grid's own."""
+    return str(folder / value) if isinstance(value, str) and (folder / value).is_file() else value
+
+
+def _axis(name: str, value: Any, place: str) -> tuple[Any, ...]:
+    several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    found: list[Any] = []
+    for one in several:
+        found += _values(name, one, place)
+    if not found:
+        raise UsageError(f"{place}: is empty; name a value ({AXES[name]}), or leave it out")
+    if len(found) > _MOST_VALUES:
+        raise UsageError(f"{place}: has {len(found):,} values, more than {_MOST_VALUES:,}")
+    for one, count in Counter(found).items():
+        if count > 1:
+            raise UsageError(f"{place}: {one} is there twice; write it once")
+    return tuple(found)
+
+
+def _values(name: str, one: Any, place: str) -> list[Any]:
+    """Return the values that one entry of an axis says: several where it is a range."""
+    if name == "seed":
+        return _seeds(one, place)
+    if name == "load":
+        return _loads(one, place)
+    if isinstance(one, bool) or not isinstance(one, str | int):
+        raise UsageError(f"{place}: {one!r} is no text; it takes {AXES[name]}")
+    text = str(one).strip()
+    if not text:
+        raise UsageError(f"{place}: an empty text is no value; it takes {AXES[name]}")
+    return [text]
+
+
+def _seeds(one: Any, place: str) -> list[int]:
+    text = str(one)
+    parts = text.split(":")
+    if isinstance(one, bool) or len(parts) > 2 or not all(part.isdecimal() and part.isascii() for part in parts):
+        raise UsageError(f"{place}: {text!r} is no seed; use whole numbers from 0, or a range such as 1:20")
+    first, last = int(parts[0]), int(parts[-1])
+    if last < first or last - first >= _MOST_VALUES:
+        raise UsageError(f"{place}: {text!r} holds no seed, or too many; the range is FIRST:LAST, both of them in it")
+    return list(range(first, last + 1))
+
+
+def _loads(one: Any, place: str) -> list[float]:
+    text = str(one)
+    try:
+        parts = [Decimal(part) for part in text.split(":")]
+    except InvalidOperation:
+        parts = []
+    if isinstance(one, bool) or len(parts) not in (1, 3) or not all(part.is_finite() for part in parts):
+        raise UsageError(f"{place}: {text!r} is no load; use numbers, or a range FIRST:LAST:STEP such as 0.7:1.1:0.05")
+    if len(parts) == 3:
+        first, last, step = parts
+        if step <= 0 or last < first or (last - first) / step >= _MOST_VALUES:
+            raise UsageError(f"{place}: {text!r} holds no load, or too many; the range is FIRST:LAST:STEP, FIRST below LAST")
+        parts = [first + place * step for place in range(int((last - first) / step) + 1)]
+    for part in parts:
+        if not Decimal("0.000001") <= part <= 1_000_000:
+            raise UsageError(f"{place}: {part} is no load; use factors from 0.000001 to 1000000")
+    return [float(part) for part in parts]
+
+
+def _option(name: str, value: Any, place: str) -> Any:
+    if name in ("kill", "closed", "audit", "lenient"):
+        if not isinstance(value, bool):
+            raise UsageError(f"{place}: {value!r} is neither true nor false")
+        return value
+    if name == "first":
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UsageError(f"{place}: {value!r} is no number of jobs; use a whole number from 1")
+        return value
+    return _seconds(value, place)
+
+
+def _seconds(value: Any, place: str) -> float:
+    """Return the seconds that ``3600``, ``90m``, ``12h``, ``7d`` or ``1w`` are."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+    text = str(value)
+    number, unit = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1)
+    try:
+        seconds = float(number) * unit
+    except ValueError:
+        seconds = -1.0
+    if isinstance(value, bool) or not 0 <= seconds < 1e12:
+        raise UsageError(f"{place}: {text!r} is no time; use seconds, or a number with s, m, h, d or w (such as 7d)")
+    return seconds

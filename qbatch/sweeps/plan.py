@@ -1,0 +1,265 @@
+"""What a sweep is going to run: the grid with its logs read, its machines known and its policies named, and its cases in order.
+
+What can be known to be wrong is refused here, before the long work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from qbatch.model.errors import InputError, QbatchError, UsageError
+from qbatch.model.machine import Machine, one_host
+from qbatch.policies.registry import canonical_text, load_policy
+from qbatch.sweeps.cases import NONE, OF_LOG, Case, Context
+from qbatch.sweeps.code import digest_of_policy, program_digest
+from qbatch.sweeps.grid import Grid
+from qbatch.workloads.estimates import read_estimates
+from qbatch.workloads.machines import load_machine
+from qbatch.workloads.models import is_model
+from qbatch.workloads.source import STANDARD_INPUT, LogFile
+
+RESAMPLES = (NONE, "weeks", "users")
+TRIED_JOBS = 20
+"""How many jobs each policy is tried with on each log and machine before the long work."""
+
+_KEY_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A grid that can be run.
+
+    ``log_digests``: the SHA-256 of each log as it is stored, None where a model generates it.  ``machines``: None for the log's
+    own.  ``policy_digests``: by the policies' names, of source that is no part of qbatch.
+    """
+
+    grid: Grid
+    log_digests: tuple[str | None, ...]
+    machines: tuple[Machine | None, ...]
+    policy_digests: dict[str, str]
+
+    def context(self) -> Context:
+        """Read the logs and return what all runs share.
+
+        Raises:
+            InputError: a log cannot be used, or has changed since the plan was made.
+        """
+        from qbatch.workloads import read_log  # its compiled parser takes long to load
+
+        grid, logs = self.grid, []
+        for text, digest in zip(grid.log, self.log_digests, strict=True):
+            log = None if digest is None else read_log(text, lenient=grid.lenient)
+            if log is not None and log.sha256 != digest:
+                raise InputError(f"{text}: changes while it is read; take a copy of it")
+            logs.append(log)
+        told = msgspec.json.encode([grid, self.log_digests])
+        return Context(grid, tuple(logs), self.machines, hashlib.sha256(told).hexdigest())
+
+    @cached_property
+    def log_names(self) -> tuple[str, ...]:
+        """What the table calls each log: its file's name without folder and ending, as far as that tells them apart."""
+        short = [text if digest is None else _stem(text) for text, digest in zip(self.grid.log, self.log_digests, strict=True)]
+        return tuple(
+            name if short.count(name) == 1 else text for name, text in zip(short, self.grid.log, strict=True)
+        )
+
+    @cached_property
+    def _is_drawn(self) -> dict[str, bool]:
+        return {text: read_estimates(text).is_drawn for text in self.grid.estimates}
+
+    def seeds_of(self, log: int, resample: str, estimates: str) -> tuple[int | None, ...]:
+        """Return the seeds of a combination; only None where nothing is drawn."""
+        is_drawn = self.log_digests[log] is None or resample != NONE or self._is_drawn[estimates]
+        return self.grid.seed if is_drawn else (None,)
+
+    def cases(self) -> Iterator[Case]:
+        """Give all cases, policies varying fastest, so that those of one workload follow each other."""
+        grid = self.grid
+        places = product(*(range(len(axis)) for axis in (grid.log, grid.machine, grid.window)))
+        for (log, machine, window), resample, load, estimates in product(places, grid.resample, grid.load, grid.estimates):
+            for seed in self.seeds_of(log, resample, estimates):
+                for policy in grid.policy:
+                    yield Case(log, machine, window, resample, load, estimates, seed, policy)
+
+    def __len__(self) -> int:
+        grid = self.grid
+        others = math.prod(len(axis) for axis in (grid.machine, grid.window, grid.load, grid.policy))
+        axes = product(range(len(grid.log)), grid.resample, grid.estimates)
+        return others * sum(len(self.seeds_of(*one)) for one in axes)
+
+    def row(self, case: Case) -> dict[str, Any]:
+        """Return a case in the words of the grid, by axis."""
+        grid = self.grid
+        return {
+            "log": self.log_names[case.log], "machine": grid.machine[case.machine], "window": grid.window[case.window],
+            "resample": case.resample, "load": case.load, "estimates": case.estimates, "seed": case.seed, "policy": case.policy,
+        }  # fmt: skip
+
+    def words(self, case: Case) -> str:
+        """Return a case in words: the policy, and the values of the axes that vary."""
+        row = self.row(case)
+        varying = [f"{axis} {row[axis]}" for axis in self.grid.varying if axis != "policy" and row[axis] is not None]
+        return ", ".join([case.policy, *varying])
+
+    @cached_property
+    def _shared(self) -> bytes:
+        grid = self.grid
+        options = [grid.first, grid.warmup, grid.kill, grid.closed, grid.audit, grid.lenient]
+        return msgspec.json.encode([_KEY_SCHEMA, program_digest(), options])
+
+    def key_of(self, case: Case) -> str:
+        """Return the hash of everything that the run of a case depends on."""
+        grid, log, machine = self.grid, self.log_digests[case.log], self.machines[case.machine]
+        told = [
+            grid.log[case.log] if log is None else log, None if machine is None else machine.digest,
+            grid.window[case.window], case.resample, case.load, case.estimates, case.seed, case.policy,
+            self.policy_digests[case.policy],
+        ]  # fmt: skip
+        return hashlib.sha256(self._shared + msgspec.json.encode(told)).hexdigest()
+
+
+def _stem(path: str) -> str:
+    name = os.path.basename(path)
+    for ending in (".gz", ".xz", ".swf", ".txt"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def plan_of(grid: Grid) -> Plan:
+    """Read the logs and machines of a grid and check every value of it.
+
+    Raises:
+        UsageError: a value is not known, or seeds are told where nothing is drawn.
+        InputError: a log or a machine cannot be used.
+    """
+    names, digests = [], {}
+    for text in grid.policy:
+        name, digest = _policy(text)
+        if name in digests:
+            raise UsageError(f"policy: {name} is there twice; name each policy once")
+        names.append(name)
+        digests[name] = digest
+    estimates = tuple(read_estimates(text).name for text in grid.estimates)
+    for how in grid.resample:
+        if how not in RESAMPLES:
+            raise UsageError(f"resample: {how!r} is none of {', '.join(RESAMPLES)}")
+    logs = tuple(None if _is_generated(text) else stored_digest(text) for text in grid.log)
+    machines = tuple(_machine(text) for text in grid.machine)
+    grid = msgspec.structs.replace(grid, estimates=estimates, policy=tuple(names))
+    plan = Plan(grid, logs, machines, digests)
+    if len(grid.seed) > 1 and not any(
+        len(plan.seeds_of(*one)) > 1 for one in product(range(len(logs)), grid.resample, grid.estimates)
+    ):
+        raise UsageError(
+            f"seed: {len(grid.seed)} seeds, but nothing is drawn, so that every seed gives the same run; draw estimates (f:2), "
+            "resample weeks or users, or let a model generate the log"
+        )
+    return plan
+
+
+def _policy(text: str) -> tuple[str, str]:
+    """Return the name of a policy, and the hash of its source if it is one of a user's own: then its name is its text."""
+    name = canonical_text(text)
+    return (text, digest_of_policy(load_policy(text))) if name is None else (name, "")
+
+
+def stored_digest(path: str) -> str:
+    """Return the SHA-256 of a log's bytes as they are stored.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if path == STANDARD_INPUT:
+        raise UsageError("log -: a sweep reads its logs again when it goes on; name a file")
+    log = LogFile(path)
+    for _ in log.chunks():
+        pass
+    return log.sha256
+
+
+def _is_generated(text: str) -> bool:
+    return is_model(text) and not os.path.exists(text)
+
+
+def _machine(text: str) -> Machine | None:
+    """Return a machine file's, one of so many processors, or None for that of each log."""
+    if text == OF_LOG:
+        return None
+    if text.isdecimal() and text.isascii():
+        if not 1 <= int(text) <= 10**9:
+            raise UsageError(f"machine: {text} is no number of processors; use 1 to 1000000000")
+        return one_host(int(text))
+    return load_machine(text)
+
+
+def check(plan: Plan, context: Context) -> None:
+    """Prepare every log on every machine in every window, and try each policy with a few jobs of each.
+
+    Raises:
+        QbatchError: naming the corner of the grid, and what is wrong there.
+    """
+    from qbatch.sweeps.run import log_of, machine_of, try_run, workload_of  # replaying takes long to load
+
+    def prepared(case: Case) -> None:
+        log = log_of(context, case)
+        workload_of(context, case, log, machine_of(context, case, log))
+
+    grid = plan.grid
+    tried: set[tuple[int, int, str]] = set()
+    places = (range(len(axis)) for axis in (grid.log, grid.machine, grid.window))
+    for (log, machine, window), resample in product(product(*places), grid.resample):
+        seed = plan.seeds_of(log, resample, grid.estimates[-1])[0]
+        for estimates in grid.estimates if resample == grid.resample[0] else grid.estimates[:1]:
+            case = Case(log, machine, window, resample, grid.load[0], estimates, seed, grid.policy[0])
+            _at(plan, case, prepared)
+        for policy in grid.policy:
+            if (log, machine, policy) not in tried:
+                tried.add((log, machine, policy))
+                _at(plan, msgspec.structs.replace(case, policy=policy), lambda case: try_run(context, case, TRIED_JOBS))
+
+
+def _at(plan: Plan, case: Case, work: Any) -> None:
+    """Do something for a case; where it fails, say at which corner of the grid."""
+    try:
+        work(case)
+    except QbatchError as error:
+        raise type(error)(f"{plan.words(case)}: {error}") from error
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        raise QbatchError(f"{plan.words(case)}: fails with {text}; mend the policy, or leave it out") from error
+
+
+def log_facts(plan: Plan) -> list[dict[str, Any]]:
+    """Return what the record of a sweep says of its logs."""
+    return [
+        {"name": name, "path": None if digest is None else str(Path(text).resolve()), "sha256": digest}
+        for name, text, digest in zip(plan.log_names, plan.grid.log, plan.log_digests, strict=True)
+    ]
+
+
+def check_logs(plan: Plan, before: list[dict[str, Any]], where: str) -> None:
+    """Refuse to go on with a log that is not what it was.
+
+    Raises:
+        InputError: naming the log.
+    """
+    known = {each.get("name"): each.get("sha256") for each in before}
+    for each in log_facts(plan):
+        earlier = known.get(each["name"], each["sha256"])
+        if earlier != each["sha256"]:
+            raise InputError(
+                f"{each['path']}: has changed since the runs in {where} were made (sha256 {str(earlier)[:12]} then, "
+                f"{str(each['sha256'])[:12]} now); name another --out, or give the log another name"
+            )
+
+

@@ -1,0 +1,100 @@
+"""One run of a sweep: a case, and what is made of it on a worker.
+
+A worker keeps the log and the workload that it made last: the runs of several policies on one workload follow each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from qbatch.metrics import measure
+from qbatch.metrics.per_job import Metrics
+from qbatch.model.machine import Machine, one_host
+from qbatch.model.record import Workload
+from qbatch.policies import load_policy
+from qbatch.replay import Options, prepare, run
+from qbatch.replay.feedback import feedback_source
+from qbatch.replay.prepare import choose_procs
+from qbatch.sweeps.cases import ALL, NONE, Case, Context
+from qbatch.sweeps.grid import Grid
+from qbatch.workloads import Log
+from qbatch.workloads.feedback import feedback_of
+from qbatch.workloads.models import generated
+from qbatch.workloads.transform.resampling import resampled
+
+_KEPT: dict[str, tuple[Any, Any]] = {}
+"""The log and the workload that were made last, each with what it was made of."""
+
+
+def make_run(context: Context, case: Case) -> Metrics:
+    """Replay a case and return its metrics.
+
+    Raises:
+        QbatchError: the case cannot be run.
+    """
+    log = log_of(context, case)
+    machine = machine_of(context, case, log)
+    work = workload_of(context, case, log, machine)
+    jobs: Any = work
+    if context.grid.closed:
+        jobs = feedback_source(log, work, machine, feedback_of(log), case.load)
+    return measure(run(jobs, machine, load_policy(case.policy), is_audited=context.grid.audit))
+
+
+def try_run(context: Context, case: Case, jobs: int) -> None:
+    """Replay the first jobs of a case, to see whether the policy can work on this log and machine at all.
+
+    Raises:
+        Exception: whatever the policy raises.
+    """
+    log = log_of(context, case)
+    machine = machine_of(context, case, log)
+    work = workload_of(context, case, log, machine)
+    run(work.only(np.arange(min(jobs, len(work)))), machine, load_policy(case.policy), is_audited=context.grid.audit)
+
+
+def log_of(context: Context, case: Case) -> Log:
+    """Return the log of a case: read, or generated, and drawn anew where that is asked for."""
+    source = context.logs[case.log]
+    if source is not None and case.resample == NONE:
+        return source
+    asked = (context.key, case.log, case.resample, case.seed)
+    kept = _KEPT.get("log")
+    if kept is not None and kept[0] == asked:
+        log: Log = kept[1]
+        return log
+    seed = case.seed or 0
+    log = generated(context.grid.log[case.log], seed) if source is None else source
+    if case.resample != NONE:
+        log = resampled(log, case.resample, seed)
+    _KEPT["log"] = asked, log
+    return log
+
+
+def machine_of(context: Context, case: Case, log: Log) -> Machine:
+    """Return the machine of a case."""
+    machine = context.machines[case.machine]
+    return one_host(choose_procs(log, None)) if machine is None else machine
+
+
+def workload_of(context: Context, case: Case, log: Log, machine: Machine) -> Workload:
+    """Return the jobs of a case."""
+    asked = (context.key, case.log, case.machine, case.window, case.resample, case.load, case.estimates, case.seed)
+    kept = _KEPT.get("workload")
+    if kept is not None and kept[0] == asked:
+        work: Workload = kept[1]
+        return work
+    work = prepare(log, machine, options_of(context.grid, case))
+    _KEPT["workload"] = asked, work
+    return work
+
+
+def options_of(grid: Grid, case: Case) -> Options:
+    """Return how the log of a case becomes a workload."""
+    since, _, before = ("", "", "") if grid.window[case.window] == ALL else grid.window[case.window].partition("..")
+    return Options(
+        estimates=case.estimates, seed=case.seed or 0, kill=grid.kill, since=since or None, before=before or None,
+        first=grid.first, warmup=grid.warmup, load=case.load,
+    )  # fmt: skip

@@ -1,0 +1,244 @@
+"""What the runs of a sweep say: a mean for each point of the grid, with an interval over its replicas, and differences in pairs.
+
+A *point* is one combination of all axes but the seed; the runs of its seeds are its replicas.  The rules are those of
+``qbatch compare``: Student's t over replicas, differences between policies in pairs of the same seed, bounds cut at what is
+possible (docs/statistics.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbatch.metrics import METRICS, interval
+from qbatch.metrics.paired import PRACTICAL, finding_of
+from qbatch.metrics.ratio import replicated_difference
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.sweeps.grid import AXES
+from qbatch.sweeps.table import DONE, SweepTable
+
+SHOWN = ("wait_mean_s", "bounded_slowdown_mean", "utilisation_submit")
+"""The metrics that are shown where nobody asks for others."""
+
+_AT = tuple(axis for axis in AXES if axis != "seed")
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of a metric over the replicas of a point, and the bounds of its interval; None where there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One combination of all axes but the seed: its place, its replicas by seed, and the values of metrics, one a replica."""
+
+    at: dict[str, Any]
+    seeds: tuple[int | None, ...]
+    values: dict[str, NDArray[np.float64]]
+
+    @property
+    def replicas(self) -> int:
+        """How many runs it has."""
+        return len(self.seeds)
+
+    def mean(self, metric: str, confidence: float = 0.95) -> Mean:
+        """Return the mean of a metric and its interval, which needs two replicas."""
+        values = self.values[metric]
+        known = values[~np.isnan(values)]
+        found = interval(known.tolist(), confidence)
+        if found.low is None or found.high is None:
+            return Mean(found.mean, None, None)
+        low = max(found.low, 0.0) if float(known.min()) >= 0 else found.low
+        return Mean(found.mean, low, found.high)
+
+
+def points(
+    sweep: SweepTable, metrics: Sequence[str] = SHOWN, where: Mapping[str, Sequence[Any]] | None = None
+) -> list[Point]:
+    """Return the points of a sweep in the order of its grid, with some metrics of the runs that were done.
+
+    Args:
+        sweep: the sweep.
+        metrics: names of metrics, with or without their unit.
+        where: for some axes, the values to take; all of them where nothing is told.
+
+    Raises:
+        UsageError: there is no such metric, axis or value.
+    """
+    names = [sweep.metric(name) for name in metrics]
+    table = sweep.read([*AXES, "status", *names]).combine_chunks()
+    columns = {name: _column(table[name]) for name in (*AXES, "status", *names)}
+    is_taken = np.isin(columns["status"].codes, columns["status"].places([DONE]))
+    for axis, values in (where or {}).items():
+        known = _among(sweep, axis, values)
+        is_taken &= np.isin(columns[axis].codes, columns[axis].places(known))
+    rows = np.flatnonzero(is_taken)
+    if not len(rows):
+        return []
+    code = np.zeros(len(rows), np.int64)
+    for axis in _AT:
+        code = code * (len(columns[axis].values) + 1) + columns[axis].codes[rows]
+    _, place = np.unique(code, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    groups = np.split(rows[order], np.flatnonzero(np.diff(place[order])) + 1)
+    return [
+        Point(
+            {axis: columns[axis].at(int(group[0])) for axis in _AT},
+            tuple(columns["seed"].at(row) for row in group.tolist()),
+            {name: columns[name].numbers()[group] for name in names},
+        )
+        for group in sorted(groups, key=lambda group: int(group[0]))
+    ]
+
+
+class _Column(NamedTuple):
+    """A column of the table as places in its values; -1 for null.  Arrow's own ways to NumPy load pandas, which takes long."""
+
+    codes: NDArray[np.int64]
+    values: list[Any]
+
+    def at(self, row: int) -> Any:
+        """Return the value of a row."""
+        code = int(self.codes[row])
+        return None if code < 0 else self.values[code]
+
+    def places(self, values: Sequence[Any]) -> list[int]:
+        """Return where some values stand."""
+        return [place for place, value in enumerate(self.values) if value in values]
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Return a column of numbers, NaN for null."""
+        return np.append(np.array(self.values, np.float64), np.nan)[self.codes]
+
+
+def _column(column: Any) -> _Column:
+    encoded = column.combine_chunks() if hasattr(column, "chunks") else column
+    if not hasattr(encoded, "dictionary"):
+        encoded = encoded.dictionary_encode()
+    if hasattr(encoded, "chunks"):
+        encoded = encoded.chunk(0)
+    kind = np.dtype(f"i{encoded.indices.type.bit_width // 8}")
+    validity, data = encoded.indices.buffers()
+    count, begin = len(encoded), encoded.indices.offset
+    codes = np.frombuffer(data, kind, count, begin * kind.itemsize).astype(np.int64) if count else np.empty(0, np.int64)
+    if validity is not None and encoded.null_count:
+        bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
+        codes[bits[begin : begin + count] == 0] = -1
+    return _Column(codes, encoded.dictionary.to_pylist())
+
+
+def _among(sweep: SweepTable, axis: str, values: Sequence[Any]) -> list[Any]:
+    """Return values of an axis as the axis has them, however they are typed."""
+    if axis not in AXES:
+        raise UsageError(f"there is no axis {axis!r}{suggestion(axis, AXES)} (there are {', '.join(AXES)})")
+    by_text = {_text(value): value for value in sweep.document["grid"][axis]}
+    for value in values:
+        if _text(value) not in by_text:
+            raise UsageError(f"{axis} {value}: is not in this sweep, which has {', '.join(by_text)}")
+    return [by_text[_text(value)] for value in values]
+
+
+def _text(value: Any) -> str:
+    try:
+        return f"{float(value):g}"
+    except (TypeError, ValueError):
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A policy beside the baseline at one point: both means, the mean difference over pairs, its interval, and what that says."""
+
+    at: dict[str, Any]
+    policy: str
+    pairs: int
+    base: float | None
+    value: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    finding: str
+
+
+def differences(
+    found: Sequence[Point], metric: str, baseline: str, *, confidence: float = 0.95, practical: float = PRACTICAL
+) -> list[Against]:
+    """Return how every policy differs from the baseline at each point, in pairs of the same seed.
+
+    The finding is that of ``qbatch compare``; one pair has no interval, and its finding is unknown.
+    """
+    is_less_better = next(one for one in METRICS if one.name == metric).name not in _MORE_IS_BETTER
+    by_place = {_place(point): point for point in found if point.at["policy"] == baseline}
+    records = []
+    for point in found:
+        base = by_place.get(_place(point))
+        if point.at["policy"] == baseline or base is None:
+            continue
+        common = [seed for seed in point.seeds if seed in base.seeds]
+        ours = point.values[metric][[point.seeds.index(seed) for seed in common]]
+        theirs = base.values[metric][[base.seeds.index(seed) for seed in common]]
+        known = ~(np.isnan(ours) | np.isnan(theirs))
+        ours, theirs = ours[known], theirs[known]
+        if not len(ours):
+            continue
+        estimate = replicated_difference(theirs, ours, confidence)
+        mean = float(theirs.mean())
+        told = finding_of(estimate, mean, is_less_better=is_less_better, practical=practical, level=1 - confidence)
+        records.append(
+            Against(
+                point.at, point.at["policy"], len(ours), mean, float(ours.mean()), estimate.value, estimate.low,
+                estimate.high, told.value,
+            )
+        )  # fmt: skip
+    return records
+
+
+_MORE_IS_BETTER = ("utilisation_makespan", "utilisation_submit", "throughput_per_hour", "immediate_share", "jobs")
+
+
+def _place(point: Point) -> tuple[Any, ...]:
+    return tuple(value for axis, value in point.at.items() if axis != "policy")
+
+
+def record(
+    sweep: SweepTable, metrics: Sequence[str] = SHOWN, *, confidence: float = 0.95, baseline: str | None = None
+) -> dict[str, Any]:
+    """Return the record of a sweep with its points, as ``--json`` prints it.
+
+    Every point has ``at`` (its axes), ``replicas`` and ``metrics``: by name ``mean``, ``low`` and ``high``.  ``against``: how
+    each policy differs from the ``baseline``, which is the first policy of the grid if not told.
+    """
+    found, names = points(sweep, metrics), [sweep.metric(name) for name in metrics]
+    policies = sweep.document["grid"]["policy"]
+    base = policies[0] if baseline is None else baseline
+    return {
+        **sweep.document,
+        "confidence": confidence,
+        "points": [
+            {
+                "at": point.at, "replicas": point.replicas,
+                "metrics": {
+                    name: {"mean": mean.value, "low": mean.low, "high": mean.high}
+                    for name, mean in ((name, point.mean(name, confidence)) for name in names)
+                },
+            }
+            for point in found
+        ],
+        "baseline": base,
+        "against": [
+            {
+                "at": one.at, "metric": name, "pairs": one.pairs, "baseline": one.base, "policy": one.value,
+                "difference": one.difference, "low": one.low, "high": one.high, "finding": one.finding,
+            }
+            for name in names
+            for one in (differences(found, name, base, confidence=confidence) if len(policies) > 1 else [])
+        ],
+    }  # fmt: skip

@@ -1,0 +1,162 @@
+"""A sweep from its grid to its table: what is kept is not made again, what fails is recorded, what is interrupted goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from qbatch.distribution import __version__
+from qbatch.model.errors import OutputError
+from qbatch.sweeps.cases import Case
+from qbatch.sweeps.code import program_digest
+from qbatch.sweeps.executors import Place, each_outcome
+from qbatch.sweeps.plan import Plan, check, check_logs, log_facts
+from qbatch.sweeps.store import FILE, Kept, RunStore
+from qbatch.sweeps.table import (
+    DOCUMENT,
+    SCHEMA,
+    TABLE,
+    SweepTable,
+    check_parquet,
+    read_document,
+    write_document,
+    write_table,
+)
+
+Progress = Callable[[int, int], None]
+"""Told how many runs are done, and how many there are."""
+
+_PART = 1_000
+_TOLD_FAILURES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a call has done: the sweep, how many runs there were already, were made and failed, and the seconds these took."""
+
+    table: SweepTable
+    kept: int
+    made: int
+    failed: int
+    seconds: float
+
+
+def run_sweep(
+    plan: Plan,
+    folder: Path,
+    place: Place,
+    *,
+    progress: Progress | None = None,
+    retry: bool = False,
+    command: Sequence[str] = (),
+) -> Done:
+    """Make all runs of a plan that its folder has not, and write its table.
+
+    Args:
+        plan: what is run.
+        folder: where runs are kept and the table is written; made if only it is missing.
+        place: who makes the runs.
+        progress: told of each run.
+        retry: whether runs that failed are made again; those whose workers were lost always are.
+        command: what the record says of how it was called.
+
+    Raises:
+        OutputError: the folder holds something else, or cannot be written; what was kept stays.
+        InputError: a log has changed since earlier runs of the folder.
+        QbatchError: a corner of the grid cannot be run.
+    """
+    check_parquet()
+    _check_folder(folder)
+    with RunStore(folder) as store:
+        if (folder / DOCUMENT).is_file():
+            check_logs(plan, read_document(folder).get("logs", []), str(folder))
+        count = len(plan)
+        missing = _Missing(plan, store, retry=retry)
+        first = next(missing, None)
+        made, seconds = 0, 0.0
+        if first is not None:
+            from qbatch.sweeps.run import make_run  # replaying takes long to load
+
+            context = plan.context()
+            check(plan, context)
+            write_document(folder, _document(plan, command, [], count))
+            try:
+                for outcome in each_outcome(make_run, chain([first], missing), place, context):
+                    kept = Kept(outcome.value, outcome.error, outcome.seconds, outcome.is_lost)
+                    store.put([(plan.key_of(outcome.case), kept)])
+                    made, seconds = made + 1, seconds + outcome.seconds
+                    if progress is not None:
+                        progress(missing.kept + made, count)
+            finally:
+                failed = _written(plan, store, folder, command)
+        elif _is_written(plan, folder):
+            failed = int(read_document(folder)["failed"])
+        else:
+            failed = _written(plan, store, folder, command)
+    return Done(SweepTable(folder, read_document(folder)), missing.kept, made, failed, seconds)
+
+
+def _written(plan: Plan, store: RunStore, folder: Path, command: Sequence[str]) -> int:
+    """Write the table and the record; return how many runs failed."""
+    failures, missing = write_table(plan, store, folder)
+    write_document(folder, _document(plan, command, failures, missing))
+    return len(failures)
+
+
+def _is_written(plan: Plan, folder: Path) -> bool:
+    """Tell whether table and record there are those of the plan, so that nothing has to be written."""
+    if not (folder / TABLE).is_file() or not (folder / DOCUMENT).is_file():
+        return False
+    document, ours = read_document(folder), json.loads(json.dumps(_document(plan, (), [], 0)))
+    return all(document.get(name) == ours[name] for name in ("version", "program", "grid", "logs", "runs", "missing"))
+
+
+class _Missing(Iterator[Case]):
+    """The cases of which the store has no run, found as they are asked for; ``kept``: how many others there were so far."""
+
+    def __init__(self, plan: Plan, store: RunStore, *, retry: bool) -> None:
+        self.kept = 0
+        self._plan, self._store, self._retry = plan, store, retry
+        self._found = self._all()
+
+    def __next__(self) -> Case:
+        return next(self._found)
+
+    def _all(self) -> Iterator[Case]:
+        cases = self._plan.cases()
+        while part := list(islice(cases, _PART)):
+            keys = [self._plan.key_of(case) for case in part]
+            found = self._store.find(keys)
+            for case, key in zip(part, keys, strict=True):
+                kept = found.get(key)
+                if kept is None or kept.is_lost or (self._retry and kept.error is not None):
+                    yield case
+                else:
+                    self.kept += 1
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that holds anything but a sweep."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise OutputError(f"{folder}: is a file; a sweep is a directory")
+    ours = (DOCUMENT, TABLE, FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal")
+    strangers = sorted(entry.name for entry in folder.iterdir() if entry.name not in ours and not entry.name.endswith(".partial"))
+    if strangers:
+        raise OutputError(f"{folder}: holds {strangers[0]}, which is no part of a sweep; name a new directory")
+
+
+def _document(plan: Plan, command: Sequence[str], failures: list[dict[str, Any]], missing: int) -> dict[str, Any]:
+    grid = msgspec.to_builtins(plan.grid)
+    return {
+        "schema": SCHEMA, "version": __version__, "program": program_digest()[:16], "command": list(command),
+        "grid": {**grid, "log": list(plan.log_names)}, "logs": log_facts(plan), "runs": len(plan), "missing": missing,
+        "failed": len(failures), "failures": failures[:_TOLD_FAILURES],
+    }  # fmt: skip

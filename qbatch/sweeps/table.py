@@ -1,0 +1,183 @@
+"""The table of a sweep: one row a run, one column an axis or a metric, in one Parquet file; and the record beside it.
+
+The order is that of the grid and nothing in it depends on when or where a run was made: the same sweep gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from qbatch.distribution import __version__, install_command
+from qbatch.metrics import METRICS
+from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.results.output import whole_file
+from qbatch.sweeps.grid import AXES
+from qbatch.sweeps.plan import Plan
+from qbatch.sweeps.store import RunStore
+
+SCHEMA = "qbatch.sweep/1"
+DOCUMENT, TABLE = "sweep.json", "runs.parquet"
+DONE, FAILED, MISSING = "done", "failed", "missing"
+"""What became of a run; missing: the sweep was interrupted before it."""
+
+_PART = 2_000
+_ROW_GROUP = 50_000
+_COUNTS = ("jobs", "slowdown_skipped", "queue_max", "parents", "rejected_count")
+
+
+def check_parquet() -> None:
+    """Refuse, before any work, to write a table without the library that writes it.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("pyarrow") is None:
+        raise UsageError(f"a sweep needs pyarrow: {install_command('report')}")
+
+
+def is_sweep(path: str | Path) -> bool:
+    """Tell whether a path is the directory of a sweep."""
+    return (Path(path) / DOCUMENT).is_file()
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    axes = [(axis, {"load": pa.float64(), "seed": pa.int64()}.get(axis, pa.string())) for axis in AXES]
+    fields = [pa.field(name, kind) for name, kind in [*axes, ("status", pa.string()), ("error", pa.string())]]
+    fields += [
+        pa.field(
+            metric.name, pa.int64() if metric.name in _COUNTS else pa.float64(),
+            metadata={"unit": metric.unit, "formula": metric.formula, "meaning": metric.meaning},
+        )
+        for metric in METRICS
+    ]  # fmt: skip
+    return pa.schema(fields, metadata={"schema": SCHEMA, "version": __version__})
+
+
+def write_table(plan: Plan, store: RunStore, folder: Path) -> tuple[list[dict[str, Any]], int]:
+    """Write the runs of a plan, whole or not at all; return the failed ones as records, and how many were not made yet.
+
+    Raises:
+        OutputError: it cannot be written; an earlier table stays.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    failures: list[dict[str, Any]] = []
+    missing = 0
+    schema = _schema()
+    with whole_file(folder / TABLE) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        waiting: list[Any] = []
+        for part in _parts(plan, store):
+            failures += [row for row in part if row["status"] == FAILED]
+            missing += sum(row["status"] == MISSING for row in part)
+            columns = {name: [row.get(name) for row in part] for name in schema.names}
+            waiting.append(pa.RecordBatch.from_pydict(columns, schema=schema))
+            if sum(map(len, waiting)) >= _ROW_GROUP:
+                writer.write_table(pa.Table.from_batches(waiting, schema))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting, schema))
+    return [{name: row[name] for name in (*AXES, "error")} for row in failures], missing
+
+
+def _parts(plan: Plan, store: RunStore) -> Iterator[list[dict[str, Any]]]:
+    cases = plan.cases()
+    while part := list(islice(cases, _PART)):
+        keys = [plan.key_of(case) for case in part]
+        found = store.find(keys)
+        rows = []
+        for case, key in zip(part, keys, strict=True):
+            kept = found.get(key)
+            status = MISSING if kept is None else DONE if kept.error is None else FAILED
+            rows.append({
+                **plan.row(case), "status": status, "error": None if kept is None else kept.error,
+                **({} if kept is None or kept.value is None else kept.value),
+            })  # fmt: skip
+        yield rows
+
+
+def write_document(folder: Path, document: dict[str, Any]) -> None:
+    """Write the record of a sweep, whole or not at all."""
+    with whole_file(folder / DOCUMENT) as file:
+        file.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace") + b"\n")
+
+
+def read_document(folder: Path) -> dict[str, Any]:
+    """Return the record of a sweep.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    path = folder / DOCUMENT
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{folder}: is no sweep ({DOCUMENT}: {error.strerror or error})") from error
+    except ValueError as error:
+        raise InputError(f"{path}: is damaged ({error}); run the sweep again, its runs are kept") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise InputError(f"{path}: is no record of a sweep of this version ({SCHEMA})")
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class SweepTable:
+    """A sweep as it was read: its record, and where its table lies."""
+
+    folder: Path
+    document: dict[str, Any]
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The axes that have several values."""
+        return tuple(axis for axis in AXES if len(self.document["grid"][axis]) > 1)
+
+    def read(self, columns: Sequence[str] | None = None) -> Any:
+        """Return the table, or some columns of it, as an Arrow table; texts are dictionaries.
+
+        Raises:
+            InputError: it is missing or damaged.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.folder / TABLE
+        texts = [*(axis for axis in AXES if axis not in ("load", "seed")), "status"]
+        try:
+            with pq.ParquetFile(path, memory_map=True, read_dictionary=texts) as file:
+                return file.read(None if columns is None else list(columns)).unify_dictionaries()
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())}); run the sweep again") from error
+
+    def metric(self, name: str) -> str:
+        """Return the metric of a name, which may lack its unit: ``wait_mean`` is ``wait_mean_s``.
+
+        Raises:
+            UsageError: there is none.
+        """
+        known = [metric.name for metric in METRICS]
+        for each in (name, f"{name}_s"):
+            if each in known:
+                return each
+        raise UsageError(f"there is no metric {name!r}{suggestion(name, known)}; qbatch metrics lists them")
+
+
+def read_sweep(path: str | os.PathLike[str]) -> SweepTable:
+    """Read a sweep's directory.
+
+    Raises:
+        InputError: it is none, or damaged.
+    """
+    check_parquet()
+    folder = Path(path)
+    return SweepTable(folder, read_document(folder))

@@ -1,0 +1,74 @@
+"""Models that generate a log, by name, as they are typed: ``lublin:jobs=5000,procs=128``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.workloads.log import Log
+
+
+def _origin2000(*, month: str, seed: int = 1, warmup_days: int = 7) -> Log:
+    from qbatch.workloads.origin2000 import generate_month
+
+    return generate_month(month, seed=seed, warmup_days=warmup_days)
+
+
+def _lublin() -> Callable[..., Log]:
+    from qbatch.workloads.lublin import generate_lublin
+
+    return generate_lublin
+
+
+def _simple() -> Callable[..., Log]:
+    from qbatch.workloads.generate import generate_log
+
+    return generate_log
+
+
+MODELS: dict[str, Callable[[], Callable[..., Log]]] = {
+    "lublin": _lublin, "origin2000": lambda: _origin2000, "simple": _simple,
+}  # fmt: skip
+"""The models: that of Lublin and Feitelson, a month of the Origin 2000, and the small generator of ``qbatch trace generate``."""
+
+_TYPES: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": str}
+
+
+def is_model(text: str) -> bool:
+    """Tell whether a text names a model, with or without parameters."""
+    return text.partition(":")[0] in MODELS
+
+
+def generated(text: str, seed: int) -> Log:
+    """Return the log that a text such as ``lublin:jobs=5000,procs=128`` names, drawn with a seed.
+
+    The parameters are those of ``qbatch generate`` and ``qbatch trace generate``, with ``_`` or ``-`` in their names; the seed is
+    none of them.
+
+    Raises:
+        UsageError: naming the parameter and what the model takes.
+    """
+    name, _, tail = text.partition(":")
+    where = f"log {text!r}"
+    if name not in MODELS:
+        raise UsageError(f"{where}: there is no model {name!r}{suggestion(name, MODELS)} (known: {', '.join(MODELS)})")
+    make = MODELS[name]()
+    takes = {key: each for key, each in inspect.signature(make).parameters.items() if key != "seed"}
+    given: dict[str, Any] = {}
+    for pair in (pair for pair in tail.split(",") if pair):
+        key, sign, value = pair.partition("=")
+        key = key.replace("-", "_")
+        if not sign or key not in takes:
+            known = f"it takes {', '.join(takes)}"
+            raise UsageError(f"{where}: {pair!r} is no parameter of {name}{suggestion(key, takes)} ({known})")
+        kind = str(takes[key].annotation).partition(" ")[0]
+        try:
+            given[key] = _TYPES[kind](value)
+        except ValueError:
+            raise UsageError(f"{where}: {key}={value} is no {'whole ' if kind == 'int' else ''}number") from None
+    missing = [key for key, each in takes.items() if each.default is inspect.Parameter.empty and key not in given]
+    if missing:
+        raise UsageError(f"{where}: {', '.join(f'{key}=' for key in missing)} is missing")
+    return make(**given, seed=seed)
