@@ -1,13 +1,15 @@
-"""``qbatch plot``: a picture of a result, as a file."""
+"""``qbatch plot``: a picture of a result or of a sweep, as a file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from qbatch.cli.console import talk
+from qbatch.model.errors import UsageError
 
 
 class Kind(StrEnum):
@@ -30,10 +32,10 @@ class Colouring(StrEnum):
 
 def plot(
     result: Annotated[
-        str, typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of a result, job rows, or a log with waits.")
+        str, typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of a result, job rows, a log with waits, or a sweep.")
     ],
-    kind: Annotated[Kind, typer.Option("--kind", help="Which picture.")],
-    out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF; else KIND.png.")] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="Which picture of a result.")] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF; else KIND.png, sweep.png.")] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
     ] = None,
@@ -42,8 +44,61 @@ def plot(
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
     colour_by: Annotated[Colouring, typer.Option("--colour-by", help="Gantt chart: colours by this.")] = Colouring.size,
     title: Annotated[str | None, typer.Option("--title", help="Title, in place of our own.")] = None,
+    x: Annotated[str | None, typer.Option("--x", metavar="AXIS", help="Of a sweep: the axis across, such as load.")] = None,
+    y: Annotated[str | None, typer.Option("--y", metavar="METRIC", help="Of a sweep: the metric, such as wait_mean.")] = None,
+    by: Annotated[str | None, typer.Option("--by", metavar="AXIS", help="Of a sweep: a line for each value of it.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option("--where", metavar="AXIS=VALUE", help="Of a sweep: only this value; may be repeated.")
+    ] = None,
+    log_scale: Annotated[bool, typer.Option("--log-scale", help="Of a sweep: the metric on a logarithmic scale.")] = False,
 ) -> None:
-    """Draw a picture of a result: Gantt chart, utilisation, queue, waits, slowdowns or estimates."""
+    """Draw a picture of a result (Gantt chart, utilisation, queue, waits, slowdowns, estimates) or of a sweep."""
+    from qbatch.sweeps.table import is_sweep
+
+    of_sweep = {"--x": x, "--y": y, "--by": by, "--where": where, "--log-scale": log_scale}
+    if is_sweep(result):
+        of_result = {"--kind": kind, "--policy": policy, "--from": begin, "--to": end, "--procs": procs}
+        _refuse(f"{result} is a sweep", "--x, --y, --by and --where", of_result)
+        _plot_sweep(result, out, x, y or "wait_mean_s", by or "policy", where or [], title, log_scale=log_scale)
+        return
+    _refuse(f"{result} is no sweep", "--kind", of_sweep)
+    if kind is None:
+        raise UsageError(f"--kind is missing: which picture of {result}; one of {', '.join(each.value for each in Kind)}")
+    _plot_result(result, kind, out, policy, begin, end, procs, colour_by, title)
+
+
+def _refuse(what: str, takes: str, others: Mapping[str, object]) -> None:
+    names = ", ".join(name for name, value in others.items() if value)
+    if names:
+        raise UsageError(f"{what}: its pictures take {takes}; leave out {names}")
+
+
+def _plot_sweep(
+    path: str, out: str | None, x: str | None, y: str, by: str, where: list[str], title: str | None, *, log_scale: bool
+) -> None:
+    from qbatch.reports.plot_style import checked_suffix, write_figure
+    from qbatch.reports.sweep_plot import SweepPicture, draw_sweep
+    from qbatch.results.output import make_folder
+    from qbatch.sweeps.table import read_sweep
+
+    name = out if out is not None else "sweep.png"
+    checked_suffix(name)
+    chosen: dict[str, list[str]] = {}
+    for pair in where:
+        axis, sign, value = pair.partition("=")
+        if not sign:
+            raise UsageError(f"--where {pair!r}: write AXIS=VALUE, such as estimates=f:2")
+        chosen.setdefault(axis, []).append(value)
+    figure = draw_sweep(read_sweep(path), SweepPicture(x, y, by, chosen, is_logarithmic=log_scale, title=title))
+    make_folder(name)
+    write_figure(figure, name)
+    talk(f"wrote {name}: {y} of {path}")
+
+
+def _plot_result(
+    result: str, kind: Kind, out: str | None, policy: list[str] | None, begin: str | None, end: str | None,
+    procs: int | None, colour_by: Colouring, title: str | None,
+) -> None:  # fmt: skip
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
     from qbatch.results.output import make_folder

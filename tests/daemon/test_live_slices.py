@@ -59,7 +59,7 @@ def phase(daemon: Daemon) -> str:
     return found.name
 
 
-def until_phase(daemon: Daemon, name: str, seconds: float = 30.0) -> None:
+def until_phase(daemon: Daemon, name: str, seconds: float = 120.0) -> None:
     limit = time.monotonic() + seconds
     while phase(daemon) != name:
         assert time.monotonic() < limit, f"no {name} for {seconds} s"

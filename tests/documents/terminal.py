@@ -21,7 +21,7 @@ from tests.documents.blocks import ROOT
 
 PROMPT = re.compile(rb"\x1e([0-9]+)\x1e")
 FULL_SCREEN, LEFT = b"\x1b[?1049h", b"\x1b[?1049l"
-PATIENCE, QUIET, BUSY, LEAVING = 180.0, 1.5, 6.0, 20.0
+PATIENCE, QUIET, BUSY, LEAVING = 600.0, 1.5, 6.0, 20.0
 """Seconds: for a line; for which a full screen has been still; after which it is taken to be always moving; to leave it."""
 
 

@@ -84,18 +84,23 @@ def render(study: ReportStudy, wishes: Wishes | None = None) -> str:
         UsageError: if jinja2 or matplotlib are not installed.
     """
     asked = wishes or Wishes()
-    environment = _environment()
+    templates = environment()
     script = "".join((files("qbatch.reports") / "assets" / name).read_text(encoding="utf-8") for name in SCRIPTS)
     style = (files("qbatch.reports") / "assets" / "report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return str(
-        environment.get_template("report.html.j2").render(
+        templates.get_template("report.html.j2").render(
             **_context(study, asked), script=script, style=style, script_hash=f"sha256-{digest}"
         )
     )
 
 
-def _environment() -> Any:
+def environment() -> Any:
+    """Return what renders the templates of pages.
+
+    Raises:
+        UsageError: jinja2 is not installed.
+    """
     try:
         import jinja2
         from markupsafe import Markup
@@ -103,12 +108,12 @@ def _environment() -> Any:
         raise UsageError(f"a report needs jinja2: {install_command('report')}") from error
     folder = files("qbatch.reports") / "templates"
     loader = jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8"))
-    environment = jinja2.Environment(
+    found = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["tight"] = _tight
-    environment.filters["broken"] = lambda name: Markup("<wbr>").join(re.split(r"(?<=[:,=])", name))
-    return environment
+    found.filters["tight"] = _tight
+    found.filters["broken"] = lambda name: Markup("<wbr>").join(re.split(r"(?<=[:,=])", name))
+    return found
 
 
 def _tight(text: str) -> str:

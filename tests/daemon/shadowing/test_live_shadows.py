@@ -33,7 +33,7 @@ def by_name(said: Shadows) -> dict[tuple[str, bool], ShadowRecord]:
     return {(row.policy, row.is_real): row for row in said.policies}
 
 
-def until(daemon: Daemon, is_so: Callable[[Shadows], bool], seconds: float = 60.0) -> Shadows:
+def until(daemon: Daemon, is_so: Callable[[Shadows], bool], seconds: float = 180.0) -> Shadows:
     deadline = time.monotonic() + seconds
     while True:
         said = table(daemon)
@@ -62,7 +62,7 @@ def is_there(process: int) -> bool:
 
 
 def wait_for_the_end(process: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while is_there(process):
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -1,0 +1,158 @@
+"""One page about a sweep: pictures with intervals, its points, the differences from a baseline, how it was made."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from qbatch.distribution import __version__
+from qbatch.metrics import METRICS
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.reports.report.charts import Chart
+from qbatch.reports.report.page import environment
+from qbatch.reports.report.vector import inline_svg
+from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, metric_words
+from qbatch.sweeps.grid import AXES
+from qbatch.sweeps.summary import SHOWN, Against, Mean, Point, differences, points
+from qbatch.sweeps.table import SweepTable
+
+MOST_POINTS = 500
+"""More points than these are not printed: the table of runs has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepWishes:
+    """What a user may ask of a page: a title, a baseline, the confidence of intervals, and the command that is told."""
+
+    title: str | None = None
+    baseline: str | None = None
+    confidence: float = 0.95
+    command: tuple[str, ...] = ()
+
+
+def render_sweep(sweep: SweepTable, wishes: SweepWishes | None = None) -> str:
+    """Return the page about a sweep as HTML text.
+
+    Raises:
+        UsageError: there is no such baseline, or jinja2 or matplotlib are not installed.
+        InputError: no run was done.
+    """
+    asked = wishes or SweepWishes()
+    policies = sweep.document["grid"]["policy"]
+    if asked.baseline is not None and asked.baseline not in policies:
+        raise UsageError(
+            f"--baseline {asked.baseline}: is not in this sweep{suggestion(asked.baseline, policies)}; "
+            f"it has {', '.join(policies)}"
+        )
+    found = points(sweep, SHOWN)
+    style = (files("qbatch.reports") / "assets" / "report.css").read_text(encoding="utf-8")
+    return str(environment().get_template("sweep.html.j2").render(**_context(sweep, asked, found), style=style))
+
+
+def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[str, Any]:
+    grid, document = sweep.document["grid"], sweep.document
+    logs = ", ".join(grid["log"])
+    axes = [axis for axis in sweep.varying if axis not in ("policy", "seed")]
+    baseline = asked.baseline or grid["policy"][0]
+    notes = []
+    if document["failed"]:
+        notes.append(f"{document['failed']:,} of {document['runs']:,} runs failed; they are in no mean.")
+    if document["missing"]:
+        notes.append(f"{document['missing']:,} of {document['runs']:,} runs were not made yet: the sweep was interrupted.")
+    if all(point.replicas == 1 for point in found):
+        notes.append("One run a point: there are no intervals, and no difference is called real. Intervals need replicas.")
+    return {
+        "title": asked.title or f"{logs}: {len(grid['policy'])} policies{f' by {_listed(axes)}' if axes else ''}",
+        "lead": _lead(document, found),
+        "notes": notes,
+        "charts": [_chart(sweep, name, asked, found, axes) for name in SHOWN],
+        "axes": axes,
+        "names": [metric_words(name) for name in SHOWN],
+        "rows": [_row(point, axes, asked.confidence) for point in found[:MOST_POINTS]],
+        "left_out": max(len(found) - MOST_POINTS, 0),
+        "baseline": baseline,
+        "differences": [
+            (metric_words(name), [_difference_row(one, axes) for one in several[:MOST_POINTS]])
+            for name in SHOWN
+            if len(grid["policy"]) > 1 and (several := differences(found, name, baseline, confidence=asked.confidence))
+        ],
+        "confidence": f"{asked.confidence * 100:g} %",
+        "failures": [
+            [*(str(failure[axis]) for axis in (*axes, "seed", "policy")), failure["error"]] for failure in document["failures"]
+        ],
+        "design": [(axis, _listed([_text(one) for one in grid[axis]])) for axis in AXES if len(grid[axis]) > 1],
+        "provenance": _provenance(document, asked),
+        "definitions": [metric for metric in METRICS if metric.name in SHOWN],
+        "version": __version__,
+    }
+
+
+def _lead(document: dict[str, Any], found: list[Point]) -> str:
+    counts = sorted({point.replicas for point in found}) or [0]
+    several = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{document['runs']:,} runs at {len(found):,} points, {several} replica{'' if counts == [1] else 's'} each."
+
+
+def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point], axes: list[str]) -> Chart:
+    words = metric_words(name)
+    across = "load" if "load" in axes or not axes else axes[0]
+    # A page has room for one panel: what varies beside it stays at its first value, and the title says so.
+    where = {axis: [sweep.document["grid"][axis][0]] for axis in axes if axis != across}
+    fixed = ", ".join(f"{axis} {_text(values[0])}" for axis, values in where.items())
+    picture = SweepPicture(across, name, where=where, confidence=asked.confidence, is_for_page=True)
+    figure = draw_sweep(sweep, picture)
+    title = f"{words} against {across}{f' ({fixed})' if fixed else ''}"
+    svg = inline_svg(figure, f"chart-{name.replace('_', '-')}", title, f"{words} of each policy; the numbers are in the table.")
+    shown = [point for point in found if all(point.at[axis] == values[0] for axis, values in where.items())]
+    rows = tuple(
+        (_text(point.at[across]), point.at["policy"], _mean_text(point.mean(name, asked.confidence), name)) for point in shown
+    )
+    return Chart(title, svg, "", (across, "policy", words), rows)
+
+
+def _row(point: Point, axes: list[str], confidence: float) -> list[str]:
+    cells = [_mean_text(point.mean(name, confidence), name) for name in SHOWN]
+    return [*(_text(point.at[axis]) for axis in axes), point.at["policy"], str(point.replicas), *cells]
+
+
+def _mean_text(mean: Mean, name: str) -> str:
+    if mean.value is None:
+        return "-"
+    if mean.low is None or mean.high is None:
+        return _number(mean.value, name)
+    return f"{_number(mean.value, name)} [{_number(mean.low, name)}, {_number(mean.high, name)}]"
+
+
+def _number(value: float, name: str) -> str:
+    return f"{value:,.1f} s" if name.endswith("_s") else f"{value:,.4g}"
+
+
+def _difference_row(one: Against, axes: list[str]) -> list[str]:
+    share = None if one.difference is None or not one.base else one.difference / one.base
+    has_bounds = one.base and one.low is not None and one.high is not None
+    bounds = f" [{one.low / one.base:+.1%}, {one.high / one.base:+.1%}]" if has_bounds else ""  # type: ignore[operator]
+    return [*(_text(one.at[axis]) for axis in axes), one.policy, "-" if share is None else f"{share:+.1%}{bounds}", one.finding]
+
+
+def _provenance(document: dict[str, Any], asked: SweepWishes) -> list[tuple[str, str]]:
+    said = [("Program", f"qbatch {document['version']}, source {document['program']}")]
+    if document["command"]:
+        said.append(("Command of the sweep", shlex.join(document["command"])))
+    if asked.command:
+        said.append(("Command of this page", shlex.join(asked.command)))
+    for log in document["logs"]:
+        said.append((f"SHA-256 of {log['name']}", str(log["sha256"] or "generated by its model")))
+    options = {name: document["grid"][name] for name in ("first", "warmup", "kill", "closed", "audit", "lenient")}
+    return [*said, ("Options", ", ".join(f"{name} = {value}" for name, value in options.items()))]
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+

@@ -1,0 +1,187 @@
+"""The picture of a sweep: a metric against one axis, a line for each value of another, with its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from qbatch.metrics import METRICS
+from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.reports.plot_style import WIDTH, caption, legend_outside, plain_text, policy_look, styled
+from qbatch.reports.report.charts import look as series_look
+from qbatch.reports.report.vector import SIZE, STYLE
+from qbatch.sweeps.grid import AXES
+from qbatch.sweeps.summary import Point, points
+from qbatch.sweeps.table import SweepTable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_PANELS = 6
+_COLUMNS = 3
+_NOT_SEED = tuple(axis for axis in AXES if axis != "seed")
+_WORDS = {
+    "load": "Load (gaps between arrivals divided by)", "log": "Log", "machine": "Machine", "window": "Window",
+    "resample": "Log drawn anew from", "estimates": "Estimates", "policy": "Policy",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPicture:
+    """What is asked for: a metric (with or without its unit) against ``x``, one line for each value of ``by``.
+
+    ``where``: for some axes, the values to take.  An axis that is left with several values makes a panel for each.
+    """
+
+    x: str | None = None
+    y: str = "wait_mean_s"
+    by: str = "policy"
+    where: Mapping[str, Sequence[Any]] | None = None
+    confidence: float = 0.95
+    is_logarithmic: bool = False
+    title: str | None = None
+    is_for_page: bool = False
+    """Whether it takes the colours, the fonts and the width of a page."""
+
+
+def draw_sweep(sweep: SweepTable, asked: SweepPicture | None = None) -> Figure:
+    """Draw a metric of a sweep.
+
+    Raises:
+        UsageError: there is no such axis, metric or value, or too many panels would be needed.
+        InputError: no run of it was done.
+    """
+    asked = asked or SweepPicture()
+    name = sweep.metric(asked.y)
+    found = points(sweep, [name], asked.where)
+    if not found:
+        raise InputError(f"{sweep.folder}: no run of what is asked for was done")
+    x, by = _axes_of(asked, found)
+    values = {axis: list(dict.fromkeys(point.at[axis] for point in found)) for axis in _NOT_SEED}
+    others = [axis for axis in _NOT_SEED if axis not in (x, by) and len(values[axis]) > 1]
+    panels = list(product(*(values[axis] for axis in others)))
+    if len(panels) > MOST_PANELS:
+        counts = ", ".join(f"{axis} {len(values[axis])}" for axis in others)
+        raise UsageError(f"{len(panels)} panels would be needed ({counts}); choose values with --where AXIS=VALUE")
+    with styled(STYLE if asked.is_for_page else None):
+        return _drawn(sweep, asked, name, (x, by), found, values, others, panels)
+
+
+def _axes_of(asked: SweepPicture, found: list[Point]) -> tuple[str, str]:
+    """Return the axis across and the one of the lines."""
+    for axis in (asked.x, asked.by):
+        if axis is not None and axis not in _NOT_SEED:
+            why = "replicas become intervals" if axis == "seed" else f"there are {', '.join(_NOT_SEED)}"
+            raise UsageError(f"{axis!r} is no axis of a picture{suggestion(axis, _NOT_SEED)} ({why})")
+    varying = [axis for axis in _NOT_SEED if len({point.at[axis] for point in found}) > 1 and axis != asked.by]
+    x = asked.x or ("load" if "load" in varying else varying[0] if varying else "load")
+    if x == asked.by:
+        raise UsageError(f"--x and --by are both {x}; name two axes")
+    return x, asked.by
+
+
+def _drawn(
+    sweep: SweepTable, asked: SweepPicture, name: str, axes_of: tuple[str, str], found: list[Point],
+    values: dict[str, list[Any]], others: list[str], panels: list[tuple[Any, ...]],
+) -> Figure:  # fmt: skip
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    x, by = axes_of
+    metric = next(one for one in METRICS if one.name == name)
+    columns = min(len(panels), _COLUMNS)
+    lines = -(-len(panels) // columns)
+    size = SIZE if asked.is_for_page else (WIDTH, 0.6 + 2.7 * lines)
+    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
+    words = metric_words(name)
+    grid = figure.subplots(lines, columns, squeeze=False, sharey=True, sharex=True)
+    factor, unit = _unit(metric.unit, found, name)
+    for place, panel in enumerate(panels):
+        axes: Axes = grid[place // columns][place % columns]
+        inside = [point for point in found if all(point.at[axis] == value for axis, value in zip(others, panel, strict=True))]
+        for value in values[by]:
+            line = sweep.document["grid"][by].index(value)
+            of_line = [point for point in inside if point.at[by] == value]
+            look = {"label": _text(value), **(series_look(line) if asked.is_for_page else policy_look(line))}
+            _line(axes, of_line, x, values[x], name, factor, asked.confidence, look)
+        if panel:
+            axes.set_title(plain_text(", ".join(f"{axis} {_text(one)}" for axis, one in zip(others, panel, strict=True))))
+        if x != "load":
+            axes.set_xticks(range(len(values[x])), [plain_text(_text(one)) for one in values[x]])
+        if place // columns == lines - 1:
+            axes.set_xlabel(_WORDS[x])
+        if asked.is_logarithmic:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+    grid[0][0].set_ylabel(f"{words}{f' ({unit})' if unit else ''}")
+    for place in range(len(panels), lines * columns):
+        grid[place // columns][place % columns].set_visible(False)
+    if asked.is_for_page:
+        figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        return figure
+    title = asked.title or f"{words} against {x}: {', '.join(sweep.document['grid']['log'])}"
+    figure.suptitle(plain_text(fill(title, 80)), x=0.01, ha="left", fontsize=10)
+    legend_outside(figure, grid[0][0])
+    caption(figure, _caption(found, asked.confidence))
+    return figure
+
+
+def _line(
+    axes: Axes, of_line: list[Point], x: str, known: list[Any], name: str, factor: float, confidence: float, look: dict[str, Any]
+) -> None:
+    """Draw one line with its intervals: a band over numbers, bars over words."""
+    at = [point.at[x] if x == "load" else known.index(point.at[x]) for point in of_line]
+    means = [point.mean(name, confidence) for point in of_line]
+    shown = [(place, mean) for place, mean in zip(at, means, strict=True) if mean.value is not None]
+    if not shown:
+        return
+    places = [place for place, _ in shown]
+    middle = [(mean.value or 0.0) * factor for _, mean in shown]
+    low = [(mean.value if mean.low is None else mean.low or 0.0) * factor for _, mean in shown]  # type: ignore[operator]
+    high = [(mean.value if mean.high is None else mean.high or 0.0) * factor for _, mean in shown]  # type: ignore[operator]
+    if x == "load":
+        axes.plot(places, middle, marker="o", markersize=2.5, **look)
+        axes.fill_between(places, low, high, color=look["color"], alpha=0.18, linewidth=0)
+        return
+    below = [one - bound for one, bound in zip(middle, low, strict=True)]
+    above = [bound - one for one, bound in zip(middle, high, strict=True)]
+    axes.errorbar(places, middle, yerr=[below, above], marker="o", markersize=3, capsize=2, **look)
+
+
+def _unit(unit: str, found: list[Point], name: str) -> tuple[float, str]:
+    """Return by what values are multiplied, and in which unit they are then: many seconds are minutes or hours."""
+    if unit == "share":
+        return 100.0, "%"
+    if unit != "s":
+        return 1.0, "" if unit == "ratio" else unit
+    largest = max((mean.value or 0.0 for mean in (point.mean(name) for point in found)), default=0.0)
+    return (1 / 3600, "h") if largest >= 7200 else (1 / 60, "min") if largest >= 600 else (1.0, "s")
+
+
+def metric_words(name: str) -> str:
+    """Return a metric's name in words: ``Mean bounded slowdown``."""
+    words = name.removesuffix("_s").removesuffix("_per_hour").replace("_", " ")
+    for statistic in ("mean", "median", "max", "p95"):
+        if words.endswith(f" {statistic}"):
+            words = f"{statistic} {words.removesuffix(f' {statistic}')}"
+    return words[:1].upper() + words[1:]
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _caption(found: list[Point], confidence: float) -> str:
+    counts = sorted({point.replicas for point in found})
+    if counts == [1]:
+        return "One run a point, so that there are no intervals: they need replicas (several seeds)."
+    several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return (
+        f"Means over {several} replicas; bands and bars are {confidence * 100:g} % intervals by Student's t over the replicas, "
+        "cut at 0."
+    )
