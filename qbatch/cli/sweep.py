@@ -88,7 +88,9 @@ def _run(
     from qbatch.sweeps.plan import plan_of
     from qbatch.sweeps.summary import SHOWN, record
     from qbatch.sweeps.sweep import run_sweep
+    from qbatch.sweeps.table import metric_named
 
+    shown = [metric_named(name) for name in metric or SHOWN]
     check_folder(out)
     plan = plan_of(grid)
     make_folder(out)
@@ -97,7 +99,7 @@ def _run(
         done = run_sweep(
             plan, out, place, progress=progress, retry=is_retried, command=["qbatch", *sys.argv[1:]]
         )
-    document = record(done.table, metric or SHOWN, confidence=confidence)
+    document = record(done.table, shown, confidence=confidence)
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:

@@ -22,6 +22,10 @@ MOST_POINTS = 500
 """More points than these are not printed: the table of runs has them."""
 
 
+_WIDE = 30
+"""Where means differ by more than this factor, their picture has a logarithmic scale."""
+
+
 @dataclass(frozen=True, slots=True)
 class SweepWishes:
     """What a user may ask of a page: a title, a baseline, the confidence of intervals, and the command that is told."""
@@ -101,7 +105,11 @@ def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point],
     # A page has room for one panel: what varies beside it stays at its first value, and the title says so.
     where = {axis: [sweep.document["grid"][axis][0]] for axis in axes if axis != across}
     fixed = ", ".join(f"{axis} {_text(values[0])}" for axis, values in where.items())
-    picture = SweepPicture(across, name, where=where, confidence=asked.confidence, is_for_page=True)
+    means = [value for point in found if (value := point.mean(name).value) is not None]
+    is_wide = bool(means) and min(means) > 0 and max(means) > _WIDE * min(means)
+    picture = SweepPicture(
+        across, name, where=where, confidence=asked.confidence, is_for_page=True, is_logarithmic=is_wide
+    )
     figure = draw_sweep(sweep, picture)
     title = f"{words} against {across}{f' ({fixed})' if fixed else ''}"
     svg = inline_svg(figure, f"chart-{name.replace('_', '-')}", title, f"{words} of each policy; the numbers are in the table.")
@@ -126,7 +134,9 @@ def _mean_text(mean: Mean, name: str) -> str:
 
 
 def _number(value: float, name: str) -> str:
-    return f"{value:,.1f} s" if name.endswith("_s") else f"{value:,.4g}"
+    if name.endswith("_s"):
+        return f"{value:,.1f} s"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _difference_row(one: Against, axes: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from qbatch.reports.report.charts import look as series_look
 from qbatch.reports.report.vector import SIZE, STYLE
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.summary import Point, points
-from qbatch.sweeps.table import SweepTable
+from qbatch.sweeps.table import SweepTable, metric_named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +56,7 @@ def draw_sweep(sweep: SweepTable, asked: SweepPicture | None = None) -> Figure:
         InputError: no run of it was done.
     """
     asked = asked or SweepPicture()
-    name = sweep.metric(asked.y)
+    name = metric_named(asked.y)
     found = points(sweep, [name], asked.where)
     if not found:
         raise InputError(f"{sweep.folder}: no run of what is asked for was done")

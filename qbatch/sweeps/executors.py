@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +26,7 @@ from concurrent.futures import (
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from typing import Any, NamedTuple, cast
 
 from qbatch.distribution import install_command
@@ -263,10 +264,19 @@ _CONTEXT: Any = None
 
 
 def _begin_process(context: Any) -> None:
-    """Keep the context; leave Ctrl-C to the process that the user talks to, which ends this one."""
+    """Keep the context; leave Ctrl-C to the process that the user talks to, which ends this one; do not outlive it."""
     global _CONTEXT
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _CONTEXT = context
+
+
+def _end_with_parent() -> None:
+    """Wait until the process that began this one is gone, also if it was killed, and end at once."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _make_here(make: Make, cases: list[Any]) -> list[Outcome]:
@@ -298,7 +308,7 @@ class _Cluster(_Pool):
             raise InputError(f"--on dask={address}: the cluster has no workers; start some (dask worker {address})")
         self._check()
         self.executor = self.client.get_executor(pure=False, retries=LOSSES)
-        stack.callback(self.executor.shutdown, wait=False, cancel_futures=True)
+        stack.callback(self.executor.shutdown, wait=False)
 
     def take(self, context: Any) -> None:
         """Send the context to every worker once; one that comes later asks another for it."""

@@ -25,7 +25,7 @@ from qbatch.sweeps.code import digest_of_policy, program_digest
 from qbatch.sweeps.grid import Grid
 from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.machines import load_machine
-from qbatch.workloads.models import is_model
+from qbatch.workloads.models import is_model, read_model
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 RESAMPLES = (NONE, "weeks", "users")
@@ -153,7 +153,7 @@ def plan_of(grid: Grid) -> Plan:
     for how in grid.resample:
         if how not in RESAMPLES:
             raise UsageError(f"resample: {how!r} is none of {', '.join(RESAMPLES)}")
-    logs = tuple(None if _is_generated(text) else stored_digest(text) for text in grid.log)
+    logs = tuple(_digest_of_log(text) for text in grid.log)
     machines = tuple(_machine(text) for text in grid.machine)
     grid = msgspec.structs.replace(grid, estimates=estimates, policy=tuple(names))
     plan = Plan(grid, logs, machines, digests)
@@ -187,8 +187,12 @@ def stored_digest(path: str) -> str:
     return log.sha256
 
 
-def _is_generated(text: str) -> bool:
-    return is_model(text) and not os.path.exists(text)
+def _digest_of_log(text: str) -> str | None:
+    """Return the hash of a log as it is stored; None for one that a model generates."""
+    if is_model(text) and not os.path.exists(text):
+        read_model(text)
+        return None
+    return stored_digest(text)
 
 
 def _machine(text: str) -> Machine | None:

@@ -21,7 +21,7 @@ from qbatch.sweeps.cases import ALL, NONE, Case, Context
 from qbatch.sweeps.grid import Grid
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import feedback_of
-from qbatch.workloads.models import generated
+from qbatch.workloads.models import read_model
 from qbatch.workloads.transform.resampling import resampled
 
 _KEPT: dict[str, tuple[Any, Any]] = {}
@@ -66,7 +66,7 @@ def log_of(context: Context, case: Case) -> Log:
         log: Log = kept[1]
         return log
     seed = case.seed or 0
-    log = generated(context.grid.log[case.log], seed) if source is None else source
+    log = read_model(context.grid.log[case.log])(seed) if source is None else source
     if case.resample != NONE:
         log = resampled(log, case.resample, seed)
     _KEPT["log"] = asked, log

@@ -19,7 +19,7 @@ from qbatch.metrics.paired import PRACTICAL, finding_of
 from qbatch.metrics.ratio import replicated_difference
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.sweeps.grid import AXES
-from qbatch.sweeps.table import DONE, SweepTable
+from qbatch.sweeps.table import DONE, SweepTable, metric_named
 
 SHOWN = ("wait_mean_s", "bounded_slowdown_mean", "utilisation_submit")
 """The metrics that are shown where nobody asks for others."""
@@ -73,7 +73,7 @@ def points(
     Raises:
         UsageError: there is no such metric, axis or value.
     """
-    names = [sweep.metric(name) for name in metrics]
+    names = [metric_named(name) for name in metrics]
     table = sweep.read([*AXES, "status", *names]).combine_chunks()
     columns = {name: _column(table[name]) for name in (*AXES, "status", *names)}
     is_taken = np.isin(columns["status"].codes, columns["status"].places([DONE]))
@@ -216,7 +216,7 @@ def record(
     Every point has ``at`` (its axes), ``replicas`` and ``metrics``: by name ``mean``, ``low`` and ``high``.  ``against``: how
     each policy differs from the ``baseline``, which is the first policy of the grid if not told.
     """
-    found, names = points(sweep, metrics), [sweep.metric(name) for name in metrics]
+    found, names = points(sweep, metrics), [metric_named(name) for name in metrics]
     policies = sweep.document["grid"]["policy"]
     base = policies[0] if baseline is None else baseline
     return {

@@ -159,17 +159,18 @@ class SweepTable:
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())}); run the sweep again") from error
 
-    def metric(self, name: str) -> str:
-        """Return the metric of a name, which may lack its unit: ``wait_mean`` is ``wait_mean_s``.
 
-        Raises:
-            UsageError: there is none.
-        """
-        known = [metric.name for metric in METRICS]
-        for each in (name, f"{name}_s"):
-            if each in known:
-                return each
-        raise UsageError(f"there is no metric {name!r}{suggestion(name, known)}; qbatch metrics lists them")
+def metric_named(name: str) -> str:
+    """Return the metric of a name, which may lack its unit: ``wait_mean`` is ``wait_mean_s``.
+
+    Raises:
+        UsageError: there is none.
+    """
+    known = [metric.name for metric in METRICS]
+    for each in (name, f"{name}_s"):
+        if each in known:
+            return each
+    raise UsageError(f"there is no metric {name!r}{suggestion(name, known)}; qbatch metrics lists them")
 
 
 def read_sweep(path: str | os.PathLike[str]) -> SweepTable:

@@ -41,8 +41,8 @@ def is_model(text: str) -> bool:
     return text.partition(":")[0] in MODELS
 
 
-def generated(text: str, seed: int) -> Log:
-    """Return the log that a text such as ``lublin:jobs=5000,procs=128`` names, drawn with a seed.
+def read_model(text: str) -> Callable[[int], Log]:
+    """Return what generates the log that a text such as ``lublin:jobs=5000,procs=128`` names, given a seed.
 
     The parameters are those of ``qbatch generate`` and ``qbatch trace generate``, with ``_`` or ``-`` in their names; the seed is
     none of them.
@@ -71,4 +71,4 @@ def generated(text: str, seed: int) -> Log:
     missing = [key for key, each in takes.items() if each.default is inspect.Parameter.empty and key not in given]
     if missing:
         raise UsageError(f"{where}: {', '.join(f'{key}=' for key in missing)} is missing")
-    return make(**given, seed=seed)
+    return lambda seed: make(**given, seed=seed)

@@ -1,0 +1,85 @@
+"""Points, intervals and differences of a sweep, held against sums one by one."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import pytest
+
+from qbatch.metrics.interval import t_quantile
+from qbatch.model.errors import UsageError
+from qbatch.sweeps.summary import differences, points, record
+from qbatch.sweeps.table import SweepTable, read_sweep
+from tests.sweeps.samples import swept, write_sample
+from tests.sweeps.test_sweep import rows_of
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> SweepTable:
+    folder = tmp_path_factory.mktemp("sweep")
+    log = write_sample(folder / "log.swf")
+    told = {"load": [0.8, 1.0], "seed": "1:5", "estimates": ["log", "f:3"], "policy": ["fcfs", "easy", "conservative"]}
+    swept(folder / "out", log, **told)
+    return read_sweep(folder / "out")
+
+
+def test_points_are_those_of_the_grid_and_means_those_of_their_runs(sweep: SweepTable) -> None:
+    found = points(sweep, ["wait_mean", "bounded_slowdown_mean"])
+    rows = rows_of(sweep.folder)
+    wanted: dict[tuple[object, ...], list[dict[str, object]]] = {}
+    for row in rows:
+        wanted.setdefault((row["load"], row["estimates"], row["policy"]), []).append(row)
+    assert [(point.at["load"], point.at["estimates"], point.at["policy"]) for point in found] == list(wanted)
+    for point, runs in zip(found, wanted.values(), strict=True):
+        assert point.seeds == tuple(run["seed"] for run in runs)
+        values = [float(str(run["wait_mean_s"])) for run in runs]
+        mean = point.mean("wait_mean_s")
+        assert mean.value == pytest.approx(statistics.fmean(values), rel=1e-12)
+        if len(values) == 1:
+            assert mean.low is mean.high is None
+            continue
+        half = t_quantile(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+        assert mean.low == pytest.approx(max(statistics.fmean(values) - half, 0), rel=1e-9)
+        assert mean.high == pytest.approx(statistics.fmean(values) + half, rel=1e-9)
+
+
+def test_differences_are_in_pairs_of_one_seed(sweep: SweepTable) -> None:
+    found = points(sweep, ["wait_mean_s"], {"estimates": ["f:3"], "load": ["1.0"]})
+    by_policy = {point.at["policy"]: point.values["wait_mean_s"] for point in found}
+    assert set(by_policy) == {"fcfs", "easy", "conservative"}
+    for one in differences(found, "wait_mean_s", "fcfs"):
+        pairs = (by_policy[one.policy] - by_policy["fcfs"]).tolist()
+        assert one.pairs == 5
+        assert one.difference == pytest.approx(statistics.fmean(pairs))
+        half = t_quantile(0.975, 4) * statistics.stdev(pairs) / math.sqrt(5)
+        assert one.high == pytest.approx(statistics.fmean(pairs) + half)
+        assert one.finding == ("better" if one.high is not None and one.high < 0 else one.finding)
+    assert {one.policy: one.finding for one in differences(found, "wait_mean_s", "fcfs")}["easy"] == "better"
+
+
+def test_without_replicas_nothing_is_called_real(sweep: SweepTable) -> None:
+    found = points(sweep, ["wait_mean_s"], {"estimates": ["log"]})
+    assert {one.finding for one in differences(found, "wait_mean_s", "fcfs")} == {"unknown"}
+
+
+def test_the_record_has_every_point_and_every_difference(sweep: SweepTable) -> None:
+    document = record(sweep, ["wait_mean"], baseline="easy")
+    assert document["schema"] == "qbatch.sweep/1"
+    assert len(document["points"]) == 12
+    assert len(document["against"]) == 8
+    assert {one["at"]["policy"] for one in document["against"]} == {"fcfs", "conservative"}
+    assert document["points"][0]["metrics"].keys() == {"wait_mean_s"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "where", "said"),
+    [
+        ("wait_men_s", {}, "no metric 'wait_men_s'; did you mean 'wait_mean_s'"),
+        ("wait_mean_s", {"lod": ["1"]}, "no axis 'lod'; did you mean 'load'"),
+        ("wait_mean_s", {"load": ["0.9"]}, "load 0.9: is not in this sweep, which has 0.8, 1"),
+    ],
+)
+def test_what_is_not_there_is_named(sweep: SweepTable, metric: str, where: dict[str, list[str]], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        points(sweep, [metric], where)

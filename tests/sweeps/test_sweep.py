@@ -1,0 +1,242 @@
+"""Sweeps of small logs: what is run, kept, resumed, recorded and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from qbatch.metrics import measure
+from qbatch.model.errors import InputError, OutputError, QbatchError, UsageError
+from qbatch.model.machine import one_host
+from qbatch.policies import load_policy
+from qbatch.replay import Options, prepare, run
+from qbatch.sweeps.executors import Place
+from qbatch.sweeps.store import RunStore
+from qbatch.sweeps.table import DOCUMENT, TABLE
+from qbatch.workloads import read_log
+from qbatch.workloads.transform.resampling import resampled
+from tests.sweeps.samples import MODULE, planned, swept, write_sample
+
+GRID = {"load": "0.8:1:0.2", "seed": "1:2", "estimates": ["log", "f:2"], "policy": ["easy", "fcfs"]}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_sample(tmp_path_factory.mktemp("logs") / "log.swf")
+
+
+@pytest.fixture
+def own_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``tests_sweep_own`` be a module with policies that misbehave, beside the user."""
+    (tmp_path / "tests_sweep_own.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("tests_sweep_own", None)
+
+
+def rows_of(folder: Path) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = pq.read_table(folder / TABLE).to_pylist()
+    return rows
+
+
+def test_every_combination_is_there_once_with_the_figures_of_a_replay(log: str, tmp_path: Path) -> None:
+    done = swept(tmp_path / "sweep", log, **GRID)
+    rows = rows_of(tmp_path / "sweep")
+    # Nothing is drawn where estimates are those of the log: there the seed is none.
+    wanted = [
+        (load, estimates, seed, policy)
+        for load in (0.8, 1.0) for estimates in ("log", "f:2") for seed in ((None,) if estimates == "log" else (1, 2))
+        for policy in ("easy", "fcfs")
+    ]  # fmt: skip
+    assert [(row["load"], row["estimates"], row["seed"], row["policy"]) for row in rows] == wanted
+    assert (done.made, done.kept, done.failed) == (len(wanted), 0, 0) == (12, 0, 0)
+    read = read_log(log)
+    for row in rows:
+        options = Options(estimates=str(row["estimates"]), seed=int(str(row["seed"] or 0)), load=float(str(row["load"])))
+        schedule = run(prepare(read, one_host(16), options), one_host(16), load_policy(str(row["policy"])))
+        assert {name: row[name] for name in measure(schedule)} == measure(schedule)
+
+
+def test_windows_machines_warmup_and_logs_drawn_anew(log: str, tmp_path: Path) -> None:
+    read = read_log(log)
+    middle = int(read["submit"][60])
+    told = {"window": ["all", f"0..{middle}"], "machine": ["16", "32"], "policy": "easy", "warmup": "1h"}
+    swept(tmp_path / "windows", log, **told)
+    rows = rows_of(tmp_path / "windows")
+    assert [(row["machine"], row["window"]) for row in rows] == [(m, w) for m in ("16", "32") for w in ("all", f"0..{middle}")]
+    for row, (procs, before) in zip(rows, ((16, None), (16, middle), (32, None), (32, middle)), strict=True):
+        options = Options(before=None if before is None else str(before), warmup=3600.0)
+        schedule = run(prepare(read, one_host(procs), options), one_host(procs), load_policy("easy"))
+        assert row["wait_mean_s"] == measure(schedule)["wait_mean_s"]
+        assert row["jobs"] == measure(schedule)["jobs"]
+    long = write_sample(tmp_path / "long.swf", jobs=3000)
+    swept(tmp_path / "drawn", long, resample=["none", "weeks"], seed="1:2", policy="easy")
+    rows = rows_of(tmp_path / "drawn")
+    assert [(row["resample"], row["seed"]) for row in rows] == [("none", None), ("weeks", 1), ("weeks", 2)]
+    drawn = resampled(read_log(long), "weeks", 2)
+    schedule = run(prepare(drawn, one_host(16), Options(seed=2)), one_host(16), load_policy("easy"))
+    assert rows[2]["wait_mean_s"] == measure(schedule)["wait_mean_s"]
+
+
+def test_a_model_generates_a_log_for_each_seed(tmp_path: Path) -> None:
+    done = swept(tmp_path / "sweep", "lublin:jobs=60,procs=16", seed="1:3", policy="easy")
+    assert done.made == 3
+    rows = rows_of(tmp_path / "sweep")
+    assert [row["seed"] for row in rows] == [1, 2, 3]
+    assert len({row["wait_mean_s"] for row in rows}) > 1
+    assert {row["log"] for row in rows} == {"lublin:jobs=60,procs=16"}
+
+
+def test_the_same_bytes_here_and_in_processes_and_again(log: str, tmp_path: Path) -> None:
+    swept(tmp_path / "here", log, **GRID)
+    swept(tmp_path / "there", log, Place(2), **GRID)
+    assert (tmp_path / "here" / TABLE).read_bytes() == (tmp_path / "there" / TABLE).read_bytes()
+    again = swept(tmp_path / "here", log, **GRID)
+    assert (again.made, again.kept) == (0, 12)
+
+
+def test_a_sweep_is_extended_without_repeating(log: str, tmp_path: Path) -> None:
+    swept(tmp_path / "sweep", log, **GRID)
+    more = swept(tmp_path / "sweep", log, **{**GRID, "seed": "1:3", "policy": ["easy", "conservative"]})
+    # 3 places by 2 loads of easy are there already; seed 3 and conservative are not.
+    assert (more.made, more.kept) == (10, 6)
+    assert len(rows_of(tmp_path / "sweep")) == 16
+    back = swept(tmp_path / "sweep", log, **GRID)
+    assert (back.made, back.kept) == (0, 12), "what a smaller grid leaves out of its table stays kept"
+
+
+@pytest.mark.usefixtures("own_policies")
+def test_a_failed_run_is_recorded_and_stops_no_other(log: str, tmp_path: Path) -> None:
+    done = swept(tmp_path / "sweep", log, policy=["tests_sweep_own:Late", "easy"], load=[0.9, 1.0])
+    assert (done.made, done.failed) == (4, 2)
+    rows = rows_of(tmp_path / "sweep")
+    assert [row["status"] for row in rows] == ["failed", "done"] * 2
+    assert [row["wait_mean_s"] is None for row in rows] == [True, False] * 2
+    assert all("ValueError: job 60 is not to my liking" in str(row["error"]) for row in rows[::2])
+    failures = json.loads((tmp_path / "sweep" / DOCUMENT).read_text())["failures"]
+    assert [failure["load"] for failure in failures] == [0.9, 1.0]
+    again = swept(tmp_path / "sweep", log, policy=["tests_sweep_own:Late", "easy"], load=[0.9, 1.0])
+    assert (again.made, again.failed) == (0, 2), "what fails would fail again"
+
+
+@pytest.mark.usefixtures("own_policies")
+def test_a_change_of_a_policy_of_ones_own_runs_it_again(log: str, tmp_path: Path) -> None:
+    swept(tmp_path / "sweep", log, policy=["tests_sweep_own:Late", "easy"])
+    module = tmp_path / "tests_sweep_own.py"
+    module.write_text(MODULE.replace("if 60 in", "if 600 in"))
+    os.utime(module, (1, 1))
+    sys.modules.pop("tests_sweep_own")
+    done = swept(tmp_path / "sweep", log, policy=["tests_sweep_own:Late", "easy"])
+    assert (done.made, done.kept, done.failed) == (1, 1, 0)
+    late, easy = rows_of(tmp_path / "sweep")
+    assert late["wait_mean_s"] == easy["wait_mean_s"]
+
+
+@pytest.mark.usefixtures("own_policies")
+def test_a_run_that_takes_its_process_with_it_is_given_up_and_tried_again_later(log: str, tmp_path: Path) -> None:
+    told = {"policy": ["tests_sweep_own:Late:how=kill", "easy"], "load": [0.9, 1.0]}
+    done = swept(tmp_path / "sweep", log, Place(2), **told)
+    assert (done.made, done.failed) == (4, 2)
+    assert "worker was lost" in str(rows_of(tmp_path / "sweep")[0]["error"])
+    again = swept(tmp_path / "sweep", log, Place(2), **told)
+    assert (again.made, again.kept) == (2, 2)
+
+
+@pytest.mark.usefixtures("own_policies")
+def test_a_policy_that_cannot_work_at_all_is_named_before_the_long_work(log: str, tmp_path: Path) -> None:
+    with pytest.raises(QbatchError, match=r"tests_sweep_own:Never, load 0\.9: policy never failed.*KeyError"):
+        swept(tmp_path / "sweep", log, policy=["easy", "tests_sweep_own:Never"], load=[0.9, 1.0])
+    with RunStore(tmp_path / "sweep") as store:
+        assert len(store) == 0
+
+
+def test_a_log_that_has_changed_is_named_and_nothing_is_mixed(tmp_path: Path) -> None:
+    log = write_sample(tmp_path / "log.swf")
+    swept(tmp_path / "sweep", log, policy="easy")
+    before = (tmp_path / "sweep" / TABLE).read_bytes()
+    write_sample(tmp_path / "log.swf", seed=2)
+    with pytest.raises(InputError, match=r"log\.swf: has changed since the runs in .* were made"):
+        swept(tmp_path / "sweep", log, policy="easy")
+    assert (tmp_path / "sweep" / TABLE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "said"),
+    [
+        ({"policy": "esy"}, UsageError, "there is no policy 'esy'; did you mean 'easy'"),
+        ({"policy": ["easy", "easy:order=fcfs"]}, UsageError, "easy is there twice"),
+        ({"policy": "hybrid:depth=-1"}, UsageError, "depth=-1"),
+        ({"estimates": "g:2"}, UsageError, "g"),
+        ({"resample": "months"}, UsageError, "'months' is none of none, weeks, users"),
+        ({"seed": "1:5"}, UsageError, "5 seeds, but nothing is drawn"),
+        ({"machine": "none.toml"}, InputError, "none.toml"),
+        ({"machine": "0"}, UsageError, "no number of processors"),
+        ({"log": "none.swf"}, InputError, "none.swf"),
+        ({"log": "lublin:jbs=5"}, UsageError, "did you mean 'jobs'"),
+        ({"log": "lublin:jobs=many"}, UsageError, "jobs=many is no whole number"),
+        ({"log": "-"}, UsageError, "name a file"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named_before_any_run(
+    log: str, told: dict[str, object], error: type[QbatchError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        planned(str(told.get("log", log)), **{name: value for name, value in told.items() if name != "log"})
+
+
+def test_an_empty_corner_is_named_before_any_run(log: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"window 5000000000\.\.6000000000: .*no job in it can run"):
+        swept(tmp_path / "sweep", log, window=["all", "5000000000..6000000000"], policy="easy")
+    with pytest.raises(InputError, match=r"resample weeks, seed 1: .*takes two whole weeks"):
+        swept(tmp_path / "other", log, resample=["none", "weeks"], seed="1:2", policy="easy")
+
+
+def test_a_directory_with_other_things_is_left_alone(log: str, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(OutputError, match=r"holds thesis\.tex, which is no part of a sweep"):
+        swept(tmp_path, log, policy="easy")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def _sweep_command(log: str, out: Path) -> subprocess.Popen[str]:
+    words = ["sweep", "--log", log, "-p", "lxfw-backfill", "--load", "0.5:1.4:0.01", "--seed", "1:4", "--estimates", "f:3"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "qbatch", *words, "-o", str(out), "-q", "--on", "local:2"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_sweep_keeps_its_runs_and_goes_on(tmp_path: Path, how: signal.Signals) -> None:
+    log, out = write_sample(tmp_path / "log.swf", jobs=2500), tmp_path / "sweep"
+    process = _sweep_command(log, out)
+    deadline = time.monotonic() + 300
+    while not (out / "runs.sqlite-wal").exists() or (out / "runs.sqlite-wal").stat().st_size < 40_000:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, how)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL), said
+    with RunStore(out) as store:
+        kept = len(store)
+    assert 5 < kept < 364
+    if how == signal.SIGINT:
+        document, rows = json.loads((out / DOCUMENT).read_text()), rows_of(out)
+        assert document["missing"] == 364 - kept == sum(row["status"] == "missing" for row in rows)
+    else:
+        assert not (out / TABLE).exists()
+    done = swept(
+        out, log, Place(2), policy="lxfw-backfill", load="0.5:1.4:0.01", seed="1:4", estimates="f:3"
+    )
+    assert (done.kept, done.made) == (kept, 364 - kept)
+    assert np.isfinite([float(str(row["wait_mean_s"])) for row in rows_of(out)]).all()
