@@ -94,7 +94,7 @@ def run_sweep(
                     if progress is not None:
                         progress(missing.kept + made, count)
             finally:
-                failed = _written(plan, store, folder, command)
+                failed = _written(plan, store, folder, command) if made else 0
         elif _is_written(plan, folder):
             failed = int(read_document(folder)["failed"])
         else:
