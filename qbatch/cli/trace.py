@@ -1,4 +1,4 @@
-"""``qbatch trace``: look into a workload log, check it, make one.
+"""``qbatch trace``: look into a workload log, check it, make one, fetch a public one.
 
 Only the shape of the commands and of their output is here; what a log says and what is off in it
 is computed in ``qbatch.workloads.log``.  Numbers go to stdout, nothing else does.
@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qbatch.cli.console import command_group
+from qbatch.cli.trace_catalogue import catalogue, get
 from qbatch.model.errors import InputError
 
 if TYPE_CHECKING:
     from qbatch.workloads.log import Log
 
-app = command_group("Look into a workload log, check it, or generate one.")
+app = command_group("Look into a workload log, check it, generate one, or fetch a public one.")
+app.command()(catalogue)
+app.command()(get)
 
 LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
