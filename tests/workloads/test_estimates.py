@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -202,6 +204,15 @@ def test_a_list_of_models_is_split_between_models_not_between_their_parameters()
         "rounded:of=f:3", "exact:rest=tsafrir,rest.largest=7200", "f:1",
     ]  # fmt: skip
     assert [read_estimates(each).name for each in split_estimates(",".join(TEXTS))] == [read_estimates(t).name for t in TEXTS]
+
+
+def test_the_document_has_every_model_in_its_form_and_what_it_gives() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\S+)` \| (.*) \|$", document, re.MULTILINE))
+    assert list(rows) == [model.form for model in MODELS.values()]
+    for model in MODELS.values():
+        said = rows[model.form].replace("`", "").replace(" of 5, 10", " value that people type: 5, 10")
+        assert said.startswith(model.meaning.partition(",")[0]), model.form
 
 
 def test_a_replay_takes_any_model_and_all_models_are_tried_here() -> None:
