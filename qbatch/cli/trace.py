@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from qbatch.workloads.log import Log
 
 app = command_group("Look into a workload log, check it, generate one, or fetch a public one.")
-app.command()(catalogue)
-app.command()(get)
 
 LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -110,6 +108,10 @@ def generate(
     log = generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
     with log_file(out) as file:
         write_log(file, log.header, log.columns)
+
+
+app.command()(catalogue)
+app.command()(get)
 
 
 def _header_facts(log: Log) -> dict[str, Any]:

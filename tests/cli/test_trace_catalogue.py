@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -144,6 +145,16 @@ def test_an_interrupted_download_leaves_nothing_and_a_killed_one_nothing_after_t
     shell.run("get", "LCG")
     assert (shell.cache / FILE).read_bytes() == server.body
     assert shell.files == [FILE, "checksums.json"]
+
+
+def test_a_disk_that_is_full_is_named_and_nothing_is_left(shell: Shell, server: Archive) -> None:
+    server.body = gzip.compress(os.urandom(300_000))
+    limit = (100_000, 100_000)  # bytes that a file may have: what a disk with so much room answers
+    process = shell.start("get", "LCG", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (4, "")
+    assert err.startswith(f"qbatch: {shell.cache}: cannot be written (File too large); set QBATCH_CACHE")
+    assert shell.files == []
 
 
 def test_two_at_once_fetch_it_once(shell: Shell, server: Archive) -> None:
