@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qbatch.cli.main import app
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import one_host
 from qbatch.replay import Options, prepare
@@ -187,6 +189,22 @@ def test_what_is_no_model_is_named_with_the_way_out(text: str, said: str) -> Non
     with pytest.raises(UsageError, match=said) as caught:
         read_estimates(text)
     assert str(caught.value).startswith(f"--estimates {text!r}: ")
+
+
+@given(st.text("exact:,=.rest05flogundmS", max_size=40) | st.text(max_size=12))
+def test_any_text_is_a_model_or_refused(text: str) -> None:
+    try:
+        model = read_estimates(text)
+    except UsageError:
+        return
+    assert read_estimates(model.name).name == model.name
+    assert [read_estimates(each).name for each in split_estimates(f"{model.name},log")] == [model.name, "log"]
+
+
+def test_the_help_of_a_replay_names_every_model() -> None:
+    command = typer.main.get_command(app).get_command(None, "replay")
+    (option,) = [each for each in command.params if "--estimates" in each.opts]
+    assert all(re.search(rf"\b{name}\b", option.help) for name in MODELS if name not in ("log", "perfect"))
 
 
 def test_a_stretched_run_time_that_cannot_be_counted_is_refused() -> None:
