@@ -1,4 +1,4 @@
-"""``qbatch trace``: look into a workload log, check it, make one.
+"""``qbatch trace``: look into a workload log, check it, make one, fetch a public one.
 
 Only the shape of the commands and of their output is here; what a log says and what is off in it
 is computed in ``qbatch.workloads.log``.  Numbers go to stdout, nothing else does.
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qbatch.cli.console import command_group
+from qbatch.cli.trace_catalogue import catalogue, get
 from qbatch.model.errors import InputError
 
 if TYPE_CHECKING:
     from qbatch.workloads.log import Log
 
-app = command_group("Look into a workload log, check it, or generate one.")
+app = command_group("Look into a workload log, check it, generate one, or fetch a public one.")
 
 LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -107,6 +108,10 @@ def generate(
     log = generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
     with log_file(out) as file:
         write_log(file, log.header, log.columns)
+
+
+app.command()(catalogue)
+app.command()(get)
 
 
 def _header_facts(log: Log) -> dict[str, Any]:

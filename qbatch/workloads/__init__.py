@@ -2,7 +2,8 @@
 
 What lives here: reading and writing of the Standard Workload Format and of the five-column text
 format, the header of a log, accounting files (``accounting/``), a small generator, the model of Lublin and Feitelson
-(``lublin/``), the months of the Origin 2000 (``origin2000/``), users' estimates (``tsafrir``) and machine files
+(``lublin/``), the months of the Origin 2000 (``origin2000/``), users' estimates (``tsafrir``) and the models of them that a
+replay takes (``estimates``), logs made from logs (``transform/``), the public logs (``catalogue/``) and machine files
 (``machines/``).  What must never come in: scheduling, policies, clocks.  A log is data: this room reads it, orders it and
 says what is odd about it; which of its rows become jobs of a machine is decided by who replays it.
 

@@ -49,6 +49,10 @@ NOT_TYPED = {
 BEFORE = {
     "docs/daemon.md: qbatch policy show": "qbatch up",
     "docs/daemon.md: qbatch shadow set": "unset QBATCH_STATE",
+    "docs/logs.md: qbatch trace catalogue": (
+        'mkdir c; ln -s "$QBATCH_CACHE"/* c/; rm -f c/traces; mkdir c/traces; export QBATCH_CACHE=$PWD/c; '
+        "gzip < traces/demo-128.swf > c/traces/HPC2N-2002-2.2-cln.swf.gz"
+    ),
     "docs/monitor.md: qbatch top ": "qbatch up; qbatch replay traces/tiny.txt -p easy --out result --quiet",
 }
 """What the reader has done before a block, by how it begins: it speaks of a daemon that is up, of a result that is there."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qbatch.cli.main import app
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import one_host
 from qbatch.replay import Options, prepare
@@ -187,6 +191,22 @@ def test_what_is_no_model_is_named_with_the_way_out(text: str, said: str) -> Non
     assert str(caught.value).startswith(f"--estimates {text!r}: ")
 
 
+@given(st.text("exact:,=.rest05flogundmS", max_size=40) | st.text(max_size=12))
+def test_any_text_is_a_model_or_refused(text: str) -> None:
+    try:
+        model = read_estimates(text)
+    except UsageError:
+        return
+    assert read_estimates(model.name).name == model.name
+    assert [read_estimates(each).name for each in split_estimates(f"{model.name},log")] == [model.name, "log"]
+
+
+def test_the_help_of_a_replay_names_every_model() -> None:
+    command = typer.main.get_command(app).get_command(None, "replay")
+    (option,) = [each for each in command.params if "--estimates" in each.opts]
+    assert all(re.search(rf"\b{name}\b", option.help) for name in MODELS if name not in ("log", "perfect"))
+
+
 def test_a_stretched_run_time_that_cannot_be_counted_is_refused() -> None:
     run = np.array([10**18], np.int64)
     with pytest.raises(UsageError, match="--estimates f:1000: stretches a run time beyond what can be counted; use a smaller N"):
@@ -202,6 +222,15 @@ def test_a_list_of_models_is_split_between_models_not_between_their_parameters()
         "rounded:of=f:3", "exact:rest=tsafrir,rest.largest=7200", "f:1",
     ]  # fmt: skip
     assert [read_estimates(each).name for each in split_estimates(",".join(TEXTS))] == [read_estimates(t).name for t in TEXTS]
+
+
+def test_the_document_has_every_model_in_its_form_and_what_it_gives() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\S+)` \| (.*) \|$", document, re.MULTILINE))
+    assert list(rows) == [model.form for model in MODELS.values()]
+    for model in MODELS.values():
+        said = rows[model.form].replace("`", "").replace(" of 5, 10", " value that people type: 5, 10")
+        assert said.startswith(model.meaning.partition(",")[0]), model.form
 
 
 def test_a_replay_takes_any_model_and_all_models_are_tried_here() -> None:

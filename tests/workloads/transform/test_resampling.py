@@ -11,15 +11,18 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError, UsageError
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.feedback import feedback_of
 from qbatch.workloads.transform import RESAMPLINGS, resampled
+from tests.workloads.samples import comments, public_log, written
+from tests.workloads.samples import rows as any_rows
 
 WEEK = 7 * 86_400
-TRACES = Path("/work/shared/traces")
 SUMMER, WINTER = 842_000_000, 858_000_000  # September 1996 and March 1997: within weeks of both changes of the clock
 
 
@@ -181,10 +184,7 @@ def test_the_load_is_that_of_the_log_on_average(how: str) -> None:
 
 @pytest.mark.parametrize("how", sorted(RESAMPLINGS))
 def test_the_load_of_a_real_log_is_kept_too(how: str) -> None:
-    path = TRACES / "KTH-SP2-1996-2.1-cln.swf.gz"
-    if not path.exists():
-        return  # real logs are no part of the project
-    check_load(read_log(str(path)), how, 100)
+    check_load(read_log(public_log("KTH-SP2-1996-2.1-cln")), how, 100)
 
 
 def test_every_week_and_every_user_is_drawn_once_on_average() -> None:
@@ -293,6 +293,33 @@ def test_submissions_in_fractions_of_a_second_stay_so_and_negative_ones_are_left
         found = resampled(log, how, 3)
         assert set((found["submit"] % 1).tolist()) <= fractions
         assert found["submit"].min() >= 0
+
+
+_times = st.integers(0, 5 * WEEK)
+_hostile = st.lists(st.tuples(st.one_of(_times, _times, st.floats(0, 5 * WEEK)), st.integers(0, 30)), max_size=30)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(any_rows, _hostile, comments, st.sampled_from(sorted(RESAMPLINGS)), st.integers(0, 2**40))
+def test_any_log_that_can_be_read_is_resampled_or_refused(
+    tmp_path: Path, rows: list, times: list, said: list[str], how: str, seed: int
+) -> None:
+    # Rows of any numbers whatever, some of them moved to instants of a few weeks.
+    moved = [[row[0], round(time, 3), *row[2:11], user, *row[12:]] for row, (time, user) in zip(rows, times, strict=False)]
+    text = "\n".join(["; MaxProcs: 8", *said, *(" ".join(map(str, each)) for each in moved or rows)]) + "\n"
+    try:
+        log = read_log(written(tmp_path, text.encode("utf-8", "surrogateescape")))
+        found = resampled(log, how, seed)
+    except InputError:
+        return
+    event("resampled")
+    out = BytesIO()
+    write_log(out, found.header, found.columns)
+    again = read_log(written(tmp_path, out.getvalue(), "again.swf"))
+    assert len(again) == len(found)
+    assert (np.diff(found["submit"]) >= 0).all()
+    assert found["job"].tolist() == list(range(1, len(found) + 1))
+    assert set(found["preceding_job"].tolist()) <= {-1, *range(1, len(found) + 1)} or not (log["preceding_job"] > 0).any()
 
 
 def test_a_long_log_takes_well_under_a_second() -> None:

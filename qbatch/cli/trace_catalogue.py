@@ -1,0 +1,158 @@
+"""``qbatch trace catalogue`` and ``qbatch trace get``: the public logs, and a copy of one in this user's cache."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qbatch.cli.console import print_table, talk
+from qbatch.model.errors import UsageError, suggestion
+
+if TYPE_CHECKING:
+    from qbatch.workloads.catalogue import Cache, Catalogue, Entry, Version
+    from qbatch.workloads.catalogue.fetching import Progress
+
+SCHEMA = "qbatch.trace-catalogue/1"
+
+
+def catalogue(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One log only.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the public logs: jobs, machine, span, terms, and what to cite."""
+    from qbatch.workloads.catalogue import load_catalogue
+
+    known, cache = load_catalogue(), _cache()
+    entries = known.log if name is None else (known.find(name)[0],)
+    if as_json:
+        logs = [_record(known, entry, cache) for entry in entries]
+        document = {"schema": SCHEMA, "archive": known.archive, "acknowledge": known.acknowledge, "citation": known.citation}
+        typer.echo(json.dumps({**document, "logs": logs}, indent=2))
+    elif name is not None:
+        _print_one(known, entries[0], cache)
+    else:
+        _print_all(known, cache)
+
+
+def get(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A log or a file of the catalogue, such as KTH-SP2.")],
+    version: Annotated[
+        str | None, typer.Option(metavar="KIND", help="cleaned or unfiltered (else what the archive recommends).")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="DIR", help="Put a copy there, and print its path.")] = None,
+    mirror: Annotated[
+        str | None, typer.Option(metavar="URL", envvar="QBATCH_MIRROR", help="Address in place of the archive's.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.001, max=86_400, help="Seconds without a byte to give up after.")] = 30.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+) -> None:
+    """Fetch a public log, or find it in the cache, and print where it is."""
+    from qbatch.workloads.catalogue import KINDS, fetch, load_catalogue
+
+    if version is not None and version not in KINDS:
+        raise UsageError(f"--version {version!r}: use one of {', '.join(KINDS)}{suggestion(version, KINDS)}")
+    known = load_catalogue()
+    entry, kind = known.find(name)
+    if kind is not None and version not in (None, kind):
+        raise UsageError(f"{name} is the {kind} version; leave out --version {version}, or name the log: {entry.name}")
+    chosen = entry.chosen(version or kind)
+
+    def say(text: str) -> None:
+        if not quiet:
+            talk(text)
+
+    with _bar(chosen, is_quiet=quiet) as progress:
+        path = fetch(known, entry, chosen, _cache(), mirror=mirror or None, timeout_s=timeout, progress=progress, say=say)
+    if entry.licence is not None:
+        say(f"note: {entry.name}: {entry.licence}")
+    typer.echo(str(path if to is None else _copied(path, to)))
+
+
+def _cache() -> Cache:
+    from qbatch.wire.paths import cache_directory
+    from qbatch.workloads.catalogue import Cache
+
+    return Cache(cache_directory() / "traces")
+
+
+def _copied(path: Path, to: str) -> Path:
+    from qbatch.results.output import make_folder, whole_file
+
+    target = Path(to) / path.name
+    make_folder(target)
+    with whole_file(target) as file, open(path, "rb") as stored:
+        shutil.copyfileobj(stored, file)
+    return target
+
+
+@contextmanager
+def _bar(version: Version, *, is_quiet: bool) -> Iterator[Progress | None]:
+    """Show a bar on stderr if it is a terminal; give the function that moves it."""
+    if is_quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task(version.file, total=version.bytes)
+
+        def move(total: int, more: int) -> None:
+            bars.update(bar, advance=more, total=total or version.bytes)
+
+        yield move
+
+
+def _record(known: Catalogue, entry: Entry, cache: Cache) -> dict[str, Any]:
+    """Return an entry as JSON has it: every field, null where nothing is known."""
+    versions = [
+        {
+            "kind": each.kind, "file": each.file, "url": f"{known.archive}/{known.path(entry, each)}", "jobs": each.jobs,
+            "bytes": each.bytes, "sha256": each.sha256, "pinned_sha256": None if each.sha256 else cache.checksum(each),
+            "cached": str(cache.path(each)) if cache.path(each).is_file() else None,
+        }
+        for each in entry.version
+    ]  # fmt: skip
+    return {
+        "name": entry.name, "system": entry.system, "installation": entry.installation, "processors": entry.processors,
+        "since": entry.since, "until": entry.until, "acknowledge": entry.acknowledge, "citation": entry.citation,
+        "licence": entry.licence, "note": entry.note, "source": entry.source, "versions": versions,
+    }  # fmt: skip
+
+
+def _print_all(known: Catalogue, cache: Cache) -> None:
+    rows = []
+    for entry in known.log:
+        first = entry.version[0]
+        jobs = "" if first.jobs is None else f"{first.jobs:,}"
+        procs = "" if entry.processors is None else f"{entry.processors:,}"
+        span = f"{entry.since or ''} {entry.until or ''}".strip()
+        kinds = ", ".join(each.kind for each in entry.version)
+        here = "yes" if any(cache.path(each).is_file() for each in entry.version) else ""
+        rows.append([entry.name, entry.system or "", kinds, jobs, procs, span, "known" if first.sha256 else "", here])
+    print_table("", ["name", "machine", "versions", "jobs", "processors", "span", "checksum", "cached"], rows, left=3)
+    talk(f"from {known.archive}; what is empty is not known here; qbatch trace catalogue NAME tells all of one")
+
+
+def _print_one(known: Catalogue, entry: Entry, cache: Cache) -> None:
+    record = _record(known, entry, cache)
+    pairs = [(key, value) for key, value in record.items() if key != "versions"]
+    for version in record["versions"]:
+        pairs += [("", ""), *((key, value) for key, value in version.items() if key != "pinned_sha256" or value)]
+    pairs += [("", ""), ("archive", known.acknowledge), ("", known.citation)]
+    for key, value in pairs:
+        text = "unknown" if value is None else f"{value:,}" if isinstance(value, int) else value
+        text = "no" if key == "cached" and value is None else "none known" if key in _OPEN and value is None else text
+        typer.echo(f"{key:<14} {text}".rstrip())
+
+
+_OPEN = ("licence", "citation", "note")
+"""Of which nothing may be to say."""
