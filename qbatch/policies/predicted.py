@@ -145,23 +145,24 @@ class PredictedRunTimes:
 
     def _predict(self, view: View, memory: PredictionMemory) -> None:
         """Predict the run times of the rows that are new."""
-        estimates, rows = view.columns.estimate, memory.rows
-        count = len(estimates)
-        if count == rows:
-            return
-        while count > len(memory.first):
-            memory.first = np.concatenate([memory.first, np.empty_like(memory.first)])
-            memory.predicted = np.concatenate([memory.predicted, np.empty_like(memory.predicted)])
-        memory.first[rows:count] = -1
-        memory.predicted[rows:count] = estimates[rows:]
-        memory.rows = count
-        if memory.ended:
-            for row in range(rows, count):
-                job = view.jobs[row]
-                ended = memory.ended.get(job.user, ())
-                if len(ended) == self.last:
-                    found = min(max(sum(ended) // self.last, _SECOND), job.estimate)
-                    memory.first[row] = memory.predicted[row] = found
+        for row in _new_rows(view, memory) if len(view.columns.estimate) > memory.rows else ():
+            job = view.jobs[row]
+            ended = memory.ended.get(job.user, ())
+            if len(ended) == self.last:
+                found = min(max(sum(ended) // self.last, _SECOND), job.estimate)
+                memory.first[row] = memory.predicted[row] = found
+
+
+def _new_rows(view: View, memory: PredictionMemory) -> range:
+    """Return the rows that are new; until they are predicted, their estimates stand."""
+    estimates, rows = view.columns.estimate, memory.rows
+    memory.rows = count = len(estimates)
+    while count > len(memory.first):
+        memory.first = np.concatenate([memory.first, np.empty_like(memory.first)])
+        memory.predicted = np.concatenate([memory.predicted, np.empty_like(memory.predicted)])
+    memory.first[rows:count] = -1
+    memory.predicted[rows:count] = estimates[rows:]
+    return range(rows, count)
 
 
 def _shown(view: View, memory: PredictionMemory, **facts: Any) -> View:
@@ -181,7 +182,9 @@ def _begin(view: View, memory: PredictionMemory, row: int) -> None:
 
 
 def _adopt(view: View, memory: PredictionMemory) -> None:
-    """Take up running jobs that are not known: they came under another policy, and end by their estimates."""
+    """Take up jobs that came under another policy: their estimates stand."""
+    if memory.rows == 0:
+        _new_rows(view, memory)
     for row, run in view.running.items():
         if row not in memory.ends.by_row:
             memory.ends.enter(row, run.expected_end, run.procs)
