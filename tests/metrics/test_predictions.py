@@ -48,7 +48,7 @@ def test_they_are_those_of_the_jobs_one_by_one() -> None:
         assert figures["prediction_accuracy_mean"] == pytest.approx(sum(of_expected) / count, rel=1e-12)
         assert figures["estimate_accuracy_mean"] == pytest.approx(sum(of_estimates) / count, rel=1e-12)
         assert figures["underprediction_share"] == short / count
-    assert told > 30
+    assert told > 20
 
 
 def test_zero_is_met_by_zero_and_missed_by_all_else() -> None:
