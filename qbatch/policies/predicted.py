@@ -35,16 +35,9 @@ from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Explaining, Policy, Remembering, name_of
 from qbatch.planning.predicted import PredictedEnds, PredictedWindow
+from qbatch.planning.run_times import lengthened, mean_run_time
 from qbatch.planning.view import Run, View
 
-_SECOND = 1_000_000
-_MINUTE, _HOUR = 60 * _SECOND, 3600 * _SECOND
-
-INCREMENTS = (
-    _MINUTE, 5 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE,
-    _HOUR, 2 * _HOUR, 5 * _HOUR, 10 * _HOUR, 20 * _HOUR, 50 * _HOUR, 100 * _HOUR,
-)  # fmt: skip
-"""How much longer a prediction gets when it is outlived for the first time, the second, ...; the last one for ever."""
 
 @dataclass
 class PredictionMemory:
@@ -148,8 +141,8 @@ class PredictedRunTimes:
         for row in _new_rows(view, memory) if len(view.columns.estimate) > memory.rows else ():
             job = view.jobs[row]
             ended = memory.ended.get(job.user, ())
-            if len(ended) == self.last:
-                found = min(max(sum(ended) // self.last, _SECOND), job.estimate)
+            found = mean_run_time(ended, self.last, job.estimate)
+            if found is not None:
                 memory.first[row] = memory.predicted[row] = found
 
 
@@ -201,7 +194,7 @@ def _correct(view: View, memory: PredictionMemory) -> bool:
         memory.corrections[row] = count + 1
         # The job has run for its prediction and from then until now.
         reached, most = int(memory.predicted[row]) + now - end, int(view.columns.estimate[row])
-        memory.predicted[row] = found = min(reached + INCREMENTS[min(count, len(INCREMENTS) - 1)], most)
+        memory.predicted[row] = found = lengthened(reached, count, most)
         memory.ends.enter(row, now + found - reached, view.running[row].procs)
         if found < most:
             heappush(dues, (now + found - reached, row))

@@ -13,8 +13,8 @@ from qbatch.model.errors import UsageError
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import name_of
+from qbatch.planning.run_times import INCREMENTS, outlasting
 from qbatch.policies import load_policy
-from qbatch.policies.predicted import INCREMENTS
 from qbatch.replay.calendar import Calendar
 from tests.harness import same_schedule, workload_of
 from tests.oracle.naive import Job
@@ -189,6 +189,12 @@ def test_perfect_predictions_are_perfect_estimates(inner: str, machine: str) -> 
         assert same_schedule(found, wanted), seed
         different += not same_schedule(found, plain)
     assert different > 10
+
+
+def test_what_is_predicted_of_a_job_that_goes_on() -> None:
+    found = [outlasting(MINUTE, executed, HOUR) for executed in (0, MINUTE - 1, MINUTE, 2 * MINUTE, 7 * MINUTE, HOUR, 2 * HOUR)]
+    assert found == [each * MINUTE for each in (1, 1, 2, 7, 22, 60, 60)]
+    assert outlasting(0, 0, 0) == 0
 
 
 def test_names_and_what_cannot_be_inside() -> None:
