@@ -56,6 +56,8 @@ KEYS = (
     Key(TOP, "shadows", "policies", "[]", "up to four policies to follow in shadow, beside the real ones (see: qbatch shadow)"),
     Key(TOP, "custom_resources", "texts", "[]", "resources that jobs may name beside those of PBS; shown, never counted"),
     Key(TOP, "lenient", "leniencies", "[]", f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}"),
+    Key(TOP, "forecast_run_times", "run times", '"estimates"',
+        "by what forecasts end jobs: estimates (walltimes), or predictions by the last two jobs of each user"),
     Key(POOL, "name", "name", '"main"', "the pool's name"),
     Key(POOL, "machine", "machine", "none", 'hosts and classes of a machine file ("origin2000", "hosts.toml"), or its tables'),
     Key(POOL, "hosts", "hosts", "required", 'names of hosts: "n[01-64]" or ["a", "b[1-4]"] (without machine)'),
@@ -420,6 +422,7 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
     "memory": parse_memory, "hosts": _hosts, "machine": _machine, "policy": _policy, "policies": _policies, "runtime": _runtime,
     "leniencies": _leniencies,
     "executor": _one_of("process", "emulated"), "dialect": _one_of("openpbs", "torque"),
+    "run times": _one_of("estimates", "predictions"),
 }  # fmt: skip
 
 

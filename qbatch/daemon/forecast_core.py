@@ -1,7 +1,7 @@
 """The forecast of a server in which jobs wait outside the engines too: at run limits, for their time, for other jobs.
 
-The whole core is driven on, so its own run limits, dependencies and times decide.  Each job runs for its walltime and ends well,
-nothing else is submitted, nobody releases a hold.
+The whole core is driven on, so its own run limits, dependencies and times decide.  Each job runs for its walltime, or the
+run time that is expected of it, and ends well, nothing else is submitted, nobody releases a hold.
 """
 
 from __future__ import annotations
@@ -16,16 +16,21 @@ from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Happening, PoolState
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.forecast import is_cut_short
+from qbatch.daemon.forecast_run_times import run_time_of
 from qbatch.planning.view import OVERDUE
 from qbatch.wire.identifiers import JobKey
 
 
-class ByEstimates:
-    """Jobs run for their walltimes and end with 0."""
+class AsExpected:
+    """Jobs run for their walltimes, or for the run times that are expected of them, and end with 0."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._known = {user: tuple(ended) for user, ended in core.run_times.items()}  # what ends from now on is none to go by
 
     def run_of(self, job: BatchJob) -> int:
-        """Return the walltime of a job, in microseconds."""
-        return job.prepared.walltime
+        """Return the run time that is expected of a job, in microseconds."""
+        return run_time_of(self._core, job, self._core.now, self._known)
 
     def status_of(self, job: BatchJob) -> int:
         """Return 0."""
@@ -69,13 +74,13 @@ def forecast_core(core: Core, now: int, budget: float) -> tuple[dict[JobKey, tup
 
 
 def _prepare(core: Core, now: int) -> None:
-    """Let what runs end by its walltime, as an emulated job would."""
+    """Let what runs end by its walltime or its expected run time, as an emulated job would."""
     core.settings = structs.replace(core.settings, executor="emulated", mail_command=())
-    core.runs, core.faults = ByEstimates(), []
+    core.runs, core.faults = AsExpected(core), []
     core.now = max(core.now, now)
     for pool in core.pools:
         for job in pool.running.values():
-            progress, work = job.under_way, job.prepared.walltime * job.prepared.request.procs
+            progress, work = job.under_way, run_time_of(core, job, core.now) * job.prepared.request.procs
             core.timers.pause(progress, core.now)
             progress.work = work
             if job.state is BatchState.SUSPENDED:

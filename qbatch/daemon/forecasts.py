@@ -16,6 +16,7 @@ from qbatch.daemon.core.state import Core, Happening, PoolState
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.forecast import BUDGET, Expected, forecast, is_quick
 from qbatch.daemon.forecast_core import forecast_core, waits_outside
+from qbatch.daemon.forecast_run_times import run_times_in
 from qbatch.daemon.pass_times import PassTimes
 from qbatch.model.reasons import INSTANTS, SPANS, Reason
 from qbatch.planning.kernels.live import serve_compiled
@@ -196,9 +197,12 @@ class Forecaster:
         return "no-start", text
 
     def reason(self, job: BatchJob) -> Reason:
-        """Return why a job waits, in words for people: instants by the calendar, durations in hours."""
+        """Return why a job waits, in words for people: instants by the calendar, durations in hours, users by name."""
         reason = reason_for(self._core(), job)
-        return msgspec.structs.replace(reason, text=in_calendar(reason))
+        text = in_calendar(reason)
+        if "predicted" in reason.numbers:
+            text = text.replace("of its user", f"of {job.user}")
+        return msgspec.structs.replace(reason, text=text)
 
     def short_reason(self, job: BatchJob) -> str:
         """Return the comment of a waiting job, as ``qstat -s`` shows it: in full where the queue is short."""
@@ -236,7 +240,8 @@ def _foretold(core: Core, now: int) -> Said:
     for pool in core.pools:
         is_long = len(pool.engine.view().queue) > LONG
         if not is_driven or (is_long and is_quick(pool.engine, pool.policy, _stopped(pool))):
-            for row, start, end in forecast(pool.engine, pool.policy, now, _stopped(pool)):
+            expected = run_times_in(core, pool, now)
+            for row, start, end in forecast(pool.engine, pool.policy, now, _stopped(pool), expected):
                 job = pool.by_row[row]
                 if job is not None:
                     rows.append((*job.key, start, end))

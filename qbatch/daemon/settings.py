@@ -71,7 +71,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     jobs show in ``qstat -x`` (None: for ever).  ``dialect``: ``openpbs`` or ``torque``.  ``seed``: of the draws of
     emulated runs.  ``shadows``: the policies that are followed beside the real ones.  ``custom_resources``: resources that jobs
     may ask for beside those of PBS; they are shown, and nothing counts them.  ``lenient``: what the server does not refuse
-    though OpenPBS does (:mod:`qbatch.wire.resource_rules`).
+    though OpenPBS does (:mod:`qbatch.wire.resource_rules`).  ``forecast_run_times``: by what forecasts end jobs, ``estimates``
+    (their walltimes) or ``predictions`` (:mod:`qbatch.daemon.forecast_run_times`).
     """
 
     name: str = "qbatch"
@@ -93,6 +94,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     shadows: tuple[str, ...] = ()
     custom_resources: tuple[str, ...] = ()
     lenient: tuple[str, ...] = ()
+    forecast_run_times: str = "estimates"
 
     def pool_of(self, queue: Queue) -> Pool:
         """Return the pool that a queue's jobs run in: the named one, else the first."""

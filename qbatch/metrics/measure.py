@@ -7,6 +7,7 @@ import numpy as np
 from qbatch.metrics import machine, per_job
 from qbatch.metrics.parents import parent_metrics
 from qbatch.metrics.per_job import Metrics
+from qbatch.metrics.predictions import prediction_metrics
 from qbatch.model.record import Schedule
 
 
@@ -22,6 +23,8 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     not; loss of capacity is then not defined (None).
 
     Where jobs are tasks of parents, ``parents`` and the statistics of their responses, slowdowns and spreads are there too.
+
+    Where run times were predicted, how well (:mod:`qbatch.metrics.predictions`).
 
     Jobs that were refused are in none of them; where there are any, ``rejected_count`` and ``rejected_share`` tell how many.
     """
@@ -39,6 +42,7 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     figures["queue_max"] = machine.longest_queue(ran) if schedule.queue_max is None else schedule.queue_max
     if (schedule.workload.parent[rows] >= 0).any():
         figures |= parent_metrics(schedule, rows)
+    figures |= prediction_metrics(schedule, rows)
     if schedule.rejected:
         count = sum(bool(schedule.workload.counted[each.row]) for each in schedule.rejected)
         came = count + int(figures["jobs"] or 0)

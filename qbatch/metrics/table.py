@@ -20,6 +20,7 @@ class Metric:
     meaning: str
 
 
+_TEF07 = "Tsafrir, Etsion & Feitelson 2007"
 _STATISTICS = {
     "mean": ("sum({0}) / n", "mean"),
     "median": ("ceil(0.50 n)-th smallest of {0}", "median (nearest rank)"),
@@ -81,8 +82,23 @@ METRICS: tuple[Metric, ...] = (
         "response of parents over their longest run time, if that is not 0",
     ),
     *_family("parent_spread", "s", "max(end) - min(end) of its tasks", "standard", "time from a parent's first end to its last"),
+    Metric("predicted_share", "share", "count(predicted) / n", _TEF07, "jobs whose run time was predicted by those before them"),
+    *_family(
+        "prediction_error", "s", "|expected - run|, expected = prediction at submission, else estimate", _TEF07,
+        "difference between the run time that was expected and the one that was",
+    ),
+    Metric(
+        "prediction_accuracy_mean", "ratio", "sum(min(expected, run) / max(expected, run)) / n", _TEF07,
+        "mean accuracy of the expected run times: 1 is perfect, shorter and longer count alike",
+    ),
+    Metric(
+        "estimate_accuracy_mean", "ratio", "sum(min(estimate, run) / max(estimate, run)) / n", _TEF07,
+        "mean accuracy of the estimates, told beside that of predictions",
+    ),
+    Metric("underprediction_share", "share", "count(expected < run) / n", _TEF07, "jobs that outlived what was expected"),
     Metric("rejected_count", "jobs", "r", "standard", "counted jobs that were refused; told where a job was"),
     Metric("rejected_share", "share", "r / (n + r)", "standard", "counted jobs that were refused, of all that came; as above"),
 )  # fmt: skip
-"""Every metric that ``measure`` returns, in its order; those of parents only where there are any, the last two only where a job
+"""Every metric that ``measure`` returns, in its order; those of parents only where there are any, those of
+predictions only where a run time was predicted, the last two only where a job
 was refused."""

@@ -11,7 +11,7 @@ COULD_START = "could-start-now"
 INSTANTS = ("next_slice", "slice_end", "planned", "shadow", "expected_end", "at", "not_before")
 """Names of numbers that are instants: a text says them in seconds of the clock, as ``{number / 1e6:.15g} s``."""
 
-SPANS = ("estimate",)
+SPANS = ("estimate", "predicted")
 """Names of numbers that are durations, said in the same way."""
 
 

@@ -130,7 +130,8 @@ class Schedule:
     several and a job lives inside one; else None.  ``rejected``: which were refused, by row; of those that were read from job
     rows the instant is that of their submission.  ``broken``: how often a promise to each row was taken back or not kept; None
     where that never happened, or is not known.  ``told_pieces``: what job rows without their pieces say of ``piece_count``;
-    None where ``pieces`` holds them all.
+    None where ``pieces`` holds them all.  ``predicted``: the run time that was predicted of each at its submission,
+    microseconds, -1 where its estimate stood; None where nothing was predicted.
     """
 
     workload: Workload
@@ -146,6 +147,7 @@ class Schedule:
     rejected: tuple[Rejection, ...] = ()
     broken: Int64Array | None = None
     told_pieces: Int64Array | None = None
+    predicted: Int64Array | None = None
 
     def __len__(self) -> int:
         return len(self.workload)
@@ -217,7 +219,7 @@ class Schedule:
         return rows[np.argsort(self.start[rows], kind="stable")]
 
 
-_SCHEDULE_COLUMNS = ("start", "kind", "promise", "first_promise", "end", "host", "broken", "told_pieces")
+_SCHEDULE_COLUMNS = ("start", "kind", "promise", "first_promise", "end", "host", "broken", "told_pieces", "predicted")
 
 
 def finished_run(policy: str, **told: Any) -> Schedule:

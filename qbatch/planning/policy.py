@@ -19,6 +19,7 @@ from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels.layout import Classes
+from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import View
 
 
@@ -30,7 +31,8 @@ class Policy(Protocol):
     the classes of the machine file.  One with ``may_refuse = True`` may refuse jobs that it could run (``Reject``).  It does so
     in the first pass that shows it a job, in ``view.arrived`` as a rule: a live submission is answered by that pass.  Jobs
     that arrive together are judged one after another, in order of sequence.  One with ``takes_deadlines = True`` keeps the
-    deadlines of the jobs that it takes in: what it promises is the latest start that keeps them.
+    deadlines of the jobs that it takes in: what it promises is the latest start that keeps them.  One with
+    ``breaks_promises = True`` may put off what it promised; the engine records it.
     """
 
     def decide(self, view: View) -> Iterable[Action]:
@@ -53,6 +55,15 @@ class Explaining(Protocol):
 
     def explain(self, view: View, row: int) -> Reason:
         """Return why a waiting job did not start in the pass just over (``view`` is the state after it)."""
+        ...
+
+
+@runtime_checkable
+class Predicting(Protocol):
+    """A policy that predicts run times."""
+
+    def first_predictions(self, view: View) -> Int64Array:
+        """Return by row the run time that was predicted at submission, microseconds; -1 where the estimate stood."""
         ...
 
 

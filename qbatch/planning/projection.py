@@ -130,12 +130,7 @@ class _ProjectedWindow:
 
     @cached_property
     def _ends_and_amounts(self) -> Int64Array:
-        found = []
-        for run in self._runs.values():
-            amount = procs_of(outside(run.allocation, self.closed))
-            if amount:
-                found.append((run.expected_end, amount))
-        return np.ascontiguousarray(np.array(sorted(found), np.int64).reshape(-1, 2).T)
+        return ends_and_amounts(self._runs.values(), self.closed)
 
     @property
     def ends(self) -> Int64Array:
@@ -155,11 +150,25 @@ class _ProjectedWindow:
         seen = self._seen.pieces
         if seen is None:
             return None
-        more = [part for run in self._shown.values() for part in _parts_of(run)]
-        found = np.concatenate([seen, np.array(more, np.int64).reshape(-1, 5).T], axis=1)
+        found = np.concatenate([seen, parts_of_runs(self._shown.values())], axis=1)
         for part in (part for run in self._hidden.values() for part in _parts_of(run)):
             found = np.delete(found, (found == np.array(part, np.int64)[:, None]).all(axis=0).argmax(), axis=1)
         return found
+
+
+def ends_and_amounts(runs: Iterable[Run], closed: Set[int]) -> Int64Array:
+    """Return the expected ends of runs, ascending, and their processors, those on closed hosts left out."""
+    found = []
+    for run in runs:
+        amount = procs_of(outside(run.allocation, closed))
+        if amount:
+            found.append((run.expected_end, amount))
+    return np.ascontiguousarray(np.array(sorted(found), np.int64).reshape(-1, 2).T)
+
+
+def parts_of_runs(runs: Iterable[Run]) -> Int64Array:
+    """Return runs as ``View.pieces`` shows them."""
+    return np.ascontiguousarray(np.array([part for run in runs for part in _parts_of(run)], np.int64).reshape(-1, 5).T)
 
 
 def _parts_of(run: Run) -> Iterator[tuple[int, int, int, int, int]]:

@@ -18,7 +18,7 @@ class PolicyEntry(msgspec.Struct, frozen=True):
     ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.  ``is_interrupting``:
     jobs may run in pieces, and promises of an inner policy break.  ``is_for_single_hosts``: it refuses machines on which a
     job may span hosts; ``takes_chunks``: but for those with chunks.  ``is_for_pools``: it refuses machines on which more than
-    the number of free processors decides.
+    the number of free processors decides.  ``breaks_promises``: what an inner policy promises may be put off.
     """
 
     make: Callable[..., Policy]
@@ -30,6 +30,7 @@ class PolicyEntry(msgspec.Struct, frozen=True):
     is_for_single_hosts: bool = False
     takes_chunks: bool = True
     is_for_pools: bool = False
+    breaks_promises: bool = False
 
     def takes(self, machine: Machine) -> bool:
         """Tell whether the policy works on a machine."""

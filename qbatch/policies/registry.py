@@ -158,9 +158,10 @@ def _with_quantum(name: str, inner: Policy, quantum: int, memory: int, protect: 
     return QuantumService(name, inner, quantum * 1_000_000, memory, None if protect is None else protect * 1_000_000)
 
 
+_LIST_POLICIES = tuple(POLICIES)
 _QUANTUM = (
     Choice(
-        "inner", "lxfw-backfill", tuple(POLICIES), "the policy around which it stands; inner.KEY=VALUE sets its KEY"
+        "inner", "lxfw-backfill", _LIST_POLICIES, "the policy around which it stands; inner.KEY=VALUE sets its KEY"
     ),
     Whole("quantum", 60, 1, 1_000_000, "how long a guest may run, seconds"),
     Memory("memory", 2**30, 0, 2**60, "the most memory that a guest gets"),
@@ -208,6 +209,28 @@ POLICIES["soon"] = PolicyEntry(
     is_interrupting=True,
     is_for_single_hosts=True,
 )
+
+
+def _predicted(name: str, inner: Policy, last: int) -> Policy:
+    from qbatch.policies.predicted import PredictedRunTimes
+
+    return PredictedRunTimes(name, inner, last)
+
+
+POLICIES["predicted"] = PolicyEntry(
+    _predicted,
+    "schedules by the mean run time of the last jobs of each user, corrected when outlived; jobs are killed at estimates",
+    "Tsafrir, Etsion and Feitelson 2007",
+    (
+        Choice(
+            "inner", "easy", tuple(name for name in _LIST_POLICIES if name != "lsf"),
+            "the policy around which it stands; inner.KEY=VALUE sets its KEY",
+        ),
+        Whole("last", 2, 1, 1000, "of how many ended jobs of a user the mean run time is the prediction"),
+    ),
+    is_wrapper=True,
+    breaks_promises=True,
+)  # fmt: skip
 
 
 _IB03 = "Islam, Balaji, Sadayappan and Panda 2003"

@@ -16,6 +16,7 @@ import numpy as np
 from qbatch.model.record import Schedule
 from qbatch.planning.policy import ListLoop, PlanLoop, Policy, name_of
 from qbatch.policies import POLICIES, load_policy
+from qbatch.policies.entry import PolicyEntry
 from qbatch.policies.slice_rules import SliceRules
 from qbatch.referee.breach import CODES, Breach, seconds
 from qbatch.referee.conservative_plan import PlanCheck
@@ -102,7 +103,7 @@ def judge(
         found.checked.append("run times against estimates")
     done = _lifted(done)
     entry = POLICIES.get((policy or "").partition(":")[0])
-    _judge_promises(done, chosen, found, may_break=entry is not None and entry.is_interrupting)
+    _judge_promises(done, chosen, found, _what_breaks_promises(entry))
     _judge_deadlines(done, chosen, found)
     if chosen is None:
         found.unchecked.append("order and backfilling: name the policy with --policy")
@@ -172,7 +173,14 @@ def _judge_pieces(done: Schedule, found: _Findings) -> None:
     found.checked.append(f"the {len(done.pieces):,} pieces of {jobs}: times, work, and capacity by pieces")
 
 
-def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, *, may_break: bool) -> None:
+def _what_breaks_promises(entry: PolicyEntry | None) -> str | None:
+    """Return what may put off the promises of a policy, in words; None for nothing."""
+    if entry is None or not (entry.is_interrupting or entry.breaks_promises):
+        return None
+    return "quanta and shares" if entry.is_interrupting else "corrected predictions"
+
+
+def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, breaking: str | None) -> None:
     recorded = int((done.promise >= 0).sum())
     loop = getattr(chosen, "loop", None)
     if not recorded:
@@ -180,9 +188,9 @@ def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, *, 
     if isinstance(loop, PlanLoop) and loop.compression == "scratch":
         found.unchecked.append("promises: a plan made from scratch at each early end owes none")
         return
-    if may_break:
+    if breaking is not None:
         broken = sum(1 for _ in check_promises(done))
-        found.unchecked.append(f"promises: quanta and shares may put them off; {broken:,} of {recorded:,} were")
+        found.unchecked.append(f"promises: {breaking} may put them off; {broken:,} of {recorded:,} were")
         return
     found.breaches += check_promises(done)
     found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from dataclasses import replace
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
@@ -20,7 +21,7 @@ from qbatch.model.events import Event, Finished, Returned, Submitted, Woken
 from qbatch.model.machine import Machine
 from qbatch.model.progress import NEVER, Progress
 from qbatch.model.record import Schedule, Workload
-from qbatch.planning.policy import Policy, name_of
+from qbatch.planning.policy import Policy, Predicting, name_of
 from qbatch.replay.executor import EmulatedExecutor
 from qbatch.replay.recorder import Recorder
 from qbatch.replay.sources import Arrival, LogSource, Source
@@ -82,7 +83,11 @@ class Calendar:
             if progress is not None and count % _PROGRESS_EVERY == 0:
                 progress(self._arrived, instant)
         self._check_nobody_waits()
-        return self._record.schedule(self.source.workload(), name_of(self._policy))
+        schedule = self._record.schedule(self.source.workload(), name_of(self._policy))
+        if isinstance(self._policy, Predicting):
+            predicted = self._policy.first_predictions(self.engine.view())
+            return replace(schedule, predicted=predicted if (predicted >= 0).any() else None)
+        return schedule
 
     def _check_progress(self, done: Round) -> None:
         if done.stopped or done.requeued or done.refused:

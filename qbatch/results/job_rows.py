@@ -2,8 +2,8 @@
 
 Jobs that were refused come after those that ran, with empty times from ``start`` on, ``kind`` ``rejected``, and why in a last
 column ``reason``, which a file has only if there is such a job in it.  So it is with the column ``broken``: how often a promise
-to the job was taken back or not kept, in a file in which that happened; and with ``deadline``, in a file of jobs that have
-deadlines.
+to the job was taken back or not kept, in a file in which that happened; with ``deadline``, in a file of jobs that have
+deadlines; and with ``predicted``, in a file of a run in which run times were predicted.
 
 Times are seconds of the log's own clock in the file and integer microseconds in memory.  Parquet keeps fractions of
 seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds are 64-bit integers.
@@ -43,6 +43,9 @@ BROKEN = "broken"
 DEADLINE = "deadline"
 """The column that says by when a job was to end."""
 
+PREDICTED = "predicted"
+"""The column that says which run time was predicted at submission, where it was."""
+
 REASON = "reason"
 """The column that says why a job was refused: the code, a colon and the text."""
 
@@ -58,10 +61,12 @@ ABSENT = -1
 LATEST = float(1 << 42)
 """Seconds that a time may be, so that sums of microseconds stay in 64 bits."""
 
-_TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise", DEADLINE)
+_TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise", DEADLINE, PREDICTED)
 _RATIOS = ("slowdown", "bounded_slowdown")
 _REASONS_AT_ONCE = 5_000  # texts are long, and each may be another
-_MAY_LACK = ("promise", "first_promise", "user", "group", "queue", "sequence", "piece_count", "host", DEADLINE, BROKEN)
+_MAY_LACK = (
+    "promise", "first_promise", "user", "group", "queue", "sequence", "piece_count", "host", DEADLINE, BROKEN, PREDICTED,
+)  # fmt: skip
 _NOT_JUDGED = ("kind", "counted", "user", "group", "queue")
 
 Chunk = dict[str, NDArray[Any]]
@@ -91,6 +96,7 @@ def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> 
         "host": absent if schedule.host is None else schedule.host[rows],
         DEADLINE: work.deadline[rows],
         BROKEN: absent if schedule.broken is None else schedule.broken[rows],
+        PREDICTED: absent if schedule.predicted is None else schedule.predicted[rows],
     }
 
 
@@ -150,10 +156,11 @@ def _write_csv(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
 
 
 def _columns_for(schedules: Sequence[Schedule]) -> tuple[str, ...]:
-    """Return the columns of a file: with deadlines, broken promises and reasons only where there are any."""
+    """Return the columns of a file: with deadlines, broken promises, predictions and reasons only where there are any."""
     deadline = (DEADLINE,) if any((schedule.workload.deadline >= 0).any() for schedule in schedules) else ()
     broken = (BROKEN,) if any(schedule.broken is not None for schedule in schedules) else ()
-    return (*COLUMNS, *deadline, *broken, *((REASON,) if any(schedule.rejected for schedule in schedules) else ()))
+    predicted = (PREDICTED,) if any(schedule.predicted is not None for schedule in schedules) else ()
+    return (*COLUMNS, *deadline, *broken, *predicted, *((REASON,) if any(schedule.rejected for schedule in schedules) else ()))
 
 
 def _cells_of(name: str, policy: str, chunk: Chunk) -> Cells:
@@ -195,7 +202,8 @@ def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
 def _is_whole(schedule: Schedule) -> bool:
     work, ran = schedule.workload, schedule.ran
     columns = (work.submit, work.estimate, schedule.start[ran], schedule.end[ran])
-    absent = (work.run, schedule.promise, schedule.first_promise, work.deadline)
+    absent = [work.run, schedule.promise, schedule.first_promise, work.deadline]
+    absent += [] if schedule.predicted is None else [schedule.predicted]
     return not any((times % MICROSECONDS).any() for times in columns) and not any(
         (times[times >= 0] % MICROSECONDS).any() for times in absent
     )
@@ -238,7 +246,7 @@ def read_job_rows(path: str | Path, *, is_judged: bool = False) -> list[Schedule
     Raises:
         InputError: naming the file, the line, the column and the reason.
     """
-    wanted = [name for name in (*COLUMNS, DEADLINE, BROKEN, REASON) if not (is_judged and name in _NOT_JUDGED[1:])]
+    wanted = [name for name in (*COLUMNS, DEADLINE, BROKEN, PREDICTED, REASON) if not (is_judged and name in _NOT_JUDGED[1:])]
     chunks: list[Chunk] = []
     codes: dict[str, int] = {}
     names: Sequence[str] = ()
@@ -281,6 +289,8 @@ def _schedule_of(policy: str, columns: dict[str, Any], *, name: str, is_estimate
         columns["host"] = None
     if not (columns[DEADLINE] >= 0).any():
         del columns[DEADLINE]
+    if not (columns[PREDICTED] >= 0).any():
+        del columns[PREDICTED]
     return finished_run(
         policy,
         name=name,

@@ -27,7 +27,7 @@ TRACE = ROOT / "traces" / "demo-128.swf"
 JOBS = 2000
 POLICIES = (
     "fcfs", "easy", "easy:order=sjf", "easy:order=lxf", "hybrid:depth=4", "conservative", "conservative:compress=start",
-    "conservative:compress=none",
+    "conservative:compress=none", "predicted", "predicted:inner=conservative",
 )  # fmt: skip
 
 

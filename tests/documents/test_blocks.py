@@ -133,10 +133,13 @@ def test_what_is_said_to_be_before_a_block_is_before_one() -> None:
 
 TOML = {
     "docs/daemon.md": read_config, "docs/deadlines.md": read_config, "docs/slices.md": read_config,
-    "docs/task-queues.md": read_config,
+    "docs/task-queues.md": read_config, "docs/prediction.md": read_config,
     "docs/machine.md": lambda path: load_machine(str(path)),
 }  # fmt: skip
-COUNTS = {"docs/daemon.md": 2, "docs/deadlines.md": 1, "docs/slices.md": 1, "docs/task-queues.md": 1, "docs/machine.md": 65}
+COUNTS = {
+    "docs/daemon.md": 2, "docs/deadlines.md": 1, "docs/slices.md": 1, "docs/task-queues.md": 1, "docs/prediction.md": 1,
+    "docs/machine.md": 65,
+}  # fmt: skip
 """How many pools, or hosts, each of them describes."""
 
 

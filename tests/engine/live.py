@@ -142,10 +142,12 @@ class Life:
         )
         if self.machine.chunked:
             asked = random_chunks(rng, self.machine)
+            asked["user"] = self.number % 3
             return Submitted(Job(number=self.number, submit=self.now, estimate=estimate, **asked))  # type: ignore[arg-type]
         procs = rng.randint(1, rng.choice((2, self.machine.widest_job, self.machine.widest_job + 1)))
         memory = rng.choice((0, 0, 1, 300, 1000, 3000)) if self.machine.counts_memory else 0
-        return Submitted(Job(number=self.number, submit=self.now, procs=procs, estimate=estimate, memory=memory))
+        numbers = {"number": self.number, "user": self.number % 3}
+        return Submitted(Job(**numbers, submit=self.now, procs=procs, estimate=estimate, memory=memory))
 
     def next(self, engine: Engine) -> tuple[int, list[Event]] | None:
         """Return the next instant and its events, or None when nothing is left to happen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from qbatch.engine.engine import Engine
@@ -23,6 +24,7 @@ POLICIES = (
     "fcfs", "easy", "hybrid:depth=2", "conservative", "priority-backfill", "sjf-backfill:depth=2", "lsf",
     "immediate:inner=easy", "immediate:inner=conservative,protect=30", "immediate:inner=lsf,protect=0",
     "soon:inner=lxfw-backfill", "soon:inner=lsf", "equispatial", "equispatial:interval=0,over50=yes",
+    "predicted", "predicted:inner=conservative,last=1",
 )  # fmt: skip
 
 
@@ -60,7 +62,8 @@ def runs(seeds: range, kind: str) -> list[Exchanging]:
             machine = Machine(machine.hosts, single_host=True)
         elif kind == "pool":
             machine = one_host(max(host.cpus for host in machine.hosts))
-        calendar = Exchanging(workload_of(jobs, machine), machine, random.Random(seed))
+        work = workload_of(jobs, machine).changed(user=np.arange(len(jobs)) % 2)
+        calendar = Exchanging(work, machine, random.Random(seed))
         schedule = calendar.run(observe=calendar.look)
         assert (schedule.end >= schedule.start).all(), seed
         found.append(calendar)

@@ -29,8 +29,8 @@ NOT_IN_ORACLE = {"jobs", "immediate_share", "queue_max"}
 
 
 NAMES = [metric.name for metric in METRICS]
-ALWAYS = [name for name in NAMES if not name.startswith(("rejected_", "parent"))]
-"""What is told of every run; the others only where a job was refused, or is a task of a parent."""
+ALWAYS = [name for name in NAMES if not name.startswith(("rejected_", "parent", "predict", "underpredict", "estimate_"))]
+"""What is told of every run; the others only where a job was refused, is a task of a parent, or had its run time predicted."""
 
 
 def assert_as_oracle(rows: list[Row], procs_total: int) -> None:
@@ -177,6 +177,7 @@ def test_the_table_lists_every_metric_in_order_and_says_something() -> None:
     run = seconds((0, 0, 4, 10), (1, -1, 8, 99))
     assert list(measure(run)) == ALWAYS
     tasks = replace(run, workload=run.workload.changed(parent=np.array([7, 7])))
+    tasks = replace(tasks, predicted=np.array([7, -1]))
     assert list(measure(replace(tasks, rejected=(Rejection(1, 1, "code", "text"),)))) == NAMES
     assert all(metric.formula.isascii() and metric.source and metric.meaning for metric in METRICS)
     assert all(metric.name.endswith("_s") == (metric.unit == "s") for metric in METRICS)

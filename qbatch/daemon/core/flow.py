@@ -14,6 +14,7 @@ from qbatch.engine.states import State
 from qbatch.model.actions import Allocation, is_on_one_host
 from qbatch.model.events import Finished, Returned, Withdrawn
 from qbatch.model.progress import Progress
+from qbatch.planning.run_times import LAST
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.pieces import Piece, pieces_of
 
@@ -223,6 +224,10 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
             del queue.users[job.user]
         core.user_jobs[job.user] -= 1
         core.ended_count += 1
+        if job.attempt is not None:
+            ended = core.run_times.setdefault(job.user, [])
+            ended.append(job.walltime_used(core.now))
+            del ended[:-LAST]
     record = full_record(core, job)
     key = job.key
     core.recent[key] = record

@@ -247,6 +247,7 @@ class Core:
         self.entries = 0
         self.numbers: dict[str, int] = {}
         self.user_jobs: dict[str, int] = {}
+        self.run_times: dict[str, list[int]] = {}
         self.events_made = 0
         self.is_dirty = False
         self.has_promised = False

@@ -83,6 +83,7 @@ class CoreSnapshot(msgspec.Struct):
     chosen: dict[str, tuple[str, str]] = {}
     begun: dict[int, int] = {}
     source: SourceState = msgspec.field(default_factory=SourceState)
+    run_times: dict[str, list[int]] = {}
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -132,7 +133,7 @@ def dump(core: Core) -> bytes:
         core.ended_count, core.is_dirty, core.faults, core.log_id, core.log_offset,
         {pool.settings.name: (pool.settings.policy, pool.chosen) for pool in core.pools if pool.chosen},
         {sequence: array.started for sequence, array in core.arrays.items() if array.started is not None},
-        core.source,
+        core.source, core.run_times,
     )  # fmt: skip
     return _encode(state)
 
@@ -179,7 +180,7 @@ def load(
 
 def _load_tables(core: Core, state: CoreSnapshot) -> None:
     for name in ("now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived",
-                 "ended_count", "is_dirty", "faults", "log_id", "log_offset", "source"):  # fmt: skip
+                 "ended_count", "is_dirty", "faults", "log_id", "log_offset", "source", "run_times"):  # fmt: skip
         setattr(core, name, getattr(state, name))
     for name, (enabled, started, counts, users) in state.queues.items():
         queue = core.queues.get(name)

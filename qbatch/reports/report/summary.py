@@ -28,6 +28,8 @@ _WORDS = {
     "wait": "wait", "response": "response", "slowdown": "slowdown", "bounded_slowdown": "bounded slowdown",
     "bounded_slowdown_clipped": "bounded slowdown, clipped", "parent_response": "response of parents",
     "parent_slowdown": "slowdown of parents", "parent_spread": "spread of parents' ends",
+    "prediction_error": "error of the expected run time", "prediction_accuracy": "accuracy of the expected run time",
+    "estimate_accuracy": "accuracy of the estimate",
 }  # fmt: skip
 _STATISTIC_WORDS = {"mean": "Mean {}", "median": "Median {}", "p95": "95th percentile of {}", "max": "Longest {}"}
 _OTHER_WORDS = {
@@ -35,7 +37,8 @@ _OTHER_WORDS = {
     "immediate_share": "Started at once", "makespan_s": "Makespan", "throughput_per_hour": "Throughput",
     "utilisation_makespan": "Utilisation to the last end", "utilisation_submit": "Utilisation while jobs come",
     "loss_of_capacity": "Loss of capacity", "queue_max": "Longest queue",
-    "parents": "Parents", "rejected_count": "Refused", "rejected_share": "Share refused",
+    "parents": "Parents", "predicted_share": "Run time predicted", "underprediction_share": "Outlived the prediction",
+    "rejected_count": "Refused", "rejected_share": "Share refused",
 }  # fmt: skip
 PART_KEYS = ("class", "size", "runtime", "month")
 PART_METRICS = ("wait_mean_s", "bounded_slowdown_mean")

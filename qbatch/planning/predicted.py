@@ -1,0 +1,140 @@
+"""What a policy sees in whose view predicted run times stand in place of the estimates of users.
+
+Only the policy inside sees them: the engine, which kills and audits, keeps the estimates.  A predicted run time of a
+running job is told in every form in which a view tells its end (runs by row, sorted ends, parts on hosts, the job itself).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from qbatch.model.job import Job
+from qbatch.planning.kernels import running as kernels
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.projection import ends_and_amounts, parts_of_runs
+from qbatch.planning.view import Columns, Run, View
+
+_enter = live(kernels.enter)
+_leave = live(kernels.leave)
+
+
+class PredictedEnds:
+    """The predicted ends of the running jobs by row, and in order with their processors, as a view shows them."""
+
+    def __init__(self) -> None:
+        self.by_row: dict[int, int] = {}
+        self._procs: dict[int, int] = {}
+        self._ends = np.empty(64, np.int64)
+        self._amounts = np.empty(64, np.int64)
+
+    def enter(self, row: int, end: int, procs: int) -> None:
+        """Note when a running job ends; of one that is known already, another end."""
+        self.leave(row)
+        count = len(self.by_row)
+        if count == len(self._ends):
+            self._ends = np.concatenate([self._ends, np.empty_like(self._ends)])
+            self._amounts = np.concatenate([self._amounts, np.empty_like(self._amounts)])
+        _enter(self._ends, self._amounts, count, end, procs)
+        self.by_row[row], self._procs[row] = end, procs
+
+    def leave(self, row: int) -> None:
+        """Forget a job that has ended, if it is known."""
+        if row in self.by_row:
+            _leave(self._ends, self._amounts, len(self.by_row), self.by_row.pop(row), self._procs.pop(row))
+
+    @property
+    def ends(self) -> Int64Array:
+        """The ends, ascending."""
+        return self._ends[: len(self.by_row)]
+
+    @property
+    def amounts(self) -> Int64Array:
+        """Their processors."""
+        return self._amounts[: len(self.by_row)]
+
+
+class PredictedWindow:
+    """The state with predicted run times (:class:`qbatch.planning.view.Window`).
+
+    Args:
+        seen: the view of the wrapper.
+        predicted: the run time by row, microseconds.
+        ends: of the running jobs, those that start in this round left out.
+    """
+
+    def __init__(self, seen: View, predicted: Int64Array, ends: PredictedEnds) -> None:
+        self._seen = seen
+        self._window = seen.window
+        self._predicted = predicted
+        self._predicted_ends = ends
+        self._is_counted = seen.machine.is_one_pool and not seen.closed
+        self.kind = seen.window.kind
+
+    def __getattr__(self, name: str) -> Any:
+        """What nobody predicts is what it was."""
+        return getattr(self._window, name)
+
+    @property
+    def columns(self) -> Columns:
+        """What was asked for; as ``estimate`` what is predicted."""
+        submit, procs, _, memory, started = self._seen.columns
+        return Columns(submit, procs, self._predicted, memory, started)
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """The jobs by row."""
+        return _PredictedJobs(self._seen.jobs, self._predicted)
+
+    def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
+        """Return the jobs of rows that wait or run, or were over in this round."""
+        return map(_as_predicted, self._window.jobs_of(rows), self._predicted[list(rows)].tolist())
+
+    @property
+    def running(self) -> Mapping[int, Run]:
+        """The running jobs by row."""
+        ends = self._predicted_ends.by_row
+        return {row: replace(run, expected_end=ends[row]) for row, run in self._seen.running.items()}
+
+    @property
+    def ends(self) -> Int64Array:
+        """The predicted ends of the running jobs, ascending."""
+        return self._predicted_ends.ends if self._is_counted else self._ends_and_amounts[0]
+
+    @property
+    def amounts(self) -> Int64Array:
+        """Their processors."""
+        return self._predicted_ends.amounts if self._is_counted else self._ends_and_amounts[1]
+
+    @cached_property
+    def _ends_and_amounts(self) -> tuple[Int64Array, Int64Array]:
+        ends, amounts = ends_and_amounts(self.running.values(), self._seen.closed)
+        return ends, amounts
+
+    @property
+    def pieces(self) -> Int64Array | None:
+        """The parts of the running jobs, where hosts matter."""
+        return None if self._seen.pieces is None else parts_of_runs(self.running.values())
+
+
+class _PredictedJobs(Sequence[Job]):
+    """The jobs by row, each with its predicted run time."""
+
+    def __init__(self, jobs: Sequence[Job], predicted: Int64Array) -> None:
+        self._jobs = jobs
+        self._predicted = predicted
+
+    def __getitem__(self, row: Any) -> Any:
+        return _as_predicted(self._jobs[row], int(self._predicted[row]))
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+
+def _as_predicted(job: Job, predicted: int) -> Job:
+    return job if job.estimate == predicted else replace(job, estimate=predicted)

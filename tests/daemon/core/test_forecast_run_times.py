@@ -1,0 +1,112 @@
+"""Forecasts by predictions: what then happens, where each user's jobs run as the last ones did."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from qbatch.daemon.config import as_toml, parse_config
+from qbatch.daemon.core import state_snapshot
+from qbatch.daemon.forecast import forecast
+from qbatch.daemon.forecast_core import forecast_core, waits_outside
+from qbatch.daemon.forecast_run_times import run_time_of, run_times_in
+from qbatch.engine import snapshot
+from qbatch.model.errors import InputError
+from qbatch.policies import load_policy
+from tests.daemon.core.driver import ALICE, BOB, EMULATED, SECOND, Bench
+
+PREDICTIONS = 'forecast_run_times = "predictions"\n'
+LENGTHS = {ALICE: 40, BOB: 90}
+
+
+def bench_of(seed: int, policy: str, *, pool: str = "", queue: str = "batch") -> Bench:
+    """A server on which alice's jobs always run for 40 s, bob's for 90 s, and both ask for much more."""
+    draw = random.Random(seed)
+    bench = Bench(PREDICTIONS + EMULATED.replace("[[pool]]", f'[[pool]]\npolicy = "{policy}"\n{pool}'))
+
+    def submit(actor, ncpus: int, walltime: int, queue: str) -> None:
+        resources = {"ncpus": str(ncpus), "walltime": str(walltime)}
+        bench.submit(resources=resources, runtime=LENGTHS[actor] * SECOND, actor=actor, queue=queue)
+
+    for actor in (ALICE, ALICE, BOB, BOB):
+        submit(actor, 1, 1000, "batch")
+    bench.wait(200)
+    for _ in range(40):
+        submit(draw.choice((ALICE, BOB)), draw.randrange(1, 5), draw.randrange(100, 2000), draw.choice(("batch", queue)))
+        bench.wait(draw.choice([0, 0, 1, 5]))
+    bench.wait(1)
+    return bench
+
+
+def starts_and_ends(bench: Bench, jobs: list[str]) -> dict[str, tuple[int | None, int | None]]:
+    bench.wait(100_000)
+    return {job: (bench.ended[job].started, bench.ended[job].ended) for job in jobs}
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["fcfs", "easy", "easy:order=sjf", "hybrid:depth=3", "conservative", "predicted", "predicted:inner=conservative"],
+)
+@pytest.mark.parametrize("pool", ["spans = true", "single_host = true", ""])
+def test_what_is_forecast_happens(policy: str, pool: str) -> None:
+    sooner = 0
+    for seed in range(4):
+        bench = bench_of(seed, policy, pool=pool)
+        one = bench.core.pools[0]
+        keys = {job.row: job.key for job in one.by_row if job is not None and job.state.letter == "Q"}
+        assert keys
+
+        def told(by: dict[int, int], bench: Bench = bench, keys: dict = keys) -> dict[str, tuple[int, int]]:
+            one = bench.core.pools[0]
+            copy = snapshot.load(one.machine, one.policy, snapshot.dump(one.engine))
+            rows = forecast(copy, one.policy, bench.now, frozenset(), by)
+            return {bench.core.id_of(keys[row]): (start, end) for row, start, end in rows}
+
+        found, by_estimates = told(run_times_in(bench.core, one, bench.now)), told({})
+        assert len(found) == len(keys)
+        assert found == starts_and_ends(bench, list(found))
+        sooner += sum(found[job][1] < by_estimates[job][1] for job in found)
+    assert sooner > 30
+
+
+def test_so_it_does_where_jobs_wait_outside_the_engines() -> None:
+    for seed in range(3):
+        bench = bench_of(seed, "easy", queue="narrow")
+        assert waits_outside(bench.core)
+        copy = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
+        found, was_cut = forecast_core(copy, bench.now, 30)
+        assert not was_cut
+        named = {bench.core.id_of(key): times for key, times in found.items()}
+        assert len(named) > 10
+        assert named == starts_and_ends(bench, list(named))
+
+
+def test_of_a_job_that_outlives_its_prediction_a_longer_run_is_expected() -> None:
+    bench = bench_of(0, "easy")
+    bench.wait(10_000 - bench.now / SECOND)
+    late = bench.submit(resources={"ncpus": "1", "walltime": "3000"}, runtime=2900 * SECOND, actor=BOB)
+    bench.wait(0)
+    found = bench.core.live(late)
+    expected = []
+    for seconds in (1, 95, 160, 460):
+        bench.wait(10_000 + seconds - bench.now / SECOND)
+        expected.append(run_time_of(bench.core, found, bench.now) / SECOND)
+    assert expected == [90, 150, 450, 1350]
+
+
+def test_the_run_times_are_kept_and_made_again_from_the_journal() -> None:
+    bench = bench_of(1, "predicted")
+    assert bench.core.run_times == {"alice": [40 * SECOND] * 2, "bob": [90 * SECOND] * 2}
+    assert bench.replayed(bench.journal).run_times == bench.core.run_times
+    copy = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
+    assert copy.run_times == bench.core.run_times
+
+
+def test_the_key_is_read_written_and_refused_by_name() -> None:
+    settings = parse_config(PREDICTIONS + EMULATED, "the test")
+    assert settings.forecast_run_times == "predictions"
+    assert parse_config(as_toml(settings), "again").forecast_run_times == "predictions"
+    assert parse_config(EMULATED, "the test").forecast_run_times == "estimates"
+    with pytest.raises(InputError, match=r"'guesses' is not known \(known: estimates, predictions\)"):
+        parse_config('forecast_run_times = "guesses"\n' + EMULATED, "the test")
