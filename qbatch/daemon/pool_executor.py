@@ -18,9 +18,10 @@ def parse_address(value: Any) -> str:
     Raises:
         ValueError: it is none.
     """
-    if not isinstance(value, str) or not re.fullmatch(r"[a-z]+://[^\s/]+:[0-9]{1,5}", value):
+    found = re.fullmatch(r"[a-z]+://[^\s/]+:([0-9]{1,5})", value) if isinstance(value, str) else None
+    if found is None or not 0 < int(found[1]) < 65536:
         raise ValueError(f'{value!r} is no address of a Dask scheduler, such as "tcp://head:8786"')
-    return value
+    return str(value)
 
 
 def check_executor(reader: TomlText, table: dict[str, Any], values: dict[str, Any]) -> None:

@@ -149,7 +149,7 @@ class DaskExecutor:
         try:
             workers = await self.cluster.workers()
             known.write_text(self.cluster.address, encoding="utf-8")
-        except SilentError as error:
+        except (SilentError, RefusedError) as error:
             if not known.exists() or known.read_text(encoding="utf-8") != self.cluster.address:
                 raise InputError(self._why_silent(error)) from error
             self._silent_since = asyncio.get_running_loop().time()
@@ -247,17 +247,24 @@ class DaskExecutor:
         link.opening = self._start_task(self._open(link))
 
     async def _open(self, link: Link) -> None:
-        keys = [key for key, track in self._tracks.items() if track.host == link.name]
-        order = {**self._order, "host": link.name, "keys": keys}
-        try:
-            said = await self.cluster.call(link.seen.address, dask_worker.open_site, order)
-        except (SilentError, RefusedError) as error:
-            if self._links.get(link.name) is link:
-                why = str(error) if isinstance(error, RefusedError) else f"its Dask worker does not answer ({error})"
-                wait = REFUSED_FOR if isinstance(error, RefusedError) else LOOK
-                self._refused[link.name] = link.seen, asyncio.get_running_loop().time() + wait, why
-                self._lose(link.name, why)
-            return
+        delay = FIRST_DELAY
+        while True:
+            keys = [key for key, track in self._tracks.items() if track.host == link.name]
+            order = {**self._order, "host": link.name, "keys": keys}
+            try:
+                said = await self.cluster.call(link.seen.address, dask_worker.open_site, order)
+                break
+            except SilentError as error:
+                if self._is_lost(link, error):
+                    return
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_DELAY)
+            except RefusedError as error:
+                if self._links.get(link.name) is link:
+                    until = asyncio.get_running_loop().time() + REFUSED_FOR
+                    self._refused[link.name] = link.seen, until, str(error)
+                    self._lose(link.name, str(error))
+                return
         if self._links.get(link.name) is not link:
             return
         self._refused.pop(link.name, None)
