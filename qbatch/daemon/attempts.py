@@ -71,6 +71,7 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
         is_private=is_private,
         arguments=_arguments(spec.extra.get("script_arguments", "")),
         remove=spec.extra.get("remove", ""),
+        host=hosts[slots[0][0]].name if slots else "",
     )
 
 

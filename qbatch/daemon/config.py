@@ -12,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from qbatch.daemon.core.emulation import parse_runtime
+from qbatch.daemon.pool_executor import OF_DASK, check_executor, check_executors, parse_address
 from qbatch.daemon.settings import MOST_SHADOWS, Pool, Queue, Settings, pool_on
 from qbatch.model.errors import InputError, QbatchError, UsageError, suggestion
 from qbatch.model.machine import Host, Machine, expand_names, parse_memory
@@ -67,6 +70,10 @@ KEYS = (
     Key(POOL, "single_host", "bool", "false", "a job stays inside one host, all its chunks together"),
     Key(POOL, "spans", "bool", "false", "only processors in all count: a chunk may be taken apart, as in a workload log"),
     Key(POOL, "runtime", "runtime", '"walltime"', "run time if unsaid: walltime, fixed(60), uniform(1,9), exponential(30)"),
+    Key(POOL, "executor", "pool_executor", "as at the top", "dask: each host is the Dask worker of its name, scripts run there"),
+    Key(POOL, "address", "address", "none", 'the Dask scheduler, "tcp://head:8786" (with executor dask)'),
+    Key(POOL, "directory", "text", '""', 'where Dask workers keep jobs that run ("": their ~/.local/state/qbatch/workers)'),
+    Key(POOL, "timeout", "time", '"30"', "seconds that a Dask scheduler or worker may be silent until hosts are down"),
     Key(QUEUE, "name", "name", "required", "the queue's name"),
     Key(QUEUE, "pool", "text", "the first pool", "the pool in which its jobs run"),
     Key(QUEUE, "enabled", "bool", "true", "whether it takes jobs at the start"),
@@ -170,6 +177,7 @@ def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int, fold
     hosts = tuple(Host(each, cpus, memory, name) for each in values.pop("hosts"))
     if values.get("single_host") and values.get("spans"):
         raise reader.error("spans", "does not go together with single_host", None, table)
+    check_executor(reader, table, values)
     return Pool(name=name, hosts=hosts, policy=values.pop("policy", policy), **values)
 
 
@@ -188,8 +196,10 @@ def _pool_on(
         check_hosts(machine)
     except InputError as error:
         raise error if isinstance(said, dict) else reader.error("machine", str(error), said, table) from error
+    check_executor(reader, table, values)
     name, runtime = values.get("name", _usual_name(place)), values.get("runtime", "walltime")
-    return pool_on(machine, name, values.get("policy", policy), runtime)
+    found = pool_on(machine, name, values.get("policy", policy), runtime)
+    return structs.replace(found, **{key: values[key] for key in ("executor", *OF_DASK) if key in values})
 
 
 def _beside(name: str, folder: Path) -> str:
@@ -245,6 +255,7 @@ def _check_hosts_apart(reader: TomlText, settings: Settings) -> None:
 
 def _check_whole(reader: TomlText, settings: Settings) -> None:
     _check_hosts_apart(reader, settings)
+    check_executors(reader, settings.executor, settings.pools)
     for kind, names in (
         ("name", [pool.name for pool in settings.pools]),
         ("name", [queue.name for queue in settings.queues]),
@@ -421,8 +432,8 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
     "name": _name, "text": _text, "texts": _texts, "bool": _bool, "integer": _integer, "count": _count, "time": _time,
     "memory": parse_memory, "hosts": _hosts, "machine": _machine, "policy": _policy, "policies": _policies, "runtime": _runtime,
     "leniencies": _leniencies,
-    "executor": _one_of("process", "emulated"), "dialect": _one_of("openpbs", "torque"),
-    "run times": _one_of("estimates", "predictions"),
+    "executor": _one_of("process", "emulated"), "pool_executor": _one_of("process", "dask"), "address": parse_address,
+    "dialect": _one_of("openpbs", "torque"), "run times": _one_of("estimates", "predictions"),
 }  # fmt: skip
 
 
@@ -438,6 +449,10 @@ def as_toml(settings: Settings) -> str:
                 "hosts": tuple(host.name for host in pool.hosts), "cpus": pool.hosts[0].cpus, "memory": pool.hosts[0].memory,
                 "single_host": pool.single_host, "spans": pool.spans,
             }  # fmt: skip
+        if pool.executor:
+            values["executor"] = pool.executor
+        if pool.executor == "dask":
+            values |= {"address": pool.address, "directory": pool.directory, "timeout": format_duration(pool.timeout)}
         lines += ["", "[[pool]]", *(f"{name} = {_quoted(value)}" for name, value in values.items())]
         lines += machine_as_toml(pool.machine, "pool.machine") if pool.machine is not None else []
     for queue in settings.queues:

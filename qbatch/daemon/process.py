@@ -18,18 +18,15 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon import journal_entry, notify
+from qbatch.daemon import journal_entry, notify, running
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import Clock
-from qbatch.daemon.commands import link_commands
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.state import Account, Core
-from qbatch.daemon.core.states import BatchState
-from qbatch.daemon.executors.attempt import LOST, SHORTAGES, Ended, Executor
-from qbatch.daemon.restore import RESTORED
+from qbatch.daemon.executors.attempt import SHORTAGES
 from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
@@ -280,7 +277,9 @@ class _Daemon:
         if must_write:
             await self.snapshots.now(is_needed=True)
         self.warming.before_the_first_pass(len(service.core.jobs))
-        executor = await self._executor()
+        executor = await running.begin(
+            service, socket_path=self.options.socket_path, mode=self.options.mode, surroundings=self.options.surroundings
+        )
         try:
             self._signals()
             await self._listen()
@@ -335,63 +334,6 @@ class _Daemon:
         """What works in the background never fails in silence."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self.service.fail(error)
-
-    async def _executor(self) -> Executor | None:
-        service = self.service
-        if service.settings.executor != "process":
-            return None
-        if self.options.mode != "real":
-            raise InputError(
-                "executor process runs scripts for real and needs --time real; use --executor emulated with other times"
-            )
-        from qbatch.daemon.executors.process import ProcessExecutor
-
-        root = self.store.directory / "run"
-        root.mkdir(mode=0o700, exist_ok=True)
-        executor = ProcessExecutor(root, service.report)
-        service.outbox.executor = executor
-        service.outbox.scripts = str(service.scripts.directory)
-        service.outbox.surroundings = {
-            "QBATCH_SOCKET": self.options.socket_path,
-            "QBATCH_BIN": self._commands(),
-            **self.options.surroundings,
-        }
-        core = service.core
-        running = [job for pool in core.pools for job in pool.running.values()]
-        marker = self.store.directory / RESTORED
-        if marker.exists():
-            await executor.recover([])
-            for job in running:
-                service.report(Ended(job.file_key, LOST, core.now, "the store was restored from a backup"))
-            running = []
-            marker.unlink()
-        made = [service.outbox.attempt_of(core, job) for job in running]
-        await executor.recover([attempt for attempt in made if attempt is not None])
-        for job in running:
-            # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
-            if job.present.sizes:
-                executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
-            if job.modified > job.present.started:
-                executor.set_walltime(job.file_key, job.prepared.walltime / 1e6)
-            if job.state is BatchState.SUSPENDED:
-                executor.signal(job.file_key, signal.SIGSTOP)
-            elif job.present.pauses:
-                executor.signal(job.file_key, signal.SIGCONT)
-            if job.ending:
-                executor.stop(job.file_key, core.settings.kill_delay / 1e6)
-        return executor
-
-    def _commands(self) -> str:
-        """Return the directory that jobs get on PATH: links to our commands only, not to our Python."""
-        directory = os.environ.get("QBATCH_BIN", "")
-        if directory:
-            return directory
-        directory = str(self.store.directory / "bin")
-        try:
-            link_commands(directory)
-        except (InputError, OSError) as error:
-            log.warning("jobs do not find the PBS commands: %s", error)
-        return directory
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -449,8 +391,8 @@ class _Daemon:
         old = service.core.settings
         if as_toml(new) == as_toml(old):
             return "the configuration has not changed"
-        if new.executor != old.executor or new.name != old.name:
-            raise InputError("the executor and the server's name change only when the daemon is started anew")
+        if new.executor != old.executor or new.name != old.name or running.clusters_of(new) != running.clusters_of(old):
+            raise InputError("executors, Dask clusters and the server's name change only when the daemon is started anew")
         if service.is_full:
             raise InputError(
                 f"the disk of {self.store.directory} is full: the old configuration stays until there is space"

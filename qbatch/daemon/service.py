@@ -207,6 +207,14 @@ class Service:
             self.pass_driver.stop_at_breakpoint()
         return result
 
+    def command(self, request: Request) -> object:
+        """Give a command of the server's own; it is journaled like any other.
+
+        Raises:
+            Refusal: nothing has changed.
+        """
+        return self.change(_SERVER, request, _encode(request))
+
     def _refuse_if_busy(self) -> None:
         if self.stop_reason:
             raise Refusal("stopping", "the server is stopping; try again when it is back")
@@ -391,8 +399,7 @@ class Service:
         must_hold, contained.must_hold, contained.is_spoiled = contained.must_hold, False, False
         if must_hold and recovered.touched:
             why = "held: the pass that was to take it in failed; the log of the server says more"
-            request = Hold(jobs=recovered.touched, kinds="s", comment=why)
-            self.change(_SERVER, request, _encode(request))
+            self.command(Hold(jobs=recovered.touched, kinds="s", comment=why))
 
     def _go_on(self) -> None:
         """The state has come from disk: reports that were missed are asked for, callers and passes have their turn again."""

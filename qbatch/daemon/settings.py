@@ -20,6 +20,9 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     counted over the whole pool and a chunk may spread over hosts, as in a workload log.  ``runtime``: how long an
     emulated job runs that does not say so itself: ``walltime``, ``fixed(S)``, ``uniform(A,B)``, ``exponential(MEAN)``.
     ``machine``: what a machine file says of the hosts, with classes of jobs; it decides about ``single_host`` and ``spans``.
+    ``executor``: ``dask`` where each host is the Dask worker of its name, of the scheduler at ``address``; else as at the top.
+    ``directory``: where workers keep their attempts ("": where users' states are).  ``timeout``: microseconds for which the
+    scheduler or a worker may be silent until hosts are down.
     """
 
     name: str
@@ -29,6 +32,10 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     spans: bool = False
     runtime: str = "walltime"
     machine: Machine | None = None
+    executor: str = ""
+    address: str = ""
+    directory: str = ""
+    timeout: int = 30 * SECOND
 
 
 def pool_on(machine: Machine, name: str, policy: str, runtime: str = "walltime") -> Pool:

@@ -124,7 +124,7 @@ def _other_limits(core: Core, settings: Settings) -> list[str]:
 
 
 def _unchanged(core: Core, settings: Settings) -> set[str]:
-    """Return the pools of which hosts and policy stay."""
+    """Return the pools of which hosts, their executor and policy stay."""
     new = {pool.name: (pool.policy, _hosts(pool)) for pool in settings.pools}
     return {
         pool.settings.name
@@ -140,4 +140,4 @@ def _under_another_policy(core: Core, settings: Settings) -> set[str]:
 
 
 def _hosts(pool: Pool) -> tuple[object, ...]:
-    return pool.hosts, pool.single_host, pool.spans, pool.machine
+    return pool.hosts, pool.single_host, pool.spans, pool.machine, pool.executor

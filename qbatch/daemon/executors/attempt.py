@@ -32,6 +32,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ``script_file``: where the whole script is if ``script`` is its beginning only.
     ``is_private``: ``directory`` is made for the job and removed after it.  ``arguments``: those of the script.  ``remove``:
     letters of the output files (``o``, ``e``) that go when it ends well.
+    ``host``: the first of its hosts, on which the script starts.
     ``procs``: how many processors it begins with; ``share``: those as a part of what it asked for, at which its walltime runs.
     """
 
@@ -63,6 +64,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()
     remove: str = ""
     script_file: str = ""
+    host: str = ""
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):

@@ -1,0 +1,316 @@
+"""The side of a Dask worker: what the daemon calls there, and the attempts that run there.
+
+A worker runs attempts with the process executor, in a directory of its own for each daemon and host: so a script starts under
+the same supervisor as on the daemon's machine, at most once in the life of its run directory, however often it is asked for.
+The daemon asks and tells (``client.run``); nothing here is a task of Dask's, which would run a lost one again elsewhere.
+
+What ends with the worker's process ends with its jobs: a guard (``dask_guard.py``) ends them when the process is gone,
+because the daemon then takes the host to be down and may run them again on another.
+
+Each function answers with plain values.  ``None``: there is no such site any more; ``{"error": text}``: it cannot be done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from qbatch.daemon.executors.attempt import LOST, Attempt, Ended, Report, Started
+from qbatch.daemon.executors.process import GONE_PREFIX, ProcessExecutor
+from qbatch.daemon.executors.process_directory import check_key
+from qbatch.daemon.executors.process_leftovers import discard
+from qbatch.daemon.executors.supervision import files
+from qbatch.distribution import __version__
+from qbatch.wire.paths import state_directory
+
+log = logging.getLogger("qbatch")
+
+LOST_MARK = "worker-lost"
+"""File in a run directory: the worker's process ended while the attempt ran, and the guard ended it."""
+
+OUTPUTS, SCRIPTS, PLACE = "outputs", "scripts", "place"
+PIECE = 1 << 20
+"""Bytes of a file that travel in one call."""
+
+LOST_WITH_WORKER = "its Dask worker ended while the job ran"
+_CLOSED = ("closed", "closing", "failed")
+
+_decode_attempt = msgspec.json.Decoder(Attempt).decode
+
+
+class Site:
+    """The attempts of one daemon on one worker, for as long as the worker's process lives.
+
+    ``place``: names the directory, also after the worker was started again; ``incarnation``: names this life of it.
+    ``session``: the daemon's process whose commands are obeyed, the latest that opened the site.
+    """
+
+    def __init__(self, root: Path) -> None:
+        for folder in (root, root / OUTPUTS, root / SCRIPTS):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.root = root
+        self.place, self.incarnation, self.session = _place_of(root), os.urandom(8).hex(), ""
+        self.executor = ProcessExecutor(root, self._hear)
+        self.live: set[str] = set()
+        self.started: dict[str, Started] = {}
+        self.ended: dict[str, Ended] = {}
+        self.version = self.told = 0
+        self.abandoned: set[str] = set()
+        self.news = asyncio.Event()
+        guard = [sys.executable, "-m", "qbatch.daemon.executors.dask_guard", str(root)]
+        self.guard = subprocess.Popen(
+            guard, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        self._tasks: set[asyncio.Future[Any]] = set()
+
+    def admit(self, session: str, keys: set[str]) -> None:
+        """A daemon's process opens the site: it expects these attempts; any other is given up."""
+        self.session, self.told = session, 0
+        for key in self.live - keys:
+            self.abandoned.add(key)
+            self.executor.stop(key, 0.0)
+        for entry in sorted(os.listdir(self.root)):
+            if entry not in keys and entry not in self.live and _is_key(entry):
+                self.forget(entry)
+
+    def obey(self, verb: str, key: str, *said: Any) -> None:
+        """Carry out one command about an attempt."""
+        if verb == "launch":
+            self._launch(_decode_attempt(said[0]))
+        elif verb == "forget":
+            self.forget(key)
+        elif key in self.live:
+            getattr(self.executor, verb)(key, *said)
+
+    def _launch(self, attempt: Attempt) -> None:
+        key = check_key(attempt.key)
+        if key in self.ended:
+            return
+        self.live.add(key)
+        self.executor.launch(as_here(attempt, self.root))
+
+    def forget(self, key: str) -> None:
+        """Nothing of an attempt that has ended is asked for any more."""
+        if key in self.live:
+            return
+        self.started.pop(key, None)
+        self.ended.pop(key, None)
+        self.abandoned.discard(key)
+        for path in (*self._outputs(key), self.root / SCRIPTS / key):
+            path.unlink(missing_ok=True)
+        self.executor.forget(key)
+
+    def path_of(self, key: str, letter: str) -> Path:
+        """Return where an output of an attempt is when it has ended."""
+        return self._outputs(check_key(key))["oe".index(letter)]
+
+    def _outputs(self, key: str) -> tuple[Path, Path]:
+        folder = self.root / OUTPUTS
+        return folder / f"{key}.{files.OUTPUT}", folder / f"{key}.{files.ERROR}"
+
+    def _hear(self, report: Report) -> None:
+        if isinstance(report, Started):
+            self.started[report.key] = report
+        else:
+            self.live.discard(report.key)
+            if (self.root / report.key / LOST_MARK).exists():
+                report = structs.replace(report, status=LOST, why=LOST_WITH_WORKER)
+            self.ended[report.key] = report
+            if report.key in self.abandoned:
+                asyncio.get_running_loop().call_soon(self.forget, report.key)
+        self.version += 1
+        self.news.set()
+        self.news = asyncio.Event()
+
+    async def until_closed(self, worker: Any) -> None:
+        """Wait for the end of a worker whose process lives on (several in one process), and end its jobs too."""
+        while worker.status.name not in _CLOSED:
+            await asyncio.sleep(1.0)
+        _sites.pop((worker.id, self.root), None)
+        if self.guard.stdin is not None:
+            self.guard.stdin.close()
+        await asyncio.to_thread(self.guard.wait)
+        await self.executor.close()
+
+    def begin(self, worker: Any) -> None:
+        """Wait for the worker's end, and remove what an earlier life of it was removing."""
+        self._keep(asyncio.ensure_future(self.until_closed(worker)))
+        for path in self.root.glob(f"{GONE_PREFIX}*"):
+            key = path.name.removeprefix(GONE_PREFIX).partition("~")[0]
+            self._keep(asyncio.ensure_future(asyncio.to_thread(discard, path, key)))
+
+    def _keep(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+_sites: dict[tuple[str, Path], Site] = {}
+
+
+def as_here(attempt: Attempt, root: Path) -> Attempt:
+    """Return an attempt as it runs on this machine, by the worker's own user.
+
+    What it writes stays beside its run directory until the daemon has fetched it.  A home that is not there is the worker's.
+    """
+    folder, home = root / OUTPUTS, attempt.home
+    environment, directory = attempt.environment, attempt.directory
+    if not os.path.isdir(home):
+        home = os.path.expanduser("~")
+        environment = {**environment, "HOME": home}
+        directory = home if directory == attempt.home else directory
+    ours = {
+        path: path if path == os.devnull else str(folder / f"{attempt.key}.{name}")
+        for path, name in ((attempt.error, files.ERROR), (attempt.output, files.OUTPUT))
+    }
+    return structs.replace(
+        attempt,
+        uid=os.getuid(),
+        gid=os.getgid(),
+        output=ours[attempt.output],
+        error=ours[attempt.error],
+        direct="",
+        home=home,
+        directory=directory,
+        environment=environment,
+        script_file=str(root / SCRIPTS / attempt.key) if attempt.script_file else "",
+    )
+
+
+def _place_of(root: Path) -> str:
+    """Return the name of a directory, made with it: another directory, or an emptied one, has another."""
+    path = root / PLACE
+    with contextlib.suppress(FileExistsError):
+        temporary = root / f"{PLACE}.{os.getpid()}"
+        temporary.write_text(os.urandom(16).hex(), encoding="ascii")
+        try:
+            os.link(temporary, path)
+        finally:
+            temporary.unlink()
+    return path.read_text(encoding="ascii")
+
+
+def _is_key(text: str) -> bool:
+    try:
+        check_key(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _find(worker: Any, order: dict[str, Any]) -> Site | None:
+    site = _sites.get((worker.id, Path(order["root"])))
+    if site is None or site.incarnation != order["incarnation"] or site.session != order["session"]:
+        return None
+    return site
+
+
+# What the daemon calls
+
+
+async def open_site(order: dict[str, Any], dask_worker: Any) -> dict[str, Any]:
+    """Take a daemon in.  ``order``: version, session, identity, host, directory and the keys of the attempts that it expects."""
+    if order["version"] != __version__:
+        return {"error": f"its Dask worker has qbatch {__version__}, the daemon {order['version']}: install the same there"}
+    base = order["directory"]
+    if not base:
+        environment = {name: value for name, value in os.environ.items() if name != "QBATCH_STATE"}
+        base = str(state_directory(environment) / "workers")
+    root = Path(os.path.abspath(os.path.expanduser(base))) / order["identity"] / order["host"]
+    known = dask_worker.id, root
+    try:
+        if known not in _sites:
+            _sites[known] = Site(root)
+            _sites[known].begin(dask_worker)
+        site = _sites[known]
+        site.admit(order["session"], set(order["keys"]))
+    except OSError as error:
+        return {"error": f"its Dask worker cannot use {root}: {error.strerror}"}
+    return {"root": str(root), "place": site.place, "incarnation": site.incarnation}
+
+
+async def tell(order: dict[str, Any], commands: list[tuple[Any, ...]], dask_worker: Any) -> dict[str, Any] | None:
+    """Carry out commands (number, verb, key, ...), each once: what came before is passed over."""
+    site = _find(dask_worker, order)
+    if site is None:
+        return None
+    for number, verb, key, *said in commands:
+        if number > site.told:
+            site.told = number
+            try:
+                site.obey(verb, key, *said)
+            except (OSError, ValueError):
+                log.exception("%s for attempt %s failed", verb, key)
+    return {}
+
+
+async def watch(order: dict[str, Any], version: int, seconds: float, dask_worker: Any) -> dict[str, Any] | None:
+    """Return what is known of all attempts as soon as it is not what it was at ``version``, or after some time."""
+    site = _find(dask_worker, order)
+    if site is None:
+        return None
+    if site.version == version:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(site.news.wait(), seconds)
+    if site.session != order["session"]:
+        return None
+    return {
+        "version": site.version,
+        "started": {key: (said.session, said.at) for key, said in site.started.items()},
+        "ended": {
+            key: (said.status, said.at, said.why, said.used, said.undelivered)
+            for key, said in site.ended.items()
+            if key not in site.abandoned
+        },
+        "used": {key: site.executor.used(key) for key in site.live},
+    }
+
+
+async def read(order: dict[str, Any], key: str, letter: str, offset: int, dask_worker: Any) -> dict[str, Any] | None:
+    """Return a piece of an output: ``data`` and ``mode``; no data at its end; no mode: there is no such file."""
+    site = _find(dask_worker, order)
+    if site is None:
+        return None
+    try:
+        return await asyncio.to_thread(_read, site.path_of(key, letter), offset)
+    except (OSError, ValueError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _read(path: Path, offset: int) -> dict[str, Any]:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return {"data": b"", "mode": None}
+    try:
+        return {"data": os.pread(handle, PIECE, offset), "mode": os.fstat(handle).st_mode & 0o777}
+    finally:
+        os.close(handle)
+
+
+async def write(order: dict[str, Any], key: str, offset: int, data: bytes, dask_worker: Any) -> dict[str, Any] | None:
+    """Keep a piece of a long script, which an attempt needs that comes after it."""
+    site = _find(dask_worker, order)
+    if site is None:
+        return None
+    try:
+        await asyncio.to_thread(_write, site.root / SCRIPTS / check_key(key), offset, data)
+    except (OSError, ValueError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    return {}
+
+
+def _write(path: Path, offset: int, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.pwrite(handle, data, offset)
+    finally:
+        os.close(handle)

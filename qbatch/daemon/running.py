@@ -1,0 +1,191 @@
+"""The executors of a daemon: which its configuration asks for, what they find again after a start, what they say of hosts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from pathlib import Path
+
+from qbatch.daemon.commands import link_commands
+from qbatch.daemon.core.states import BatchState
+from qbatch.daemon.executors.attempt import LOST, Ended, Executor
+from qbatch.daemon.restore import RESTORED
+from qbatch.daemon.service import Service
+from qbatch.daemon.settings import Pool, Settings
+from qbatch.model.errors import InputError
+from qbatch.model.machine import Host
+from qbatch.wire.errors import Refusal
+from qbatch.wire.requests import HostControl
+
+log = logging.getLogger("qbatch")
+
+OURS = "dask: "
+"""What the comment of a host begins with that has no worker: only such a host is brought up when its worker comes."""
+
+
+def clusters_of(settings: Settings) -> tuple[tuple[object, ...], ...]:
+    """Return what must stay as it is while a daemon runs: its pools of Dask workers, and where they are."""
+    return tuple(
+        (pool.name, pool.address, pool.directory, pool.timeout) for pool in settings.pools if pool.executor == "dask"
+    )
+
+
+class CoreGate:
+    """Tells the core which hosts of a pool are down, as commands of the server's own (see `dask_executor.HostGate`).
+
+    The core is asked each time, so that what a recovery has undone is told again.
+    """
+
+    def __init__(self, service: Service, pool: str) -> None:
+        self._service, self._pool = service, pool
+
+    def hosts(self) -> tuple[Host, ...]:
+        """Return the hosts of the pool as they are configured now."""
+        return next((pool.hosts for pool in self._service.settings.pools if pool.name == self._pool), ())
+
+    def take_down(self, name: str, why: str) -> None:
+        """The host is down, whoever closed it before; an operator's comment stays."""
+        is_shut, is_down, comment = self._state_of(name)
+        said = f"{OURS}{why}"[:200]
+        is_ours = not is_shut or comment.startswith(OURS)
+        if not is_down or (is_ours and comment != said):
+            self._tell(HostControl(hosts=(name,), action="down", comment=said if is_ours else None))
+
+    def bring_up(self, name: str) -> None:
+        """The host is up, unless an operator closed it."""
+        is_shut, _, comment = self._state_of(name)
+        if is_shut and comment.startswith(OURS):
+            self._tell(HostControl(hosts=(name,), action="up", comment=""))
+
+    def _state_of(self, name: str) -> tuple[bool, bool, str]:
+        core = self._service.core
+        if name not in core.host_places:
+            return True, True, ""
+        number, place = core.host_places[name]
+        pool = core.pools[number]
+        return place in pool.shut, place in pool.down, pool.host_comments.get(place, "")
+
+    def _tell(self, request: HostControl) -> None:
+        if self._service.containment.is_spoiled:  # it is told at the next look, when the state has come from disk
+            return
+        try:
+            self._service.command(request)
+        except Refusal as error:
+            log.warning("host %s %s: %s", request.hosts[0], request.action, error)
+
+
+async def begin(
+    service: Service, *, socket_path: str, mode: str, surroundings: dict[str, str]
+) -> Executor | None:  # fmt: skip
+    """Make the executor of a service's jobs and let it find again what runs; None: they are timers.
+
+    Raises:
+        InputError: scripts cannot run as the configuration asks.
+    """
+    if service.settings.executor != "process":
+        return None
+    if mode != "real":
+        raise InputError(
+            "executor process runs scripts for real and needs --time real; use --executor emulated with other times"
+        )
+    executor = _make(service)
+    service.outbox.executor = executor
+    service.outbox.scripts = str(service.scripts.directory)
+    service.outbox.surroundings = {
+        "QBATCH_SOCKET": socket_path,
+        "QBATCH_BIN": _commands(service.store.directory),
+        **surroundings,
+    }
+    try:
+        await _recover(service, executor)
+    except BaseException:
+        await executor.close()
+        raise
+    return executor
+
+
+def _make(service: Service) -> Executor:
+    from qbatch.daemon.executors.process import ProcessExecutor
+
+    root = service.store.directory / "run"
+    root.mkdir(mode=0o700, exist_ok=True)
+    local = ProcessExecutor(root, service.report)
+    pools = [pool for pool in service.settings.pools if pool.executor == "dask"]
+    if not pools:
+        return local
+    return _with_clusters(service, local, pools)
+
+
+def _with_clusters(service: Service, local: Executor, pools: list[Pool]) -> Executor:
+    from qbatch.daemon.executors.dask_cluster import require_dask
+
+    for pool in pools:
+        require_dask(pool.name)
+    from qbatch.daemon.executors.dask_executor import DaskExecutor
+    from qbatch.daemon.executors.routed import RoutedExecutor
+
+    base = service.store.directory / "dask"
+    base.mkdir(mode=0o700, exist_ok=True)
+    identity = _identity(base)
+    clusters = [
+        DaskExecutor(
+            pool.address, base / pool.name, service.report, CoreGate(service, pool.name), identity=identity,
+            directory=pool.directory, timeout=pool.timeout / 1e6,
+        )
+        for pool in pools
+    ]  # fmt: skip
+    return RoutedExecutor(local, clusters)
+
+
+def _identity(base: Path) -> str:
+    """Return what names this store on the workers."""
+    path = base / "identity"
+    try:
+        return path.read_text(encoding="ascii")
+    except FileNotFoundError:
+        temporary = base / "identity.tmp"
+        temporary.write_text(os.urandom(16).hex(), encoding="ascii")
+        temporary.replace(path)
+        return path.read_text(encoding="ascii")
+
+
+async def _recover(service: Service, executor: Executor) -> None:
+    core = service.core
+    running = [job for pool in core.pools for job in pool.running.values()]
+    marker = service.store.directory / RESTORED
+    if marker.exists():
+        await executor.recover([])
+        for job in running:
+            service.report(Ended(job.file_key, LOST, core.now, "the store was restored from a backup"))
+        running = []
+        marker.unlink()
+    made = [service.outbox.attempt_of(core, job) for job in running]
+    await executor.recover([attempt for attempt in made if attempt is not None])
+    for job in running:
+        if job.attempt is None:  # it was lost with its host, and waits again
+            continue
+        # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
+        if job.present.sizes:
+            executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
+        if job.modified > job.present.started:
+            executor.set_walltime(job.file_key, job.prepared.walltime / 1e6)
+        if job.state is BatchState.SUSPENDED:
+            executor.signal(job.file_key, signal.SIGSTOP)
+        elif job.present.pauses:
+            executor.signal(job.file_key, signal.SIGCONT)
+        if job.ending:
+            executor.stop(job.file_key, core.settings.kill_delay / 1e6)
+
+
+def _commands(store: Path) -> str:
+    """Return the directory that jobs get on PATH: links to our commands only, not to our Python."""
+    directory = os.environ.get("QBATCH_BIN", "")
+    if directory:
+        return directory
+    directory = str(store / "bin")
+    try:
+        link_commands(directory)
+    except (InputError, OSError) as error:
+        log.warning("jobs do not find the PBS commands: %s", error)
+    return directory
