@@ -15,13 +15,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-import qbatch
 from qbatch.model.errors import OutputError
 from qbatch.papers.processes import WORKERS, each_made
 from qbatch.papers.record import Tell, silent
 from qbatch.results.output import whole_file
 
-_ROOT = Path(qbatch.__file__).parent
+_ROOT = Path(__file__).parents[1]
 _REGISTRY = "qbatch.policies.registry"
 """It imports every policy, each where it is made; only the policy that is run counts."""
 
@@ -176,6 +175,8 @@ def imported(names: set[str]) -> set[str]:
 
 
 def _imports(name: str) -> Iterator[str]:
+    if name == "qbatch":  # what the package exports is loaded by who asks for it
+        return
     tree = ast.parse(_file(name).read_bytes())
     for node in tree.body if name == _REGISTRY else ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("qbatch"):
