@@ -104,7 +104,7 @@ def _table(records: Sequence[dict[str, Any]], first: tuple[str, ...]) -> Any:
 
 @speaks_of_arguments
 def compare(
-    a: ResultLike, b: ResultLike | None = None, *, replicas: Sequence[ResultLike] = (), logs_differ: bool = False,
+    a: ResultLike, b: ResultLike | None = None, *, replicas: ResultLike | Sequence[ResultLike] = (), logs_differ: bool = False,
     by: Sequence[str] = (), confidence: float = 0.95, practical: float = PRACTICAL, seed: int = 0, procs: int | None = None,
 ) -> Comparison:  # fmt: skip
     """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise.
@@ -126,10 +126,14 @@ def compare(
         InputError: something cannot be read, or the jobs of the two do not match.
         UsageError: an argument does not exist or does not go together with another.
     """
-    how = settings_of(by, confidence, practical, seed)
-    others = [_named(each) for each in replicas]
+    how = settings_of([by] if isinstance(by, str) else by, confidence, practical, seed)
+    others = [_named(each) for each in _listed(replicas)]
     second = None if b is None else _named(b)
     return Comparison(comparison_of(_named(a), second, others, how, may_logs_differ=logs_differ, procs=procs))
+
+
+def _listed(given: ResultLike | Sequence[ResultLike]) -> Sequence[ResultLike]:
+    return (given,) if isinstance(given, (str, os.PathLike, ReplayResult)) else given
 
 
 def _named(given: ResultLike) -> Named:

@@ -19,10 +19,14 @@ def progress_bars(
 
     Args:
         jobs: how many there are; ``first``, ``last``: the instants, in microseconds, between which they are submitted.
-        is_anywhere: show them also where stderr is no terminal but the page of a notebook.
+        is_anywhere: where stderr is no terminal but the page of a notebook, write a line that changes.
     """
     if is_quiet or not (sys.stderr.isatty() or is_anywhere):
         yield None
+        return
+    if not sys.stderr.isatty():
+        with _on_a_page(label, jobs) as told:
+            yield told
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -42,3 +46,21 @@ def progress_bars(
             bars.update(by_time, completed=min(now, last) - first)
 
         yield move
+
+
+@contextmanager
+def _on_a_page(label: str, jobs: int) -> Iterator[ProgressCallback]:
+    """Write one line that changes, as the page of a notebook shows it without any widget."""
+    last = -1
+
+    def move(arrived: int, now: int) -> None:
+        nonlocal last
+        percent = 100 * arrived // max(jobs, 1)
+        if percent > last:
+            last = percent
+            sys.stderr.write(f"\r{label}: {percent} % of {jobs:,} jobs")
+            sys.stderr.flush()
+
+    move(0, 0)
+    yield move
+    sys.stderr.write(f"\r{label}: {jobs:,} jobs{' ' * 12}\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -123,6 +123,7 @@ def replay(  # noqa: PLR0913 - what can be asked of a replay
     """
     if driver not in DRIVERS:
         raise UsageError(f"driver {driver!r}: use one of {', '.join(DRIVERS)}{suggestion(driver, DRIVERS)}")
+    by = (by,) if isinstance(by, str) else tuple(by)
     for key in by:
         if key not in BREAKDOWNS:
             raise UsageError(f"by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
@@ -132,7 +133,7 @@ def replay(  # noqa: PLR0913 - what can be asked of a replay
     whole = log_of(log)
     options = Options(
         estimates=estimates, seed=_whole("seed", seed, 0), kill=kill, since=_text(since), before=_text(before),
-        first=None if first is None else _whole("first", first, 1), load=float(load), **warmup_of(str(warmup)),
+        first=None if first is None else _whole("first", first, 1), load=_number("load", load), **warmup_of(str(warmup)),
     )  # fmt: skip
     experiment = experiment_of(whole.log, _machine(whole.log, procs, machine), options, _deadlines(whole, deadlines))
     experiment = experiment.closed() if closed else experiment
@@ -143,8 +144,8 @@ def replay(  # noqa: PLR0913 - what can be asked of a replay
 
 
 def _listed(policies: PolicyLike | Sequence[PolicyLike]) -> Sequence[PolicyLike]:
-    if isinstance(policies, (str, type)) or hasattr(policies, "decide"):
-        return (policies,)
+    if isinstance(policies, (str, type)) or hasattr(policies, "decide") or not isinstance(policies, Iterable):
+        return (policies,)  # what is no policy either is refused as one
     return tuple(policies)
 
 
@@ -160,6 +161,13 @@ def _machine(log: Log, procs: int | None, given: MachineLike | None) -> Machine:
 
 def _text(at: str | float | None) -> str | None:
     return None if at is None else str(at)
+
+
+def _number(name: str, value: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} {value!r}: is not a number") from None
 
 
 def _whole(name: str, value: int, least: int) -> int:

@@ -155,9 +155,8 @@ class Session(Server):
         config: a configuration: the path of a file, or TOML text.
         torque: commands and jobs speak the dialect of Torque.
 
-    Raises:
-        InputError: the configuration cannot be used.
-        QbatchError: the daemon did not come up; the message is its own.
+    When it starts, an InputError says that the configuration cannot be used, a QbatchError that the daemon did not come up (the
+    message is its own).
     """
 
     @speaks_of_arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a load": ({"load": 0}, qb.UsageError, "^load 0: use a factor from"),
     "a warm-up": ({"warmup": "-3"}, qb.UsageError, "^warmup '-3': use seconds"),
     "estimates": ({"estimates": "f:0"}, qb.UsageError, "^estimates 'f:0': use log, perfect"),
+    "a load in words": ({"load": "high"}, qb.UsageError, "^load 'high': is not a number"),
+    "no policies": ({"policies": None}, qb.UsageError, r"policy NoneType: has no method decide\(view\)"),
     "a seed": ({"seed": -1}, qb.UsageError, "^seed -1: use a whole number from 0"),
     "a count": ({"first": 0}, qb.UsageError, "^first 0: use a whole number from 1"),
     "a driver": ({"driver": "compield"}, qb.UsageError, "driver 'compield': use one of auto, compiled, engine; did you mean"),
@@ -183,3 +186,16 @@ def test_a_log_read_once_is_not_changed_by_replays() -> None:
 def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
     qb.replay(TINY, "easy", progress=True)
     assert capsys.readouterr() == ("", "")
+
+
+def test_progress_on_a_page_is_one_line_that_changes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    assert qb.replay(DEMO, "easy", driver="engine", first=300, progress=True) == qb.replay(DEMO, "easy", first=300)
+    out, said = capsys.readouterr()
+    parts = said.split("\r")
+    assert out == ""
+    assert parts[1] == "easy: 0 % of 300 jobs"
+    assert parts[-1].rstrip() == "easy: 300 jobs"
+    assert 5 < len(parts) <= 103
