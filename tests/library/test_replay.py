@@ -192,10 +192,11 @@ def test_progress_on_a_page_is_one_line_that_changes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    assert qb.replay(DEMO, "easy", driver="engine", first=300, progress=True) == qb.replay(DEMO, "easy", first=300)
+    assert qb.replay(DEMO, "easy", driver="engine", progress=True) == qb.replay(DEMO, "easy")
     out, said = capsys.readouterr()
     parts = said.split("\r")
     assert out == ""
-    assert parts[1] == "easy: 0 % of 300 jobs"
-    assert parts[-1].rstrip() == "easy: 300 jobs"
-    assert 5 < len(parts) <= 103
+    assert parts[1] == "easy: 0 % of 2,000 jobs"
+    assert parts[-1].rstrip() == "easy: 2,000 jobs"
+    assert parts[2:-1]
+    assert all(0 < int(part.split()[1]) <= 100 for part in parts[2:-1])
