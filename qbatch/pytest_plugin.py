@@ -17,8 +17,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from qbatch.cli.private_server import PrivateServer
-    from qbatch.wire.records import HostRecord, JobRecord
+    from qbatch.library.private_server import PrivateServer
+    from qbatch.library.session import Server
 
 _OPTIONS = ("config", "executor", "policy", "time", "torque")
 
@@ -40,112 +40,12 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-class Server:
-    """A private server, as a test uses it.  Identifiers are texts such as ``1.qbatch``; times are in seconds."""
+def __getattr__(name: str) -> Any:
+    if name != "Server":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from qbatch.library.session import Server
 
-    def __init__(self, private: PrivateServer) -> None:
-        self._private = private
-
-    @property
-    def socket(self) -> str:
-        """Where the daemon listens."""
-        return self._private.socket
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables of this process, changed so that PBS commands are found and find this server."""
-        return self._private.environment()
-
-    @property
-    def log(self) -> str:
-        """What the daemon has said."""
-        return self._private.log
-
-    def submit(self, script: str = "true\n", **fields: Any) -> str:
-        """Queue a script and return the job's identifier.
-
-        Fields are those of :class:`qbatch.wire.requests.Spec`: ``name``, ``queue``, ``resources``, ``argv``, ...;
-        output files go to the working directory, as those of qsub do.
-
-        Raises:
-            Refusal: the server does not take it.
-        """
-        import os
-
-        from qbatch.wire.records import Submitted
-        from qbatch.wire.requests import Spec, Submit
-
-        if fields.get("argv"):
-            script = fields.pop("script", None)
-        fields.setdefault("directory", os.getcwd())
-        fields.setdefault("resource_rules", 2)
-        return str(self._ask(Submit(spec=Spec(script=script, **fields)), Submitted).job)
-
-    def wait(self, job: str, timeout: float = 60.0, until: str = "end") -> JobRecord:
-        """Wait until a job has ended (or started: ``until="start"``), and return it.
-
-        Raises:
-            TimeoutError: it has not, in time.
-        """
-        from qbatch.client import Session
-        from qbatch.wire.errors import Refusal
-        from qbatch.wire.records import Outcomes
-        from qbatch.wire.requests import Wait
-
-        try:
-            with Session(self.socket) as session:
-                session.ask(Wait(jobs=(job,), until=until), Outcomes, timeout=timeout)
-        except Refusal as refusal:
-            if refusal.code != "timeout":
-                raise
-            found = self.job(job)
-            raise TimeoutError(f"job {job} is in state {found.state} after {timeout:g} s: {found.comment}") from None
-        return self.job(job)
-
-    def job(self, job: str) -> JobRecord:
-        """Return a job, live or finished.
-
-        Raises:
-            KeyError: there is none.
-        """
-        from qbatch.wire.records import Jobs
-        from qbatch.wire.requests import JobStatus
-
-        found: tuple[JobRecord, ...] = self._ask(JobStatus(jobs=(job,), finished="also"), Jobs).jobs
-        if not found:
-            raise KeyError(job)
-        return found[0]
-
-    def fault(self, kind: str, **options: Any) -> None:
-        """Make something go wrong: ``qbatch fault``; options ``count``, ``seconds``, ``status``, ``pattern``, ``message``."""
-        from qbatch.wire.records import Done
-        from qbatch.wire.requests import Fault
-
-        self._ask(Fault(kind=kind, **options), Done)
-
-    def hosts(self, *names: str, action: str = "") -> dict[str, HostRecord]:
-        """Return hosts by name, all if none is named; before that, do to them what ``action`` says.
-
-        ``action``: ``down``, ``up``, ``drain`` or ``resume``.
-
-        Raises:
-            KeyError: there is no such host.
-        """
-        from qbatch.wire.records import Hosts, Outcomes
-        from qbatch.wire.requests import HostControl, HostStatus
-
-        if action:
-            self._ask(HostControl(hosts=names, action=action), Outcomes)
-        said = self._ask(HostStatus(hosts=names), Hosts)
-        if said.errors:
-            raise KeyError(said.errors[0].message)
-        return {host.name: host for host in said.hosts}
-
-    def _ask(self, request: Any, kind: Any) -> Any:
-        from qbatch.client import Session
-
-        with Session(self.socket) as session:
-            return session.ask(request, kind)
+    return Server
 
 
 class _Pool:
@@ -156,7 +56,7 @@ class _Pool:
         self.servers: dict[tuple[Any, ...], PrivateServer] = {}
 
     def start(self, options: dict[str, Any]) -> PrivateServer:
-        from qbatch.cli.private_server import PrivateServer
+        from qbatch.library.private_server import PrivateServer
 
         arguments = []
         for name in ("executor", "policy", "time"):
@@ -196,6 +96,8 @@ def _qbatch_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Pool]:
 @pytest.fixture
 def qbatch_server(request: pytest.FixtureRequest, _qbatch_pool: _Pool) -> Iterator[Server]:
     """A private batch server: submit, wait, job, fault, hosts, environment, socket."""
+    from qbatch.library.session import Server
+
     marker = request.node.get_closest_marker("qbatch")
     options = dict(marker.kwargs) if marker is not None else {}
     unknown = sorted(set(options) - set(_OPTIONS))

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from qbatch.cli.console import number_text, print_table, talk
-from qbatch.model.errors import UsageError, suggestion
-
-if TYPE_CHECKING:
-    from qbatch.reports.comparison import Side
-    from qbatch.results.result import Result
+from qbatch.cli.console import print_table, talk
+from qbatch.results.run_words import number_text
 
 _HEADINGS = ("A", "B", "B - A", "low", "high", "rel.", "finding")
 
@@ -46,129 +41,14 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.compare/1).")] = False,
 ) -> None:
     """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise."""
-    from qbatch.metrics import BREAKDOWNS
-    from qbatch.reports.comparison import PARTS, ComparedSettings, check_pairs
-    from qbatch.reports.comparison import compare as compared
-    from qbatch.results.reading import split_name
+    from qbatch.library.sides import comparison_of, settings_of
 
-    for key in by or []:
-        if key not in BREAKDOWNS:
-            raise UsageError(f"--by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
-    if not 0 < confidence < 1:
-        raise UsageError(f"--confidence {confidence:g}: is not between 0 and 1; 0.95 is usual")
-    if not 0 <= practical < 1:
-        raise UsageError(f"--practical {practical:g}: should be a share from 0 to below 1, such as 0.01")
-    sized = _Sized(procs)
-    first, second = _sides(a, b, sized)
-    _check_replicas([split_name(name)[0] for name in (a, *([b] if b is not None else []))], replica or [])
-    pairs = [_replica(path, first.schedule.policy, second.schedule.policy, sized) for path in replica or []]
-    check_pairs([(first, second), *pairs], may_logs_differ=logs_differ)
-    if logs_differ and not pairs:
-        raise UsageError("--logs-differ is about replicas: name them with --with DIR, or leave it out")
-    sized.check(a)
-    how = ComparedSettings(confidence, practical, seed, tuple(dict.fromkeys(by)) if by else PARTS)
-    document = compared(first, second, how, pairs)
+    how = settings_of(by or [], confidence, practical, seed)
+    document = comparison_of(a, b, replica or [], how, may_logs_differ=logs_differ, procs=procs)
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
         _print(document)
-
-
-class _Sized:
-    """Reads results and job rows, and gives bare job rows the size of the machine that was told."""
-
-    def __init__(self, procs: int | None) -> None:
-        self.procs = procs
-        self.is_used = False
-
-    def read(self, path: str) -> Result:
-        """Return what was read."""
-        from qbatch.results.reading import read_result
-        from qbatch.results.recorded import is_log
-
-        if is_log(path):
-            self.is_used = True
-            return read_result(path, procs=self.procs)
-        result = read_result(path)
-        if self.procs is None or not result.is_size_guessed:
-            return result
-        self.is_used = True
-        return result.sized(self.procs)
-
-    def check(self, first: str) -> None:
-        """Refuse a size that nobody needs."""
-        if self.procs is not None and not self.is_used:
-            raise UsageError(f"--procs is for bare job rows, and {first} says how large its machine is; leave it out")
-
-
-def _sides(a: str, b: str | None, sized: _Sized) -> tuple[Side, Side]:
-    from qbatch.reports.comparison import Side
-
-    if b is None:
-        where, result, policy = _read(a, sized)
-        if result.is_recorded:
-            raise UsageError(
-                f"{a}: is one schedule, what really happened; name B too, as in: qbatch compare {a} DIR:POLICY"
-            )
-        if policy is not None or len(result.schedules) != 2:
-            has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
-            raise UsageError(f"{a}: {has}; name B too, as in: qbatch compare {where}:POLICY {where}:POLICY")
-        one, other = result.schedules
-        return Side(result, one, f"{a}:{one.policy}", one.policy), Side(
-            result, other, f"{a}:{other.policy}", other.policy
-        )
-    sides = [_side(text, sized) for text in (a, b)]
-    first, second = sides
-    if first.label == second.label:
-        first, second = (Side(side.result, side.schedule, side.where, side.where) for side in sides)
-    if first.label == second.label:
-        first, second = (
-            Side(side.result, side.schedule, side.where, f"{name} ({side.label})")
-            for name, side in zip("AB", sides, strict=True)
-        )
-    return first, second
-
-
-def _side(text: str, sized: _Sized) -> Side:
-    from qbatch.reports.comparison import Side
-
-    where, result, policy = _read(text, sized)
-    if policy is None and len(result.schedules) != 1:
-        names = ", ".join(f"{where}:{name}" for name in result.policies)
-        raise UsageError(f"{text}: holds {len(result.schedules)} policies; name one of {names}")
-    schedule = result.only([policy] if policy is not None else []).schedules[0]
-    if not schedule.ran.any():
-        raise UsageError(f"{text}: no job ran under {schedule.policy}")
-    return Side(result, schedule, text, schedule.policy)
-
-
-def _read(text: str, sized: _Sized) -> tuple[str, Result, str | None]:
-    """Read DIR or DIR:POLICY; return the directory, its result and the policy."""
-    from qbatch.results.reading import split_name
-
-    path, policy = split_name(text)
-    return path, sized.read(path), policy
-
-
-def _check_replicas(first: list[str], replicas: list[str]) -> None:
-    """Refuse a result that is there already: it would make intervals narrow that nothing supports."""
-    known = {os.path.realpath(path) for path in first}
-    for path in replicas:
-        if os.path.realpath(path) in known:
-            raise UsageError(f"--with {path}: is compared already; a replica is a result of another seed or log")
-        known.add(os.path.realpath(path))
-
-
-def _replica(path: str, a: str, b: str, sized: _Sized) -> tuple[Side, Side]:
-    from qbatch.reports.comparison import Side
-
-    if a == b:
-        raise UsageError(f"--with {path}: A and B are one policy ({a}) in two results; replicas need two policies")
-    result = sized.read(path).only([a, b])
-    if not all(schedule.ran.any() for schedule in result.schedules):
-        raise UsageError(f"--with {path}: no job ran under one of {a}, {b}")
-    one, other = result.schedules
-    return Side(result, one, path, a), Side(result, other, path, b)
 
 
 # ------------------------------------------------------------------------------------------------ printing

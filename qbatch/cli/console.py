@@ -1,17 +1,12 @@
-"""What the commands share: tables that are plain when piped, talk on stderr, progress on a terminal."""
+"""What the commands share: tables that are plain when piped, talk on stderr."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import typer
-
-if TYPE_CHECKING:
-    from qbatch.replay.calendar import ProgressCallback
 
 
 def command_group(text: str | None = None) -> typer.Typer:
@@ -53,40 +48,3 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
             for place, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
-
-
-def number_text(value: float | int | str | None, unit: str = "") -> str:
-    """Return a number for a table: seconds with one decimal, shares with four, absent as a dash."""
-    if value is None:
-        return "-"
-    if isinstance(value, str | int):
-        return str(value)
-    if unit == "s" or abs(value) >= 1000:
-        return f"{value:.1f}"
-    return f"{value:.4f}"
-
-
-@contextmanager
-def progress_bars(label: str, jobs: int, first: int, last: int, *, is_quiet: bool) -> Iterator[ProgressCallback | None]:
-    """Show two bars on stderr, jobs and simulated time, if stderr is a terminal; give the function that moves them."""
-    if is_quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        by_jobs = bars.add_task(f"{label}: jobs", total=jobs)
-        by_time = bars.add_task(f"{label}: simulated time", total=max(last - first, 1))
-
-        def move(arrived: int, now: int) -> None:
-            bars.update(by_jobs, completed=arrived)
-            bars.update(by_time, completed=min(now, last) - first)
-
-        yield move

@@ -73,8 +73,8 @@ def _folder(out: str | None) -> Iterator[Path]:
 def _watch(path: Path, speed: float) -> None:
     """Let the log arrive at a daemon that is there for this only, and open the monitor on it."""
     from qbatch.cli.daemon_answers import ask
-    from qbatch.cli.private_server import PrivateServer
     from qbatch.cli.top import load_monitor
+    from qbatch.library.private_server import PrivateServer
     from qbatch.tui.live import Live
     from qbatch.wire.records import Shadows
     from qbatch.wire.requests import Shadow

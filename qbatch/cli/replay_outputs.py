@@ -1,26 +1,38 @@
-"""What a replay leaves: its record, job rows, a result directory, a schedule as SWF; and the refusals before any work."""
+"""What a replay leaves: a record in print, job rows, a result directory, a schedule as SWF; and the refusals before any work."""
 
 from __future__ import annotations
 
+import json
 import os
-import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from qbatch.cli.console import talk
+from qbatch.cli.run_table import print_run
 from qbatch.distribution import install_command
 from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from qbatch.model.machine import Machine
     from qbatch.model.record import Schedule, Workload
-    from qbatch.planning.policy import Policy
-    from qbatch.replay.prepare import Options
     from qbatch.workloads import Log
 
-SCHEMA = "qbatch.replay/1"
-
 Text = str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is asked of any replay, of a log or of a source: what it leaves, what it prints, how it is run."""
+
+    out: Text
+    jobs: Text
+    by: tuple[str, ...]
+    is_json: bool
+    is_audited: bool
+    driver: str
+    is_quiet: bool
 
 
 def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, policies: list[str]) -> None:
@@ -48,69 +60,6 @@ def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, po
             raise OutputError(f"{path}: the folder {folder} does not exist; create it first")
 
 
-def document_of(
-    log: dict[str, Any], work: Workload, machine: Machine, options: Options, schedules: list[Schedule], by: list[str],
-    facts: dict[str, Any],
-) -> dict[str, Any]:  # fmt: skip
-    """Return the record of the whole command: what the table shows, what --json prints, what --out keeps.
-
-    ``facts``: what is told of some runs only, by name.
-    """
-    import msgspec
-
-    from qbatch.distribution import __version__
-    from qbatch.metrics import breakdown, measure
-
-    results = []
-    for schedule in schedules:
-        rejected = int((~schedule.ran).sum())
-        result: dict[str, Any] = {"policy": schedule.policy, "rejected": rejected, "metrics": measure(schedule)}
-        for key in by:
-            groups = [{"label": g.label, "jobs": g.jobs, "metrics": g.metrics} for g in breakdown(schedule, key)]
-            result.setdefault("by", {})[key] = groups
-        results.append(result)
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "command": ["qbatch", *sys.argv[1:]],
-        "log": log,
-        "machine": {
-            "procs": machine.procs,
-            "hosts": len(machine.hosts),
-            "single_host": machine.single_host,
-            "one_pool": machine.is_one_pool,
-            **_hosts(machine),
-        },
-        "machine_digest": machine.digest,
-        "options": msgspec.to_builtins(options),
-        "seed": options.seed,
-        "skipped": work.skipped,
-        "estimates_missing": work.estimates_missing,
-        "killed_at_estimate": int((work.run < work.logged_run).sum()),
-        **facts,
-        "results": results,
-    }
-
-
-def log_facts(log: Log, work: Workload) -> dict[str, Any]:
-    """Return what the record says of a log."""
-    return {
-        "name": log.name,
-        "sha256": log.sha256,
-        "rows": len(log),
-        "jobs": len(work),
-        "notes": log.notes,
-        "acknowledge": list(log.header.acknowledgements),
-    }
-
-
-def _hosts(machine: Machine) -> dict[str, Any]:
-    """Return the hosts of a machine on which a job lives inside one of several."""
-    if not machine.single_host or len(machine.hosts) == 1:
-        return {}
-    return {"host_names": [host.name for host in machine.hosts], "host_cpus": [host.cpus for host in machine.hosts]}
-
-
 def write_outputs(document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text) -> None:
     """Write job rows and the result directory, where they are asked for."""
     if jobs is not None:
@@ -125,6 +74,16 @@ def write_outputs(document: dict[str, Any], schedules: list[Schedule], *, out: T
 
         make_folder(out)
         write_result(out, document, schedules)
+
+
+def print_record(document: dict[str, Any], shown: Shown) -> None:
+    """Print the record of a replay, as a table or as JSON, and that the audit found nothing, if there was one."""
+    if shown.is_json:
+        typer.echo(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        print_run(document)
+    if shown.is_audited and not shown.is_quiet:
+        talk("audit: capacity, submissions, starts, ends and promises hold under every policy asked for")
 
 
 def note_pieces(schedules: list[Schedule], *, has_result: bool) -> None:
@@ -207,14 +166,3 @@ def write_swf(log: Log, schedule: Schedule, path: str) -> None:
                 *in_pieces,
             ],
         )
-
-
-def distinct(policies: list[Policy]) -> list[Policy]:
-    """Return policies as they are, each under a name of its own, or raise ``UsageError``."""
-    from qbatch.planning.policy import name_of
-
-    names = [name_of(policy) for policy in policies]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"--policy {name}: it is asked for twice; name each policy once")
-    return policies

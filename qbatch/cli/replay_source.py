@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from qbatch.cli.console import progress_bars, talk
-from qbatch.cli.replay_outputs import check_outputs, distinct, document_of, write_outputs
-from qbatch.cli.run_table import print_run
+from qbatch.cli.replay_outputs import Shown, check_outputs, print_record, write_outputs
+from qbatch.library.progress import progress_bars
 from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def replay_source(
-    text: str, policies: list[str], others: dict[str, Any], *, machine: str | None, seed: int, out: str | None,
-    jobs: str | None, as_json: bool, by: list[str], is_audited: bool, driver: str, is_quiet: bool,
-) -> None:  # fmt: skip
+    text: str, policies: list[str], others: dict[str, Any], *, machine: str | None, seed: int, shown: Shown
+) -> None:
     """Run policies on a source and print the record; ``others``: options that only make sense beside a log.
 
     Raises:
         UsageError: one of those was given, or the source is not to be understood.
     """
+    from qbatch.library.experiment import distinct, document_of
     from qbatch.policies import load_policy
     from qbatch.replay.prepare import Options
     from qbatch.workloads.machines import load_machine
@@ -34,24 +31,20 @@ def replay_source(
     given = ", ".join(name for name, value in others.items() if value)
     if given:
         raise UsageError(f"--source {text}: a source makes its jobs itself; leave out {given}")
-    check_outputs(None, out, jobs, None, None, policies)
+    check_outputs(None, shown.out, shown.jobs, None, None, policies)
     network = read_network(text)
     hosts = network.machine() if machine is None else load_machine(machine)
     chosen = distinct([load_policy(each) for each in policies])
-    if driver == "compiled":
+    if shown.driver == "compiled":
         raise UsageError("--driver compiled: jobs of a source come through the engine; leave it out")
-    schedules = [_run(network, seed, hosts, each, is_audited=is_audited, is_quiet=is_quiet) for each in chosen]
+    schedules = [_run(network, seed, hosts, each, is_audited=shown.is_audited, is_quiet=shown.is_quiet) for each in chosen]
     work = schedules[0].workload
     log = {"name": network.name, "sha256": None, "rows": len(work), "jobs": len(work), "notes": list[str]()}
     facts = {"source": network.name, "options": {}}  # none of them touches a source
-    document = document_of(log, work, hosts, Options(seed=seed, kill=False), schedules, by, facts)
-    write_outputs(document, schedules, out=out, jobs=jobs)
-    if as_json:
-        typer.echo(json.dumps(document, indent=2, allow_nan=False))
-    else:
-        print_run(document)
-    if is_audited and not is_quiet:
-        talk("audit: capacity, submissions, starts, ends and promises hold under every policy asked for")
+    command = ["qbatch", *sys.argv[1:]]
+    document = document_of(log, work, hosts, Options(seed=seed, kill=False), schedules, shown.by, facts, command)
+    write_outputs(document, schedules, out=shown.out, jobs=shown.jobs)
+    print_record(document, shown)
 
 
 def _run(network: Any, seed: int, machine: Any, policy: Policy, *, is_audited: bool, is_quiet: bool) -> Schedule:

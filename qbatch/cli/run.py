@@ -17,7 +17,7 @@ from qbatch.cli.console import command_group, talk
 from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from qbatch.cli.private_server import PrivateServer, ServerEnded
+    from qbatch.library.private_server import PrivateServer, ServerEnded
 
 app = command_group()
 
@@ -49,8 +49,8 @@ def run(
     in the background is ended too.  Exit codes: the command's, 128+N if signal N ended it, 127 if it is not there, 126 if
     it cannot be executed; the server's if that failed.
     """
-    from qbatch.cli.private_server import PrivateServer, become_reaper, end_descendants, failure
     from qbatch.daemon.clock import parse_time
+    from qbatch.library.private_server import PrivateServer, become_reaper, end_descendants, failure
 
     parse_time(time_)
     if executor not in (None, "process", "emulated"):
@@ -115,7 +115,7 @@ def _wait_until_up(server: PrivateServer) -> ServerEnded | int | None:
 
 def _attend(server: PrivateServer, command: list[str]) -> int:
     """Run the command, hand it the signals that we get, and return its exit code."""
-    from qbatch.cli.private_server import outlive_nobody
+    from qbatch.library.private_server import outlive_nobody
 
     environment = server.environment()
     path = shutil.which(command[0], path=environment["PATH"]) or command[0]

@@ -6,7 +6,8 @@ from typing import Any
 
 import typer
 
-from qbatch.cli.console import number_text, print_table
+from qbatch.cli.console import print_table
+from qbatch.results.run_words import number_text
 
 _SHOWN = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mean")
 

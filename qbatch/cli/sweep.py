@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qbatch.cli.console import number_text, print_table, talk
+from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import UsageError
+from qbatch.results.run_words import number_text
 
 if TYPE_CHECKING:
     from qbatch.sweeps.sweep import Progress

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qbatch.cli.console import progress_bars, talk
+from qbatch.cli.console import talk
+from qbatch.library.progress import progress_bars
 from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def transform(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
 ) -> None:
     """Change the load, the estimates and the deadlines of a log; a replay takes what comes out (--deadlines)."""
+    from qbatch.library.logs import transformed
     from qbatch.results.output import log_file, whole_file
     from qbatch.workloads import read_log, write_log
     from qbatch.workloads.transform import DeadlineLog, read_steps, write_deadlines
@@ -53,8 +55,7 @@ def transform(
         made = _packed(log, seed)
     else:
         made = DeadlineLog.without(_sized(read_log(log, lenient=lenient), procs))
-    for step, given in chosen:
-        made = step.make(made, given, seed, lambda each: _easy_responses(each, is_quiet=quiet))
+    made = transformed(made, chosen, seed, lambda each: _easy_responses(each, is_quiet=quiet))
     count = int((made.deadline >= 0).sum())
     if count and deadlines is None:
         raise UsageError(f"{count:,} jobs have deadlines, which SWF has no field for; add --deadlines FILE")

@@ -184,19 +184,48 @@ def _cells_of(name: str, policy: str, chunk: Chunk) -> Cells:
 
 
 def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
-    pa = arrow("writing Parquet")
+    arrow("writing Parquet")
     import pyarrow.parquet as pq
+
+    schema = _schema(schedules)
+    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
+        for batch in _batches(schedules, schema):
+            writer.write_batch(batch)
+
+
+def job_table(schedules: Sequence[Schedule]) -> Any:
+    """Return the job rows of one or more schedules, one after another, as an Arrow table.
+
+    Columns and types are those of the Parquet file; the metadata of a field tells its ``unit``, where it has one.
+
+    Raises:
+        UsageError: pyarrow is missing.
+    """
+    pa = arrow("a table of jobs")
+    schema = _schema(schedules)
+    table = pa.Table.from_batches(_batches(schedules, schema), schema).unify_dictionaries()
+    units = dict.fromkeys(_TIMES, "s") | dict.fromkeys(_RATIOS, "ratio") | {"procs": "processors"}
+    fields = [field.with_metadata({"unit": units[field.name]}) if field.name in units else field for field in schema]
+    return table.cast(pa.schema(fields)).combine_chunks()
+
+
+def _schema(schedules: Sequence[Schedule]) -> Any:
+    """Return the columns of a table of jobs; times are whole numbers where all of them are."""
+    import pyarrow as pa
 
     time = pa.int64() if all(map(_is_whole, schedules)) else pa.float64()
     word = pa.dictionary(pa.int32(), pa.string())
     types = dict.fromkeys(_TIMES, time) | dict.fromkeys(_RATIOS, pa.float64())
     types |= {"kind": word, "policy": word, "counted": pa.bool_(), REASON: pa.string()}
-    columns = _columns_for(schedules)
-    schema = pa.schema([(name, types.get(name, pa.int64())) for name in columns])
-    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
-        for policy, chunk in _chunks(schedules):
-            cells = [_cells(pa, name, policy, chunk, schema.field(name).type) for name in columns]
-            writer.write_batch(pa.record_batch(cells, schema=schema))
+    return pa.schema([(name, types.get(name, pa.int64())) for name in _columns_for(schedules)])
+
+
+def _batches(schedules: Sequence[Schedule], schema: Any) -> Iterator[Any]:
+    import pyarrow as pa
+
+    for policy, chunk in _chunks(schedules):
+        cells = [_cells(pa, field.name, policy, chunk, field.type) for field in schema]
+        yield pa.record_batch(cells, schema=schema)
 
 
 def _is_whole(schedule: Schedule) -> bool:

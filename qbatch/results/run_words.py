@@ -27,6 +27,17 @@ def title_name(name: str) -> str:
     return re.sub(r"\.(swf|txt)(\.gz|\.xz)?$", "", short_name(name)) or name
 
 
+def number_text(value: float | int | str | None, unit: str = "") -> str:
+    """Return a number for a table: seconds with one decimal, shares with four, absent as a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, str | int):
+        return str(value)
+    if unit == "s" or abs(value) >= 1000:
+        return f"{value:.1f}"
+    return f"{value:.4f}"
+
+
 def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) -> str:
     """Return the options of a replay in words: where estimates come from, the kill, and whatever is not as usual.
 

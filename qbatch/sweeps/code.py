@@ -15,9 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import qbatch
-
-_ROOT = Path(qbatch.__file__).parent
+_ROOT = Path(__file__).parents[1]
 _ROOMS = ("model", "planning", "engine", "policies", "workloads", "replay", "metrics")
 _REGISTRY = "qbatch.policies.registry"
 """It imports every policy, each where it is made; only the policy that is run counts."""
@@ -89,6 +87,8 @@ def imported(names: set[str]) -> set[str]:
 
 
 def _imports(name: str) -> Iterator[str]:
+    if name == "qbatch":  # what the package exports is loaded by who asks for it
+        return
     tree = ast.parse(_file(name).read_bytes())
     for node in tree.body if name == _REGISTRY else ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("qbatch"):

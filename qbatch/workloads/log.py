@@ -50,6 +50,12 @@ class Log:
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
 
+    def __repr__(self) -> str:
+        procs = machine_procs(self.header)
+        size = "" if procs is None else f" for {procs:,} processors"
+        days = f", {float(self['submit'][-1] - self['submit'][0]) / 86400:,.1f} days" if len(self) else ""
+        return f"<Log {readable(self.name)}: {len(self):,} jobs{size}{days}>"
+
     @property
     def procs(self) -> Column:
         """Return the processors of each job: requested if > 0, else allocated (design.md)."""

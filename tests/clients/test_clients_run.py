@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qbatch.cli.private_server import PrivateServer
+from qbatch.library.private_server import PrivateServer
 
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = HERE.parents[1] / ".venv-clients"

@@ -29,6 +29,12 @@ class DeadlineLog:
         if len(self.is_artificial) != len(self.log):
             object.__setattr__(self, "is_artificial", np.zeros(len(self.log), np.bool_))
 
+    def __len__(self) -> int:
+        return len(self.log)
+
+    def __repr__(self) -> str:
+        return f"<DeadlineLog of {self.log!r}, {int((self.deadline >= 0).sum()):,} with deadlines>"
+
     @classmethod
     def without(cls, log: Log) -> DeadlineLog:
         """Return a log without deadlines."""

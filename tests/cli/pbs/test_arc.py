@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qbatch.cli.private_server import PrivateServer
+from qbatch.library.private_server import PrivateServer
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the process executor needs /proc")
 

@@ -1,6 +1,6 @@
 """A private server: a daemon in a directory of its own, gone when its owner is (``qbatch run``, the pytest plugin).
 
-What lives here: making the directory, starting the keeper (:mod:`qbatch.cli.private_keeper`) that holds the daemon, and
+What lives here: making the directory, starting the keeper (:mod:`qbatch.library.private_keeper`) that holds the daemon, and
 the environment in which commands find it.  What must never come in: Typer, NumPy, or anything slow to import.
 """
 
@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from qbatch.cli import private_keeper
 from qbatch.daemon.commands import find_commands, link_commands
+from qbatch.library import private_keeper
 from qbatch.model.errors import InputError, OutputError, QbatchError
 from qbatch.wire.paths import LONGEST_SOCKET
 
@@ -120,7 +120,7 @@ class PrivateServer:
             link_commands(self.commands)
             arguments = [*(["--config", self.config] if self.config else []), *self.arguments]
             keep = "keep" if self.is_kept else "remove"
-            command = [sys.executable, "-m", "qbatch.cli.private_keeper", self.directory, keep, *arguments]
+            command = [sys.executable, "-m", "qbatch.library.private_keeper", self.directory, keep, *arguments]
             self._keeper = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._open_log(), cwd=self.directory,
                 env=self._keeper_environment(), start_new_session=True,

@@ -1,6 +1,6 @@
 """The keeper of a private daemon: starts it, watches it, and clears up when whoever wanted it is gone, however it went.
 
-``python -m qbatch.cli.private_keeper DIRECTORY KEEP ARGUMENT...``: the arguments are those of ``qbatch up``.  Stdin is
+``python -m qbatch.library.private_keeper DIRECTORY KEEP ARGUMENT...``: the arguments are those of ``qbatch up``.  Stdin is
 the lifeline: its other end is held by the one process that wanted the daemon, and the kernel closes it even when that
 process is killed.  Stdout carries lines: ``ready``, then ``died CODE REASON`` if the daemon ends by itself.  There is one
 way out, which ends the daemon and its jobs and removes the directory.  The keeper collects orphans (it is their

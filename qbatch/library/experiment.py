@@ -1,0 +1,266 @@
+"""An experiment between its reading and its printing: a log on a machine, the schedules of policies, the record of it all.
+
+``qbatch replay`` and :func:`qbatch.replay` are two faces of this.  Options are named in messages as the command has them;
+the library says them its own way (:mod:`qbatch.library.arguments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from qbatch.distribution import __version__
+from qbatch.metrics import breakdown, measure
+from qbatch.model.errors import UsageError
+from qbatch.model.machine import Machine, one_host
+from qbatch.model.record import Int64Array, Schedule, Workload
+from qbatch.planning.policy import Policy, name_of, note_of_classes
+from qbatch.replay.calendar import ProgressCallback
+from qbatch.replay.drivers import run
+from qbatch.replay.feedback import feedback_source
+from qbatch.replay.prepare import Options, choose_procs, prepare
+from qbatch.results.run_words import missing_estimates_of
+from qbatch.workloads import Log
+from qbatch.workloads.feedback import Feedback, feedback_of
+from qbatch.workloads.machines import load_machine
+from qbatch.workloads.unfinished import is_on_hosts, unfinished_of
+
+SCHEMA = "qbatch.replay/1"
+
+_WARMUP_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A log on a machine, ready to be replayed.
+
+    ``work``: the jobs of the log that can run there.  ``follows``: where users wait for their jobs (``closed``), which job of the
+    log each waits for.
+    """
+
+    log: Log
+    work: Workload
+    machine: Machine
+    options: Options
+    follows: Feedback | None = None
+
+    def closed(self) -> Experiment:
+        """Return it with users that wait for their jobs before they submit the next."""
+        return replace(self, follows=feedback_of(self.log))
+
+    def schedule(
+        self, policy: Policy, *, driver: str = "auto", is_audited: bool = False, progress: ProgressCallback | None = None
+    ) -> Schedule:
+        """Return what a policy makes of it.
+
+        Raises:
+            UsageError, DecisionError, AuditError: as :func:`qbatch.replay.drivers.run`.
+        """
+        jobs = self.work if self.follows is None else feedback_source(
+            self.log, self.work, self.machine, self.follows, self.options.load
+        )  # fmt: skip
+        return run(jobs, self.machine, policy, driver=driver, is_audited=is_audited, progress=progress)
+
+    def document(self, schedules: Sequence[Schedule], by: Iterable[str], command: Sequence[str]) -> dict[str, Any]:
+        """Return the record of the whole, schema ``qbatch.replay/1``; ``by``: breakdowns; ``command``: what asked for it."""
+        return document_of(log_facts(self.log, self.work), self.work, self.machine, self.options, schedules, by, self._facts(),
+                           command)  # fmt: skip
+
+    def notes(self, policies: Iterable[Policy]) -> list[str]:
+        """Return what a reader must know before any number, a sentence each; how users wait is in ``note_of_users``."""
+        log, work = self.log, self.work
+        notes = list(log.notes)
+        notes += [
+            f"{count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)"
+            for reason, count in work.skipped.items()
+        ]
+        if work.estimates_missing and self.options.estimates == "log":
+            notes.append(missing_estimates_of(work.estimates_missing, len(work)))
+        notes += self._unfinished_notes()
+        killed = int((work.run < work.logged_run).sum())
+        if killed:
+            notes.append(f"{killed} jobs run longer than their estimate and are ended there (--no-kill lifts it)")
+        if not work.counted.any():
+            notes.append("--warmup is longer than the log: no job is counted")
+        heedless = note_of_classes(policies, self.machine)
+        return [*notes, heedless] if heedless else notes
+
+    def note_of_users(self) -> str:
+        """Return how many jobs are submitted after others, and how that is known; empty where users do not wait."""
+        if self.follows is None:
+            return ""
+        facts = self._closed_facts(self.follows)
+        how = "by its field 17" if facts["is_told"] else "derived: it has no field 17"
+        lacking = "" if facts["jobs"] or facts["is_told"] else "; that takes users and waits, which a generated log lacks"
+        return f"{facts['jobs']:,} of {len(self.work):,} jobs of the log are submitted after another has ended ({how}{lacking})"
+
+    def _unfinished_notes(self) -> list[str]:
+        """Return what is to be said of a log written while jobs ran and waited, and of one whose machine had hosts."""
+        notes = []
+        if counts := self._unfinished():
+            notes.append(
+                f"when the log was written (second {counts['second']:g}), {counts['running']:,} of these jobs ran and "
+                f"{counts['waiting']:,} waited: they take part and are counted, with the requested time as run time; their "
+                "slowdowns, and waits that end after it, are projections"
+            )
+        if self.machine.is_one_pool and is_on_hosts(self.log.header):
+            notes.append(
+                "the log's jobs lived on several hosts; here all processors are one pool (--machine FILE describes hosts)"
+            )
+        return notes
+
+    def _unfinished(self) -> dict[str, Any]:
+        """Return when the log was written and how many of the jobs replayed ran and waited then; nothing if none did."""
+        found = unfinished_of(self.log)
+        if found is None:
+            return {}
+        running, waiting = (int(mask[self.work.log_row].sum()) for mask in (found.runs, found.waits))
+        return {"second": found.second, "running": running, "waiting": waiting} if running or waiting else {}
+
+    def _closed_facts(self, follows: Feedback) -> dict[str, Any]:
+        return {"jobs": int((follows.predecessor[self.work.log_row] >= 0).sum()), "is_told": follows.is_told}
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what is told of some logs only."""
+        return {
+            **({"deadlines": count} if (count := int((self.work.deadline >= 0).sum())) else {}),
+            **({"unfinished": unfinished} if (unfinished := self._unfinished()) else {}),
+            **({} if self.follows is None else {"closed": self._closed_facts(self.follows)}),
+        }
+
+
+def experiment_of(
+    log: Log, machine: Machine, options: Options, deadlines: Int64Array | None = None, *, is_closed: bool = False
+) -> Experiment:
+    """Return the experiment of a log on a machine.
+
+    Args:
+        deadlines: by row of the log, microseconds of its clock, -1 for none.
+
+    Raises:
+        InputError, UsageError: as :func:`qbatch.replay.prepare.prepare`.
+    """
+    check_load(options.load)
+    return Experiment(log, prepare(log, machine, options, deadlines), machine, options)
+
+
+def machine_of(log: Log, procs: int | None, name: str | None) -> Machine:
+    """Return the machine of a file or a shipped name; without one, ``procs`` processors or those of the log's header.
+
+    Raises:
+        InputError: the file cannot be used, or nobody says how many processors there are.
+        UsageError: both are told.
+    """
+    if name is None:
+        return one_host(choose_procs(log, procs))
+    if procs is not None:
+        raise UsageError("--procs and --machine both say how large the machine is; leave one out")
+    return load_machine(name)
+
+
+def check_load(load: float) -> None:
+    """Refuse a factor of the load that is out of range.
+
+    Raises:
+        UsageError: with the range.
+    """
+    if not 0.000001 <= load <= 1_000_000:
+        raise UsageError(f"--load {load:g}: use a factor from 0.000001 to 1000000")
+
+
+def warmup_of(text: str) -> dict[str, Any]:
+    """Return the fields of ``Options`` that ``3600``, ``90m``, ``12h``, ``7d``, ``1w`` or an ISO time ask for.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    number, unit = (text[:-1], _WARMUP_UNITS[text[-1]]) if text and text[-1] in _WARMUP_UNITS else (text, 1)
+    try:
+        value = float(number) * unit
+    except ValueError:
+        with suppress(ValueError):
+            datetime.fromisoformat(text)
+            return {"counted_from": text}
+        value = -1.0
+    if not 0 <= value < 1e12:
+        raise UsageError(
+            f"--warmup {text!r}: use seconds, a number with s, m, h, d or w (such as 7d), or a date such as 1999-12-01"
+        )
+    return {"warmup": value}
+
+
+def distinct(policies: Iterable[Policy]) -> list[Policy]:
+    """Return policies as they are, each under a name of its own.
+
+    Raises:
+        UsageError: a policy is asked for twice.
+    """
+    policies = list(policies)
+    names = [name_of(policy) for policy in policies]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--policy {name}: it is asked for twice; name each policy once")
+    return policies
+
+
+def document_of(
+    log: dict[str, Any], work: Workload, machine: Machine, options: Options, schedules: Sequence[Schedule], by: Iterable[str],
+    facts: dict[str, Any], command: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Return the record of a replay: what the table shows, what ``--json`` prints, what a result keeps.
+
+    ``log``: what is told of the log; ``facts``: what is told of some runs only, by name; ``command``: what asked for it.
+    """
+    results = []
+    for schedule in schedules:
+        rejected = int((~schedule.ran).sum())
+        result: dict[str, Any] = {"policy": schedule.policy, "rejected": rejected, "metrics": measure(schedule)}
+        for key in by:
+            groups = [{"label": g.label, "jobs": g.jobs, "metrics": g.metrics} for g in breakdown(schedule, key)]
+            result.setdefault("by", {})[key] = groups
+        results.append(result)
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "command": list(command),
+        "log": log,
+        "machine": {
+            "procs": machine.procs,
+            "hosts": len(machine.hosts),
+            "single_host": machine.single_host,
+            "one_pool": machine.is_one_pool,
+            **_hosts(machine),
+        },
+        "machine_digest": machine.digest,
+        "options": msgspec.to_builtins(options),
+        "seed": options.seed,
+        "skipped": work.skipped,
+        "estimates_missing": work.estimates_missing,
+        "killed_at_estimate": int((work.run < work.logged_run).sum()),
+        **facts,
+        "results": results,
+    }
+
+
+def log_facts(log: Log, work: Workload) -> dict[str, Any]:
+    """Return what the record says of a log."""
+    return {
+        "name": log.name,
+        "sha256": log.sha256,
+        "rows": len(log),
+        "jobs": len(work),
+        "notes": log.notes,
+        "acknowledge": list(log.header.acknowledgements),
+    }
+
+
+def _hosts(machine: Machine) -> dict[str, Any]:
+    """Return the hosts of a machine on which a job lives inside one of several."""
+    if not machine.single_host or len(machine.hosts) == 1:
+        return {}
+    return {"host_names": [host.name for host in machine.hosts], "host_cpus": [host.cpus for host in machine.hosts]}

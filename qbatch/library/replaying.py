@@ -1,0 +1,194 @@
+"""``replay``: what policies would have done with a workload log; and the machines and policies that it takes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from qbatch.library.arguments import in_arguments, speaks_of_arguments
+from qbatch.library.experiment import Experiment, distinct, experiment_of, machine_of, warmup_of
+from qbatch.library.logs import LogLike, log_of
+from qbatch.library.progress import progress_bars
+from qbatch.library.result import ReplayResult
+from qbatch.metrics import BREAKDOWNS
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.model.machine import Machine, one_host
+from qbatch.model.record import MICROSECONDS, Int64Array, Schedule
+from qbatch.planning.policy import Policy, name_of
+from qbatch.policies import load_policy
+from qbatch.replay.drivers import DRIVERS
+from qbatch.replay.prepare import Options
+from qbatch.results.result import Result
+from qbatch.workloads import Log
+from qbatch.workloads.machines import load_machine
+from qbatch.workloads.transform import DeadlineLog, read_deadlines
+
+PolicyLike = str | Policy | type[Any]
+"""A policy: its text as typed on a command line, an object with ``decide``, or a class of such objects."""
+
+MachineLike = str | os.PathLike[str] | Machine | int
+"""A machine: a machine file, a shipped name, a number of processors, or one that has been made."""
+
+
+@speaks_of_arguments
+def policy(given: PolicyLike) -> Policy:
+    """Return a policy.
+
+    Args:
+        given: a text such as ``"easy"``, ``"hybrid:depth=4"`` or ``"module:Class"`` (``qbatch policies`` lists the names); a
+            class of your own, made without parameters; or an object with ``decide(view)``, which is returned as it is.
+
+    Raises:
+        UsageError: there is no such policy or parameter, or it has no ``decide``.
+    """
+    if isinstance(given, str):
+        return load_policy(given)
+    made = given
+    if isinstance(given, type):
+        try:
+            made = given()
+        except TypeError as error:
+            raise UsageError(f"policy {given.__name__}: cannot be made: {error}; make it yourself and give the object") from error
+    if not callable(getattr(made, "decide", None)):
+        called = given.__name__ if isinstance(given, type) else type(given).__name__
+        raise UsageError(f"policy {called}: has no method decide(view)")
+    return cast(Policy, made)
+
+
+@speaks_of_arguments
+def machine(given: MachineLike) -> Machine:
+    """Return a machine.
+
+    Args:
+        given: a number of processors (one pool, memory not counted); the path of a machine file (TOML, docs/machine.md); or the
+            name of a shipped machine, such as ``"origin2000"``.
+
+    Raises:
+        InputError: there is no such file or name, or it cannot be understood.
+        UsageError: the number is not from 1 to 1,000,000,000.
+    """
+    if isinstance(given, Machine):
+        return given
+    if isinstance(given, int):
+        if isinstance(given, bool) or not 1 <= given <= 10**9:
+            raise UsageError(f"machine {given}: use 1 to 1000000000 processors")
+        return one_host(given)
+    return load_machine(os.fspath(given))
+
+
+@speaks_of_arguments
+def replay(  # noqa: PLR0913 - what can be asked of a replay
+    log: LogLike, policies: PolicyLike | Sequence[PolicyLike] = ("fcfs", "easy", "conservative"), *,
+    machine: MachineLike | None = None, procs: int | None = None, estimates: str = "log", seed: int = 0, kill: bool = True,
+    since: str | float | None = None, before: str | float | None = None, first: int | None = None, warmup: str | float = 0,
+    load: float = 1.0, deadlines: str | os.PathLike[str] | None = None, closed: bool = False, by: Sequence[str] = (),
+    driver: str = "auto", audit: bool = False, progress: bool = False,
+) -> ReplayResult:  # fmt: skip
+    """Replay a workload log under one or more policies, in virtual time.
+
+    It is what ``qbatch replay`` does: the same schedules, the same metrics to the last digit.  Same input, same output, on every
+    machine.
+
+    Args:
+        log: the path of a log (SWF or five columns, also .gz or .xz), or one from :func:`read_log`, :func:`generate` or
+            :func:`transform`.
+        policies: one or several: names with parameters, classes or objects (:func:`policy`).
+        machine: a machine file, a shipped name, or a :class:`Machine`; without it, one pool of ``procs`` processors, else of
+            those that the header of the log tells.
+        estimates: ``log``, ``perfect`` (the run times), or ``f:N`` (drawn from run to N x run, by ``seed``).
+        kill: a job that reaches its estimate ends there; else estimates are lifted to run times.
+        since: first submission, in seconds of the log's clock or an ISO time; ``before``: the end of that half-open span.
+        first: at most so many jobs.
+        warmup: the jobs of this first time run but are not counted: seconds, ``"12h"``, ``"7d"``, or an ISO time.
+        load: divides the gaps between arrivals.
+        deadlines: a side file of deadlines by job number (CSV); a log from ``transform`` brings its own.
+        closed: users wait for their jobs before they submit the next.
+        by: breakdowns to keep in the record: ``month``, ``user``, ``size``, ...
+        driver: ``auto``, ``compiled`` or ``engine``: who runs the loop; the schedules are the same.
+        audit: check the invariants of every schedule.
+        progress: show progress bars, on a terminal or a page.
+
+    Returns:
+        The schedules, one for each policy in the order asked for, with their metrics, jobs and pictures.
+
+    Raises:
+        InputError: the log or the machine cannot be read or used, or no job can run.
+        UsageError: an argument does not exist or does not go together with another.
+        DecisionError: a policy asked for something that may not happen.
+        AuditError: an invariant does not hold.
+    """
+    if driver not in DRIVERS:
+        raise UsageError(f"driver {driver!r}: use one of {', '.join(DRIVERS)}{suggestion(driver, DRIVERS)}")
+    by = (by,) if isinstance(by, str) else tuple(by)
+    for key in by:
+        if key not in BREAKDOWNS:
+            raise UsageError(f"by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
+    chosen = distinct(map(policy, _listed(policies)))
+    if not chosen:
+        raise UsageError("policies: none is named")
+    whole = log_of(log)
+    options = Options(
+        estimates=estimates, seed=_whole("seed", seed, 0), kill=kill, since=_text(since), before=_text(before),
+        first=None if first is None else _whole("first", first, 1), load=_number("load", load), **warmup_of(str(warmup)),
+    )  # fmt: skip
+    experiment = experiment_of(whole.log, _machine(whole.log, procs, machine), options, _deadlines(whole, deadlines))
+    experiment = experiment.closed() if closed else experiment
+    schedules = [_schedule(experiment, each, driver, is_audited=audit, is_shown=progress) for each in chosen]
+    document = experiment.document(schedules, by, ["qbatch.replay", experiment.log.name, *map(name_of, chosen)])
+    notes = [*experiment.notes(chosen), *filter(None, [experiment.note_of_users()])]
+    return ReplayResult(Result(tuple(schedules), document), [in_arguments(note) for note in notes])
+
+
+def _listed(policies: PolicyLike | Sequence[PolicyLike]) -> Sequence[PolicyLike]:
+    if isinstance(policies, (str, type)) or hasattr(policies, "decide") or not isinstance(policies, Iterable):
+        return (policies,)  # what is no policy either is refused as one
+    return tuple(policies)
+
+
+def _machine(log: Log, procs: int | None, given: MachineLike | None) -> Machine:
+    if procs is not None and not 1 <= procs <= 10**9:
+        raise UsageError(f"procs {procs}: use 1 to 1000000000")
+    if given is None:
+        return machine_of(log, procs, None)
+    if procs is not None:
+        raise UsageError("procs and machine both say how large the machine is; leave one out")
+    return machine(given)
+
+
+def _text(at: str | float | None) -> str | None:
+    return None if at is None else str(at)
+
+
+def _number(name: str, value: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} {value!r}: is not a number") from None
+
+
+def _whole(name: str, value: int, least: int) -> int:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise UsageError(f"{name} {value!r}: use a whole number from {least}")
+    return int(value)
+
+
+def _deadlines(log: DeadlineLog, path: str | os.PathLike[str] | None) -> Int64Array | None:
+    """Return the deadlines by row in microseconds, from a side file or with the log; None where there are none."""
+    has_own = bool((log.deadline >= 0).any())
+    if path is not None:
+        if has_own:
+            raise UsageError(f"deadlines {os.fspath(path)}: the log has deadlines of its own; leave it out")
+        return cast(Int64Array, read_deadlines(os.fspath(path), log.log))
+    return np.where(log.deadline >= 0, log.deadline * MICROSECONDS, -1) if has_own else None
+
+
+def _schedule(experiment: Experiment, chosen: Policy, driver: str, *, is_audited: bool, is_shown: bool) -> Schedule:
+    work = experiment.work
+    ends = int(work.submit[0]), int(work.submit[-1])
+    in_notebook = "ipykernel" in sys.modules
+    with progress_bars(name_of(chosen), len(work), *ends, is_quiet=not is_shown, is_anywhere=in_notebook) as moved:
+        return experiment.schedule(chosen, driver=driver, is_audited=is_audited, progress=moved)

@@ -1,0 +1,355 @@
+"""What a replay gives: schedules with their metrics, as tables, pictures, files, and as a notebook shows them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from qbatch.distribution import install_command
+from qbatch.library.arguments import speaks_of_arguments
+from qbatch.library.html import picture_html, table_html
+from qbatch.metrics import BREAKDOWNS, METRICS, Metric, breakdown, measure
+from qbatch.metrics.per_job import Metrics
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.model.record import Schedule
+from qbatch.reports.plots import PICTURES
+from qbatch.results.job_rows import job_table
+from qbatch.results.result import Result, write_result
+from qbatch.results.run_words import missing_estimates, number_text, recorded_notes, run_words, short_name
+from qbatch.results.table import arrow
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+    from matplotlib.figure import Figure
+
+_SHOWN = (
+    "jobs", "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s", "bounded_slowdown_mean", "bounded_slowdown_median",
+    "backfilled_share", "utilisation_makespan", "loss_of_capacity", "makespan_s", "rejected_count",
+)  # fmt: skip
+"""What a notebook shows at once; everything stands in ``metrics``."""
+
+_PICTURE = "wait-hist"
+_SEVERAL = "queue"
+
+
+class ReplayResult:
+    """Schedules of one log on one machine, one for each policy, and what they are worth.
+
+    ``result["easy"]`` is the part of one policy, ``len(result)`` the number of policies, iteration gives their names.  Two
+    results are equal if their jobs and metrics are.  Made by :func:`qbatch.replay` and :func:`qbatch.read_result`.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, read: Result, notes: Sequence[str] = ()) -> None:
+        self._read = read
+        self._notes = tuple(notes)
+
+    # -------------------------------------------------------------------------------------------- what it holds
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The canonical names of the policies, in the order in which they were run."""
+        return self._read.policies
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The schedules as the program holds them: columns of whole microseconds, one row a job (``qbatch.model.record``)."""
+        return self._read.schedules
+
+    @property
+    def recorded(self) -> Result:
+        """The schedules and the document as the rooms below hold them (``qbatch.results.result.Result``)."""
+        return self._read
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The record of the run, as ``qbatch replay --json`` prints it or ``result.json`` has it; empty for bare job rows."""
+        return self._read.document
+
+    @property
+    def log(self) -> str:
+        """The name of the log."""
+        return self._read.name
+
+    @property
+    def procs(self) -> int:
+        """Processors of the machine; for bare job rows that nobody sized, the most in use at once."""
+        return self._read.procs_total
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before any number: jobs left out, estimates that are missing, jobs ended at their estimates."""
+        return self._notes
+
+    def __len__(self) -> int:
+        return len(self.policies)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.policies)
+
+    @speaks_of_arguments
+    def __getitem__(self, policy: str) -> ReplayResult:
+        return self.only(policy)
+
+    @speaks_of_arguments
+    def only(self, *policies: str) -> ReplayResult:
+        """Return the part of some policies, in this order.
+
+        Raises:
+            UsageError: there is no such policy in it.
+        """
+        part = ReplayResult(self._read.only(policies), self._notes)
+        part.__dict__["metrics"] = {name: self.metrics[name] for name in part.policies}
+        return part
+
+    # -------------------------------------------------------------------------------------------- metrics
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Metrics]:
+        """Every metric by policy and name: ``result.metrics["easy"]["wait_mean_s"]``.
+
+        Names end in their unit: ``_s`` is seconds, ``_share`` is 0 to 1, slowdowns are ratios.  None where a metric has no value
+        (a mean over no jobs).  What each means stands in ``metrics_table`` and in ``qbatch metrics``.
+        """
+        told = {each.get("policy"): each.get("metrics") for each in self.document.get("results", ())}
+        found = {each.policy: told.get(each.policy) or measure(each) for each in self.schedules}
+        return {name: dict(metrics) for name, metrics in found.items()}
+
+    @property
+    def metrics_table(self) -> pyarrow.Table:
+        """Every metric as an Arrow table, a row for each policy and metric: ``policy``, ``metric``, ``value`` (float, null
+        where it has none), ``unit``, ``meaning``.
+
+        Raises:
+            UsageError: pyarrow is missing.
+        """
+        rows = [(policy, each, values[each.name]) for policy, values in self.metrics.items() for each in _known(values)]
+        pa = arrow("a table of metrics")
+        return pa.table({
+            "policy": pa.array([policy for policy, _, _ in rows], pa.string()),
+            "metric": pa.array([each.name for _, each, _ in rows], pa.string()),
+            "value": pa.array([None if value is None else float(value) for _, _, value in rows], pa.float64()),
+            "unit": pa.array([each.unit for _, each, _ in rows], pa.string()),
+            "meaning": pa.array([each.meaning for _, each, _ in rows], pa.string()),
+        })  # fmt: skip
+
+    @speaks_of_arguments
+    def breakdown(self, by: str) -> pyarrow.Table:
+        """Return the metrics of parts of the jobs as an Arrow table: ``policy``, ``label``, ``jobs``, and a column for each
+        metric of jobs.
+
+        Args:
+            by: ``month``, ``week``, ``user``, ``size``, ``class``, ... (``qbatch replay --by``).
+
+        Raises:
+            UsageError: there is no such breakdown, or pyarrow is missing.
+        """
+        if by not in BREAKDOWNS:
+            raise UsageError(f"by {by!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(by, BREAKDOWNS)}")
+        pa = arrow("a table of metrics")
+        rows = [
+            {"policy": each.policy, "label": str(group.label), "jobs": group.jobs} | _floats(group.metrics)
+            for each in self.schedules for group in breakdown(each, by)
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows)
+
+    # -------------------------------------------------------------------------------------------- jobs
+
+    @cached_property
+    def jobs(self) -> pyarrow.Table:
+        """The jobs of all policies as an Arrow table, one row a job and policy, by policy and in order of start.
+
+        Columns are those of job rows: ``job_id``, ``submit``, ``start``, ``end`` (seconds of the log's own clock), ``procs``,
+        ``estimate``, ``run``, ``wait`` (seconds), ``slowdown``, ``bounded_slowdown``, ``kind`` (in_order, immediate, backfilled,
+        rejected), ``promise``, ``user``, ``group``, ``queue``, ``policy`` and more; null is absent.  Times are whole numbers
+        where all are whole, else floats.  The metadata of each field tells its ``unit``.
+
+        Raises:
+            UsageError: pyarrow is missing.
+        """
+        return job_table(self.schedules)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return ``jobs`` as a pandas data frame.
+
+        Raises:
+            UsageError: pandas or pyarrow is missing.
+        """
+        if find_spec("pandas") is None:
+            raise UsageError("to_pandas needs pandas: pip install pandas")
+        frame: pandas.DataFrame = self.jobs.to_pandas()
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return ``jobs`` as a polars data frame.
+
+        Raises:
+            UsageError: polars or pyarrow is missing.
+        """
+        if find_spec("polars") is None:
+            raise UsageError("to_polars needs polars: pip install polars")
+        import polars
+
+        return polars.DataFrame(self.jobs)
+
+    # -------------------------------------------------------------------------------------------- pictures and files
+
+    @speaks_of_arguments
+    def plot(
+        self, kind: str = _PICTURE, *, policies: Sequence[str] = (), since: str | float | None = None,
+        before: str | float | None = None, title: str | None = None, colour_by: str = "size",
+    ) -> Figure:  # fmt: skip
+        """Return a picture as a matplotlib figure, which a notebook shows; ``figure.savefig("x.pdf")`` writes it.
+
+        Args:
+            kind: ``gantt``, ``utilisation``, ``queue``, ``wait-hist``, ``slowdown-by-size`` or ``estimates``.
+            policies: which; all if none is named.
+            since: log seconds or an ISO time; ``before`` likewise.  The window is half-open; without them it is everything.
+            title: in place of our own.
+            colour_by: of Gantt charts: ``size`` or ``user``.
+
+        Raises:
+            UsageError: there is no such picture or policy, the window holds nothing, or matplotlib is missing.
+        """
+        _check_matplotlib()
+        if colour_by not in ("size", "user"):
+            raise UsageError(f"colour_by {colour_by!r}: use size or user")
+        if kind not in PICTURES:
+            raise UsageError(f"no picture {kind!r}{suggestion(kind, PICTURES)}; there are {', '.join(PICTURES)}")
+        from qbatch.library.figure import drawn
+
+        begin, end = (None if at is None else str(at) for at in (since, before))
+        wanted = (policies,) if isinstance(policies, str) else tuple(policies)
+        return drawn(self._read, kind, policies=wanted, begin=begin, end=end, title=title, colour_by=colour_by)
+
+    @speaks_of_arguments
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write the result as ``qbatch replay --out DIR`` does: ``result.json`` and the job rows of each policy as Parquet.
+
+        It appears whole or not at all.  :func:`qbatch.read_result`, ``qbatch plot``, ``report``, ``compare`` and ``metrics``
+        read it.
+
+        Raises:
+            OutputError: the directory holds something else than an earlier result, or cannot be written.
+            UsageError: pyarrow is missing.
+        """
+        arrow("writing a result")
+        from qbatch.results.output import make_folder
+
+        make_folder(os.fspath(directory))
+        kept = [each for each in self.document.get("results", ()) if each.get("policy") in self.policies]
+        fresh = {key: value for key, value in self.document.items() if key not in ("files", "pieces", "policies")}
+        write_result(os.fspath(directory), {**fresh, **({"results": kept} if kept else {})}, self.schedules)
+
+    # -------------------------------------------------------------------------------------------- how it shows itself
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReplayResult):
+            return NotImplemented
+        return (
+            self.policies == other.policies
+            and self.procs == other.procs
+            and dict(self.metrics) == dict(other.metrics)
+            and bool(self.jobs.equals(other.jobs))
+        )
+
+    def __repr__(self) -> str:
+        name, waits = short_name(self.log), []
+        for policy in self.policies[:6]:
+            value = self.metrics[policy].get("wait_mean_s")
+            waits.append(f"{policy} {number_text(value, 's')}{' s' if value is not None else ''}")
+        more = f", and {len(self) - 6} more" if len(self) > 6 else ""
+        jobs = max((len(each) for each in self.schedules), default=0)
+        return f"<ReplayResult {name}: {jobs:,} jobs on {self.procs:,} processors; mean wait: {', '.join(waits)}{more}>"
+
+    def _repr_html_(self) -> str:
+        table = table_html(self._caption, ["", *self.policies], self._rows(), [*self._footer(), *self.notes])
+        png = self._repr_png_()
+        return table if png is None else table + picture_html(png, f"{self._picture} of {short_name(self.log)}")
+
+    def _repr_png_(self) -> bytes | None:
+        return self._png
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        del include, exclude  # the notebook leaves out what it does not want
+        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        return bundle if self._png is None else {**bundle, "image/png": self._png}
+
+    @cached_property
+    def _png(self) -> bytes | None:
+        """The picture that people expect; None without matplotlib, or where no job ran."""
+        if find_spec("matplotlib") is None or not any(each.ran.any() for each in self.schedules):
+            return None
+        from qbatch.library.figure import png_of
+
+        return png_of(self.plot(self._picture))
+
+    @property
+    def _picture(self) -> str:
+        """Of one policy how its queue grew, of several how long jobs waited under each."""
+        return _PICTURE if len(self) > 1 else _SEVERAL
+
+    @property
+    def _caption(self) -> str:
+        jobs = max((len(each) for each in self.schedules), default=0)
+        return f"{short_name(self.log)}: {jobs:,} jobs on {self.procs:,} processors"
+
+    def _rows(self) -> list[list[str]]:
+        rows = []
+        for each in METRICS:
+            if each.name in _SHOWN and any(each.name in values for values in self.metrics.values()):
+                cells = (number_text(self.metrics[policy].get(each.name), each.unit) for policy in self.policies)
+                rows.append([each.name, *cells])
+        return rows
+
+    def _footer(self) -> list[str]:
+        return ["; ".join(run_words(self._read)[1:])] if self.document else []
+
+
+def _known(values: Metrics) -> list[Metric]:
+    return [each for each in METRICS if each.name in values]
+
+
+def _floats(metrics: Metrics) -> dict[str, float | None]:
+    return {name: None if value is None else float(value) for name, value in metrics.items() if name != "jobs"}
+
+
+def _check_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise UsageError(f"drawing needs matplotlib: {install_command('report')}")
+
+
+@speaks_of_arguments
+def read_result(path: str | os.PathLike[str], *, procs: int | None = None) -> ReplayResult:
+    """Read a result: a directory that ``save`` or ``qbatch replay --out`` wrote, job rows, or a log with waits.
+
+    Args:
+        path: a directory; a ``.csv`` or ``.parquet`` file of job rows, whoever wrote it; or a workload log (SWF) whose jobs have
+            waits, which is what really happened, under the policy name ``log``.  ``PATH:POLICY`` reads one policy of it.
+        procs: processors of the machine, which bare job rows do not say.
+
+    Raises:
+        InputError: it is none of these, or damaged, or no job ran.
+        UsageError: it holds no such policy.
+    """
+    from qbatch.results.reading import read_named
+
+    read = read_named(os.fspath(path), procs=procs)
+    return ReplayResult(read, recorded_notes(read) or _notes_in(read.document))
+
+
+def _notes_in(document: Mapping[str, Any]) -> list[str]:
+    """Return what a document tells that is to be known before any number."""
+    log = document.get("log") or {}
+    skipped = (document.get("skipped") or {}).items()
+    notes = [str(note) for note in log.get("notes") or ()]
+    notes += [f"{count} jobs skipped: {str(reason).replace('_', ' ')}" for reason, count in skipped]
+    missing, killed = missing_estimates(document), document.get("killed_at_estimate")
+    notes += [] if missing is None else [missing]
+    return notes + ([f"{killed} jobs run longer than their estimate and are ended there"] if killed else [])

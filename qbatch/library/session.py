@@ -1,0 +1,283 @@
+"""``Session``: a private batch server and what a program asks of it; the pytest plugin's server is the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from qbatch.library.arguments import speaks_of_arguments
+from qbatch.model.errors import UsageError
+
+if TYPE_CHECKING:
+    import subprocess
+
+    import msgspec
+
+    from qbatch.library.private_server import PrivateServer
+    from qbatch.wire.records import ClockRecord, HostRecord, JobRecord
+    from qbatch.wire.requests import Request
+
+    Answer = TypeVar("Answer", bound=msgspec.Struct)
+
+MICROSECONDS = 1_000_000
+
+
+class Server:
+    """A batch server, as a test or a program uses it.  Identifiers are texts such as ``1.qbatch``."""
+
+    def __init__(self, private: PrivateServer) -> None:
+        self._private = private
+
+    @property
+    def socket(self) -> str:
+        """Where the daemon listens."""
+        return self._private.socket
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of this process, changed so that PBS commands are found and find this server."""
+        return self._private.environment()
+
+    @property
+    def log(self) -> str:
+        """What the daemon has said."""
+        return self._private.log
+
+    def submit(self, script: str | Sequence[str] = "true\n", **fields: Any) -> str:
+        """Queue a job and return its identifier.
+
+        Args:
+            script: the text of a shell script; or a command, as a list of words.
+            fields: those of :class:`qbatch.wire.requests.Spec`: ``name``, ``queue``, ``resources`` (texts, as
+                ``{"ncpus": "4", "walltime": "600"}``), ``argv`` (a command too), ``runtime`` (microseconds, emulated), ...
+
+        Output files go to the working directory, as those of qsub do.
+
+        Raises:
+            Refusal: the server does not take it.
+            UsageError: there is no such field.
+        """
+        from qbatch.wire.records import Submitted
+        from qbatch.wire.requests import Spec, Submit
+
+        if not isinstance(script, str):
+            fields["argv"] = tuple(script)
+        given = script if isinstance(script, str) and not fields.get("argv") else None
+        fields.setdefault("directory", os.getcwd())
+        fields.setdefault("resource_rules", 2)
+        try:
+            spec = Spec(script=given, **fields)
+        except TypeError as error:
+            raise UsageError(f"submit: {error}") from error
+        return str(self._ask(Submit(spec=spec), Submitted).job)
+
+    def wait(self, job: str, timeout: float = 60.0, until: str = "end") -> JobRecord:
+        """Wait until a job has ended (or started: ``until="start"``), and return it.
+
+        Raises:
+            TimeoutError: it has not, in so many seconds.
+        """
+        from qbatch.client import Session as Connection
+        from qbatch.wire.errors import Refusal
+        from qbatch.wire.records import Outcomes
+        from qbatch.wire.requests import Wait
+
+        try:
+            with Connection(self.socket) as connection:
+                connection.ask(Wait(jobs=(job,), until=until), Outcomes, timeout=timeout)
+        except Refusal as refusal:
+            if refusal.code != "timeout":
+                raise
+            found = self.job(job)
+            raise TimeoutError(f"job {job} is in state {found.state} after {timeout:g} s: {found.comment}") from None
+        return self.job(job)
+
+    def job(self, job: str) -> JobRecord:
+        """Return a job, live or finished.
+
+        Raises:
+            KeyError: there is none.
+        """
+        from qbatch.wire.records import Jobs
+        from qbatch.wire.requests import JobStatus
+
+        found: tuple[JobRecord, ...] = self._ask(JobStatus(jobs=(job,), finished="also"), Jobs).jobs
+        if not found:
+            raise KeyError(job)
+        return found[0]
+
+    def fault(self, kind: str, **options: Any) -> None:
+        """Make something go wrong: ``qbatch fault``; options ``count``, ``seconds``, ``status``, ``pattern``, ``message``."""
+        from qbatch.wire.records import Done
+        from qbatch.wire.requests import Fault
+
+        self._ask(Fault(kind=kind, **options), Done)
+
+    def hosts(self, *names: str, action: str = "") -> dict[str, HostRecord]:
+        """Return hosts by name, all if none is named; before that, do to them what ``action`` says.
+
+        ``action``: ``down``, ``up``, ``drain`` or ``resume``.
+
+        Raises:
+            KeyError: there is no such host.
+        """
+        from qbatch.wire.records import Hosts, Outcomes
+        from qbatch.wire.requests import HostControl, HostStatus
+
+        if action:
+            self._ask(HostControl(hosts=names, action=action), Outcomes)
+        said = self._ask(HostStatus(hosts=names), Hosts)
+        if said.errors:
+            raise KeyError(said.errors[0].message)
+        return {host.name: host for host in said.hosts}
+
+    def _ask(self, request: Request, kind: type[Answer]) -> Answer:
+        from qbatch.client import Session as Connection
+
+        with Connection(self.socket) as connection:
+            return connection.ask(request, kind)
+
+
+class Session(Server):
+    """A private batch server: a daemon of one's own, in a directory of its own, gone with its jobs when the block ends.
+
+        with qbatch.Session(executor="emulated", time="virtual") as session:
+            job = session.submit("true", resources={"ncpus": "4", "walltime": "600"}, runtime=120_000_000)
+            print(session.wait(job).state)
+
+    Args:
+        executor: ``"process"`` runs scripts as processes of this machine; ``"emulated"`` lets them sleep on emulated hosts.
+        time: ``"real"``; ``"x60"``, sixty times as fast; ``"virtual"``, from event to event (both with emulated hosts).
+        policy: its text, as in :func:`qbatch.policy`, but a name or ``module:Class``, since the daemon is another process.
+        config: a configuration: the path of a file, or TOML text.
+        torque: commands and jobs speak the dialect of Torque.
+
+    When it starts, an InputError says that the configuration cannot be used, a QbatchError that the daemon did not come up (the
+    message is its own).
+    """
+
+    @speaks_of_arguments
+    def __init__(
+        self, *, executor: str | None = None, time: str | None = None, policy: str | None = None,
+        config: str | os.PathLike[str] | None = None, torque: bool = False,
+    ) -> None:  # fmt: skip
+        from qbatch.library.private_server import PrivateServer
+
+        given = {"executor": executor, "time": time, "policy": policy}
+        arguments = [text for name, value in given.items() if value for text in (f"--{name}", str(value))]
+        self._text: Path | None = None
+        path = None if config is None else os.fspath(config)
+        if path is not None and ("=" in path or "\n" in path):  # a text, not a path
+            import tempfile
+
+            handle, name = tempfile.mkstemp(prefix="qbatch-", suffix=".toml")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(path)
+            self._text, path = Path(name), name
+        super().__init__(PrivateServer(*arguments, config=path, is_torque=torque))
+
+    @speaks_of_arguments
+    def start(self) -> Session:
+        """Start the daemon, if it does not run; return when it answers."""
+        if not self._private.keeper:
+            self._private.start()
+            self._private.wait_until_up()
+        return self
+
+    def stop(self) -> None:
+        """End the daemon and its jobs and remove its directory; may be called again."""
+        self._private.stop()
+        if self._text is not None:
+            self._text.unlink(missing_ok=True)
+
+    def __enter__(self) -> Session:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<Session at {self.socket}>" if self._private.keeper else "<Session, not running>"
+
+    def jobs(self, *, finished: bool = True) -> list[JobRecord]:
+        """Return the jobs, by number; those that have ended too, or not.
+
+        Instants of a record (``submitted``, ``started``, ``ended``) are microseconds of the server's clock; ``state`` is a letter
+        of PBS; ``exit_status`` is None until it has ended.
+        """
+        from qbatch.client import Session as Connection
+        from qbatch.wire.requests import JobStatus
+
+        with Connection(self.socket) as connection:
+            return list(connection.jobs(JobStatus(finished="also" if finished else "no")))
+
+    def run(self, command: Sequence[str] | str, *, timeout: float | None = 60.0) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end with the PBS commands on its PATH and this server as theirs: ``session.run(["qstat", "-x"])``.
+
+        Args:
+            command: words, or a line for the shell.
+            timeout: seconds, None for ever.
+
+        Returns:
+            What it printed (``stdout``, ``stderr``) and its ``returncode``.
+
+        Raises:
+            subprocess.TimeoutExpired: it took longer.
+        """
+        import subprocess
+
+        return subprocess.run(
+            command, shell=isinstance(command, str), env=self.environment, capture_output=True, text=True, timeout=timeout,
+            check=False,
+        )  # fmt: skip
+
+    @property
+    def policy(self) -> str:
+        """The policy that decides, by name; setting it lets another decide from now on."""
+        from qbatch.wire.records import ServerRecord
+        from qbatch.wire.requests import ServerStatus
+
+        return self._ask(ServerStatus(), ServerRecord).policy
+
+    @policy.setter
+    def policy(self, name: str) -> None:
+        from qbatch.wire.records import Text
+        from qbatch.wire.requests import PolicySet
+
+        self._ask(PolicySet(policy=name), Text)
+
+    @property
+    def now(self) -> float:
+        """The instant of the server's clock, in seconds."""
+        return self._clock("show").now / MICROSECONDS
+
+    def pause(self) -> None:
+        """Stop scaled or virtual time."""
+        self._clock("pause")
+
+    def play(self, speed: float | None = None) -> None:
+        """Let scaled or virtual time go on; ``speed``: as a factor, as before if it is not told."""
+        self._clock("play", speed=speed)
+
+    def run_until(self, second: float) -> float:
+        """Let scaled or virtual time go on until an instant of the server's clock, in seconds; it stops there.
+
+        Returns:
+            The instant of the clock when it was asked: virtual time may get there a little later.
+        """
+        return self._clock("until", at=round(second * MICROSECONDS)).now / MICROSECONDS
+
+    def _clock(self, action: str, **given: Any) -> ClockRecord:
+        from qbatch.wire.records import ClockRecord
+        from qbatch.wire.requests import Time
+
+        return self._ask(Time(action=action, **given), ClockRecord)

@@ -1,0 +1,163 @@
+"""What is named for a comparison, read: the two sides, their replicas, and the record of it.
+
+``qbatch compare`` and :func:`qbatch.compare` are two faces of this.  A side is named as on a command line (``DIR``,
+``DIR:POLICY``, job rows, a log with waits), or is a result that has been read or made already.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from qbatch.metrics import BREAKDOWNS
+from qbatch.model.errors import UsageError, suggestion
+from qbatch.reports.comparison import PARTS, ComparedSettings, Side, check_pairs, compare
+from qbatch.results.reading import read_result, split_name
+from qbatch.results.recorded import is_log
+from qbatch.results.result import Result
+
+Named = str | Result
+"""A side or a replica: its name, or what was read."""
+
+
+def settings_of(by: Sequence[str], confidence: float, practical: float, seed: int) -> ComparedSettings:
+    """Return the settings of a comparison; without breakdowns, those that are usual.
+
+    Raises:
+        UsageError: one of them is out of range or unknown.
+    """
+    for key in by:
+        if key not in BREAKDOWNS:
+            raise UsageError(f"--by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
+    if not 0 < confidence < 1:
+        raise UsageError(f"--confidence {confidence:g}: is not between 0 and 1; 0.95 is usual")
+    if not 0 <= practical < 1:
+        raise UsageError(f"--practical {practical:g}: should be a share from 0 to below 1, such as 0.01")
+    return ComparedSettings(confidence, practical, seed, tuple(dict.fromkeys(by)) if by else PARTS)
+
+
+def comparison_of(
+    a: Named, b: Named | None, replicas: Sequence[Named], settings: ComparedSettings, *, may_logs_differ: bool = False,
+    procs: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the record of a comparison, schema ``qbatch.compare/1``.
+
+    Args:
+        b: left out where ``a`` holds two policies.
+        replicas: results of the same two policies with other seeds, or of other logs with ``may_logs_differ``.
+        procs: processors of the machine of bare job rows and of logs.
+
+    Raises:
+        InputError: something cannot be read, or the jobs do not match.
+        UsageError: what is named does not go together.
+    """
+    sized = _Sized(procs)
+    first, second = _sides(a, b, sized)
+    _check_replicas([_place(name) for name in (a, *([b] if b is not None else []))], replicas)
+    pairs = [_replica(each, first.schedule.policy, second.schedule.policy, sized) for each in replicas]
+    check_pairs([(first, second), *pairs], may_logs_differ=may_logs_differ)
+    if may_logs_differ and not pairs:
+        raise UsageError("--logs-differ is about replicas: name them with --with DIR, or leave it out")
+    sized.check(_called(a))
+    return compare(first, second, settings, pairs)
+
+
+class _Sized:
+    """Reads results and job rows, and gives bare job rows the size of the machine that was told."""
+
+    def __init__(self, procs: int | None) -> None:
+        self.procs = procs
+        self.is_used = False
+
+    def read(self, named: Named) -> Result:
+        """Return what was read."""
+        if isinstance(named, str) and is_log(named):
+            self.is_used = True
+            return read_result(named, procs=self.procs)
+        result = read_result(named) if isinstance(named, str) else named
+        if self.procs is None or not result.is_size_guessed:
+            return result
+        self.is_used = True
+        return result.sized(self.procs)
+
+    def check(self, first: str) -> None:
+        """Refuse a size that nobody needs."""
+        if self.procs is not None and not self.is_used:
+            raise UsageError(f"--procs is for bare job rows, and {first} says how large its machine is; leave it out")
+
+
+def _sides(a: Named, b: Named | None, sized: _Sized) -> tuple[Side, Side]:
+    if b is None:
+        where, result, policy = _read(a, sized)
+        if result.is_recorded:
+            raise UsageError(
+                f"{_called(a)}: is one schedule, what really happened; name B too, as in: qbatch compare {_called(a)} DIR:POLICY"
+            )
+        if policy is not None or len(result.schedules) != 2:
+            has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
+            raise UsageError(f"{_called(a)}: {has}; name B too, as in: qbatch compare {where}:POLICY {where}:POLICY")
+        one, other = result.schedules
+        return Side(result, one, f"{where}:{one.policy}", one.policy), Side(
+            result, other, f"{where}:{other.policy}", other.policy
+        )
+    sides = [_side(named, sized) for named in (a, b)]
+    first, second = sides
+    if first.label == second.label:
+        first, second = (Side(side.result, side.schedule, side.where, side.where) for side in sides)
+    if first.label == second.label:
+        first, second = (
+            Side(side.result, side.schedule, side.where, f"{name} ({side.label})")
+            for name, side in zip("AB", sides, strict=True)
+        )
+    return first, second
+
+
+def _side(named: Named, sized: _Sized) -> Side:
+    where, result, policy = _read(named, sized)
+    if policy is None and len(result.schedules) != 1:
+        names = ", ".join(f"{where}:{name}" for name in result.policies)
+        raise UsageError(f"{where}: holds {len(result.schedules)} policies; name one of {names}")
+    schedule = result.only([policy] if policy is not None else []).schedules[0]
+    called = named if isinstance(named, str) else f"{where}:{schedule.policy}"
+    if not schedule.ran.any():
+        raise UsageError(f"{called}: no job ran under {schedule.policy}")
+    return Side(result, schedule, called, schedule.policy)
+
+
+def _read(named: Named, sized: _Sized) -> tuple[str, Result, str | None]:
+    """Read DIR or DIR:POLICY; return the directory, its result and the policy."""
+    path, policy = split_name(named) if isinstance(named, str) else (named.called, None)
+    return path, sized.read(path if isinstance(named, str) else named), policy
+
+
+def _called(named: Named) -> str:
+    return named if isinstance(named, str) else named.called
+
+
+def _place(named: Named) -> str | int:
+    """Return what two names of one result have in common; results in memory are told apart by their identity."""
+    if isinstance(named, str):
+        return os.path.realpath(split_name(named)[0])
+    return os.path.realpath(named.path) if named.path else id(named)
+
+
+def _check_replicas(first: list[str | int], replicas: Sequence[Named]) -> None:
+    """Refuse a result that is there already: it would make intervals narrow that nothing supports."""
+    known = set(first)
+    for each in replicas:
+        place = os.path.realpath(each) if isinstance(each, str) else _place(each)
+        if place in known:
+            raise UsageError(f"--with {_called(each)}: is compared already; a replica is a result of another seed or log")
+        known.add(place)
+
+
+def _replica(named: Named, a: str, b: str, sized: _Sized) -> tuple[Side, Side]:
+    path = _called(named)
+    if a == b:
+        raise UsageError(f"--with {path}: A and B are one policy ({a}) in two results; replicas need two policies")
+    result = sized.read(named).only([a, b])
+    if not all(schedule.ran.any() for schedule in result.schedules):
+        raise UsageError(f"--with {path}: no job ran under one of {a}, {b}")
+    one, other = result.schedules
+    return Side(result, one, path, a), Side(result, other, path, b)

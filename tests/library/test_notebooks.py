@@ -1,0 +1,69 @@
+"""The notebooks and every block of docs/notebook.md run, offline, from beginning to end."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.documents.blocks import ROOT, blocks_of
+
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+DOCUMENT = ROOT / "docs" / "notebook.md"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_what_it_speaks_of(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    notebook = nbformat.read(path, 4)
+    nbformat.validate(notebook)
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
+    client.execute()
+    shown = [output.data for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs if "data" in output]
+    results = [data for data in shown if "<ReplayResult" in data["text/plain"]]
+    assert results
+    for data in results:
+        assert "<table>" in data["text/html"]
+        assert "image/png" in data
+    (comparison,) = [data for data in shown if "<Comparison" in data["text/plain"]]
+    assert "Mean wait: " in comparison["text/html"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_committed_without_outputs(path: Path) -> None:
+    notebook = nbformat.read(path, 4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+
+def test_there_are_two_notebooks_and_the_document_names_them() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert [path.stem for path in NOTEBOOKS] == ["compare-policies", "own-policy"]
+    assert all(f"(notebooks/{path.name})" in text for path in NOTEBOOKS)
+
+
+def test_every_block_of_the_document_runs_in_its_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "traces", tmp_path / "traces")
+    monkeypatch.chdir(tmp_path)
+    blocks = [block for block in blocks_of(DOCUMENT) if block.language == "python"]
+    assert len(blocks) >= 10
+    space: dict[str, object] = {"__name__": "__notebook__"}
+    for block in blocks:
+        code = compile(block.text, block.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        exec(code, space)  # the cells that readers copy
+    said = capsys.readouterr().out
+    assert "there is no policy 'esay'; did you mean 'easy'" in said
+    assert "F 3600.0 s" in said
+    assert (tmp_path / "utilisation.pdf").exists()
+    assert (tmp_path / "kept" / "result.json").exists()
