@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from qbatch.library.replaying import machine, policy, replay
     from qbatch.library.result import ReplayResult, read_result
     from qbatch.library.session import Session
+    from qbatch.library.sweeping import SweepResult, read_sweep, sweep
     from qbatch.model.errors import AuditError, DecisionError, InputError, OutputError, QbatchError, UsageError
     from qbatch.model.machine import Machine
     from qbatch.planning.policy import Policy
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuditError", "Comparison", "ConnectionLost", "DeadlineLog", "DecisionError", "InputError", "Log", "Machine", "NoDaemon",
-    "OutputError", "Policy", "QbatchError", "Refusal", "ReplayResult", "Session", "UsageError", "__version__", "compare",
-    "generate", "machine", "policy", "read_log", "read_result", "replay", "transform", "write_log",
+    "OutputError", "Policy", "QbatchError", "Refusal", "ReplayResult", "Session", "SweepResult", "UsageError", "__version__",
+    "compare", "generate", "machine", "policy", "read_log", "read_result", "read_sweep", "replay", "sweep", "transform",
+    "write_log",
 ]  # fmt: skip
 
 _HOMES = {
@@ -47,6 +49,7 @@ _HOMES = {
     "qbatch.library.replaying": ("machine", "policy"),
     "qbatch.library.result": ("ReplayResult", "read_result"),
     "qbatch.library.session": ("Session",),
+    "qbatch.library.sweeping": ("SweepResult", "read_sweep", "sweep"),
     "qbatch.model.errors": ("AuditError", "DecisionError", "InputError", "OutputError", "QbatchError", "UsageError"),
     "qbatch.model.machine": ("Machine",),
     "qbatch.planning.policy": ("Policy",),

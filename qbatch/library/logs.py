@@ -11,6 +11,7 @@ from qbatch.library.arguments import speaks_of_arguments
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.workloads import Log
 from qbatch.workloads.log import Column
+from qbatch.workloads.models import MODELS
 from qbatch.workloads.transform import DeadlineLog, read_steps, sized
 
 LogLike = str | os.PathLike[str] | Log | DeadlineLog
@@ -72,30 +73,6 @@ def log_of(given: LogLike) -> DeadlineLog:
     if isinstance(given, DeadlineLog):
         return given
     return DeadlineLog.without(given if isinstance(given, Log) else read_log(given))
-
-
-def _lublin() -> Callable[..., Log]:
-    from qbatch.workloads.lublin import generate_lublin
-
-    return generate_lublin
-
-
-def _origin2000() -> Callable[..., Log]:
-    from qbatch.workloads.origin2000 import generate_month
-
-    return lambda *, month, seed=1, warmup_days=7: generate_month(month, seed=seed, warmup_days=warmup_days)
-
-
-def _plain() -> Callable[..., Log]:
-    from qbatch.workloads.generate import generate_log
-
-    return lambda *, jobs, procs, load=0.85, seed=1, accuracy=0.4, campaigns=0.0: generate_log(
-        jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns
-    )
-
-
-MODELS: dict[str, Callable[[], Callable[..., Log]]] = {"lublin": _lublin, "origin2000": _origin2000, "plain": _plain}
-"""The models by name."""
 
 
 @speaks_of_arguments

@@ -81,7 +81,7 @@ def machine(given: MachineLike) -> Machine:
 
 
 @speaks_of_arguments
-def replay(  # noqa: PLR0913 - what can be asked of a replay
+def replay(
     log: LogLike, policies: PolicyLike | Sequence[PolicyLike] = ("fcfs", "easy", "conservative"), *,
     machine: MachineLike | None = None, procs: int | None = None, estimates: str = "log", seed: int = 0, kill: bool = True,
     since: str | float | None = None, before: str | float | None = None, first: int | None = None, warmup: str | float = 0,

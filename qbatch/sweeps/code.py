@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -33,14 +35,16 @@ def program_digest() -> str:
 
 
 def digest_of_policy(policy: Any) -> str:
-    """Return a hash of the source of a policy and its parts that are no part of qbatch; an empty text where there are none."""
+    """Return a hash of the source of a policy and its parts that are no part of qbatch; an empty text where there are none.
+
+    What has no file, as a class typed in a notebook, counts as another policy in every process.
+    """
     modules = {type(policy).__module__, *(type(part).__module__ for part in getattr(policy, "__dict__", {}).values())}
     own = sorted(name for name in modules if name.partition(".")[0] not in ("qbatch", "builtins", "numpy"))
     found = hashlib.sha256()
     for name in own:
         source = getattr(sys.modules.get(name), "__file__", None)
-        if source is not None:
-            found.update(Path(source).read_bytes())
+        found.update(f"{os.getpid()} {time.time_ns()}".encode() if source is None else Path(source).read_bytes())
     return found.hexdigest() if own else ""
 
 

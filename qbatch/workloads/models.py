@@ -10,10 +10,13 @@ from qbatch.model.errors import UsageError, suggestion
 from qbatch.workloads.log import Log
 
 
-def _origin2000(*, month: str, seed: int = 1, warmup_days: int = 7) -> Log:
+def _origin2000() -> Callable[..., Log]:
     from qbatch.workloads.origin2000 import generate_month
 
-    return generate_month(month, seed=seed, warmup_days=warmup_days)
+    def origin2000(*, month: str, seed: int = 1, warmup_days: int = 7) -> Log:
+        return generate_month(month, seed=seed, warmup_days=warmup_days)
+
+    return origin2000
 
 
 def _lublin() -> Callable[..., Log]:
@@ -22,15 +25,18 @@ def _lublin() -> Callable[..., Log]:
     return generate_lublin
 
 
-def _simple() -> Callable[..., Log]:
+def _plain() -> Callable[..., Log]:
     from qbatch.workloads.generate import generate_log
 
-    return generate_log
+    def plain(
+        *, jobs: int, procs: int, load: float = 0.85, seed: int = 1, accuracy: float = 0.4, campaigns: float = 0.0
+    ) -> Log:
+        return generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
+
+    return plain
 
 
-MODELS: dict[str, Callable[[], Callable[..., Log]]] = {
-    "lublin": _lublin, "origin2000": lambda: _origin2000, "simple": _simple,
-}  # fmt: skip
+MODELS: dict[str, Callable[[], Callable[..., Log]]] = {"lublin": _lublin, "origin2000": _origin2000, "plain": _plain}
 """The models: that of Lublin and Feitelson, a month of the Origin 2000, and the small generator of ``qbatch trace generate``."""
 
 _TYPES: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": str}

@@ -1,0 +1,324 @@
+"""``sweep``: thousands of runs over a grid, kept and resumed, as tables and pictures."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qbatch.library.arguments import speaks_of_arguments
+from qbatch.library.html import picture_html, table_html
+from qbatch.library.logs import write_log
+from qbatch.model.errors import UsageError
+from qbatch.results.run_words import number_text
+from qbatch.results.table import arrow
+from qbatch.sweeps.executors import Place, place_of
+from qbatch.sweeps.grid import AXES, grid_of
+from qbatch.sweeps.plan import plan_of
+from qbatch.sweeps.summary import SHOWN, points, record
+from qbatch.sweeps.sweep import Progress, run_sweep
+from qbatch.sweeps.table import SweepTable, metric_named
+from qbatch.sweeps.table import read_sweep as read_table
+from qbatch.workloads import Log
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+    from matplotlib.figure import Figure
+
+_SHOWN_POINTS = 30
+
+SweptLog = str | os.PathLike[str] | Log
+"""A log of a sweep: its path, a model as ``"lublin:jobs=5000,procs=128"``, or one that has been read or made."""
+
+SweptPolicy = str | type[Any]
+"""A policy of a sweep: its text as typed on a command line, or a class of one's own, made without parameters."""
+
+
+class SweepResult:
+    """The runs of a sweep.  ``len(sweep)`` is their number.  Made by :func:`qbatch.sweep` and :func:`qbatch.read_sweep`."""
+
+    def __init__(self, table: SweepTable, kept: int = 0, made: int = 0, folder: Any = None) -> None:
+        self._table, self._folder = table, folder
+        self.kept = kept
+        """How many runs were there already when it was made."""
+        self.made = made
+        """How many runs were made."""
+
+    def __len__(self) -> int:
+        return int(self.document["runs"])
+
+    @property
+    def directory(self) -> str:
+        """Where its runs are kept: for ``qbatch plot`` and ``qbatch report``; a temporary one where none was named."""
+        return str(self._table.folder)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Its record (schema ``qbatch.sweep/1``): grid, logs with their SHA-256, versions, counts, failures."""
+        return self._table.document
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The first hundred runs that failed: their axes and the ``error``."""
+        return list(self.document["failures"])
+
+    @cached_property
+    def runs(self) -> pyarrow.Table:
+        """Every run as an Arrow table, in the order of the grid.
+
+        Columns: the axes (``log``, ``machine``, ``window``, ``resample``, ``load``, ``estimates``, ``seed``, ``policy``),
+        ``status`` (done, failed, missing), ``error``, then every metric; the metadata of its field tells ``unit`` and
+        ``meaning``; null where a run has none.
+        """
+        return self._table.read()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return ``runs`` as a pandas data frame.
+
+        Raises:
+            UsageError: pandas is missing.
+        """
+        if find_spec("pandas") is None:
+            raise UsageError("to_pandas needs pandas: pip install pandas")
+        frame: pandas.DataFrame = self.runs.to_pandas()
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return ``runs`` as a polars data frame.
+
+        Raises:
+            UsageError: polars is missing.
+        """
+        if find_spec("polars") is None:
+            raise UsageError("to_polars needs polars: pip install polars")
+        import polars
+
+        return polars.DataFrame(self.runs)
+
+    @speaks_of_arguments
+    def points(self, *metrics: str, confidence: float = 0.95) -> pyarrow.Table:
+        """Return the mean of metrics at each point of the grid, over its replicas (seeds), as an Arrow table.
+
+        Columns: the axes but the seed, ``replicas``, and for each metric ``NAME``, ``NAME_low`` and ``NAME_high``: the bounds of
+        the interval by Student's t over the replicas, null where there are fewer than two.
+
+        Args:
+            metrics: with or without their unit, such as ``"wait_mean"``; if none is named, those that a notebook shows.
+            confidence: of the intervals, between 0 and 1.
+
+        Raises:
+            UsageError: there is no such metric.
+        """
+        names = [metric_named(name) for name in metrics or SHOWN]
+        rows = []
+        for point in points(self._table, names):
+            row = {**point.at, "replicas": point.replicas}
+            for name in names:
+                mean = point.mean(name, confidence)
+                row |= {name: mean.value, f"{name}_low": mean.low, f"{name}_high": mean.high}
+            rows.append(row)
+        pa = arrow("a table of points")
+        columns = [axis for axis in AXES if axis != "seed"] + ["replicas"]
+        kinds = dict.fromkeys(columns, pa.string()) | {"load": pa.float64(), "replicas": pa.int64()}
+        columns += [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+        return pa.table({name: pa.array([row[name] for row in rows], kinds.get(name, pa.float64())) for name in columns})
+
+    @speaks_of_arguments
+    def against(self, baseline: str | None = None, *metrics: str, confidence: float = 0.95) -> list[dict[str, Any]]:
+        """Return how each policy differs from a baseline at each point, in pairs of the same seed, by the rules of ``compare``.
+
+        Each record has ``at``, ``metric``, ``pairs``, ``baseline`` and ``policy`` (means), ``difference``, ``low``, ``high``, and
+        the ``finding``: better, worse, noise, negligible, equal; unknown where there is one pair.
+
+        Args:
+            baseline: a policy of the sweep; the first if none is named.
+            metrics: as of ``points``.
+            confidence: of the intervals.
+
+        Raises:
+            UsageError: there is no such policy or metric.
+        """
+        policies = self.document["grid"]["policy"]
+        if baseline is not None and baseline not in policies:
+            raise UsageError(f"baseline {baseline!r}: is not in this sweep, which has {', '.join(policies)}")
+        found = record(self._table, metrics or SHOWN, confidence=confidence, baseline=baseline)
+        return list(found["against"])
+
+    @speaks_of_arguments
+    def plot(
+        self, y: str = "wait_mean", *, x: str | None = None, by: str = "policy",
+        where: Mapping[str, Sequence[Any]] | None = None, confidence: float = 0.95, log_scale: bool = False,
+        title: str | None = None,
+    ) -> Figure:  # fmt: skip
+        """Return a metric against an axis as a matplotlib figure, with the intervals over the replicas.
+
+        Args:
+            y: the metric.
+            x: the axis across; the load if it varies, else the first that does.
+            by: a line for each value of this axis.
+            where: for some axes, the values to take.  An axis that is left with several makes a panel for each.
+            confidence: of the intervals.
+            log_scale: whether the metric has a logarithmic scale.
+            title: in place of our own.
+
+        Raises:
+            UsageError: there is no such axis, metric or value, or matplotlib is missing.
+        """
+        from qbatch.reports.sweep_plot import SweepPicture, draw_sweep
+
+        chosen = {axis: [one] if isinstance(one, str | int | float) else list(one) for axis, one in (where or {}).items()}
+        return draw_sweep(self._table, SweepPicture(x, y, by, chosen, confidence, log_scale, title))
+
+    def __repr__(self) -> str:
+        grid = self.document["grid"]
+        axes = ", ".join(f"{len(grid[axis])} {axis}" for axis in self._table.varying)
+        failed = f", {self.document['failed']:,} failed" if self.document["failed"] else ""
+        return f"<SweepResult {', '.join(grid['log'])}: {len(self):,} runs{f' ({axes})' if axes else ''}{failed}>"
+
+    def _repr_html_(self) -> str:
+        axes = [axis for axis in self._table.varying if axis not in ("seed", "policy")]
+        found = points(self._table, SHOWN)
+        rows = []
+        for point in found[:_SHOWN_POINTS]:
+            cells = [_cell(point.mean(name), name) for name in SHOWN]
+            rows.append([*(str(point.at[axis]) for axis in axes), point.at["policy"], str(point.replicas), *cells])
+        footer = [f"{len(found) - _SHOWN_POINTS:,} more points: points()"] if len(found) > _SHOWN_POINTS else []
+        if self.document["failed"]:
+            footer.append(f"{self.document['failed']:,} runs failed: failures")
+        table = table_html(repr(self)[1:-1], [*axes, "policy", "replicas", *SHOWN], rows, footer)
+        png = self._repr_png_()
+        return table if png is None else table + picture_html(png, "mean wait by load and policy")
+
+    def _repr_png_(self) -> bytes | None:
+        if find_spec("matplotlib") is None or not points(self._table, SHOWN[:1]):
+            return None
+        from qbatch.library.figure import png_of
+
+        try:
+            return png_of(self.plot(SHOWN[0]))
+        except UsageError:  # more panels than a picture has: the table stands alone
+            return None
+
+
+def _cell(mean: Any, name: str) -> str:
+    text = number_text(mean.value, "s" if name.endswith("_s") else "")
+    if mean.low is None or mean.high is None:
+        return text
+    return f"{text} \N{PLUS-MINUS SIGN}{number_text((mean.high - mean.low) / 2, 's' if name.endswith('_s') else '')}"
+
+
+@speaks_of_arguments
+def sweep(
+    log: SweptLog | Sequence[SweptLog], policies: SweptPolicy | Sequence[SweptPolicy] = ("fcfs", "easy", "conservative"), *,
+    load: str | float | Sequence[str | float] = 1.0, seed: str | int | Sequence[str | int] = 1,
+    estimates: str | Sequence[str] = "log", machine: str | int | Sequence[str | int] = "log",
+    window: str | Sequence[str] = "all", resample: str | Sequence[str] = "none", first: int | None = None,
+    warmup: str | float = 0, kill: bool = True, closed: bool = False, audit: bool = False,
+    out: str | os.PathLike[str] | None = None, on: str | None = None, retry: bool = False, progress: bool = False,
+) -> SweepResult:  # fmt: skip
+    """Replay every combination of logs, loads, estimates, seeds and policies; keep every run, and go on where it stopped.
+
+    It is what ``qbatch sweep`` does.  Every axis takes one value or several.
+
+    Args:
+        log: logs, or models that generate one for each seed.
+        policies: texts, or classes of one's own; one that is typed in a notebook runs in this process.
+        load: the gaps between arrivals are divided by it; ``"0.7:1.1:0.05"`` is a range with both ends.
+        seed: of all that is drawn; ``"1:10"`` is a range.  Seeds are replicas; policies share what is drawn.
+        estimates: ``"log"``, ``"perfect"``, ``"f:2"``, ... as of ``replay``.
+        machine: machine files, shipped names or numbers of processors; each log's own if not told.
+        window: spans of submission, ``"FROM..TO"`` in log seconds or ISO times.
+        resample: ``"weeks"`` or ``"users"`` draws the log anew for each seed.
+        first: at most so many jobs of each log.
+        warmup: seconds, or ``"7d"``, after the first submission whose jobs run but are not counted.
+        kill: whether a job that reaches its estimate ends there.
+        closed: whether users wait for their jobs before they submit the next.
+        audit: whether the invariants of each schedule are checked.
+        out: the directory where runs are kept; one that goes with the result if not told.
+        on: ``"local"``, ``"local:4"`` processes, or ``"dask=ADDRESS"``.
+        retry: whether runs that have failed are made again.
+        progress: whether to tell on stderr how many are done.
+
+    Raises:
+        InputError: a log or machine cannot be used, or a log has changed since its runs were kept.
+        UsageError: an axis has a value that does not exist.
+        OutputError: ``out`` cannot be written.
+    """
+    temporary = tempfile.TemporaryDirectory(prefix="qbatch-sweep-")
+    names = [_policy_text(each) for each in _listed(policies)]
+    told = {
+        "log": [_log_text(each, Path(temporary.name)) for each in _listed(log)], "policy": names, "load": load, "seed": seed,
+        "estimates": estimates, "machine": machine, "window": window, "resample": resample, "warmup": warmup, "kill": kill,
+        "closed": closed, "audit": audit,
+    }  # fmt: skip
+    grid = grid_of(told if first is None else {**told, "first": first}, "sweep")
+    is_typed_here = any(name.startswith("__main__:") for name in names)
+    if is_typed_here and on is not None and on != "local:1":
+        raise UsageError(f"on={on}: a class that is typed here is not known elsewhere; write it to a module, or leave on out")
+    place = Place(1) if is_typed_here else place_of(on or "local")
+    plan = plan_of(grid)
+    folder = Path(temporary.name) / "sweep" if out is None else Path(out)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _progress(is_shown=progress) as tell:
+        done = run_sweep(plan, folder, place, progress=tell, retry=retry, command=["qbatch.sweep"])
+    return SweepResult(done.table, done.kept, done.made, temporary)
+
+
+@speaks_of_arguments
+def read_sweep(path: str | os.PathLike[str]) -> SweepResult:
+    """Read the directory of a sweep, as :func:`qbatch.sweep` or ``qbatch sweep`` left it.
+
+    Raises:
+        InputError: it is none, or damaged.
+    """
+    return SweepResult(read_table(path))
+
+
+def _listed(given: Any) -> list[Any]:
+    is_several = isinstance(given, Iterable) and not isinstance(given, str | os.PathLike | Log | type)
+    return list(given) if is_several else [given]
+
+
+def _log_text(log: SweptLog, folder: Path) -> str:
+    """Return the path or model of a log; one that is in memory only is written, for workers to read."""
+    if not isinstance(log, Log):
+        return os.fspath(log)
+    name = "".join(letter if letter.isalnum() or letter in ".-_" else "-" for letter in Path(log.name).name) or "log"
+    path = folder / f"{name.removesuffix('.gz').removesuffix('.swf')}.swf"
+    for again in range(2, 1000):
+        if not path.exists():
+            break
+        path = folder / f"{name}-{again}.swf"
+    write_log(log, path)
+    return str(path)
+
+
+def _policy_text(policy: SweptPolicy) -> str:
+    return policy if isinstance(policy, str) else f"{policy.__module__}:{policy.__qualname__}"
+
+
+@contextmanager
+def _progress(*, is_shown: bool) -> Iterator[Progress | None]:
+    """Write one line that changes, in a terminal and on the page of a notebook alike."""
+    if not is_shown:
+        yield None
+        return
+    last = -1
+
+    def move(done: int, of: int) -> None:
+        nonlocal last
+        if 100 * done // of > last:
+            last = 100 * done // of
+            sys.stderr.write(f"\r{done:,} of {of:,} runs")
+            sys.stderr.flush()
+
+    yield move
+    sys.stderr.write("\n")
