@@ -69,7 +69,7 @@ def resampled(log: Log, how: str, seed: int) -> Log:
 
     Raises:
         UsageError: ``how`` is neither, or the seed is negative.
-        InputError: the log is shorter than two weeks, or of no user.
+        InputError: the log is shorter than two weeks, or of no user, or only weeks without a job were drawn.
     """
     if how not in RESAMPLINGS:
         raise UsageError(f"resampling {how!r}: use one of {', '.join(RESAMPLINGS)}{suggestion(how, RESAMPLINGS)}")
@@ -78,6 +78,8 @@ def resampled(log: Log, how: str, seed: int) -> Log:
     weeks = _weeks_of(log, how)
     drawn, said = RESAMPLINGS[how].draw(log, weeks, seed)
     rows = weeks.rows[drawn.places]
+    if not len(rows):
+        raise InputError(f"{log.name}: the weeks drawn with seed {seed} have no job, as most of its weeks; take another seed")
     submit = _instants(log, weeks, drawn, rows)
     # Order of submission; jobs of one instant as in the log, and copy by copy.
     order = np.lexsort((drawn.copy, rows, submit))

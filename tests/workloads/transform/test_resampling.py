@@ -285,6 +285,19 @@ def test_what_cannot_be_resampled_is_refused(
         resampled(log_of(tmp_path, rows, start=None), how, seed)
 
 
+def test_weeks_without_a_job_alone_are_refused(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [row(1, 0), row(2, 31 * WEEK - 1)], start=None)
+    counts = Counter[int]()
+    for seed in range(40):
+        try:
+            counts[len(resampled(log, "weeks", seed))] += 1
+        except InputError as error:
+            counts[0] += f"the weeks drawn with seed {seed} have no job" in str(error)
+    # Neither of two among 31 weeks is drawn in (29/31)^31 = 13 % of the draws.
+    assert counts.total() == 40
+    assert 0 < counts[0] < 20
+
+
 def test_submissions_in_fractions_of_a_second_stay_so_and_negative_ones_are_left_out(tmp_path: Path) -> None:
     rows = [row(1, -7), row(2, 0.25), row(3, 86_400.5), row(4, 8 * 86_400 + 0.125), row(5, 13.5 * 86_400)]
     log = log_of(tmp_path, rows, start=None)
