@@ -16,6 +16,7 @@ import typer
 
 from qbatch.cli.main import app
 from qbatch.daemon.config import read_config
+from qbatch.sweeps.grid import grid_of, read_grid
 from qbatch.wire.errors import ErrorRecord
 from qbatch.wire.frames import LONGEST_REPLY, Splitter, encode
 from qbatch.wire.requests import AnyRequest
@@ -43,6 +44,7 @@ NOT_TYPED = {
     "qbatch paper scojo --workloads 5": "minutes",
     "qbatch paper closed-network --out": "minutes: 28,570 runs",
     "qbatch paper closed-network --replications 5": "minutes",
+    "qbatch sweep study.toml --on dask": "needs a cluster; tests/sweeps/test_executors.py has one",
 }
 """How the lines begin that are not typed, and why; those of qbatch are still read by its parser."""
 
@@ -73,6 +75,8 @@ def prepare(home: Path) -> None:
     for name in ("deadlines", "slices", "task-queues"):
         own = (block for block in every_block() if block.document == f"docs/{name}.md" and block.language == "toml")
         (home / f"{name}.toml").write_text(next(own).text, encoding="utf-8")
+    grid = next(block for block in every_block() if block.document == "docs/sweeps.md" and block.language == "toml")
+    (home / "study.toml").write_text(grid.text, encoding="utf-8")
     (home / "widest.py").write_text(next(code for code in codes() if "WidestFirst" in code), encoding="utf-8")
     spool = home / "spool" / "server_priv" / "accounting"
     spool.mkdir(parents=True)
@@ -135,12 +139,13 @@ TOML = {
     "docs/daemon.md": read_config, "docs/deadlines.md": read_config, "docs/slices.md": read_config,
     "docs/task-queues.md": read_config, "docs/prediction.md": read_config,
     "docs/machine.md": lambda path: load_machine(str(path)),
+    "docs/sweeps.md": lambda path: grid_of(read_grid(str(path))[0], str(path)),
 }  # fmt: skip
 COUNTS = {
     "docs/daemon.md": 2, "docs/deadlines.md": 1, "docs/slices.md": 1, "docs/task-queues.md": 1, "docs/prediction.md": 1,
-    "docs/machine.md": 65,
+    "docs/machine.md": 65, "docs/sweeps.md": 3,
 }  # fmt: skip
-"""How many pools, or hosts, each of them describes."""
+"""How many pools, hosts or policies each of them describes."""
 
 
 @pytest.mark.parametrize(
@@ -150,7 +155,7 @@ def test_a_configuration_or_machine_file_is_read(block: Block, tmp_path: Path) -
     path = tmp_path / "example.toml"
     path.write_text(block.text, encoding="utf-8")
     read = TOML[block.document](path)
-    found = read.hosts if block.document == "docs/machine.md" else read.pools
+    found = getattr(read, {"docs/machine.md": "hosts", "docs/sweeps.md": "policy"}.get(block.document, "pools"))
     assert len(found) == COUNTS[block.document]
 
 
