@@ -74,7 +74,6 @@ class DaskExecutor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._look_again = asyncio.Event()
         self._silent_since: float | None = None
-        self._is_closing = False
 
     # What the daemon asks for
 
@@ -151,7 +150,7 @@ class DaskExecutor:
             known.write_text(self.cluster.address, encoding="utf-8")
         except (SilentError, RefusedError) as error:
             if not known.exists() or known.read_text(encoding="utf-8") != self.cluster.address:
-                raise InputError(self._why_silent(error)) from error
+                raise InputError(f"pool {self._root.name}: {self._why_silent(error)}") from error
             self._silent_since = asyncio.get_running_loop().time()
             busy = {attempt.host for attempt in expected}
             for host in self._gate.hosts():
@@ -169,11 +168,10 @@ class DaskExecutor:
 
     async def close(self) -> None:
         """Let go of everything; jobs and their workers go on."""
-        self._is_closing = True
-        for task in list(self._tasks):
-            task.cancel()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        while self._tasks:  # what is being ended may begin another thing
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks, timeout=LOOK)
         await self.cluster.close()
 
     # The workers
@@ -197,7 +195,8 @@ class DaskExecutor:
             self._compare(workers)
             self._look_again.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._look_again.wait(), LOOK)
+                async with asyncio.timeout(LOOK):
+                    await self._look_again.wait()
             await asyncio.sleep(FIRST_DELAY / 5)  # many workers that fail at once are looked at once
 
     def _why_silent(self, error: Exception) -> str:

@@ -259,7 +259,8 @@ async def watch(order: dict[str, Any], version: int, seconds: float, dask_worker
         return None
     if site.version == version:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(site.news.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await site.news.wait()
     if site.session != order["session"]:
         return None
     return {

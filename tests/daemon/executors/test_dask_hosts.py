@@ -223,6 +223,13 @@ def test_a_worker_that_cannot_be_the_host_is_said_and_left_alone(cluster: DaskCl
     assert host(daemon, "w1").comment == "dask: its Dask worker has 1 threads, cpus = 2"
     job = daemon.submit("true\n")
     assert daemon.jobs(job)[job].state == "Q"
+    file = daemon.directory / "qbatch.toml"
+    before = file.read_text(encoding="utf-8")
+    file.write_text(before.replace("timeout = 60", "timeout = 61"), encoding="utf-8")
+    assert "change only when the daemon is started anew" in daemon.run("qbatch", "reload", code=3).stderr
+    file.write_text(before.replace('"w1"', '"w[1-2]"'), encoding="utf-8")
+    daemon.run("qbatch", "reload")
+    assert until_down(daemon, "w2") == "dask: there is no Dask worker w2"
     cluster.kill("w1")
     cluster.worker("w1")
     assert daemon.until(job, "FX").exit_status == 0
@@ -235,7 +242,7 @@ def test_an_address_that_nobody_answers_is_said_in_one_line(tmp_path: Path) -> N
     done = daemon.run(*daemon.command(), *daemon.arguments, code=3)
     (line,) = [line for line in done.stderr.splitlines() if "no Dask scheduler answers at tcp://127.0.0.1:9" in line]
     assert "Traceback" not in done.stderr
-    assert line.startswith("qbatch")
+    assert line.startswith("qbatch: pool cluster: no Dask scheduler")
 
 
 def test_the_extra_is_named_where_dask_is_missing(tmp_path: Path) -> None:
