@@ -73,7 +73,6 @@ class PredictedWindow:
         self._window = seen.window
         self._predicted = predicted
         self._predicted_ends = ends
-        self._is_counted = seen.machine.is_one_pool and not seen.closed
         self.kind = seen.window.kind
 
     def __getattr__(self, name: str) -> Any:
@@ -100,6 +99,16 @@ class PredictedWindow:
         """The running jobs by row."""
         ends = self._predicted_ends.by_row
         return {row: replace(run, expected_end=ends[row]) for row, run in self._seen.running.items()}
+
+    @property
+    def _is_counted(self) -> bool:
+        """Whether all that the running jobs hold is given back as one number of processors each."""
+        return self._seen.machine.is_one_pool and not self._seen.closed
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The free processors by host."""
+        return self._seen.free
 
     @property
     def ends(self) -> Int64Array:
