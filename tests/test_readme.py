@@ -20,7 +20,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def own_code() -> str:
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (code,) = (each for each in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "class Smallest" in each)
     return code
 
 
@@ -57,6 +57,14 @@ def test_the_contract_is_run_against_that_policy_alone(tmp_path: Path) -> None:
     code, text = found["mine:Smalest"]
     assert code == 4, text
     assert "--policy: policy 'mine:Smalest': module 'mine' has no 'Smalest'" in text
+
+
+def test_the_program_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "traces", tmp_path / "traces")
+    monkeypatch.chdir(tmp_path)
+    (code,) = (each for each in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "qbatch.sweep" in each)
+    exec(compile(code, "README.md", "exec"), {"__name__": "__block__"})
+    assert (tmp_path / "wait.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_what_the_readme_links_to_is_there() -> None:
