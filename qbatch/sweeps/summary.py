@@ -75,7 +75,9 @@ def points(
     """
     names = [metric_named(name) for name in metrics]
     table = sweep.read([*AXES, "status", *names]).combine_chunks()
-    columns = {name: _column(table[name]) for name in (*AXES, "status", *names)}
+    columns = {name: _column(table[name]) for name in (*AXES, "status")}
+    numbers = {name: _numbers(table[name]) for name in names}
+    seeds = np.array([*columns["seed"].values, None], object)[columns["seed"].codes]
     is_taken = np.isin(columns["status"].codes, columns["status"].places([DONE]))
     for axis, values in (where or {}).items():
         known = _among(sweep, axis, values)
@@ -92,8 +94,8 @@ def points(
     return [
         Point(
             {axis: columns[axis].at(int(group[0])) for axis in _AT},
-            tuple(columns["seed"].at(row) for row in group.tolist()),
-            {name: columns[name].numbers()[group] for name in names},
+            tuple(seeds[group].tolist()),
+            {name: values[group] for name, values in numbers.items()},
         )
         for group in sorted(groups, key=lambda group: int(group[0]))
     ]
@@ -114,25 +116,40 @@ class _Column(NamedTuple):
         """Return where some values stand."""
         return [place for place, value in enumerate(self.values) if value in values]
 
-    def numbers(self) -> NDArray[np.float64]:
-        """Return a column of numbers, NaN for null."""
-        return np.append(np.array(self.values, np.float64), np.nan)[self.codes]
-
 
 def _column(column: Any) -> _Column:
-    encoded = column.combine_chunks() if hasattr(column, "chunks") else column
+    encoded = _whole(column)
     if not hasattr(encoded, "dictionary"):
         encoded = encoded.dictionary_encode()
-    if hasattr(encoded, "chunks"):
-        encoded = encoded.chunk(0)
-    kind = np.dtype(f"i{encoded.indices.type.bit_width // 8}")
-    validity, data = encoded.indices.buffers()
-    count, begin = len(encoded), encoded.indices.offset
-    codes = np.frombuffer(data, kind, count, begin * kind.itemsize).astype(np.int64) if count else np.empty(0, np.int64)
-    if validity is not None and encoded.null_count:
-        bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
-        codes[bits[begin : begin + count] == 0] = -1
-    return _Column(codes, encoded.dictionary.to_pylist())
+    codes, is_null = _buffer(encoded.indices, encoded.indices.type.bit_width // 8, "i")
+    found = codes.astype(np.int64)
+    found[is_null] = -1
+    return _Column(found, encoded.dictionary.to_pylist())
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    """Return a column of numbers, NaN for null."""
+    values, is_null = _buffer(_whole(column), 8, "f" if str(column.type) == "double" else "i")
+    found = values.astype(np.float64)
+    found[is_null] = np.nan
+    return found
+
+
+def _whole(column: Any) -> Any:
+    """Return a column in one piece."""
+    whole = column.combine_chunks() if hasattr(column, "chunks") else column
+    return whole.chunk(0) if hasattr(whole, "chunks") else whole
+
+
+def _buffer(array: Any, size: int, kind: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the values of an Arrow array of numbers, and which of them are null."""
+    validity, data = array.buffers()
+    count, begin = len(array), array.offset
+    values = np.frombuffer(data, f"{kind}{size}", count, begin * size) if count else np.empty(0, f"{kind}{size}")
+    if validity is None or not array.null_count:
+        return values, np.zeros(count, np.bool_)
+    bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
+    return values, bits[begin : begin + count] == 0
 
 
 def _among(sweep: SweepTable, axis: str, values: Sequence[Any]) -> list[Any]:

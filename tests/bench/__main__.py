@@ -23,7 +23,7 @@ from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.workloads import Log, generate_log, read_log, write_log
-from tests.bench import coverage, deadlines, live, monitor, network, origin2000, slices
+from tests.bench import coverage, deadlines, live, monitor, network, origin2000, slices, sweeps
 from tests.bench.plain import plain_easy
 from tests.bench.timing import best
 
@@ -180,6 +180,12 @@ def network_figures(report: Report, *, is_short: bool) -> None:
     network.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), is_short=is_short)
 
 
+def sweeps_figures(report: Report, *, is_short: bool) -> None:
+    """Measure sweeps."""
+    report.say("\n## Sweeps\n\n| what | measured |\n|---|---|")
+    sweeps.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), TRACES, is_short=is_short)
+
+
 def replay_figures(*, is_short: bool) -> None:
     """Measure replays and whole commands and keep the figures in ``tests/bench/RESULTS.md``."""
     report = Report()
@@ -191,6 +197,7 @@ def replay_figures(*, is_short: bool) -> None:
     deadline_figures(report, is_short=is_short)
     slices_figures(report, is_short=is_short)
     network_figures(report, is_short=is_short)
+    sweeps_figures(report, is_short=is_short)
     against_plain(report)
     commands(report, log, jobs)
     report.say(f"\nPeak memory of this benchmark: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB.")
@@ -278,9 +285,11 @@ def main() -> None:
     only.add_argument("--deadlines", action="store_true", help="only the deadline schemes; no file is written")
     only.add_argument("--slices", action="store_true", help="only time slices and the search; no file is written")
     only.add_argument("--network", action="store_true", help="only the closed network; no file is written")
+    only.add_argument("--sweeps", action="store_true", help="only sweeps; no file is written")
     asked = parser.parse_args()
     some = (
-        asked.monitor, asked.live, asked.replay, asked.origin2000, asked.deadlines, asked.slices, asked.network, asked.coverage,
+        asked.monitor, asked.live, asked.replay, asked.origin2000, asked.deadlines, asked.slices, asked.network, asked.sweeps,
+        asked.coverage,
     )  # fmt: skip
     is_all = not any(some)
     if asked.monitor or is_all:
@@ -297,6 +306,8 @@ def main() -> None:
         slices_figures(Report(), is_short=asked.short)
     if asked.network:
         network_figures(Report(), is_short=asked.short)
+    if asked.sweeps:
+        sweeps_figures(Report(), is_short=asked.short)
     if asked.coverage:
         coverage.report(is_short=asked.short)
 
