@@ -12,23 +12,26 @@ Bounded slowdown is not clipped at 1, as the paper prints it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 
 from qbatch.metrics import Interval, breakdown, interval, measure
 from qbatch.metrics.dates import by_month
+from qbatch.model.errors import QbatchError
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.papers.sp2_backfilling_printed import POLICIES, TABLE_3, USERS
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
+from qbatch.sweeps.executors import WORKERS, Place, each_outcome
 from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, generate_log
 
-Run = TypeVar("Run")
+Made = TypeVar("Made")
 
 READINGS = ("whole", "files")
 
@@ -49,6 +52,10 @@ MODEL_LOGS = 5
 _MEAN = "bounded_slowdown_mean"
 
 
+_FEW_JOBS = 5_000
+"""Up to so many jobs everything runs in this process: another one would begin for longer than it would work."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """What the experiments run on: a log, the size of its machine, seeds of drawn estimates, who hears of progress."""
@@ -58,9 +65,30 @@ class Bench:
     seeds: tuple[int, ...]
     tell: Tell = field(default=silent)
 
+    def made(self, what: str, make: Callable[[Bench, Any], Made], cases: Sequence[Any]) -> list[Made]:
+        """Return what is made of each case, in their order; the cores share them.
+
+        Raises:
+            QbatchError: one fails.
+        """
+        self.tell(what, 0, len(cases))
+        place = Place(1 if len(self.log) <= _FEW_JOBS else WORKERS)
+        found: dict[int, Made] = {}
+        for outcome in each_outcome(_numbered, [(make, *each) for each in enumerate(cases)], place, replace(self, tell=silent)):
+            if outcome.error is not None:
+                raise QbatchError(f"{what}: {outcome.error}")
+            found[outcome.case[1]] = outcome.value
+            self.tell(what, len(found), len(cases))
+        return [found[number] for number in range(len(cases))]
+
     def prepared(self, options: Options, procs: int | None = None) -> Workload:
         """Return the jobs of the log on a machine of its size, or of this one."""
         return prepare(self.log, one_host(procs or self.procs), options)
+
+
+def _numbered(bench: Bench, case: tuple[Callable[[Bench, Any], Made], int, Any]) -> Made:
+    make, _, asked = case
+    return make(bench, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,42 +201,47 @@ def run_table_1(bench: Bench) -> dict[str, list[SizeFigures]]:
     """Run the log on machines of three sizes, with perfect estimates, in each of the ``VARIANTS`` that it allows."""
     sizes = sorted({max(1, round(share * bench.procs)) for share in SIZE_SHARES})
     found: dict[str, list[SizeFigures]] = {}
-    total = len(bench.prepared(Options()))
-    for size in _announced(bench, "Table 1", sizes):
-        work = bench.prepared(Options(estimates="perfect"), size)
-        same = work.only(np.flatnonzero(work.procs <= sizes[0]))
-        files = month_files(bench.log, same)
-        months = {"fitting": months_of(work, "whole"), "same": months_of(same, "whole")}
-        if files is not None:
-            months["files"] = months_of(same, "files", files)
-        for variant, figures in months.items():
-            jobs = sum(month.jobs for month in figures)
-            found.setdefault(variant, []).append(SizeFigures(size, total - jobs, figures))
+    for variants in bench.made("Table 1", _table_1, [(size, sizes[0]) for size in sizes]):
+        for variant, figures in variants.items():
+            found.setdefault(variant, []).append(figures)
     return found
+
+
+def _table_1(bench: Bench, sizes: tuple[int, int]) -> dict[str, SizeFigures]:
+    """Return the figures of one size by variant; the second size is the smallest."""
+    size, smallest = sizes
+    work = bench.prepared(Options(estimates="perfect"), size)
+    same = work.only(np.flatnonzero(work.procs <= smallest))
+    files = month_files(bench.log, same)
+    months = {"fitting": months_of(work, "whole"), "same": months_of(same, "whole")}
+    if files is not None:
+        months["files"] = months_of(same, "files", files)
+    total = len(bench.prepared(Options()))
+    return {
+        variant: SizeFigures(size, total - sum(month.jobs for month in figures), figures) for variant, figures in months.items()
+    }
 
 
 def run_table_2(bench: Bench) -> dict[str, list[MonthFigures]]:
     """Run the log with the users' estimates, by each reading that the log allows."""
+    has_files = month_files(bench.log, bench.prepared(Options())) is not None
+    readings = READINGS if has_files else READINGS[:1]
+    return dict(zip(readings, bench.made("Table 2", _table_2, readings), strict=True))
+
+
+def _table_2(bench: Bench, reading: str) -> list[MonthFigures]:
     work = bench.prepared(Options())
-    files = month_files(bench.log, work)
-    readings = READINGS if files is not None else READINGS[:1]
-    return {reading: months_of(work, reading, files or ()) for reading in _announced(bench, "Table 2", readings)}
+    return months_of(work, reading, month_files(bench.log, work) or ())
 
 
 def run_table_3(bench: Bench) -> dict[str, list[FactorFigures]]:
     """Run the log with estimates drawn from [run, f x run] for each f and seed, and with those of the users."""
     values: dict[str, dict[int | str, dict[str, list[float]]]] = {}
-    for factor, seed in _announced(bench, "Table 3", list(_factor_runs(bench.seeds))):
-        options = Options() if factor == USERS else Options(estimates=f"f:{factor}", seed=seed)
-        work = bench.prepared(options)
-        files = month_files(bench.log, work)
-        for policy in POLICIES:
-            found = {"whole": _slowdown(work, policy)}
-            if files is not None:
-                parts = [(len(rows), _slowdown(work.only(rows), policy)) for _, rows in files]
-                found["files"] = math.fsum(jobs * mean for jobs, mean in parts) / len(work)
-            for reading, mean in found.items():
-                row = values.setdefault(reading, {}).setdefault(factor, {})
+    cases = list(_factor_runs(bench.seeds))
+    for (factor, _), found in zip(cases, bench.made("Table 3", _table_3, cases), strict=True):
+        for reading, means in found.items():
+            row = values.setdefault(reading, {}).setdefault(factor, {})
+            for policy, mean in means.items():
                 row.setdefault(policy, []).append(mean)
     return {
         reading: [
@@ -219,6 +252,20 @@ def run_table_3(bench: Bench) -> dict[str, list[FactorFigures]]:
     }
 
 
+def _table_3(bench: Bench, asked: tuple[int | str, int]) -> dict[str, dict[str, float]]:
+    """Return the mean slowdown of one factor and seed by reading and policy."""
+    factor, seed = asked
+    work = bench.prepared(Options() if factor == USERS else Options(estimates=f"f:{factor}", seed=seed))
+    files = month_files(bench.log, work)
+    found: dict[str, dict[str, float]] = {}
+    for policy in POLICIES:
+        found.setdefault("whole", {})[policy] = _slowdown(work, policy)
+        if files is not None:
+            parts = [(len(rows), _slowdown(work.only(rows), policy)) for _, rows in files]
+            found.setdefault("files", {})[policy] = math.fsum(jobs * mean for jobs, mean in parts) / len(work)
+    return found
+
+
 def _factor_runs(seeds: Sequence[int]) -> Iterator[tuple[int | str, int]]:
     """Give each factor with each seed; where nothing is drawn, once."""
     for factor in TABLE_3:
@@ -226,33 +273,28 @@ def _factor_runs(seeds: Sequence[int]) -> Iterator[tuple[int | str, int]]:
             yield factor, seed
 
 
-def _announced(bench: Bench, what: str, runs: Sequence[Run]) -> Iterator[Run]:
-    for done, one in enumerate(runs):
-        bench.tell(what, done, len(runs))
-        yield one
-    bench.tell(what, len(runs), len(runs))
-
-
 # ------------------------------------------------------------------------------------------------ figures
 
 
 def run_figure_9(bench: Bench) -> list[LoadFigures]:
     """Run generated logs at each load under three schemes, with perfect estimates; also gives Figure 10."""
-    logs = [
-        generate_log(jobs=MODEL_JOBS, procs=MODEL_PROCS, load=MODEL_LOAD, seed=1 + place)
-        for place in range(min(MODEL_LOGS, len(bench.seeds)))
-    ]
-    found = []
-    for load in _announced(bench, "Figures 9 and 10", LOADS):
-        options = Options(estimates="perfect", load=load / MODEL_LOAD)
-        works = [prepare(log, one_host(MODEL_PROCS), options) for log in logs]
-        slowdown, backfilled = {}, {}
-        for policy in MODEL_POLICIES:
-            metrics = [measure(simulate(work, policy), costly=False) for work in works]
-            slowdown[policy] = math.fsum(float(one[_MEAN] or 0) for one in metrics) / len(works)
-            backfilled[policy] = math.fsum(float(one["backfilled_share"] or 0) for one in metrics) / len(works)
-        found.append(LoadFigures(load, slowdown, backfilled))
-    return found
+    return bench.made("Figures 9 and 10", _figure_9, LOADS)
+
+
+def _figure_9(bench: Bench, load: float) -> LoadFigures:
+    logs = (_generated(1 + place) for place in range(min(MODEL_LOGS, len(bench.seeds))))
+    works = [prepare(log, one_host(MODEL_PROCS), Options(estimates="perfect", load=load / MODEL_LOAD)) for log in logs]
+    slowdown, backfilled = {}, {}
+    for policy in MODEL_POLICIES:
+        metrics = [measure(simulate(work, policy), costly=False) for work in works]
+        slowdown[policy] = math.fsum(float(one[_MEAN] or 0) for one in metrics) / len(works)
+        backfilled[policy] = math.fsum(float(one["backfilled_share"] or 0) for one in metrics) / len(works)
+    return LoadFigures(load, slowdown, backfilled)
+
+
+@lru_cache(maxsize=MODEL_LOGS)
+def _generated(seed: int) -> Log:
+    return generate_log(jobs=MODEL_JOBS, procs=MODEL_PROCS, load=MODEL_LOAD, seed=seed)
 
 
 def run_figure_11(bench: Bench) -> EstimateFigures | None:
