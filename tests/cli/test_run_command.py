@@ -35,7 +35,6 @@ def begin(tmp_path: Path, script: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "qbatch", "run", "sh", "-c", script], env=environment(tmp_path), cwd=tmp_path,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores interrupts
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "go\n"

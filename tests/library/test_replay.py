@@ -137,7 +137,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "an instant": ({"since": "soon"}, qb.UsageError, "^since 'soon': neither seconds of the log nor an ISO time"),
     "a load": ({"load": 0}, qb.UsageError, "^load 0: use a factor from"),
     "a warm-up": ({"warmup": "-3"}, qb.UsageError, "^warmup '-3': use seconds"),
-    "estimates": ({"estimates": "f:0"}, qb.UsageError, "^estimates 'f:0': use log, perfect"),
+    "estimates": ({"estimates": "f:0"}, qb.UsageError, "^estimates 'f:0': N=0 is not a number from 1"),
     "a load in words": ({"load": "high"}, qb.UsageError, "^load 'high': is not a number"),
     "no policies": ({"policies": None}, qb.UsageError, r"policy NoneType: has no method decide\(view\)"),
     "a seed": ({"seed": -1}, qb.UsageError, "^seed -1: use a whole number from 0"),
@@ -183,7 +183,10 @@ def test_a_log_read_once_is_not_changed_by_replays() -> None:
     assert repr(log) == "<Log traces/demo-128.swf: 2,000 jobs for 128 processors, 23.5 days>"
 
 
-def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_silent_where_nobody_looks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     qb.replay(TINY, "easy", progress=True)
     assert capsys.readouterr() == ("", "")
 
