@@ -62,7 +62,8 @@ class Plan:
             if log is not None and log.sha256 != digest:
                 raise InputError(f"{text}: changes while it is read; take a copy of it")
             logs.append(log)
-        told = msgspec.json.encode([grid, self.log_digests])
+        machines = [None if machine is None else machine.digest for machine in self.machines]
+        told = msgspec.json.encode([grid, self.log_digests, machines])
         return Context(grid, tuple(logs), self.machines, hashlib.sha256(told).hexdigest())
 
     @cached_property

@@ -23,6 +23,7 @@ from qbatch.sweeps.table import (
     SCHEMA,
     TABLE,
     SweepTable,
+    Written,
     check_parquet,
     read_document,
     write_document,
@@ -33,7 +34,6 @@ Progress = Callable[[int, int], None]
 """Told how many runs are done, and how many there are."""
 
 _PART = 1_000
-_TOLD_FAILURES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def run_sweep(
 
             context = plan.context()
             check(plan, context)
-            write_document(folder, _document(plan, command, [], count))
+            write_document(folder, _document(plan, command, Written([], 0, count)))
             try:
                 for outcome in each_outcome(make_run, chain([first], missing), place, context):
                     kept = Kept(outcome.value, outcome.error, outcome.seconds, outcome.is_lost)
@@ -104,16 +104,16 @@ def run_sweep(
 
 def _written(plan: Plan, store: RunStore, folder: Path, command: Sequence[str]) -> int:
     """Write the table and the record; return how many runs failed."""
-    failures, missing = write_table(plan, store, folder)
-    write_document(folder, _document(plan, command, failures, missing))
-    return len(failures)
+    written = write_table(plan, store, folder)
+    write_document(folder, _document(plan, command, written))
+    return written.failed
 
 
 def _is_written(plan: Plan, folder: Path) -> bool:
     """Tell whether table and record there are those of the plan, so that nothing has to be written."""
     if not (folder / TABLE).is_file() or not (folder / DOCUMENT).is_file():
         return False
-    document, ours = read_document(folder), json.loads(json.dumps(_document(plan, (), [], 0)))
+    document, ours = read_document(folder), json.loads(json.dumps(_document(plan, (), Written([], 0, 0))))
     return all(document.get(name) == ours[name] for name in ("version", "program", "grid", "logs", "runs", "missing"))
 
 
@@ -153,10 +153,10 @@ def _check_folder(folder: Path) -> None:
         raise OutputError(f"{folder}: holds {strangers[0]}, which is no part of a sweep; name a new directory")
 
 
-def _document(plan: Plan, command: Sequence[str], failures: list[dict[str, Any]], missing: int) -> dict[str, Any]:
+def _document(plan: Plan, command: Sequence[str], written: Written) -> dict[str, Any]:
     grid = msgspec.to_builtins(plan.grid)
     return {
         "schema": SCHEMA, "version": __version__, "program": program_digest()[:16], "command": list(command),
-        "grid": {**grid, "log": list(plan.log_names)}, "logs": log_facts(plan), "runs": len(plan), "missing": missing,
-        "failed": len(failures), "failures": failures[:_TOLD_FAILURES],
+        "grid": {**grid, "log": list(plan.log_names)}, "logs": log_facts(plan), "runs": len(plan), "missing": written.missing,
+        "failed": written.failed, "failures": written.failures,
     }  # fmt: skip

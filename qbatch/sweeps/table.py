@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qbatch.distribution import __version__, install_command
 from qbatch.metrics import METRICS
@@ -28,6 +28,7 @@ DONE, FAILED, MISSING = "done", "failed", "missing"
 
 _PART = 2_000
 _ROW_GROUP = 50_000
+_TOLD_FAILURES = 100
 _COUNTS = ("jobs", "slowdown_skipped", "queue_max", "parents", "rejected_count")
 
 
@@ -63,8 +64,16 @@ def _schema() -> Any:
     return pa.schema(fields, metadata={"schema": SCHEMA, "version": __version__})
 
 
-def write_table(plan: Plan, store: RunStore, folder: Path) -> tuple[list[dict[str, Any]], int]:
-    """Write the runs of a plan, whole or not at all; return the failed ones as records, and how many were not made yet.
+class Written(NamedTuple):
+    """What a table holds: the first runs that failed, as records, how many failed, and how many were not made yet."""
+
+    failures: list[dict[str, Any]]
+    failed: int
+    missing: int
+
+
+def write_table(plan: Plan, store: RunStore, folder: Path) -> Written:
+    """Write the runs of a plan, whole or not at all.
 
     Raises:
         OutputError: it cannot be written; an earlier table stays.
@@ -73,12 +82,14 @@ def write_table(plan: Plan, store: RunStore, folder: Path) -> tuple[list[dict[st
     import pyarrow.parquet as pq
 
     failures: list[dict[str, Any]] = []
-    missing = 0
+    failed = missing = 0
     schema = _schema()
     with whole_file(folder / TABLE) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         waiting: list[Any] = []
         for part in _parts(plan, store):
-            failures += [row for row in part if row["status"] == FAILED]
+            found = [{name: row[name] for name in (*AXES, "error")} for row in part if row["status"] == FAILED]
+            failures += found[: _TOLD_FAILURES - len(failures)]
+            failed += len(found)
             missing += sum(row["status"] == MISSING for row in part)
             columns = {name: [row.get(name) for row in part] for name in schema.names}
             waiting.append(pa.RecordBatch.from_pydict(columns, schema=schema))
@@ -87,7 +98,7 @@ def write_table(plan: Plan, store: RunStore, folder: Path) -> tuple[list[dict[st
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting, schema))
-    return [{name: row[name] for name in (*AXES, "error")} for row in failures], missing
+    return Written(failures, failed, missing)
 
 
 def _parts(plan: Plan, store: RunStore) -> Iterator[list[dict[str, Any]]]:
