@@ -96,10 +96,14 @@ def _run(
     plan = plan_of(grid)
     make_folder(out)
     count = len(plan)
-    with _progress(count, is_quiet=is_quiet) as progress:
-        done = run_sweep(
-            plan, out, place, progress=progress, retry=is_retried, command=["qbatch", *sys.argv[1:]]
-        )
+    try:
+        with _progress(count, is_quiet=is_quiet) as progress:
+            done = run_sweep(
+                plan, out, place, progress=progress, retry=is_retried, command=["qbatch", *sys.argv[1:]]
+            )
+    except KeyboardInterrupt:
+        talk(f"the runs that were made are kept in {out}; the same command goes on from there")
+        raise
     document = record(done.table, shown, confidence=confidence)
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
@@ -135,11 +139,11 @@ def _print(document: dict[str, Any]) -> None:
 
 
 def _cell(mean: dict[str, float | None], name: str) -> str:
-    """Return ``12.3 +-0.4``: the mean and half of its interval."""
+    """Return ``12.3 [11.9, 12.7]``: the mean and its interval."""
     unit = "s" if name.endswith("_s") else ""
     text = number_text(mean["mean"], unit)
     low, high = mean["low"], mean["high"]
-    return text if low is None or high is None else f"{text} \N{PLUS-MINUS SIGN}{number_text((high - low) / 2, unit)}"
+    return text if low is None or high is None else f"{text} [{number_text(low, unit)}, {number_text(high, unit)}]"
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from qbatch.sweeps.sweep import Progress, run_sweep
 from qbatch.sweeps.table import SweepTable, metric_named
 from qbatch.sweeps.table import read_sweep as read_table
 from qbatch.workloads import Log
+from qbatch.workloads.transform.deadlines import DeadlineLog
 
 if TYPE_CHECKING:
     import pandas
@@ -35,11 +36,15 @@ if TYPE_CHECKING:
 
 _SHOWN_POINTS = 30
 
-SweptLog = str | os.PathLike[str] | Log
+SweptLog = str | os.PathLike[str] | Log | DeadlineLog
 """A log of a sweep: its path, a model as ``"lublin:jobs=5000,procs=128"``, or one that has been read or made."""
 
 SweptPolicy = str | type[Any]
 """A policy of a sweep: its text as typed on a command line, or a class of one's own, made without parameters."""
+
+
+SweptMachine = str | int | os.PathLike[str]
+"""A machine of a sweep: a machine file, a shipped name, or a number of processors."""
 
 
 class SweepResult:
@@ -209,17 +214,18 @@ class SweepResult:
 
 
 def _cell(mean: Any, name: str) -> str:
-    text = number_text(mean.value, "s" if name.endswith("_s") else "")
+    unit = "s" if name.endswith("_s") else ""
+    text = number_text(mean.value, unit)
     if mean.low is None or mean.high is None:
         return text
-    return f"{text} \N{PLUS-MINUS SIGN}{number_text((mean.high - mean.low) / 2, 's' if name.endswith('_s') else '')}"
+    return f"{text} [{number_text(mean.low, unit)}, {number_text(mean.high, unit)}]"
 
 
 @speaks_of_arguments
 def sweep(
     log: SweptLog | Sequence[SweptLog], policies: SweptPolicy | Sequence[SweptPolicy] = ("fcfs", "easy", "conservative"), *,
     load: str | float | Sequence[str | float] = 1.0, seed: str | int | Sequence[str | int] = 1,
-    estimates: str | Sequence[str] = "log", machine: str | int | Sequence[str | int] = "log",
+    estimates: str | Sequence[str] = "log", machine: SweptMachine | Sequence[SweptMachine] = "log",
     window: str | Sequence[str] = "all", resample: str | Sequence[str] = "none", first: int | None = None,
     warmup: str | float = 0, kill: bool = True, closed: bool = False, audit: bool = False,
     out: str | os.PathLike[str] | None = None, on: str | None = None, retry: bool = False, progress: bool = False,
@@ -255,9 +261,10 @@ def sweep(
     temporary = tempfile.TemporaryDirectory(prefix="qbatch-sweep-")
     names = [_policy_text(each) for each in _listed(policies)]
     told = {
-        "log": [_log_text(each, Path(temporary.name)) for each in _listed(log)], "policy": names, "load": load, "seed": seed,
-        "estimates": estimates, "machine": machine, "window": window, "resample": resample, "warmup": warmup, "kill": kill,
-        "closed": closed, "audit": audit,
+        "log": [_log_text(each, Path(temporary.name)) for each in _listed(log)], "policy": names, "load": _listed(load),
+        "seed": _listed(seed), "estimates": _listed(estimates), "window": _listed(window), "resample": _listed(resample),
+        "machine": [os.fspath(one) if isinstance(one, os.PathLike) else one for one in _listed(machine)],
+        "warmup": warmup, "kill": kill, "closed": closed, "audit": audit,
     }  # fmt: skip
     grid = grid_of(told if first is None else {**told, "first": first}, "sweep")
     is_typed_here = any(name.startswith("__main__:") for name in names)
@@ -283,12 +290,16 @@ def read_sweep(path: str | os.PathLike[str]) -> SweepResult:
 
 
 def _listed(given: Any) -> list[Any]:
-    is_several = isinstance(given, Iterable) and not isinstance(given, str | os.PathLike | Log | type)
+    is_several = isinstance(given, Iterable) and not isinstance(given, str | os.PathLike | Log | DeadlineLog | type)
     return list(given) if is_several else [given]
 
 
 def _log_text(log: SweptLog, folder: Path) -> str:
     """Return the path or model of a log; one that is in memory only is written, for workers to read."""
+    if isinstance(log, DeadlineLog):
+        if (log.deadline >= 0).any():
+            raise UsageError("a sweep takes no deadlines; sweep the log without them: log.log")
+        log = log.log
     if not isinstance(log, Log):
         return os.fspath(log)
     name = "".join(letter if letter.isalnum() or letter in ".-_" else "-" for letter in Path(log.name).name) or "log"
@@ -302,7 +313,11 @@ def _log_text(log: SweptLog, folder: Path) -> str:
 
 
 def _policy_text(policy: SweptPolicy) -> str:
-    return policy if isinstance(policy, str) else f"{policy.__module__}:{policy.__qualname__}"
+    if isinstance(policy, str):
+        return policy
+    if not isinstance(policy, type):
+        raise UsageError(f"policies: {policy!r} is an object; give its class or its text, which every process can make it from")
+    return f"{policy.__module__}:{policy.__qualname__}"
 
 
 @contextmanager

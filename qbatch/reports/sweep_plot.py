@@ -60,6 +60,8 @@ def draw_sweep(sweep: SweepTable, asked: SweepPicture | None = None) -> Figure:
     found = points(sweep, [name], asked.where)
     if not found:
         raise InputError(f"{sweep.folder}: no run of what is asked for was done")
+    if not any(point.mean(name).value is not None for point in found):
+        raise InputError(f"{sweep.folder}: {name} has no value in any run of what is asked for; draw another metric")
     x, by = _axes_of(asked, found)
     values = {axis: list(dict.fromkeys(point.at[axis] for point in found)) for axis in _NOT_SEED}
     others = [axis for axis in _NOT_SEED if axis not in (x, by) and len(values[axis]) > 1]

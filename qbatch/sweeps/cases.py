@@ -34,10 +34,12 @@ class Case(msgspec.Struct, frozen=True):
 class Context:
     """What all runs of a sweep share: the grid; its logs, None where a model generates one; its machines, None for the log's own.
 
-    ``key``: tells one context from another in a worker that sees several.
+    ``policies``: by name the hash of the source of each that is a user's own, else an empty text.  ``key``: tells one context
+    from another in a worker that sees several.
     """
 
     grid: Grid
     logs: tuple[Log | None, ...]
     machines: tuple[Machine | None, ...]
     key: str
+    policies: dict[str, str]

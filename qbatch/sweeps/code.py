@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 _ROOT = Path(__file__).parents[1]
@@ -35,17 +36,45 @@ def program_digest() -> str:
 
 
 def digest_of_policy(policy: Any) -> str:
-    """Return a hash of the source of a policy and its parts that are no part of qbatch; an empty text where there are none.
+    """Return a hash of the source of a user's own modules that a policy comes from; an empty text where it is one of ours.
 
-    What has no file, as a class typed in a notebook, counts as another policy in every process.
+    They are those of its class, its bases and its parts, and what these import in turn, but for installed packages.  What has
+    no file, as a class typed in a notebook, counts as another policy in every process.
     """
-    modules = {type(policy).__module__, *(type(part).__module__ for part in getattr(policy, "__dict__", {}).values())}
-    own = sorted(name for name in modules if name.partition(".")[0] not in ("qbatch", "builtins", "numpy"))
     found = hashlib.sha256()
-    for name in own:
+    names = own_modules(policy)
+    for name in names:
         source = getattr(sys.modules.get(name), "__file__", None)
         found.update(f"{os.getpid()} {time.time_ns()}".encode() if source is None else Path(source).read_bytes())
-    return found.hexdigest() if own else ""
+    return found.hexdigest() if names else ""
+
+
+def own_modules(policy: Any) -> list[str]:
+    """Return the names of a user's own modules that a policy comes from, in their order."""
+    parts = list(getattr(policy, "__dict__", {}).values())
+    waiting = {each.__module__ for one in (policy, *parts) for each in type(one).__mro__}
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        module = sys.modules.get(name)
+        if name in found or module is None or not _is_own(module):
+            continue
+        found.add(name)
+        if name != "__main__":
+            values = list(vars(module).values())
+            waiting |= {each.__name__ for each in values if isinstance(each, ModuleType)}
+            waiting |= {each for each in (getattr(value, "__module__", None) for value in values) if isinstance(each, str)}
+    return sorted(found)
+
+
+def _is_own(module: ModuleType) -> bool:
+    """Tell whether a module is a user's own: no part of qbatch, of Python or of an installed package."""
+    if module.__name__.partition(".")[0] in ("qbatch", *sys.stdlib_module_names) and module.__name__ != "__main__":
+        return False
+    source = getattr(module, "__file__", None)
+    return (source is None and module.__name__ == "__main__") or (
+        source is not None and not {"site-packages", "dist-packages"} & set(Path(source).parts)
+    )
 
 
 def hash_of(asked: str, modules: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Who makes the runs: this process, processes of this machine, or the workers of a Dask cluster; all by one protocol.
+"""Where runs are made: this process, processes of this machine, or the workers of a Dask cluster; all by one protocol.
 
 Cases go out in chunks that take about a quarter of a second, so that thousands of short runs cost little, and come back as
 outcomes in any order.  What a run needs beside its case, the *context* (logs, machines), reaches each worker once.  Where a
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -27,10 +28,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, cast
 
 from qbatch.distribution import install_command
-from qbatch.model.errors import InputError, UsageError
+from qbatch.model.errors import InputError, QbatchError, UsageError
 from qbatch.sweeps.code import program_digest
 
 WORKERS = len(os.sched_getaffinity(0))
@@ -47,6 +49,8 @@ _IN_FLIGHT = 2
 """Chunks under way for each worker: one that runs and one that waits."""
 
 _DASK_SECONDS = 10
+_LOOK_SECONDS = 1.0
+_ALONE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,8 @@ def _outcome(make: Make, context: Any, case: Any) -> Outcome:
     try:
         value, error = make(context, case), None
     except Exception as failure:
-        value, error = None, " ".join(f"{type(failure).__name__}: {failure}".split())
+        text = " ".join(f"{type(failure).__name__}: {failure}".split())
+        value, error = None, text.encode(errors="backslashreplace").decode()
     return Outcome(case, value, error, time.perf_counter() - begin)
 
 
@@ -121,7 +126,7 @@ def make_chunk(make: Make, context: Any, cases: list[Any]) -> list[Outcome]:
     return [_outcome(make, context, case) for case in cases]
 
 
-# ------------------------------------------------------------------------------------------------ who shares them out
+# ------------------------------------------------------------------------------------------------ sharing them out
 
 
 @dataclass(slots=True)
@@ -144,15 +149,20 @@ class _Sharing:
     def outcomes(self) -> Iterator[Outcome]:
         """Give all outcomes."""
         while self._fill():
-            done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
+            done, _ = wait(self.under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            self.pool.check()
             lost = []
             for future in done:
                 chunk = self.under_way.pop(future)
                 try:
                     found = future.result()
+                except CancelledError:  # what it needed went with another worker
+                    lost.append(chunk)
+                    continue
                 except Exception as error:
-                    if not isinstance(error, (BrokenExecutor, CancelledError, *self.pool.losses)):
+                    if not isinstance(error, (BrokenExecutor, *self.pool.losses)):
                         raise
+                    chunk.losses += 1
                     lost.append(chunk)
                     continue
                 self._learn(found)
@@ -162,7 +172,7 @@ class _Sharing:
 
     def _fill(self) -> bool:
         """Send out as many chunks as there is room for; those of lost workers one at a time.  Tell whether any is under way."""
-        while len(self.under_way) < (1 if self.again else _IN_FLIGHT * self.pool.workers()):
+        while len(self.under_way) < (1 if self.again else _IN_FLIGHT * max(self.pool.workers(), 1)):
             chunk = self.again.popleft() if self.again else _Chunk(list(islice(self.source, self.size)))
             if not chunk.cases:
                 break
@@ -182,12 +192,11 @@ class _Sharing:
             self.under_way.clear()
         for chunk in lost:
             # Where several were under way, which of them is to blame is seen only when each is alone.
-            losses = chunk.losses + 1
-            if losses >= LOSSES:
-                text = f"the worker was lost {losses} times while it made this run (killed, or out of memory)"
+            if chunk.losses >= LOSSES:
+                text = f"the worker was lost {chunk.losses} times while it made this run (killed, or out of memory)"
                 yield from (Outcome(case, None, text, 0.0, True) for case in chunk.cases)
             else:
-                self.again += (_Chunk([case], losses) for case in chunk.cases)
+                self.again += (_Chunk([case], chunk.losses) for case in chunk.cases)
 
 
 class _Pool:
@@ -211,8 +220,11 @@ class _Pool:
         """Send out a chunk."""
         raise NotImplementedError
 
+    def check(self) -> None:
+        """Refuse to wait for what cannot come any more."""
+
     def restarts(self) -> bool:
-        """Begin afresh after a loss, if that takes all that was under way with it; tell whether it does."""
+        """Begin afresh after a loss; tell whether all that was under way is gone with it."""
         return False
 
 
@@ -224,6 +236,7 @@ class _Processes(_Pool):
 
     def __init__(self, count: int, stack: ExitStack) -> None:
         self.count = count
+        self.begun: set[BaseProcess] = set()
         stack.callback(self._end)
 
     def take(self, context: Any) -> None:
@@ -239,12 +252,16 @@ class _Processes(_Pool):
 
     def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
         """Send out a chunk."""
+        others = set(active_children())
         try:
-            return self.executor.submit(_make_here, make, cases)
+            with _without_main():
+                future = self.executor.submit(_make_here, make, cases)
         except BrokenExecutor as error:
             failed: Future[list[Outcome]] = Future()
             failed.set_exception(error)
             return failed
+        self.begun |= set(active_children()) - others
+        return future
 
     def restarts(self) -> bool:
         """Begin all processes again: where one is lost, the executor ends the others."""
@@ -254,9 +271,23 @@ class _Processes(_Pool):
 
     def _end(self) -> None:
         """End the processes at once, also in the middle of a run, which nobody waits for any more."""
-        for process in active_children():
+        for process in self.begun:
             process.terminate()
         self.executor.shutdown(cancel_futures=True)
+        self.begun.clear()
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Begin processes that do not import the program again which began them: it may have no guard, and no run needs it."""
+    main = vars(sys.modules["__main__"])
+    kept: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    main["__spec__"] = None
+    main.pop("__file__", None)
+    try:
+        yield
+    finally:
+        main.update(kept)
 
 
 _CONTEXT: Any = None
@@ -296,6 +327,8 @@ class _Cluster(_Pool):
             raise UsageError(f"--on dask={address}: needs dask.distributed: {install_command('dask')}") from error
         self.address = address
         self.client: Any
+        self.given: Any = None
+        self.alone_since = time.monotonic()
         self.losses = (distributed.scheduler.KilledWorker, distributed.client.FutureCancelledError)
         with _quiet():
             try:
@@ -312,12 +345,32 @@ class _Cluster(_Pool):
 
     def take(self, context: Any) -> None:
         """Send the context to every worker once; one that comes later asks another for it."""
+        self.given = context
         self.context = None if context is None else self.client.scatter([context], broadcast=True, hash=False)[0]
 
     def workers(self) -> int:
         """Return how many threads the workers have together, as the scheduler knows them now."""
         threads: dict[str, int] = self.client.nthreads()
         return sum(threads.values())
+
+    def check(self) -> None:
+        """Give up where the scheduler is gone, or has had no worker for a while."""
+        if self.client.status in ("closed", "closing"):
+            raise QbatchError(f"--on dask={self.address}: the scheduler is gone; the runs that were made are kept, call again")
+        now = time.monotonic()
+        if self.client.status != "running" or self.workers():
+            self.alone_since = now
+        elif now - self.alone_since > _ALONE_SECONDS:
+            raise QbatchError(
+                f"--on dask={self.address}: the cluster has had no workers for {_ALONE_SECONDS} s; the runs that were made are "
+                "kept, call again when there are some"
+            )
+
+    def restarts(self) -> bool:
+        """Send the context again if it went with the workers that had it; what others make goes on."""
+        if self.context is not None and self.context.status in ("lost", "cancelled", "error") and self.workers():
+            self.take(self.given)
+        return False
 
     def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
         """Send out a chunk."""

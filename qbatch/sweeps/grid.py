@@ -145,15 +145,17 @@ def _axis(name: str, value: Any, place: str) -> tuple[Any, ...]:
 
 def _values(name: str, one: Any, place: str) -> list[Any]:
     """Return the values that one entry of an axis says: several where it is a range."""
-    if name == "seed":
-        return _seeds(one, place)
-    if name == "load":
-        return _loads(one, place)
+    if name in ("seed", "load"):
+        read = _seeds if name == "seed" else _loads
+        parts = one.split(",") if isinstance(one, str) else [one]
+        return [value for part in parts for value in read(part, place)]
     if isinstance(one, bool) or not isinstance(one, str | int):
         raise UsageError(f"{place}: {one!r} is no text; it takes {AXES[name]}")
     text = str(one).strip()
     if not text:
         raise UsageError(f"{place}: an empty text is no value; it takes {AXES[name]}")
+    if name == "window" and text != "all" and ".." not in text:
+        raise UsageError(f"{place}: {text!r} is no span; write FROM..TO, either of which may be left out, or all")
     return [text]
 
 

@@ -62,9 +62,7 @@ class Plan:
             if log is not None and log.sha256 != digest:
                 raise InputError(f"{text}: changes while it is read; take a copy of it")
             logs.append(log)
-        machines = [None if machine is None else machine.digest for machine in self.machines]
-        told = msgspec.json.encode([grid, self.log_digests, machines])
-        return Context(grid, tuple(logs), self.machines, hashlib.sha256(told).hexdigest())
+        return Context(grid, tuple(logs), self.machines, self.inputs, dict(self.policy_digests))
 
     @cached_property
     def log_names(self) -> tuple[str, ...]:
@@ -111,6 +109,16 @@ class Plan:
         row = self.row(case)
         varying = [f"{axis} {row[axis]}" for axis in self.grid.varying if axis != "policy" and row[axis] is not None]
         return ", ".join([case.policy, *varying])
+
+    @cached_property
+    def inputs(self) -> str:
+        """A hash of all that the runs of the plan depend on: of two plans with the same one every key is the same."""
+        told = [msgspec.to_builtins(self.grid), self.log_digests, self._machine_digests, sorted(self.policy_digests.items())]
+        return hashlib.sha256(self._shared + msgspec.json.encode(told)).hexdigest()
+
+    @cached_property
+    def _machine_digests(self) -> list[str | None]:
+        return [None if machine is None else machine.digest for machine in self.machines]
 
     @cached_property
     def _shared(self) -> bytes:

@@ -5,6 +5,8 @@ A worker keeps the log and the workload that it made last: the runs of several p
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,13 @@ from qbatch.metrics import measure
 from qbatch.metrics.per_job import Metrics
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import Workload
+from qbatch.planning.policy import Policy
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.replay.feedback import feedback_source
 from qbatch.replay.prepare import choose_procs
 from qbatch.sweeps.cases import ALL, NONE, Case, Context
+from qbatch.sweeps.code import own_modules
 from qbatch.sweeps.grid import Grid
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import feedback_of
@@ -40,7 +44,7 @@ def make_run(context: Context, case: Case) -> Metrics:
     jobs: Any = work
     if context.grid.closed:
         jobs = feedback_source(log, work, machine, feedback_of(log), case.load)
-    return measure(run(jobs, machine, load_policy(case.policy), is_audited=context.grid.audit))
+    return measure(run(jobs, machine, policy_of(context, case), is_audited=context.grid.audit))
 
 
 def try_run(context: Context, case: Case, jobs: int) -> None:
@@ -52,7 +56,23 @@ def try_run(context: Context, case: Case, jobs: int) -> None:
     log = log_of(context, case)
     machine = machine_of(context, case, log)
     work = workload_of(context, case, log, machine)
-    run(work.only(np.arange(min(jobs, len(work)))), machine, load_policy(case.policy), is_audited=context.grid.audit)
+    run(work.only(np.arange(min(jobs, len(work)))), machine, policy_of(context, case), is_audited=context.grid.audit)
+
+
+_READ: dict[str, str] = {}
+"""By policies of a user's own, the hash of their source as this process has read it."""
+
+
+def policy_of(context: Context, case: Case) -> Policy:
+    """Return the policy of a case; one of a user's own as its files are now, also where this process has read them before."""
+    policy, digest = load_policy(case.policy), context.policies[case.policy]
+    if digest and _READ.get(case.policy) != digest:
+        for name in (each for each in own_modules(policy) if each != "__main__"):
+            sys.modules.pop(name)
+        importlib.invalidate_caches()
+        policy = load_policy(case.policy)
+        _READ[case.policy] = digest
+    return policy
 
 
 def log_of(context: Context, case: Case) -> Log:

@@ -57,7 +57,8 @@ class Point:
         if found.low is None or found.high is None:
             return Mean(found.mean, None, None)
         low = max(found.low, 0.0) if float(known.min()) >= 0 else found.low
-        return Mean(found.mean, low, found.high)
+        high = min(found.high, 1.0) if _UNITS[metric] == "share" else found.high
+        return Mean(found.mean, low, high)
 
 
 def points(
@@ -199,9 +200,10 @@ def differences(
         base = by_place.get(_place(point))
         if point.at["policy"] == baseline or base is None:
             continue
-        common = [seed for seed in point.seeds if seed in base.seeds]
-        ours = point.values[metric][[point.seeds.index(seed) for seed in common]]
-        theirs = base.values[metric][[base.seeds.index(seed) for seed in common]]
+        places = {seed: place for place, seed in enumerate(base.seeds)}
+        pairs = [(place, places[seed]) for place, seed in enumerate(point.seeds) if seed in places]
+        ours = point.values[metric][[place for place, _ in pairs]]
+        theirs = base.values[metric][[place for _, place in pairs]]
         known = ~(np.isnan(ours) | np.isnan(theirs))
         ours, theirs = ours[known], theirs[known]
         if not len(ours):
@@ -218,7 +220,11 @@ def differences(
     return records
 
 
-_MORE_IS_BETTER = ("utilisation_makespan", "utilisation_submit", "throughput_per_hour", "immediate_share", "jobs")
+_MORE_IS_BETTER = (
+    "utilisation_makespan", "utilisation_submit", "throughput_per_hour", "immediate_share", "prediction_accuracy_mean",
+    "estimate_accuracy_mean",
+)  # fmt: skip
+_UNITS = {metric.name: metric.unit for metric in METRICS}
 
 
 def _place(point: Point) -> tuple[Any, ...]:

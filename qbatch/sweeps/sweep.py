@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -12,7 +11,7 @@ from typing import Any
 import msgspec
 
 from qbatch.distribution import __version__
-from qbatch.model.errors import OutputError
+from qbatch.model.errors import InputError, OutputError
 from qbatch.sweeps.cases import Case
 from qbatch.sweeps.code import program_digest
 from qbatch.sweeps.executors import Place, each_outcome
@@ -21,10 +20,10 @@ from qbatch.sweeps.store import FILE, Kept, RunStore
 from qbatch.sweeps.table import (
     DOCUMENT,
     SCHEMA,
-    TABLE,
     SweepTable,
     Written,
     check_parquet,
+    has_table,
     read_document,
     write_document,
     write_table,
@@ -74,8 +73,9 @@ def run_sweep(
     check_parquet()
     _check_folder(folder)
     with RunStore(folder) as store:
-        if (folder / DOCUMENT).is_file():
-            check_logs(plan, read_document(folder).get("logs", []), str(folder))
+        before = _earlier(folder)
+        if before is not None:
+            check_logs(plan, before.get("logs", []), str(folder))
         count = len(plan)
         missing = _Missing(plan, store, retry=retry)
         first = next(missing, None)
@@ -85,7 +85,8 @@ def run_sweep(
 
             context = plan.context()
             check(plan, context)
-            write_document(folder, _document(plan, command, Written([], 0, count)))
+            if before is None:
+                write_document(folder, _document(plan, command, Written([], 0, count)))
             try:
                 for outcome in each_outcome(make_run, chain([first], missing), place, context):
                     kept = Kept(outcome.value, outcome.error, outcome.seconds, outcome.is_lost)
@@ -95,8 +96,8 @@ def run_sweep(
                         progress(missing.kept + made, count)
             finally:
                 failed = _written(plan, store, folder, command) if made else 0
-        elif _is_written(plan, folder):
-            failed = int(read_document(folder)["failed"])
+        elif before is not None and _is_written(plan, folder, before):
+            failed = int(before["failed"])
         else:
             failed = _written(plan, store, folder, command)
     return Done(SweepTable(folder, read_document(folder)), missing.kept, made, failed, seconds)
@@ -109,12 +110,17 @@ def _written(plan: Plan, store: RunStore, folder: Path, command: Sequence[str]) 
     return written.failed
 
 
-def _is_written(plan: Plan, folder: Path) -> bool:
-    """Tell whether table and record there are those of the plan, so that nothing has to be written."""
-    if not (folder / TABLE).is_file() or not (folder / DOCUMENT).is_file():
-        return False
-    document, ours = read_document(folder), json.loads(json.dumps(_document(plan, (), Written([], 0, 0))))
-    return all(document.get(name) == ours[name] for name in ("version", "program", "grid", "logs", "runs", "missing"))
+def _is_written(plan: Plan, folder: Path, document: dict[str, Any]) -> bool:
+    """Tell whether table and record there are those of the plan, and whole, so that nothing has to be written."""
+    return document.get("inputs") == plan.inputs and document.get("missing") == 0 and has_table(folder, plan.inputs)
+
+
+def _earlier(folder: Path) -> dict[str, Any] | None:
+    """Return the record of an earlier call; None where there is none, or a damaged one, which is written anew."""
+    try:
+        return read_document(folder) if (folder / DOCUMENT).is_file() else None
+    except InputError:
+        return None
 
 
 class _Missing(Iterator[Case]):
@@ -142,21 +148,21 @@ class _Missing(Iterator[Case]):
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse a folder that holds anything but a sweep."""
-    if not folder.exists():
+    """Refuse a folder that holds other things and no sweep."""
+    if not folder.exists() or (folder / FILE).is_file():
         return
     if not folder.is_dir():
         raise OutputError(f"{folder}: is a file; a sweep is a directory")
-    ours = (DOCUMENT, TABLE, FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal")
-    strangers = sorted(entry.name for entry in folder.iterdir() if entry.name not in ours and not entry.name.endswith(".partial"))
-    if strangers:
-        raise OutputError(f"{folder}: holds {strangers[0]}, which is no part of a sweep; name a new directory")
+    others = sorted(entry.name for entry in folder.iterdir())
+    if others:
+        raise OutputError(f"{folder}: holds {others[0]}, which is no part of a sweep; name a new directory")
 
 
 def _document(plan: Plan, command: Sequence[str], written: Written) -> dict[str, Any]:
     grid = msgspec.to_builtins(plan.grid)
     return {
         "schema": SCHEMA, "version": __version__, "program": program_digest()[:16], "command": list(command),
-        "grid": {**grid, "log": list(plan.log_names)}, "logs": log_facts(plan), "runs": len(plan), "missing": written.missing,
+        "grid": {**grid, "log": list(plan.log_names)}, "logs": log_facts(plan), "inputs": plan.inputs,
+        "runs": len(plan), "missing": written.missing,
         "failed": written.failed, "failures": written.failures,
     }  # fmt: skip

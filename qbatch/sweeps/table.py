@@ -49,7 +49,7 @@ def is_sweep(path: str | Path) -> bool:
     return (Path(path) / DOCUMENT).is_file()
 
 
-def _schema() -> Any:
+def _schema(inputs: str) -> Any:
     import pyarrow as pa
 
     axes = [(axis, {"load": pa.float64(), "seed": pa.int64()}.get(axis, pa.string())) for axis in AXES]
@@ -61,7 +61,7 @@ def _schema() -> Any:
         )
         for metric in METRICS
     ]  # fmt: skip
-    return pa.schema(fields, metadata={"schema": SCHEMA, "version": __version__})
+    return pa.schema(fields, metadata={"schema": SCHEMA, "version": __version__, "inputs": inputs})
 
 
 class Written(NamedTuple):
@@ -83,7 +83,7 @@ def write_table(plan: Plan, store: RunStore, folder: Path) -> Written:
 
     failures: list[dict[str, Any]] = []
     failed = missing = 0
-    schema = _schema()
+    schema = _schema(plan.inputs)
     with whole_file(folder / TABLE) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         waiting: list[Any] = []
         for part in _parts(plan, store):
@@ -166,9 +166,28 @@ class SweepTable:
         texts = [*(axis for axis in AXES if axis not in ("load", "seed")), "status"]
         try:
             with pq.ParquetFile(path, memory_map=True, read_dictionary=texts) as file:
+                if _inputs_of(file) != self.document.get("inputs"):
+                    raise InputError(f"{path}: is not of {DOCUMENT} beside it (interrupted in between); run the sweep again")
                 return file.read(None if columns is None else list(columns)).unify_dictionaries()
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())}); run the sweep again") from error
+
+
+def has_table(folder: Path, inputs: str) -> bool:
+    """Tell whether the table of a folder is whole, and of these inputs."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(folder / TABLE) as file:
+            return _inputs_of(file) == inputs
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _inputs_of(file: Any) -> str | None:
+    found = (file.schema_arrow.metadata or {}).get(b"inputs")
+    return None if found is None else str(found.decode())
 
 
 def metric_named(name: str) -> str:

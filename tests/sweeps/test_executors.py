@@ -105,6 +105,33 @@ def test_cases_are_taken_when_there_is_room_for_them() -> None:
     outcomes.close()
 
 
+def test_a_program_without_a_guard_and_its_own_processes_are_left_alone(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing, time\n"
+        "from qbatch.sweeps.executors import Place, each_outcome\n"
+        "from tests.sweeps.test_executors import slow\n"
+        "print('begun')\n"
+        "own = multiprocessing.get_context('fork').Process(target=time.sleep, args=(60,))\n"
+        "own.start()\n"
+        "assert [one.value for one in each_outcome(slow, [0.01] * 4, Place(2))] == [0.01] * 4\n"
+        "assert own.is_alive()\n"
+        "own.kill()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (0, "begun\n"), done.stderr
+
+
+def test_an_error_with_odd_letters_is_an_outcome() -> None:
+    (one,) = each_outcome(odd, [1], HERE)
+    assert one.error == "ValueError: \\udc80"
+
+
+def odd(_context: None, _case: int) -> None:
+    raise ValueError("\udc80")
+
+
 @pytest.mark.parametrize(("kills", "is_lost"), [(1, False), (LOSSES - 1, False), (LOSSES, True)])
 def test_a_lost_process_costs_its_cases_a_retry(tmp_path: Path, kills: int, is_lost: bool) -> None:
     path = tmp_path / "kills"
