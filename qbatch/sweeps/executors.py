@@ -330,12 +330,12 @@ class _Cluster(_Pool):
         self.given: Any = None
         self.alone_since = time.monotonic()
         self.losses = (distributed.scheduler.KilledWorker, distributed.client.FutureCancelledError)
-        with _quiet():
-            try:
-                connect: Any = distributed.Client
-                self.client = connect(address, timeout=_DASK_SECONDS, set_as_default=False)
-            except (OSError, TimeoutError, ValueError) as error:
-                raise InputError(f"--on dask={address}: no Dask scheduler answers there; start one, or correct it") from error
+        stack.enter_context(_quiet())
+        try:
+            connect: Any = distributed.Client
+            self.client = connect(address, timeout=_DASK_SECONDS, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise InputError(f"--on dask={address}: no Dask scheduler answers there; start one, or correct it") from error
         stack.callback(self.client.close)
         if not self.workers():
             raise InputError(f"--on dask={address}: the cluster has no workers; start some (dask worker {address})")
@@ -350,7 +350,10 @@ class _Cluster(_Pool):
 
     def workers(self) -> int:
         """Return how many threads the workers have together, as the scheduler knows them now."""
-        threads: dict[str, int] = self.client.nthreads()
+        try:
+            threads: dict[str, int] = self.client.nthreads()
+        except OSError:  # the scheduler does not answer: ``check`` says so when it is given up
+            return 0
         return sum(threads.values())
 
     def check(self) -> None:
@@ -389,7 +392,7 @@ class _Cluster(_Pool):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let Dask not write of a connection that failed: the error says it."""
+    """Let Dask not write of what is lost: the error says it."""
     import logging
 
     log = logging.getLogger("distributed")

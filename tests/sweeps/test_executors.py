@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -49,25 +51,27 @@ def by_case(outcomes: Iterator[Outcome]) -> dict[int, tuple[object, str | None]]
     return {outcome.case: (outcome.value, outcome.error) for outcome in outcomes}
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a scheduler with two workers, each a process of its own."""
-    folder = tmp_path_factory.mktemp("dask")
+class Cluster(NamedTuple):
+    """A scheduler and workers, each a process of its own."""
+
+    address: str
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+
+
+@contextmanager
+def begun(folder: Path, count: int) -> Iterator[Cluster]:
+    """Start a cluster, and end it."""
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     file = folder / "scheduler.json"
     common = {"cwd": folder, "env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    python = [sys.executable, "-m"]
-    scheduler = subprocess.Popen(
-        [*python, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-         "--scheduler-file", str(file)], **common,
-    )  # fmt: skip
-    workers = [
-        subprocess.Popen(
-            [*python, "distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-dashboard",
-             "--host", "127.0.0.1"], **common,
-        )
-        for _ in range(2)
-    ]  # fmt: skip
+    of_scheduler = ["distributed.cli.dask_scheduler", "--port", "0", "--scheduler-file", str(file)]
+    of_worker = ["distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1"]
+    both = ["--host", "127.0.0.1", "--no-dashboard"]
+    started = [
+        subprocess.Popen([sys.executable, "-m", *words, *both], **common)  # type: ignore[call-overload]
+        for words in [of_scheduler, *[of_worker] * count]
+    ]
     from distributed import Client
 
     deadline = time.monotonic() + 120
@@ -75,12 +79,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     with Client(scheduler_file=str(file), set_as_default=False, timeout=60) as client:
-        client.wait_for_workers(2, timeout=120)
+        client.wait_for_workers(count, timeout=120)
         address = client.scheduler.address
-    yield address
-    for process in [*workers, scheduler]:
-        process.kill()
-        process.wait()
+    try:
+        yield Cluster(address, started[0], started[1:])
+    finally:
+        for process in reversed(started):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a scheduler with two workers."""
+    with begun(tmp_path_factory.mktemp("dask"), 2) as found:
+        yield found.address
 
 
 def test_outcomes_are_the_same_wherever_they_are_made(cluster: str) -> None:
@@ -151,6 +164,15 @@ def test_a_lost_worker_of_a_cluster_costs_its_cases_a_retry(cluster: str, tmp_pa
     found = by_case(each_outcome(deadly, range(8), Place(address=cluster), str(path)))
     assert found == {case: (case, None) for case in range(8)}
     assert not path.read_text(), "a worker was killed"
+
+
+def test_a_scheduler_that_is_lost_ends_the_sweep_with_a_word(tmp_path: Path) -> None:
+    with begun(tmp_path, 1) as found:
+        outcomes = each_outcome(slow, [0.1] * 10_000, Place(address=found.address))
+        assert next(outcomes).value == 0.1
+        found.scheduler.kill()
+        with pytest.raises(QbatchError, match="the scheduler is gone; the runs that were made are kept"):
+            list(outcomes)
 
 
 def test_an_address_where_nobody_answers_is_named() -> None:
