@@ -436,6 +436,8 @@ def _read_document(folder: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError as error:
+        if (folder / "sweep.json").is_file():
+            raise InputError(f"{folder}: is a sweep, no result; qbatch sweep, plot and report read sweeps") from error
         raise InputError(f"{folder}: is no result of qbatch: it holds no {DOCUMENT}") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error

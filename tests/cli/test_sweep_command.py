@@ -131,6 +131,12 @@ def test_options_of_a_sweep_are_refused_of_a_result(folder: Path, capfd: pytest.
     assert "--kind is missing" in err
 
 
+def test_other_commands_say_what_reads_sweeps(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, err = command(capfd, "compare", str(folder / "out"))
+    assert code == 3
+    assert "is a sweep, no result; qbatch sweep, plot and report read sweeps" in err
+
+
 def test_a_page_about_a_sweep(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
     code, _, err = command(capfd, "report", str(folder / "out"), "-o", str(page), "--baseline", "easy")
