@@ -251,7 +251,7 @@ def sweep(
         out: the directory where runs are kept; one that goes with the result if not told.
         on: ``"local"``, ``"local:4"`` processes, or ``"dask=ADDRESS"``.
         retry: whether runs that have failed are made again.
-        progress: whether to tell on stderr how many are done.
+        progress: whether to tell in a terminal, or on the page of a notebook, how many are done.
 
     Raises:
         InputError: a log or machine cannot be used, or a log has changed since its runs were kept.
@@ -323,7 +323,7 @@ def _policy_text(policy: SweptPolicy) -> str:
 @contextmanager
 def _progress(*, is_shown: bool) -> Iterator[Progress | None]:
     """Write one line that changes, in a terminal and on the page of a notebook alike."""
-    if not is_shown:
+    if not is_shown or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         yield None
         return
     last = -1
