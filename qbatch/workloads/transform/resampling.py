@@ -8,8 +8,8 @@ the log.  Both keep the load in expectation: each week, or user, is drawn once o
 - ``users``: as many users as the log has, each with all its jobs.  A user that is drawn again is another user, whose jobs come
   whole weeks later; those beyond the end come at the beginning.  Jobs without a user (-1) stay as they are.
 
-Where the first midnight lies before the log's second 0, the log begins whole days earlier (``UnixStartTime``) and all jobs come as
-many days later by its seconds: every instant is what it was, and no submission is negative.
+Where the first midnight lies before the log's second 0, the log begins whole days earlier (``UnixStartTime``) and all jobs come
+as many days later by its seconds: every instant is what it was, and no submission is negative.
 
 Source: N. Zakay and D. G. Feitelson, *Workload resampling for performance evaluation of parallel job schedulers*, ICPE 2013 and
 Concurrency and Computation 26 (12), 2014: a log is parted into its users' streams, which are put together anew with the cycles of
@@ -97,11 +97,15 @@ def resampled(log: Log, how: str, seed: int) -> Log:
         columns["preceding_job"] = before
         columns["think_time"] = np.where(before > 0, columns["think_time"], -1)
         said += f"; {counted(dropped, 'preceding job', 'preceding jobs')} dropped"
-    return changed(_begun_earlier(log, days), columns, f"resampled by {how}, seed={seed}: {said}; of the log with sha256 {log.sha256}")
+    note = f"resampled by {how}, seed={seed}: {said}; of the log with sha256 {log.sha256}"
+    return changed(_begun_earlier(log, days), columns, note)
 
 
 def _instants(log: Log, weeks: _Weeks, drawn: _Drawn, rows: Column, days: int) -> Column:
-    """Return the submissions in seconds of a log that begins ``days`` earlier; of a job that is not moved its own, also in an hour that comes twice."""
+    """Return the submissions in seconds of a log that begins ``days`` earlier.
+
+    Of a job that is not moved its own instant stays, also in an hour that comes twice.
+    """
     moved = weeks.clock.instants(drawn.local + weeks.start)
     is_moved = drawn.local != weeks.local[drawn.places]
     submit = np.where(is_moved, moved, np.asarray(log["submit"])[rows]) + days * DAY_S
