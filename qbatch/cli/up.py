@@ -206,6 +206,7 @@ def _settings(
     import msgspec
 
     from qbatch.daemon import config
+    from qbatch.daemon.pool_executor import emulated
     from qbatch.policies.registry import load_policy
 
     settings = config.read_config(path) if path is not None else config.default_settings()
@@ -219,6 +220,8 @@ def _settings(
     if policy is not None:
         load_policy(policy)
         pools = tuple(msgspec.structs.replace(pool, policy=policy) for pool in pools)
+    if executor == "emulated":  # also where the configuration has pools of Dask workers
+        pools = emulated(pools)
     return msgspec.structs.replace(settings, pools=pools, executor=executor or settings.executor)
 
 

@@ -58,15 +58,21 @@ def forecast(
         policy: the policy that it has.
         now: the instant from which to go on, in microseconds.
         stopped: rows that hold their hosts and are suspended: they do not end.
-        run_times: the run times that are expected, by row, no longer than the estimates; of others these.
+        run_times: the run times that are expected, by row, as the engine counts them (:func:`qbatch.daemon.forecast_run_times.
+            run_times_in`); of other rows the estimates.
     """
-    if is_quick(engine, policy, stopped):
+    if is_quick(engine, policy, stopped) and not _are_longer(engine.view(), run_times):
         return _replayed(engine, policy, now, run_times)
     return _driven(engine, now, stopped, run_times)
 
 
+def _are_longer(view: View, run_times: Mapping[int, int]) -> bool:
+    """Whether a running job is expected to run for longer than its estimate, as the engine counts."""
+    return any(run_times.get(row, 0) > view.columns.estimate[row] for row in view.running)
+
+
 def _earlier(view: View, run: Run, run_times: Mapping[int, int]) -> int:
-    """Return how much earlier than by its estimate a job that runs ends by the run time that is expected of it."""
+    """Return how much earlier than by its estimate a job that runs ends by what is expected of it; below 0: later."""
     job = view.jobs[run.row]
     return (job.estimate - run_times.get(run.row, job.estimate)) * job.procs // run.procs
 
@@ -106,7 +112,7 @@ def _replayed(engine: Engine, policy: Policy, now: int, run_times: Mapping[int, 
 def _driven(
     engine: Engine, now: int, stopped: frozenset[int], run_times: Mapping[int, int]
 ) -> list[tuple[int, int, int]]:
-    """The engine, driven by estimates until nobody waits or the time is up."""
+    """The engine, driven by estimates until no job waits or the time is up."""
     deadline = time.monotonic() + BUDGET
     if isinstance(engine.policy, Phased):
         return _driven_through_phases(engine, now, stopped, deadline, run_times)
@@ -147,7 +153,7 @@ def _ends(
 def _driven_through_phases(
     engine: Engine, now: int, stopped: frozenset[int], deadline: float, run_times: Mapping[int, int]
 ) -> list[tuple[int, int, int]]:
-    """The engine under a policy that divides the time: who is suspended goes on later, and ends then."""
+    """The engine under a policy that divides the time: a suspended job goes on later, and ends then."""
     ends = {row: end for end, row in _ends(engine, now, stopped, run_times)}
     waiting = set(engine.view().queue.tolist())
     starts: dict[int, int] = {}
@@ -193,7 +199,7 @@ def is_cut_short(engine: Engine, row: int) -> bool:
 def _note(
     engine: Engine, done: Round, found: dict[int, tuple[int, int]], ends: list[tuple[int, int]], run_times: Mapping[int, int]
 ) -> bool:
-    """Note who started; tell whether to go on (a policy that suspends has no forecast beyond its first suspension)."""
+    """Note what started; tell whether to go on (a policy that suspends has no forecast beyond its first suspension)."""
     for action in done.actions:
         if isinstance(action, Suspend):
             return False

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, PoolState
 from qbatch.planning.run_times import LAST, mean_run_time, outlasting
+from qbatch.planning.view import Run
 
 
 def run_time_of(core: Core, job: BatchJob, now: int, known: Mapping[str, Sequence[int]] | None = None) -> int:
@@ -28,9 +29,27 @@ def run_time_of(core: Core, job: BatchJob, now: int, known: Mapping[str, Sequenc
 
 
 def run_times_in(core: Core, pool: PoolState, now: int) -> dict[int, int]:
-    """Return the expected run times of the jobs with an engine by row; those that are not there run for their estimates."""
-    if core.settings.forecast_run_times == "estimates":
-        return {}
+    """Return the expected run times of the jobs with an engine by row, in microseconds; those that are not there run for their
+    estimates.
+
+    They are as the engine counts: while a user has a job suspended, it runs on for the engine, and takes as much longer.
+    """
     view = pool.engine.view()
-    jobs = [pool.by_row[row] for row in (*view.running, *view.suspended, *view.queue.tolist())]
-    return {job.row: run_time_of(core, job, now) for job in jobs if job is not None}
+    by_estimates = core.settings.forecast_run_times == "estimates"
+    found: dict[int, int] = {}
+    for row in (*view.running, *view.suspended, *(() if by_estimates else view.queue.tolist())):
+        job = pool.by_row[row]
+        if job is None:
+            continue
+        run = view.running.get(row)
+        stood = _stood_still(view.jobs[row].procs, run, job, now) if run is not None else 0
+        if by_estimates and not stood:
+            continue
+        found[row] = (view.jobs[row].estimate if by_estimates else run_time_of(core, job, now)) + stood
+    return found
+
+
+def _stood_still(procs: int, run: Run, job: BatchJob, now: int) -> int:
+    """Return for how long a job stood still that ran on for the engine, in microseconds on the ``procs`` that it asked for."""
+    counted = (run.done + max(now - run.since, 0) * run.procs) // procs
+    return max(counted - job.walltime_used(now), 0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec import structs
+
 from qbatch.daemon.settings import Pool
 from qbatch.model.toml_text import TomlText
 
@@ -37,6 +39,14 @@ def check_executor(reader: TomlText, table: dict[str, Any], values: dict[str, An
     for name in OF_DASK:
         if name in values and not is_dask:
             raise reader.error(name, 'goes only with executor = "dask"; write that too, or leave this out', None, table)
+    if values.get("timeout") == 0:
+        raise reader.error("timeout", "0 takes hosts down at once; write at least one second, such as timeout = 30", None, table)
+
+
+def emulated(pools: tuple[Pool, ...]) -> tuple[Pool, ...]:
+    """Return pools as they are where jobs are emulated: without what says where scripts run."""
+    usual = {field.name: field.default for field in structs.fields(Pool) if field.name in ("executor", *OF_DASK)}
+    return tuple(structs.replace(pool, **usual) for pool in pools)
 
 
 def check_executors(reader: TomlText, executor: str, pools: tuple[Pool, ...]) -> None:

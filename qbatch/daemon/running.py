@@ -140,11 +140,11 @@ def _with_clusters(service: Service, local: Executor, pools: list[Pool]) -> Exec
 
 def _identity(base: Path) -> str:
     """Return what names this store on the workers."""
-    path = base / "identity"
+    path = base / ".identity"  # no name of a pool, which has its directory beside it
     try:
         return path.read_text(encoding="ascii")
     except FileNotFoundError:
-        temporary = base / "identity.tmp"
+        temporary = base / ".identity.tmp"
         temporary.write_text(os.urandom(16).hex(), encoding="ascii")
         temporary.replace(path)
         return path.read_text(encoding="ascii")

@@ -119,6 +119,7 @@ class Engine(AsksPolicy):
             is_machine_changed=is_changed,
             requeued=requeued,
             ended=ended,
+            ran=happened.ran,
         )
         actions = (*resumed, *map(self._carry_out, self._decisions(view)))
         broken = _NOTHING

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 from qbatch.model.errors import DecisionError
@@ -17,6 +18,7 @@ class EventsOfInstant:
     """The events of one instant, sorted out by kind and each kind put in order."""
 
     finished: tuple[int, ...] = ()
+    ran: Mapping[int, int] = MappingProxyType({})
     withdrawn: tuple[int, ...] = ()
     returned: Set[int] = frozenset()
     hosts: Sequence[HostClosed | HostOpened] = ()
@@ -32,6 +34,8 @@ class EventsOfInstant:
                 self.jobs = (event.job,)
             elif type(event) is Finished:
                 self.finished = (event.row,)
+                if event.ran is not None:
+                    self.ran = {event.row: event.ran}
             else:
                 self._sort_out(events)
 
@@ -44,6 +48,7 @@ class EventsOfInstant:
             if kind not in known:
                 raise DecisionError(f"{kinds[kind][0]!r} is no event")
         self.finished = tuple(sorted(event.row for event in kinds.get(Finished, ())))
+        self.ran = {event.row: event.ran for event in kinds.get(Finished, ()) if event.ran is not None}
         self.returned = {event.row for event in kinds.get(Returned, ())}
         self.withdrawn = tuple(sorted(event.row for event in kinds.get(Withdrawn, ())))
         self.hosts = [*kinds.get(HostClosed, ()), *kinds.get(HostOpened, ())]

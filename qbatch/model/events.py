@@ -10,6 +10,9 @@ import msgspec
 
 from qbatch.model.job import Job
 
+NO_RUN_TIME = -1
+"""An attempt has no run time to learn from: the job begins again, or its script could not be started."""
+
 
 class Submitted(msgspec.Struct, frozen=True, tag=True, gc=False):
     """A job arrived; the engine gives it the next row, whatever row it says."""
@@ -18,9 +21,14 @@ class Submitted(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Finished(msgspec.Struct, frozen=True, tag=True):
-    """A running job ended, by itself or killed at its estimate."""
+    """A running job ended, by itself or killed at its estimate.
+
+    ``ran``: its run time in microseconds, on the processors that it asked for, where the driver knows it (a job may stand still
+    without the engine); ``NO_RUN_TIME``: it has none to learn from; None: what the engine has counted.
+    """
 
     row: int
+    ran: int | None = None
 
 
 class Returned(msgspec.Struct, frozen=True, tag=True):

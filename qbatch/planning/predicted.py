@@ -76,7 +76,7 @@ class PredictedWindow:
         self.kind = seen.window.kind
 
     def __getattr__(self, name: str) -> Any:
-        """What nobody predicts is what it was."""
+        """What is not predicted is what it was."""
         return getattr(self._window, name)
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -95,7 +96,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
     ``running`` and ``suspended``: by row.  ``ends`` and ``amounts``: expected ends of the running jobs, ascending,
     and their processors.  ``finished``, ``withdrawn`` and ``arrived``: rows, in this round; ``only_arrivals``:
     nothing but arrivals happened since the last pass.  ``ended_on``: the hosts of those that finished.  ``requeued``: rows
-    whose trial ended without their end; they are in the queue again (or parked).
+    whose trial ended without their end; they are in the queue again (or parked).  ``ran``: run times of those that finished, by
+    row, where the driver told them (:class:`qbatch.model.events.Finished`).
 
     A host of ``closed`` shows nothing free, and ``ends`` and ``amounts`` leave it out: what ends there gives nothing
     back until it opens.  Rows that the open hosts could never hold are ``parked``: not in the queue, and named in
@@ -119,6 +121,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     is_machine_changed: bool = False
     requeued: tuple[int, ...] = ()
     ended: Sequence[Run] = ()
+    ran: Mapping[int, int] = MappingProxyType({})
 
     if TYPE_CHECKING:
 

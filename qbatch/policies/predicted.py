@@ -1,4 +1,4 @@
-"""Run-time prediction around any policy that starts jobs: scheduling by what a user's last jobs ran, not by what users ask.
+"""Run-time prediction around any policy that starts jobs: by the run times of a user's last jobs, not by what users ask.
 
 Source: Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates",
 IEEE TPDS 18(6), 2007.  Read as follows:
@@ -6,18 +6,20 @@ IEEE TPDS 18(6), 2007.  Read as follows:
 * The prediction of a job is the mean run time of the last ``last`` jobs of its user that have ended (two), as a whole
   number of microseconds, rounded down; at least one second, as bookings are, and never above the estimate.  It is made
   once, when the job is submitted: what ends at that very instant counts.  Of jobs that end together the last one by sequence
-  is the latest.  A job that was killed or deleted while it ran has ended, too.
+  is the latest.  A job that was killed or deleted while it ran has ended, too; an attempt that was lost or stopped and begins
+  again has not, nor has one that could not start.  On a server the time for which a job was suspended is no run time.
+* A job that a server takes out of the engine and hands in again (held and released, queued again) is predicted anew.
 * Without ``last`` ended jobs, or a user, the estimate stands.
 * A job that outlives its prediction gets a longer one, at that very instant: 1 minute more, then 5, 15 and 30 minutes more,
   1, 2, 5, 10, 20, 50 hours and from then on 100 hours more each time; never above the estimate.
 * The kill limit stays the estimate, and a job that outlives its estimate too is taken to end one second from now, again and
-  again, as under any policy.
+  again, as under any policy.  What a user suspends on a server goes on running for the policy: its prediction is outlived.
 
 The inner policy sees a view in which estimates are predictions (:mod:`qbatch.planning.predicted`).  When a prediction is
 corrected, a policy that keeps a plan makes it anew, in order of submission (as when a host opens).  What it promised stays
 told, and a start behind it is recorded as a broken promise.
 
-A policy that takes over a machine knows nobody's past: estimates stand until enough jobs have ended under it.
+A policy that takes over a machine knows no user's past: estimates stand until enough jobs have ended under it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.actions import Action, Start, WakeAt
+from qbatch.model.events import NO_RUN_TIME
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import Int64Array
@@ -131,9 +134,10 @@ class PredictedRunTimes:
         memory.ends.leave(run.row)
         memory.corrections.pop(run.row, None)
         job = view.jobs[run.row]
-        if job.user >= 0:
+        ran = view.ran.get(run.row, run.done // job.procs)
+        if job.user >= 0 and ran != NO_RUN_TIME:
             ended = memory.ended.setdefault(job.user, [])
-            ended.append(run.done // job.procs)
+            ended.append(ran)
             del ended[: -self.last]
 
     def _predict(self, view: View, memory: PredictionMemory) -> None:

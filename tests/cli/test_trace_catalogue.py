@@ -131,7 +131,7 @@ def test_a_cache_that_cannot_be_written_has_its_code(shell: Shell) -> None:
 
 
 def test_an_interrupted_download_leaves_nothing_and_a_killed_one_nothing_after_the_next(shell: Shell, server: Archive) -> None:
-    server.answer, server.body = archive_server.stalled, gzip.compress(os.urandom(300_000))
+    server.answer, server.body = archive_server.stalled, gzip.compress(b"; MaxProcs: 8\n" + os.urandom(300_000))
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         process = shell.start("get", "LCG")
         wait_for(shell.cache / "partial")
@@ -148,7 +148,7 @@ def test_an_interrupted_download_leaves_nothing_and_a_killed_one_nothing_after_t
 
 
 def test_a_disk_that_is_full_is_named_and_nothing_is_left(shell: Shell, server: Archive) -> None:
-    server.body = gzip.compress(os.urandom(300_000))
+    server.body = gzip.compress(b"; MaxProcs: 8\n" + os.urandom(300_000))
     limit = (100_000, 100_000)  # bytes that a file may have: what a disk with so much room answers
     process = shell.start("get", "LCG", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
     out, err = process.communicate(timeout=60)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from qbatch.cli.up import _settings
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.state import Core
+from qbatch.daemon.running import _identity
 from qbatch.model.errors import InputError
 from qbatch.policies.registry import load_policy
 
@@ -39,6 +43,7 @@ def test_a_machine_file_may_be_a_cluster() -> None:
         (f'{POOL}executor = "dask"\n', "line 5, key 'executor': \"dask\" needs address"),
         (f'{POOL}address = "tcp://head:8786"\n', "line 5, key 'address': goes only with executor = \"dask\""),
         (f"{POOL}timeout = 3\n", "line 5, key 'timeout': goes only with"),
+        (f"{DASK}timeout = 0\n", "line 7, key 'timeout': 0 takes hosts down at once"),
         (f'{POOL}executor = "process"\ndirectory = "/x"\n', "line 6, key 'directory': goes only with"),
         (f'{POOL}executor = "dsk"\n', "'dsk' is not known (known: process, dask)"),
         (DASK.replace("tcp://head:8786", "head"), "line 6, key 'address': 'head' is no address of a Dask scheduler"),
@@ -51,6 +56,37 @@ def test_what_cannot_be_is_named_with_its_line(text: str, said: str) -> None:
         parse_config(text, "test")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_emulated_by_the_flag_is_written_as_it_is_read(tmp_path: Path) -> None:
+    """The store keeps the settings as a text, which the next start reads first."""
+    config = tmp_path / "c.toml"
+    config.write_text(f'{DASK}directory = "/scratch/x"\ntimeout = "2:00"\n', encoding="utf-8")
+    kept = _settings(config, "emulated", None, None, "real", has_trace=False)
+    assert parse_config(as_toml(kept), "the store") == kept
+    assert kept.executor == "emulated"
+    assert kept.pools == parse_config(POOL, "test").pools
+
+
+@pytest.mark.parametrize("other", ['directory = "/other"\n', 'address = "tcp://other:1"\n'])
+def test_a_cluster_cannot_move_under_running_jobs(other: str) -> None:
+    core = Core(parse_config(f'{POOL}executor = "dask"\naddress = "tcp://head:8786"\n', "test"), load_policy)
+    key = other.partition(" ")[0]
+    text = "".join(line for line in DASK.splitlines(keepends=True) if not line.startswith(key)) + other
+    moved = parse_config(text, "test")
+    assert reconfigure(core, moved, load_policy).pools[0].settings == moved.pools[0]
+    core.pools[0].running[1] = object()  # type: ignore[assignment, index]
+    with pytest.raises(InputError, match="another Dask cluster or directory"):
+        reconfigure(core, moved, load_policy)
+
+
+def test_a_pool_may_have_any_name_beside_the_name_of_the_store(tmp_path: Path) -> None:
+    name = _identity(tmp_path)
+    assert len(name) == 32
+    assert _identity(tmp_path) == name
+    for path in tmp_path.iterdir():
+        with pytest.raises(InputError, match="is no name"):
+            parse_config(DASK.replace('"c"', f'"{path.name}"'), "test")
 
 
 def test_another_executor_makes_another_pool() -> None:

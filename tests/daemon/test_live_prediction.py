@@ -1,4 +1,4 @@
-"""Predicted run times on a live server: who waits is told its prediction, and by whose jobs."""
+"""Predicted run times on a live server: of a job that waits its prediction is told, and by whose jobs it is."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, EarlierAttem
 from qbatch.daemon.core.records import exec_texts, full_record
 from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Mail
 from qbatch.daemon.core.states import BatchState
-from qbatch.daemon.executors.attempt import LOST
+from qbatch.daemon.executors.attempt import LOST, NOT_STARTED
 from qbatch.engine.states import State
 from qbatch.model.actions import Allocation, is_on_one_host
-from qbatch.model.events import Finished, Returned, Withdrawn
+from qbatch.model.events import NO_RUN_TIME, Finished, Returned, Withdrawn
 from qbatch.model.progress import Progress
 from qbatch.planning.run_times import LAST
 from qbatch.wire.identifiers import JobKey
@@ -153,10 +153,11 @@ def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
         core.outbox.append(Mail(job.key, point, users, text))
 
 
-def leave_hosts(core: Core, job: BatchJob) -> None:
+def leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
     """A job that ran does not run any more: tell the engine and give its places in run limits back.
 
-    One that the policy has suspended is taken back; of one whose trial is over already the engine knows.
+    ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  One that the policy has suspended is
+    taken back; of one whose trial is over already the engine knows.
     """
     pool = core.pool_of(job)
     del pool.running[job.key]
@@ -164,7 +165,7 @@ def leave_hosts(core: Core, job: BatchJob) -> None:
     if job.row >= 0:
         pool.events = [event for event in pool.events if event != Returned(job.row)]
         is_suspended = pool.engine.state_of(job.row) is State.SUSPENDED
-        pool.events.append(Withdrawn(job.row) if is_suspended else Finished(job.row))
+        pool.events.append(Withdrawn(job.row) if is_suspended else Finished(job.row, ran))
         pool.by_row[job.row] = None
     job.row = -1
     core.is_dirty = True
@@ -180,8 +181,10 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     if why:
         job.comment = why
     is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
-    leave_hosts(core, job)
-    if is_again and (job.spec.is_rerunnable or job.ending == "rerun"):
+    is_again = is_again and (job.spec.is_rerunnable or job.ending == "rerun")
+    ran = NO_RUN_TIME if is_again or status == NOT_STARTED else job.walltime_used(core.now)
+    leave_hosts(core, job, ran)
+    if is_again:
         earlier = job.earlier or EarlierAttempts()
         lost = (*earlier.lost, *_pieces_where(core, job, attempt))
         job.earlier = EarlierAttempts(earlier.trials, lost[-MOST_LOST:], attempt.used)
@@ -224,7 +227,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
             del queue.users[job.user]
         core.user_jobs[job.user] -= 1
         core.ended_count += 1
-        if job.attempt is not None:
+        if job.attempt is not None and status != NOT_STARTED:
             ended = core.run_times.setdefault(job.user, [])
             ended.append(job.walltime_used(core.now))
             del ended[:-LAST]
@@ -320,7 +323,7 @@ def _leave_engine(core: Core, job: BatchJob) -> None:
     pool = core.pool_of(job)
     state = pool.engine.state_of(job.row)
     if state is State.RUNNING:
-        pool.events.append(Finished(job.row))
+        pool.events.append(Finished(job.row, NO_RUN_TIME))
     elif state is State.QUEUED:
         pool.events.append(Withdrawn(job.row))
     pool.by_row[job.row] = None

@@ -71,8 +71,9 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
     for pool in core.pools:
         if pool.settings.name not in same and pool.running:
             raise InputError(
-                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it under other hosts than "
-                "are asked for now; start and end them as before (qbatch down --jobs), or take another store (--state DIR)"
+                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it under other hosts than are asked for now (or on "
+                "another Dask cluster or directory); start and end them as before (qbatch down --jobs), or take another store "
+                "(--state DIR)"
             )
     names = {each.name for each in settings.queues}
     for name, queue in core.queues.items():
@@ -124,7 +125,7 @@ def _other_limits(core: Core, settings: Settings) -> list[str]:
 
 
 def _unchanged(core: Core, settings: Settings) -> set[str]:
-    """Return the pools of which hosts, their executor and policy stay."""
+    """Return the pools of which hosts, their executor with its place, and policy stay."""
     new = {pool.name: (pool.policy, _hosts(pool)) for pool in settings.pools}
     return {
         pool.settings.name
@@ -140,4 +141,4 @@ def _under_another_policy(core: Core, settings: Settings) -> set[str]:
 
 
 def _hosts(pool: Pool) -> tuple[object, ...]:
-    return pool.hosts, pool.single_host, pool.spans, pool.machine, pool.executor
+    return pool.hosts, pool.single_host, pool.spans, pool.machine, pool.executor, pool.address, pool.directory

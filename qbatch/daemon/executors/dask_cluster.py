@@ -78,6 +78,8 @@ class Cluster:
             RefusedError: the worker cannot do it; with the reason.
         """
         answers = await self._ask(lambda client: client.run(function, *said, workers=[address]), seconds + 2 * PATIENCE)
+        if address not in answers:
+            raise SilentError(f"no answer of {address}")
         answer = answers[address]
         if isinstance(answer, dict) and "error" in answer:
             raise RefusedError(answer["error"])

@@ -15,7 +15,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,9 @@ from qbatch.model.machine import Host
 from . import dask_worker
 from .attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
 from .dask_cluster import Cluster, RefusedError, SilentError, WorkerSeen
-from .dask_link import HostGate, Link
-from .dask_track import Track, now, piece_of, remove
+from .dask_link import LAST_DELAY, HostGate, Link
+from .dask_track import Track, now, remove
+from .dask_transfer import before_launch, fetch
 from .process_directory import check_key, ended
 from .supervision import files
 
@@ -39,7 +42,7 @@ log = logging.getLogger("qbatch")
 LOOK, WATCH = 2.0, 20.0
 """Seconds between looks at the workers, and for which a worker is asked to wait for news."""
 
-FIRST_DELAY, LAST_DELAY = 0.25, 10.0
+FIRST_DELAY = 0.25
 """Seconds before something that failed is tried again: twice as many each time."""
 
 REFUSED_FOR = 30.0
@@ -64,9 +67,8 @@ class DaskExecutor:
         self.cluster = Cluster(address)
         self._root, self._report, self._gate, self._timeout = root, report, gate, timeout
         self._session = os.urandom(8).hex()
-        self._order = {
-            "version": __version__, "session": self._session, "identity": identity, "directory": directory
-        }  # fmt: skip
+        self._order = {"version": __version__, "identity": identity, "directory": directory}
+        self._number = time.time_ns()  # of the last opening: above those of earlier processes, also of one that comes late
         self._tracks: dict[str, Track] = {}
         self._links: dict[str, Link] = {}
         self._absent: dict[str, str] = {}  # hosts without a worker, and why
@@ -87,7 +89,7 @@ class DaskExecutor:
             asyncio.get_running_loop().call_soon(self._report, Ended(key, NOT_STARTED, now(), why))
             return
         track = self._tracks[key] = Track(attempt, self._root / key)
-        self._start_task(self._begin(track))
+        self._start_task(self._begin(track), track=track)
 
     def stop(self, key: str, grace: float) -> None:
         """TERM, then KILL after ``grace`` seconds, to everything that the attempt started."""
@@ -182,17 +184,19 @@ class DaskExecutor:
         while True:
             try:
                 workers = await self.cluster.workers()
-            except (SilentError, RefusedError) as error:
+                if self._silent_since is not None:
+                    log.info("the Dask scheduler at %s answers after %.0f seconds", self.cluster.address,
+                             loop.time() - self._silent_since)  # fmt: skip
+                    self._absent.clear()
+                self._compare(workers)
+            except Exception as error:
+                if not isinstance(error, SilentError | RefusedError):
+                    log.exception("looking at the workers of %s", self.cluster.address)
                 self._silence(self._why_silent(error))
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_DELAY, max(self._timeout / 4, FIRST_DELAY))
                 continue
-            if self._silent_since is not None:
-                log.info("the Dask scheduler at %s answers after %.0f seconds", self.cluster.address,
-                         loop.time() - self._silent_since)  # fmt: skip
-                self._absent.clear()
             delay, self._silent_since = FIRST_DELAY, None
-            self._compare(workers)
             self._look_again.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
@@ -243,16 +247,20 @@ class DaskExecutor:
             self._lose(host.name, why)
             return
         link = self._links[host.name] = Link(host.name, seen)
-        link.opening = self._start_task(self._open(link))
+        link.opening = self._start_task(self._open(link), link=link)
 
     async def _open(self, link: Link) -> None:
         delay = FIRST_DELAY
         while True:
             keys = [key for key, track in self._tracks.items() if track.host == link.name]
-            order = {**self._order, "host": link.name, "keys": keys}
+            self._number += 1
+            session = f"{self._session}.{self._number}"
+            order = {**self._order, "number": self._number, "session": session, "host": link.name, "keys": keys}
             try:
                 said = await self.cluster.call(link.seen.address, dask_worker.open_site, order)
-                break
+                if "newest" not in said:
+                    break
+                self._number = max(self._number, said["newest"])
             except SilentError as error:
                 if self._is_lost(link, error):
                     return
@@ -267,11 +275,11 @@ class DaskExecutor:
         if self._links.get(link.name) is not link:
             return
         self._refused.pop(link.name, None)
-        link.opened(said["place"], {**said, "session": self._session})
+        link.opened({**said, "session": session})
         self._absent.pop(link.name, None)
         log.info("host %s is the Dask worker at %s", link.name, link.seen.address)
         self._gate.bring_up(link.name)
-        link.tasks = [self._start_task(self._send(link)), self._start_task(self._watch(link))]
+        link.tasks = [self._start_task(self._send(link), link=link), self._start_task(self._watch(link), link=link)]
         for track in list(self._tracks.values()):
             if track.host == link.name and track.is_prepared:
                 self._hand_over(track, link)
@@ -285,7 +293,7 @@ class DaskExecutor:
                 task.cancel()
         self._down(name, why)
         for track in [track for track in self._tracks.values() if track.host == name]:
-            self._start_task(self._lose_track(track, f"host {name} went down: {why}"))
+            self._start_task(self._lose_track(track, f"host {name} went down: {why}"), track=track)
 
     def _down(self, name: str, why: str) -> None:
         if self._absent.get(name) != why:
@@ -312,11 +320,9 @@ class DaskExecutor:
         delay = FIRST_DELAY
         while True:
             await link.wake.wait()
-            batch = link.batch()
+            last = link.batch()[-1][0]
             try:
-                for _, verb, key, *_said in batch:
-                    if verb == "launch":
-                        await self._before_launch(link, key)
+                batch = await self._next_batch(link)
                 answer = await self.cluster.call(link.seen.address, dask_worker.tell, link.order, batch)
             except SilentError as error:
                 if self._is_lost(link, error):
@@ -324,28 +330,30 @@ class DaskExecutor:
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_DELAY)
                 continue
-            except (RefusedError, OSError) as error:
+            except RefusedError as error:
                 self._lose(link.name, f"its Dask worker cannot be told: {error}")
                 return
             if answer is None:
                 self._lose(link.name, "its Dask worker was started again")
                 return
             delay, link.silent_since = FIRST_DELAY, None
-            link.heard(len(batch))
+            link.heard(last)
 
-    async def _before_launch(self, link: Link, key: str) -> None:
-        """Put on record where an attempt goes, and send a long script before it."""
-        track = self._tracks.get(key)
-        if track is None or track.is_noted:
-            return
-        if not track.place:
-            await asyncio.to_thread(track.note_place, link.place)
-        if track.attempt.script_file:
-            offset = 0
-            while data := await asyncio.to_thread(piece_of, track.attempt.script_file, offset):
-                await self.cluster.call(link.seen.address, dask_worker.write, link.order, key, offset, data)
-                offset += len(data)
-        track.is_noted = True
+    async def _next_batch(self, link: Link) -> list[tuple[Any, ...]]:
+        """Return the commands that are told next, when all that must come before them has."""
+        batch = []
+        for number, verb, key, *said in link.batch():
+            track = self._tracks.get(key)
+            if verb == "launch":
+                if track is None or track.is_ending:
+                    continue
+                if not track.is_noted and (problem := await before_launch(self.cluster, link, track)):
+                    link.drop(key)
+                    self._start_task(self._lose_track(track, problem, NOT_STARTED), track=track)
+                    continue
+                verb = "resume" if track.must_resume else verb
+            batch.append((number, verb, key, *said))
+        return batch
 
     async def _watch(self, link: Link) -> None:
         """Ask the worker for news; it answers when there are some."""
@@ -384,7 +392,11 @@ class DaskExecutor:
             track = self._tracks.get(key)
             if track is not None and not track.is_ending:
                 track.is_ending = True
-                self._start_task(self._bring_back(track, Ended(key, *said), link))
+                self._start_task(self._bring_back(track, Ended(key, *said), link), track=track)
+        for key in link.keys - news["used"].keys() - news["ended"].keys():
+            track = self._tracks.get(key)
+            if track is not None and track.is_sent and track.number <= news["told"] and not track.is_ending:
+                self._start_task(self._lose_track(track, f"the Dask worker of host {link.name} does not know it"), track=track)
 
     # One attempt
 
@@ -412,11 +424,11 @@ class DaskExecutor:
             return
         if track.place and track.place != link.place:
             why = f"the directory of its Dask worker {link.name} is not the one in which it ran"
-            self._start_task(self._lose_track(track, why))
+            self._start_task(self._lose_track(track, why), track=track)
             return
-        track.is_sent = True
+        track.is_sent, track.must_resume = True, track.was_sent and track.generation != link.generation
         link.keys.add(track.key)
-        link.put("launch", track.key, msgspec.json.encode(structs.replace(track.attempt, direct="")))
+        track.number = link.put("launch", track.key, msgspec.json.encode(structs.replace(track.attempt, direct="")))
         for verb, *said in track.untold:
             link.put(verb, track.key, *said)
 
@@ -433,44 +445,25 @@ class DaskExecutor:
     async def _bring_back(self, track: Track, said: Ended, link: Link) -> None:
         """An attempt ended: fetch what it wrote, deliver it, put the end on record, report it."""
         problem = ""
-        for target in track.targets():
-            problem = problem or await self._fetch(track, target.spool, target.letter, link)
         try:
+            for target in track.targets():
+                problem = problem or await fetch(
+                    self.cluster, link, track, target.spool, target.letter, self._is_lost, FIRST_DELAY
+                )
             record = await asyncio.to_thread(track.conclude, said, problem)
-        except OSError as error:
-            self._finish(track, structs.replace(said, undelivered=f"{track.directory.path}: {error.strerror}"))
+        except Exception as error:
+            if not isinstance(error, OSError):
+                log.exception("the output of attempt %s", track.key)
+            why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+            self._finish(track, structs.replace(said, undelivered=f"{track.directory.path}: {why}"))
             return
         self._finish(track, ended(track.key, record))
 
-    async def _fetch(self, track: Track, name: str, letter: str, link: Link) -> str:
-        """Fetch one output piece by piece; what went wrong, in words."""
-        offset, delay = 0, FIRST_DELAY
-        while True:
-            try:
-                piece = await self.cluster.call(
-                    link.seen.address, dask_worker.read, link.order, track.key, letter, offset
-                )
-                if piece is None:
-                    return f"{name}: its Dask worker was started again before the whole of it was fetched"
-                if piece["mode"] is not None:
-                    await asyncio.to_thread(track.keep, name, offset, piece["data"], piece["mode"])
-            except SilentError as error:
-                if self._is_lost(link, error):
-                    return f"{name}: its Dask worker was lost before the whole of it was fetched"
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, LAST_DELAY)
-                continue
-            except (RefusedError, OSError) as error:
-                return f"{name}: {error}"
-            if not piece["data"]:
-                return ""
-            offset, delay = offset + len(piece["data"]), FIRST_DELAY
-
-    async def _lose_track(self, track: Track, why: str) -> None:
+    async def _lose_track(self, track: Track, why: str, status: int = LOST) -> None:
         if track.is_ending:
             return
         track.is_ending = True
-        said = Ended(track.key, LOST, now(), why, track.used)
+        said = Ended(track.key, status, now(), why, track.used)
         with contextlib.suppress(OSError):  # a full disk: then it is found out again after a restart
             await asyncio.to_thread(track.conclude, said, "")
         self._finish(track, said)
@@ -480,13 +473,23 @@ class DaskExecutor:
             del self._tracks[track.key]
             self._report(said)
 
-    def _start_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    def _start_task(
+        self, work: Coroutine[None, None, None], *, link: Link | None = None, track: Track | None = None
+    ) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended_task)
+        task.add_done_callback(partial(self._ended_task, link, track))
         return task
 
-    def _ended_task(self, task: asyncio.Task[None]) -> None:
+    def _ended_task(self, link: Link | None, track: Track | None, task: asyncio.Task[None]) -> None:
+        """A task failed as nobody foresaw: what it was about is lost, so that nothing waits for it for ever."""
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the Dask executor at %s", self.cluster.address, exc_info=error)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        log.error("the Dask executor at %s", self.cluster.address, exc_info=error)
+        why = f"its Dask worker cannot be followed: {type(error).__name__}: {error}"
+        if link is not None and self._links.get(link.name) is link:
+            self._refused[link.name] = link.seen, asyncio.get_running_loop().time() + REFUSED_FOR, why
+            self._lose(link.name, why)
+        if track is not None:
+            self._finish(track, Ended(track.key, LOST, now(), why, track.used))

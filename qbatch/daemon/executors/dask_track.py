@@ -16,7 +16,7 @@ from .process_directory import ExitRecord, Over, RunDirectory
 from .supervision.outputs import OutputTarget, targets_of
 
 PLACE = "place"
-"""File: the place to which the attempt was sent, made before it was."""
+"""File: the place to which the attempt was sent and its generation, made before it was."""
 
 PIECE = 1 << 20
 
@@ -24,7 +24,9 @@ PIECE = 1 << 20
 class Track:
     """One attempt that is not known to have ended.
 
-    ``is_sent``: its worker is being told to start it; ``is_noted``: and that is on record, with a long script sent.
+    ``is_sent``: its worker is being told to start it, by the command ``number``; ``is_noted``: and that is on record, with a
+    long script sent.  ``was_sent``: an earlier process or track may have sent it; ``must_resume``: it did, and the worker is to
+    go on with it, never to start it anew.
     ``untold``: commands for later.
     The functions that wait for the disk run on other threads.
     """
@@ -33,7 +35,9 @@ class Track:
         self.attempt = structs.replace(attempt, direct="")
         self.key, self.host = attempt.key, attempt.host
         self.directory = RunDirectory(path, attempt.key)
-        self.place = ""
+        self.place = self.generation = ""
+        self.number = 0
+        self.was_sent = self.must_resume = False
         self.told_start = self.is_prepared = self.is_sent = self.is_noted = self.is_ending = False
         self.used: dict[str, float] = {}
         self.untold: list[tuple[Any, ...]] = []
@@ -46,10 +50,12 @@ class Track:
         if isinstance(situation, Over):
             return situation.record
         path = self.directory.path / PLACE
-        self.place = path.read_text(encoding="ascii") if path.exists() else ""
+        text = path.read_text(encoding="ascii") if path.exists() else ""
+        self.place, _, self.generation = text.partition(" ")
+        self.was_sent = bool(text)
         return None
 
-    def note_place(self, place: str) -> None:
+    def note_place(self, place: str, generation: str) -> None:
         """Put on record to which place the attempt goes, before it does.
 
         Raises:
@@ -59,12 +65,12 @@ class Track:
         temporary = self.directory.path / f"{PLACE}.tmp"
         temporary.unlink(missing_ok=True)
         with open(os.open(temporary, flags, 0o600), "w", encoding="ascii") as stream:
-            stream.write(place)
+            stream.write(f"{place} {generation}")
             stream.flush()
             os.fsync(stream.fileno())
         os.link(temporary, self.directory.path / PLACE)
         temporary.unlink()
-        self.place = place
+        self.place, self.generation = place, generation
 
     def targets(self) -> list[OutputTarget]:
         """Return the outputs that are fetched."""

@@ -24,9 +24,9 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from qbatch.daemon.executors.attempt import LOST, Attempt, Ended, Report, Started
+from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
 from qbatch.daemon.executors.process import GONE_PREFIX, ProcessExecutor
-from qbatch.daemon.executors.process_directory import check_key
+from qbatch.daemon.executors.process_directory import check_key, lost
 from qbatch.daemon.executors.process_leftovers import discard
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
@@ -37,11 +37,12 @@ log = logging.getLogger("qbatch")
 LOST_MARK = "worker-lost"
 """File in a run directory: the worker's process ended while the attempt ran, and the guard ended it."""
 
-OUTPUTS, SCRIPTS, PLACE = "outputs", "scripts", "place"
+OUTPUTS, SCRIPTS, PLACE, GENERATION = "outputs", "scripts", "place", "generation"
 PIECE = 1 << 20
 """Bytes of a file that travel in one call."""
 
 LOST_WITH_WORKER = "its Dask worker ended while the job ran"
+GIVEN_UP = "its Dask worker had given it up"
 _CLOSED = ("closed", "closing", "failed")
 
 _decode_attempt = msgspec.json.Decoder(Attempt).decode
@@ -51,7 +52,8 @@ class Site:
     """The attempts of one daemon on one worker, for as long as the worker's process lives.
 
     ``place``: names the directory, also after the worker was started again; ``incarnation``: names this life of it.
-    ``session``: the daemon's process whose commands are obeyed, the latest that opened the site.
+    ``generation``: another one as soon as an attempt is given up; what was sent under an earlier one is never started.
+    ``session``: the opening whose commands are obeyed, ``number``: its number; an opening with a lower one came late.
     """
 
     def __init__(self, root: Path) -> None:
@@ -59,12 +61,15 @@ class Site:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.root = root
         self.place, self.incarnation, self.session = _place_of(root), os.urandom(8).hex(), ""
+        generation = root / GENERATION
+        self.generation = generation.read_text(encoding="ascii") if generation.exists() else "first"
         self.executor = ProcessExecutor(root, self._hear)
         self.live: set[str] = set()
         self.started: dict[str, Started] = {}
         self.ended: dict[str, Ended] = {}
-        self.version = self.told = 0
+        self.version = self.told = self.number = 0
         self.abandoned: set[str] = set()
+        self.lost: set[str] = set()  # given up, and asked for again while they end
         self.news = asyncio.Event()
         guard = [sys.executable, "-m", "qbatch.daemon.executors.dask_guard", str(root)]
         self.guard = subprocess.Popen(
@@ -72,31 +77,55 @@ class Site:
         )
         self._tasks: set[asyncio.Future[Any]] = set()
 
-    def admit(self, session: str, keys: set[str]) -> None:
+    def admit(self, number: int, session: str, keys: set[str]) -> None:
         """A daemon's process opens the site: it expects these attempts; any other is given up."""
-        self.session, self.told = session, 0
-        for key in self.live - keys:
-            self.abandoned.add(key)
-            self.executor.stop(key, 0.0)
-        for entry in sorted(os.listdir(self.root)):
-            if entry not in keys and entry not in self.live and _is_key(entry):
-                self.forget(entry)
+        left = {entry for entry in os.listdir(self.root) if _is_key(entry)}
+        given_up = sorted((left | self.live) - keys)
+        if given_up:  # on record first: what is removed here looks as if it had never come
+            self.generation = os.urandom(8).hex()
+            temporary = self.root / f"{GENERATION}.{os.getpid()}"
+            with open(temporary, "w", encoding="ascii") as stream:
+                stream.write(self.generation)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(self.root / GENERATION)
+        self.number, self.session, self.told = number, session, 0
+        for key in given_up:
+            if key in self.live:
+                self.abandoned.add(key)
+                self.executor.stop(key, 0.0)
+            else:
+                self.forget(key)
 
     def obey(self, verb: str, key: str, *said: Any) -> None:
         """Carry out one command about an attempt."""
-        if verb == "launch":
-            self._launch(_decode_attempt(said[0]))
+        if verb in ("launch", "resume"):
+            self._launch(_decode_attempt(said[0]), is_new=verb == "launch")
         elif verb == "forget":
             self.forget(key)
         elif key in self.live:
             getattr(self.executor, verb)(key, *said)
 
-    def _launch(self, attempt: Attempt) -> None:
+    def _launch(self, attempt: Attempt, *, is_new: bool) -> None:
         key = check_key(attempt.key)
-        if key in self.ended:
+        if key in self.abandoned:
+            self.abandoned.discard(key)
+            self.lost.add(key)
+            if key in self.ended:
+                self._hear(self.ended[key])
+        elif key in self.ended:
             return
-        self.live.add(key)
-        self.executor.launch(as_here(attempt, self.root))
+        elif not is_new and key not in self.live and not (self.root / key).is_dir():
+            self._hear(lost(key, GIVEN_UP))
+        else:
+            self.live.add(key)
+            self.executor.launch(as_here(attempt, self.root))
+
+    def refuse(self, key: str, error: Exception) -> None:
+        """An attempt cannot be taken; one that was here before may have run."""
+        why = f"its Dask worker cannot take it: {type(error).__name__}: {error}"
+        said = lost(key, why)
+        self._hear(said if (self.root / key).is_dir() else structs.replace(said, status=NOT_STARTED))
 
     def forget(self, key: str) -> None:
         """Nothing of an attempt that has ended is asked for any more."""
@@ -105,6 +134,7 @@ class Site:
         self.started.pop(key, None)
         self.ended.pop(key, None)
         self.abandoned.discard(key)
+        self.lost.discard(key)
         for path in (*self._outputs(key), self.root / SCRIPTS / key):
             path.unlink(missing_ok=True)
         self.executor.forget(key)
@@ -124,12 +154,18 @@ class Site:
             self.live.discard(report.key)
             if (self.root / report.key / LOST_MARK).exists():
                 report = structs.replace(report, status=LOST, why=LOST_WITH_WORKER)
+            if report.key in self.lost:
+                report = structs.replace(report, status=LOST, why=GIVEN_UP)
             self.ended[report.key] = report
             if report.key in self.abandoned:
-                asyncio.get_running_loop().call_soon(self.forget, report.key)
+                asyncio.get_running_loop().call_soon(self._forget_abandoned, report.key)
         self.version += 1
         self.news.set()
         self.news = asyncio.Event()
+
+    def _forget_abandoned(self, key: str) -> None:
+        if key in self.abandoned:  # unless it was asked for meanwhile
+            self.forget(key)
 
     async def until_closed(self, worker: Any) -> None:
         """Wait for the end of a worker whose process lives on (several in one process), and end its jobs too."""
@@ -217,7 +253,11 @@ def _find(worker: Any, order: dict[str, Any]) -> Site | None:
 
 
 async def open_site(order: dict[str, Any], dask_worker: Any) -> dict[str, Any]:
-    """Take a daemon in.  ``order``: version, session, identity, host, directory and the keys of the attempts that it expects."""
+    """Take a daemon in.
+
+    ``order``: version, number, session, identity, host, directory and the keys of the attempts that it expects.  One whose
+    number is not above the latest came late, and changes nothing; the answer is then that number, ``newest``.
+    """
     if order["version"] != __version__:
         return {"error": f"its Dask worker has qbatch {__version__}, the daemon {order['version']}: install the same there"}
     base = order["directory"]
@@ -231,10 +271,12 @@ async def open_site(order: dict[str, Any], dask_worker: Any) -> dict[str, Any]:
             _sites[known] = Site(root)
             _sites[known].begin(dask_worker)
         site = _sites[known]
-        site.admit(order["session"], set(order["keys"]))
+        if order["number"] <= site.number:
+            return {"newest": site.number}
+        site.admit(order["number"], order["session"], set(order["keys"]))
     except OSError as error:
         return {"error": f"its Dask worker cannot use {root}: {error.strerror}"}
-    return {"root": str(root), "place": site.place, "incarnation": site.incarnation}
+    return {"root": str(root), "place": site.place, "generation": site.generation, "incarnation": site.incarnation}
 
 
 async def tell(order: dict[str, Any], commands: list[tuple[Any, ...]], dask_worker: Any) -> dict[str, Any] | None:
@@ -247,8 +289,10 @@ async def tell(order: dict[str, Any], commands: list[tuple[Any, ...]], dask_work
             site.told = number
             try:
                 site.obey(verb, key, *said)
-            except (OSError, ValueError):
+            except Exception as error:
                 log.exception("%s for attempt %s failed", verb, key)
+                if verb in ("launch", "resume"):
+                    site.refuse(key, error)
     return {}
 
 
@@ -265,6 +309,7 @@ async def watch(order: dict[str, Any], version: int, seconds: float, dask_worker
         return None
     return {
         "version": site.version,
+        "told": site.told,
         "started": {key: (said.session, said.at) for key, said in site.started.items()},
         "ended": {
             key: (said.status, said.at, said.why, said.used, said.undelivered)

@@ -1,8 +1,8 @@
 """Logs that were fetched: a folder of this user, with the checksums of those that the catalogue has none for.
 
-The files stand under their names in the archive.  ``checksums.json`` beside them keeps, for a file whose checksum nobody knew,
-the one that it had when it was first used: from then on it is held to that.  ``partial`` holds what is being fetched; whatever is
-there while nobody holds the lock was left by a process that died, and goes.
+The files stand under their names in the archive.  ``checksums.json`` beside them keeps, for a file whose checksum was not known,
+the one that it had when it was first used: from then on it is held to that.  ``partial`` holds what is being fetched; all that is
+there while the lock is free was left by a process that died, and goes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Annotated
 
-from qbatch.model.errors import OutputError
+import msgspec
+
+from qbatch.model.errors import InputError, OutputError
 from qbatch.workloads.catalogue.entries import Version
 
 CHECKSUMS = "checksums.json"
+
+_CHECKSUMS = msgspec.json.Decoder(dict[str, Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]])
 
 
 class Cache:
@@ -38,7 +43,11 @@ class Cache:
         return self.folder / version.file
 
     def checksum(self, version: Version) -> str | None:
-        """Return the SHA-256 that a file has to have: the catalogue's, else the one that is pinned; None for neither."""
+        """Return the SHA-256 that a file has to have: the catalogue's, else the one that is pinned; None for neither.
+
+        Raises:
+            InputError: ``checksums.json`` is damaged, and the catalogue has no checksum of the file.
+        """
         return version.sha256 or self._pinned().get(version.file)
 
     def holds(self, version: Version) -> bool:
@@ -61,7 +70,7 @@ class Cache:
             raise
 
     def keep(self, partial: Path, version: Version) -> Path:
-        """Give a file that was fetched its name; what stood there is replaced."""
+        """Give a file that was fetched its name; a file that stood there is replaced."""
         path = self.path(version)
         os.replace(partial, path)
         return path
@@ -91,12 +100,16 @@ class Cache:
                 shutil.rmtree(partial, ignore_errors=True)
 
     def _pinned(self) -> dict[str, str]:
-        """Return the checksums that are pinned; a file that is damaged is as none: what is there is fetched again."""
+        """Return the checksums that are pinned; a file that is damaged is refused: without them any file would be taken."""
+        path = self.folder / CHECKSUMS
         try:
-            found = json.loads((self.folder / CHECKSUMS).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            return _CHECKSUMS.decode(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
             return {}
-        return {str(name): str(each) for name, each in found.items()} if isinstance(found, dict) else {}
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{path}: is damaged ({error}); nothing was changed; mend it, or remove it with the logs that it pinned"
+            ) from error
 
 
 def _unwritable(folder: Path, error: OSError) -> OutputError:

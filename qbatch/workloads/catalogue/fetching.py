@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from qbatch.model.errors import InputError, UsageError
+from qbatch.model.errors import InputError, OutputError, UsageError
 from qbatch.workloads.catalogue.cache import Cache, sha256_of
 from qbatch.workloads.catalogue.entries import Catalogue, Entry, Version
+from qbatch.workloads.log import FIELDS
 
 CHUNK_BYTES = 1 << 16
 TIMEOUT_S = 30.0
@@ -50,10 +51,13 @@ def fetch(
         say: told what the user has to know (a checksum that is pinned, a damaged copy).
 
     Raises:
-        InputError: it cannot be had, or is not what it should be; the cache is as it was.
+        InputError: it cannot be had, or is not what it should be, or the checksums of the cache are damaged; the cache is as it
+            was.
         UsageError: the mirror is no address, or the extra ``catalogue`` is not installed.
-        OutputError: the cache cannot be written.
+        OutputError: the cache cannot be written, or a folder has the name of the file.
     """
+    if cache.path(version).is_dir():
+        raise OutputError(f"{cache.path(version)}: is a folder; remove it, or set QBATCH_CACHE to another folder")
     if cache.holds(version) or _adopted(cache, version, say):
         return cache.path(version)
     address = f"{_base(mirror or catalogue.archive)}/{catalogue.path(entry, version)}"
@@ -72,16 +76,16 @@ def fetch(
                 f"{address}: has the sha256 {sha256}, not {whose}, {known}; nothing was kept; fetch it again, or try --mirror URL"
             )
         if known is None:
-            if reason := _why_not_packed(found):
-                raise InputError(f"{address}: is no whole gzip file ({reason}); nothing was kept; try --mirror URL")
+            if reason := _why_no_log(found):
+                raise InputError(f"{address}: {reason}; nothing was kept; try --mirror URL")
             _pin(cache, version, sha256, say)
         return cache.keep(found, version)
 
 
 def _adopted(cache: Cache, version: Version, say: Callable[[str], None]) -> bool:
-    """Take a whole file that is in the cache without a checksum as it is: somebody put it there by hand."""
+    """Take a whole file that is in the cache without a checksum as it is: it was put there by hand."""
     path = cache.path(version)
-    if cache.checksum(version) is not None or not path.is_file() or _why_not_packed(path):
+    if cache.checksum(version) is not None or not path.is_file() or _why_no_log(path):
         return False
     with cache.fetching():
         _pin(cache, version, sha256_of(path), say)
@@ -119,7 +123,8 @@ def _download(address: str, folder: Path, version: Version, timeout_s: float, pr
 
         with requests.get(url, stream=True, timeout=timeout_s, headers={"Accept-Encoding": "identity"}) as response:
             response.raise_for_status()
-            total = int(response.headers.get("content-length") or 0)
+            said = response.headers.get("content-length") or ""
+            total = int(said) if said.isascii() and said.isdigit() else 0
             came = 0
             with open(output_file, "wb") as file:
                 for chunk in response.raw.stream(CHUNK_BYTES, decode_content=False):
@@ -170,12 +175,28 @@ def _reason(error: BaseException) -> str:
     return " ".join(reason.split())[:200]
 
 
-def _why_not_packed(path: Path) -> str | None:
-    """Return why a file is no whole gzip file, as a page that says sorry or a part of a log is none; None if it is one."""
+def _why_no_log(path: Path) -> str | None:
+    """Return why a file is no packed log, as an empty one, a page that says sorry or a part of a log is none; None if it is one.
+
+    It has to be a whole gzip file, whose first line that is not blank is a comment of a log or a job.
+    """
+    first = b""
     try:
         with gzip.open(path) as file:
+            while not first.strip() and (line := file.readline(CHUNK_BYTES)):
+                first = line
             while file.read(1 << 20):
                 pass
     except (OSError, EOFError, zlib.error) as error:
-        return str(error)
-    return None
+        return f"is no whole gzip file ({error})"
+    return None if _is_of_a_log(first) else "holds no log (its first line is neither a comment nor a job)"
+
+
+def _is_of_a_log(line: bytes) -> bool:
+    """Return whether a line is a comment of a log, or the numbers of a job."""
+    if line.lstrip().startswith((b";", b"#")):
+        return True
+    try:
+        return len([float(each) for each in line.split()]) >= len(FIELDS)
+    except ValueError:
+        return False

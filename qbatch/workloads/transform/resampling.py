@@ -6,7 +6,10 @@ the log.  Both keep the load in expectation: each week, or user, is drawn once o
 - ``weeks``: as many whole weeks as the log has, one after another.  A week begins at the midnight before the first submission;
   what comes after the last whole week is left out.  What a user does goes on for weeks, and such dependence is lost.
 - ``users``: as many users as the log has, each with all its jobs.  A user that is drawn again is another user, whose jobs come
-  whole weeks later; those beyond the end come at the beginning.  Jobs of nobody (user -1) stay as they are.
+  whole weeks later; those beyond the end come at the beginning.  Jobs without a user (-1) stay as they are.
+
+Where the first midnight lies before the log's second 0, the log begins whole days earlier (``UnixStartTime``) and all jobs come
+as many days later by its seconds: every instant is what it was, and no submission is negative.
 
 Source: N. Zakay and D. G. Feitelson, *Workload resampling for performance evaluation of parallel job schedulers*, ICPE 2013 and
 Concurrency and Computation 26 (12), 2014: a log is parted into its users' streams, which are put together anew with the cycles of
@@ -17,12 +20,13 @@ paper parts users that stay from users that come and go; here all are alike.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.workloads.draws import Draws
+from qbatch.workloads.header import parse_header
 from qbatch.workloads.local_clock import LocalClock
 from qbatch.workloads.log import Column, Log, counted
 from qbatch.workloads.transform.load import changed, rows_of
@@ -32,7 +36,7 @@ WEEK_S = 7 * DAY_S
 WEEKS_MAX = 100_000
 
 _WEEK_STREAM, _USER_STREAM = 8, 9
-_NOBODY = -1
+_WITHOUT_USER = -1
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,8 @@ def resampled(log: Log, how: str, seed: int) -> Log:
     rows = weeks.rows[drawn.places]
     if not len(rows):
         raise InputError(f"{log.name}: the weeks drawn with seed {seed} have no job, as most of its weeks; take another seed")
-    submit = _instants(log, weeks, drawn, rows)
+    days = _days_before(weeks)
+    submit = _instants(log, weeks, drawn, rows, days)
     # Order of submission; jobs of one instant as in the log, and copy by copy.
     order = np.lexsort((drawn.copy, rows, submit))
     rows = rows[order]
@@ -92,15 +97,38 @@ def resampled(log: Log, how: str, seed: int) -> Log:
         columns["preceding_job"] = before
         columns["think_time"] = np.where(before > 0, columns["think_time"], -1)
         said += f"; {counted(dropped, 'preceding job', 'preceding jobs')} dropped"
-    return changed(log, columns, f"resampled by {how}, seed={seed}: {said}; of the log with sha256 {log.sha256}")
+    note = f"resampled by {how}, seed={seed}: {said}; of the log with sha256 {log.sha256}"
+    return changed(_begun_earlier(log, days), columns, note)
 
 
-def _instants(log: Log, weeks: _Weeks, drawn: _Drawn, rows: Column) -> Column:
-    """Return the submissions in log seconds; of a job that is not moved its own, also in an hour that comes twice."""
+def _instants(log: Log, weeks: _Weeks, drawn: _Drawn, rows: Column, days: int) -> Column:
+    """Return the submissions in seconds of a log that begins ``days`` earlier.
+
+    Of a job that is not moved its own instant stays, also in an hour that comes twice.
+    """
     moved = weeks.clock.instants(drawn.local + weeks.start)
     is_moved = drawn.local != weeks.local[drawn.places]
-    submit = np.where(is_moved, moved, np.asarray(log["submit"])[rows])
+    submit = np.where(is_moved, moved, np.asarray(log["submit"])[rows]) + days * DAY_S
     return np.round(submit, 6) if submit.dtype.kind == "f" else submit
+
+
+def _days_before(weeks: _Weeks) -> int:
+    """Return by how many whole days the log has to begin earlier, so that its first midnight is not before its second 0."""
+    midnight = int(weeks.clock.instants(np.array([weeks.start], np.int64))[0])
+    return max(-(midnight // DAY_S), 0)
+
+
+def _begun_earlier(log: Log, days: int) -> Log:
+    """Return a log whose second 0 is so many days earlier; the text of its StartTime, which would not hold, is left out."""
+    start = log.header.unix_start_time
+    if days == 0 or start is None:
+        return log
+    kept = []
+    for line in log.header.lines:
+        said = parse_header([line])
+        if said.unix_start_time is None and said.start_time is None:
+            kept.append(line)
+    return replace(log, header=parse_header([*kept, f"; UnixStartTime: {start - days * DAY_S}"]))
 
 
 def _weeks_of(log: Log, how: str) -> _Weeks:
@@ -114,7 +142,7 @@ def _weeks_of(log: Log, how: str) -> _Weeks:
     local = clock.local(submit)
     start = int(local[0] // DAY_S) * DAY_S if len(rows) else 0
     local = local - start
-    # The last week is whole if somebody submits on its last day.
+    # The last week is whole if a job comes on its last day.
     count = int((local.max() + DAY_S) // WEEK_S) if len(rows) else 0
     if count < 2:
         raise InputError(
@@ -155,9 +183,9 @@ def _draw_users(log: Log, weeks: _Weeks, seed: int) -> tuple[_Drawn, str]:
     shift = np.where(is_first, 0, shift)
     fresh = int(users[-1]) + np.cumsum(~is_first)
     number = np.where(is_first, users[drawn], fresh)
-    nobodys = by_user[: int(begins[0])]
+    without_user = by_user[: int(begins[0])]
     picked, copy = _slices(begins[drawn], ends[drawn])
-    places = np.concatenate((nobodys, by_user[picked]))
+    places = np.concatenate((without_user, by_user[picked]))
     local = weeks.local[by_user[picked]]
     cycle = weeks.count * WEEK_S
     local = np.where(shift[copy] > 0, (local + shift[copy] * WEEK_S) % cycle, local)
@@ -165,9 +193,9 @@ def _draw_users(log: Log, weeks: _Weeks, seed: int) -> tuple[_Drawn, str]:
     said = f"{counted(len(users), 'user', 'users')} drawn, {len(users) - again} of the log's and {again} of them again"
     return _Drawn(
         places,
-        np.concatenate((np.full(len(nobodys), _NOBODY), copy)),
-        np.concatenate((weeks.local[nobodys], local)),
-        np.concatenate((owner[nobodys], number[copy])),
+        np.concatenate((np.full(len(without_user), _WITHOUT_USER), copy)),
+        np.concatenate((weeks.local[without_user], local)),
+        np.concatenate((owner[without_user], number[copy])),
     ), said
 
 
@@ -195,8 +223,8 @@ def _preceding(log: Log, rows: Column, copy: Column) -> tuple[Column | None, int
     by_key = np.argsort(keys)
     job = by_key[np.minimum(np.searchsorted(keys[by_key], asked), len(keys) - 1)]
     is_kept = (wanted >= 0) & (keys[job] == asked)
-    # One that came earlier in the log and comes later now is none.
-    is_kept &= (job < np.arange(len(rows))) | (wanted >= rows)
+    # One that came earlier in the log and comes later now is none; nor is the job itself.
+    is_kept &= (job < np.arange(len(rows))) | (wanted > rows)
     return np.where(is_kept, job + 1, -1), int(((before[rows] > 0) & ~is_kept).sum())
 
 

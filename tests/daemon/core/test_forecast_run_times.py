@@ -7,14 +7,16 @@ import random
 import pytest
 
 from qbatch.daemon.config import as_toml, parse_config
-from qbatch.daemon.core import state_snapshot
+from qbatch.daemon.core import flow, state_snapshot
+from qbatch.daemon.executors.attempt import NOT_STARTED
 from qbatch.daemon.forecast import forecast
 from qbatch.daemon.forecast_core import forecast_core, waits_outside
 from qbatch.daemon.forecast_run_times import run_time_of, run_times_in
 from qbatch.engine import snapshot
 from qbatch.model.errors import InputError
 from qbatch.policies import load_policy
-from tests.daemon.core.driver import ALICE, BOB, EMULATED, SECOND, Bench
+from qbatch.wire import requests
+from tests.daemon.core.driver import ALICE, BOB, EMULATED, ROOT, SECOND, Bench
 
 PREDICTIONS = 'forecast_run_times = "predictions"\n'
 LENGTHS = {ALICE: 40, BOB: 90}
@@ -101,6 +103,121 @@ def test_the_run_times_are_kept_and_made_again_from_the_journal() -> None:
     assert bench.replayed(bench.journal).run_times == bench.core.run_times
     copy = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
     assert copy.run_times == bench.core.run_times
+
+
+def forecast_of(bench: Bench) -> dict[str, tuple[int, int]]:
+    """Return the forecast of the first pool by job."""
+    one = bench.core.pools[0]
+    keys = {job.row: job.key for job in one.by_row if job is not None}
+    copy = snapshot.load(one.machine, one.policy, snapshot.dump(one.engine))
+    rows = forecast(copy, one.policy, bench.now, frozenset(), run_times_in(bench.core, one, bench.now))
+    return {bench.core.id_of(keys[row]): (start, end) for row, start, end in rows}
+
+
+def learnt(bench: Bench) -> list[int]:
+    """Return the run times that the policy goes by for alice's jobs, which have to be those that the core keeps."""
+    (by_policy,) = bench.core.pools[0].engine.view().memory.ended.values()
+    assert by_policy == bench.core.run_times["alice"]
+    return [each // SECOND for each in by_policy]
+
+
+def wide(bench: Bench, seconds: int, walltime: int = 3000) -> str:
+    return bench.submit(resources={"ncpus": "4", "walltime": str(walltime)}, runtime=seconds * SECOND)
+
+
+def past(policy: str, by: str = "predictions") -> Bench:
+    """A server of four processors on which two jobs of alice, one after the other, ran for 100 s."""
+    config = EMULATED.replace("[[pool]]", f'[[pool]]\npolicy = "{policy}"\nsingle_host = true\n').replace("n[1-4]", "n1")
+    bench = Bench(f'forecast_run_times = "{by}"\n' + config)
+    for _ in range(2):
+        wide(bench, 100, 100)
+    bench.wait(200)
+    return bench
+
+
+def signal(bench: Bench, job: str, name: str) -> None:
+    bench.do(ALICE, requests.Signal(jobs=(job,), signal=name))
+
+
+def test_an_attempt_that_begins_again_is_no_ended_job_for_the_policy_nor_for_the_forecast() -> None:
+    bench = past("predicted")
+    job = wide(bench, 50)
+    for _ in range(2):
+        bench.wait(1)
+        bench.do(ROOT, requests.Rerun(jobs=(job,)))
+        bench.wait(0)
+        assert learnt(bench) == [100, 100]
+    wide(bench, 30)
+    bench.wait(1000)
+    assert learnt(bench) == [50, 30]
+
+
+def test_a_script_that_could_not_start_is_none_and_a_deleted_job_is_one() -> None:
+    bench = past("predicted")
+    job = wide(bench, 50)
+    bench.wait(1)
+    flow.ended(bench.core, bench.core.live(job), NOT_STARTED, "no such interpreter")
+    bench.make_pass()
+    assert learnt(bench) == [100, 100]
+    job = wide(bench, 50)
+    bench.wait(20)
+    bench.do(ALICE, requests.Delete(jobs=(job,), is_forced=True))
+    bench.wait(1)
+    assert learnt(bench) == [100, 20]
+
+
+def test_the_time_for_which_a_job_was_suspended_is_no_run_time() -> None:
+    bench = past("predicted")
+    job = wide(bench, 50)
+    bench.wait(10)
+    signal(bench, job, "suspend")
+    bench.wait(1000)
+    signal(bench, job, "resume")
+    bench.wait(100)
+    assert (bench.state(job), learnt(bench)) == ("F", [100, 50])
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "predicted", "fcfs"])
+@pytest.mark.parametrize(("by", "length"), [("predictions", 100), ("estimates", 3000)])
+def test_what_is_forecast_happens_after_a_job_was_suspended_and_went_on(policy: str, by: str, length: int) -> None:
+    bench = past(policy, by)
+    job, waiting = wide(bench, length), wide(bench, length)
+    began = bench.now
+    bench.wait(10)
+    for stood, ran in ((1000, 20), (5, 20)):
+        signal(bench, job, "suspend")
+        bench.wait(stood)
+        signal(bench, job, "resume")
+        bench.wait(ran)
+        found = forecast_of(bench)
+        begins = began + (length + 1000 + 5 * (stood == 5)) * SECOND
+        assert found == {waiting: (begins, begins + length * SECOND)}
+    assert starts_and_ends(bench, [waiting]) == found
+
+
+@pytest.mark.parametrize("again", ["hold", "rerun"])
+def test_a_job_that_is_handed_in_again_is_predicted_anew(again: str) -> None:
+    bench = past("predicted")
+    wide(bench, 200)
+    job = wide(bench, 70)
+    bench.wait(1)
+
+    def first(job: str) -> int:
+        one = bench.core.pools[0]
+        return int(one.policy.first_predictions(one.engine.view())[bench.core.live(job).row]) // SECOND
+
+    assert first(job) == 100
+    if again == "hold":
+        bench.do(ALICE, requests.Hold(jobs=(job,)))
+        bench.wait(300)
+        assert learnt(bench) == [100, 200]
+        bench.do(ALICE, requests.Release(jobs=(job,)))
+    else:
+        bench.wait(210)
+        assert bench.state(job) == "R"
+        bench.do(ROOT, requests.Rerun(jobs=(job,)))
+    bench.make_pass()
+    assert first(job) == 150
 
 
 def test_the_key_is_read_written_and_refused_by_name() -> None:

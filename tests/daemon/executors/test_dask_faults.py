@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import random
 import shutil
 import time
@@ -16,10 +18,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from qbatch.daemon.executors import dask_executor, dask_worker
-from qbatch.daemon.executors.attempt import LOST, Attempt, Ended, Report
+from qbatch.daemon.executors import dask_executor, dask_track, dask_worker
+from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report
 from qbatch.daemon.executors.dask_cluster import RefusedError, SilentError, WorkerSeen
 from qbatch.daemon.executors.dask_executor import DaskExecutor
+from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
 from qbatch.model.machine import Host
 from tests.daemon.executors.world import World
@@ -234,17 +237,18 @@ def test_a_worker_obeys_the_latest_session_only_each_command_once(tmp_path: Path
         cluster = Cluster()
         worker = cluster.add("a")
 
-        async def opened(session: str, *keys: str) -> dict[str, Any]:
-            order = {"version": __version__, "session": session, "identity": "me", "host": "a", "keys": list(keys)}
+        async def opened(session: str, number: int) -> dict[str, Any]:
+            order = {"version": __version__, "number": number, "session": session, "identity": "me", "host": "a", "keys": []}
             said = await dask_worker.open_site({**order, "directory": str(tmp_path / "there")}, dask_worker=worker)
             return {**said, "session": session}
 
-        first = await opened("one")
+        first = await opened("one", 1)
         command = (1, "launch", "1.1", msgspec.json.encode(made("1.1", "while :; do sleep 0.05; done\n")))
         for _ in range(3):
             assert await dask_worker.tell(first, [command], dask_worker=worker) == {}
         await until(lambda: marked(tmp_path).total() == 1)
-        second = await opened("two")  # it does not expect 1.1: that is given up
+        second = await opened("two", 3)  # it does not expect 1.1: that is given up
+        assert await opened("late", 2) == {"newest": 3, "session": "late"}
         assert await dask_worker.tell(first, [(2, "launch", "2.1", command[3])], dask_worker=worker) is None
         assert await dask_worker.watch(first, 0, 0.0, dask_worker=worker) is None
         await until(lambda: not list((tmp_path / "there").glob("*/*/[0-9]*")))
@@ -278,3 +282,210 @@ def test_a_long_script_and_a_home_that_is_elsewhere_come_along(tmp_path: Path, m
     asyncio.run(play())
     home = str(Path.home())
     assert Path(attempt.output).read_text() == f"{home} {home}\n"
+
+
+LASTING = "while :; do sleep 0.05; done\n"
+
+
+def test_an_attempt_of_which_the_loss_cannot_be_recorded_is_not_started_again(
+    tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = made("1.1", LASTING)
+    write = files.write_exit
+
+    def full(directory: int, said: dict[str, Any]) -> None:
+        if "/here/" in os.readlink(f"/proc/self/fd/{directory}"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(directory, said)
+
+    async def play() -> None:
+        cluster, story = Cluster(), Story("a")
+        cluster.add("a")
+        monkeypatch.setattr(files, "write_exit", full)
+        async with running(cluster, story, tmp_path) as executor:
+            executor.launch(attempt)
+            await until(lambda: marked(tmp_path).total() == 1)
+            cluster.end("a")
+            await until(lambda: story.ended("1.1"))
+            await until(lambda: not dask_worker._sites)
+            story.told.clear()
+            cluster.add("a")
+            await until(lambda: ("up", "a") in story.told)
+            monkeypatch.setattr(files, "write_exit", write)
+            executor.launch(attempt)  # as after a recovery of the core
+            await until(lambda: story.ended("1.1"))
+        assert (story.ended("1.1")[0].status, story.ended("1.1")[0].why) == (LOST, dask_worker.GIVEN_UP)
+        await end_sites(cluster)
+
+    asyncio.run(play())
+    assert marked(tmp_path) == {"1.1": 1}
+
+
+def test_what_runs_goes_on_though_its_worker_gave_up_another(tmp_path: Path, made: Callable[..., Attempt]) -> None:
+    kept, given_up = made("1.1", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\nexit 5\n"), made("2.1", LASTING)
+
+    async def play() -> None:
+        cluster, story = Cluster(), Story("a")
+        cluster.add("a")
+        async with running(cluster, story, tmp_path) as executor:
+            executor.launch(kept)
+            executor.launch(given_up)
+            await until(lambda: marked(tmp_path).total() == 2)
+        async with running(cluster, story, tmp_path, kept):
+            await until(lambda: not list((tmp_path / "there").glob("*/*/2.1")))
+        async with running(cluster, story, tmp_path, kept):
+            (tmp_path / "go").touch()
+            await until(lambda: story.ended("1.1"))
+        assert story.ended("1.1")[0].status == 5
+        await end_sites(cluster)
+
+    asyncio.run(play())
+    assert marked(tmp_path) == {"1.1": 1, "2.1": 1}
+
+
+class Late(Cluster):
+    """Openings of which the first is carried out late: when ``now`` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late: asyncio.Task[Any] | None = None
+        self.now = asyncio.Event()
+
+    async def call(self, address: str, function: Callable[..., Awaitable[Any]], *said: Any, seconds: float = 0.0) -> Any:
+        if function is not dask_worker.open_site or self.late is not None:
+            return await super().call(address, function, *said, seconds=seconds)
+
+        async def later() -> Any:
+            await self.now.wait()
+            return await Cluster.call(self, address, function, *said)
+
+        self.late = asyncio.ensure_future(later())
+        raise SilentError("no answer in time")
+
+
+def test_an_opening_that_comes_late_changes_nothing(tmp_path: Path, made: Callable[..., Attempt]) -> None:
+    async def play() -> None:
+        cluster, story = Late(), Story("a")
+        cluster.add("a")
+        async with running(cluster, story, tmp_path) as executor:
+            executor.launch(made("1.1", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\nexit 5\n"))
+            await until(lambda: marked(tmp_path).total() == 1)
+            cluster.now.set()
+            assert cluster.late is not None
+            assert "newest" in await cluster.late
+            (tmp_path / "go").touch()
+            await until(lambda: story.ended("1.1"))
+        assert story.ended("1.1")[0].status == 5
+        await end_sites(cluster)
+
+    asyncio.run(play())
+
+
+def test_an_attempt_that_its_worker_does_not_know_is_lost(
+    tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_worker.Site, "_launch", lambda self, attempt, is_new: None)
+    monkeypatch.setattr(dask_executor, "WATCH", 0.1)
+
+    async def play() -> None:
+        cluster, story = Cluster(), Story("a")
+        cluster.add("a")
+        async with running(cluster, story, tmp_path) as executor:
+            executor.launch(made("1.1"))
+            await until(lambda: story.ended("1.1"))
+        assert "does not know it" in story.ended("1.1")[0].why
+        await end_sites(cluster)
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("trouble", ["no script", "a full disk here", "a full disk there", "a worker that cannot take it"])
+def test_the_trouble_of_one_attempt_is_its_own(
+    tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    def full(*said: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def play() -> None:
+        cluster, story = Cluster(), Story("a")
+        cluster.add("a")
+        async with running(cluster, story, tmp_path) as executor:
+            executor.launch(made("1.1", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\n"))
+            await until(lambda: marked(tmp_path).total() == 1)
+            script = tmp_path / "script"
+            if trouble == "no script":
+                script = tmp_path / "not-there"
+            else:
+                script.write_text("true\n", encoding="ascii")
+            with monkeypatch.context() as patch:
+                if trouble == "a full disk here":
+                    patch.setattr(dask_track.Track, "note_place", full)
+                elif trouble == "a full disk there":
+                    patch.setattr(dask_worker, "_write", full)
+                elif trouble == "a worker that cannot take it":
+                    patch.setattr(dask_worker, "as_here", full)
+                executor.launch(made("2.1", script_file=str(script)))
+                await until(lambda: story.ended("2.1"))
+            executor.launch(made("3.1"))
+            await until(lambda: story.ended("3.1"))
+            assert not story.ended("1.1")
+            (tmp_path / "go").touch()
+            await until(lambda: story.ended("1.1"))
+        assert [story.ended(key)[0].status for key in ("1.1", "2.1", "3.1")] == [0, NOT_STARTED, 0]
+        assert not [each for each in story.told if isinstance(each, tuple) and each[0] == "down"]
+        await end_sites(cluster)
+
+    asyncio.run(play())
+    assert marked(tmp_path) == {"1.1": 1, "3.1": 1}
+
+
+@pytest.mark.parametrize("function", ["open_site", "tell", "watch"])
+def test_what_nobody_foresaw_takes_the_host_down_and_leaves_nothing_waiting(
+    tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    class Damaged(Cluster):
+        async def call(self, address: str, asked: Callable[..., Awaitable[Any]], *said: Any, seconds: float = 0.0) -> Any:
+            if self.is_damaged and asked.__name__ == function:
+                raise KeyError(address)
+            return await super().call(address, asked, *said, seconds=seconds)
+
+        is_damaged = True
+
+    monkeypatch.setattr(dask_executor, "REFUSED_FOR", 0.3)
+
+    async def play() -> None:
+        cluster, story = Damaged(), Story("a")
+        cluster.add("a")
+        async with running(cluster, story, tmp_path) as executor:
+            executor.launch(made("1.1", LASTING))
+            await until(lambda: story.ended("1.1"))
+            assert any(each[0] == "down" and "KeyError" in each[2] for each in story.told if isinstance(each, tuple))
+            cluster.is_damaged = False
+            story.told.clear()
+            await until(lambda: ("up", "a") in story.told)
+            executor.launch(made("2.1"))
+            await until(lambda: story.ended("2.1"))
+            assert story.ended("2.1")[0].status == 0
+        await end_sites(cluster)
+
+    asyncio.run(play())
+
+
+def test_looking_at_the_workers_goes_on_after_what_nobody_foresaw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        cluster, story = Cluster(), Story("a")
+        async with running(cluster, story, tmp_path):
+            workers = cluster.workers
+
+            async def damaged() -> dict[str, WorkerSeen]:
+                monkeypatch.setattr(cluster, "workers", workers)
+                raise KeyError("workers")
+
+            monkeypatch.setattr(cluster, "workers", damaged)
+            cluster.add("a")
+            await until(lambda: ("up", "a") in story.told)
+        await end_sites(cluster)
+
+    asyncio.run(play())

@@ -160,10 +160,62 @@ def test_a_copy_put_there_by_hand_is_taken_and_pinned_if_it_is_whole(fetched: Fe
     assert fetched.get(UNKNOWN) == path
     assert server.asked == []
     assert "pinned on first use" in fetched.said[0]
-    (path.parent / "checksums.json").write_text("{", encoding="utf-8")
+    (path.parent / "checksums.json").unlink()
     path.write_bytes(LOG[:-5])
     assert fetched.get(UNKNOWN).read_bytes() == LOG
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[]", '{"Y-1999-1.swf.gz": 5}', '{"Y-1999-1.swf.gz": "e3b0"}'])
+def test_damaged_checksums_are_refused_and_no_altered_log_is_taken(damaged: str, fetched: Fetched, server: Archive) -> None:
+    path, known = fetched.get(UNKNOWN), fetched.get(KNOWN)
+    checksums = path.parent / "checksums.json"
+    pinned = checksums.read_text()
+    path.write_bytes(altered := gzip.compress(b"; another log\n"))
+    checksums.write_text(damaged, encoding="utf-8")
+    said = r"checksums.json: is damaged \(.*\); nothing was changed; mend it, or remove it with the logs that it pinned"
+    with pytest.raises(InputError, match=said) as caught:
+        fetched.get(UNKNOWN)
+    assert "\n" not in str(caught.value)
+    assert (checksums.read_text(), path.read_bytes()) == (damaged, altered)
+    assert fetched.get(KNOWN) == known  # the catalogue has its checksum
+    checksums.write_text(pinned, encoding="utf-8")
+    assert fetched.get(UNKNOWN).read_bytes() == LOG
+
+
+@pytest.mark.parametrize(
+    "body", [b"", gzip.compress(b""), gzip.compress(b"\n \n"), gzip.compress(b"<html>log in</html>\n"), gzip.compress(b"1 2 3\n")]
+)
+def test_what_holds_no_line_of_a_log_is_neither_kept_nor_pinned(body: bytes, fetched: Fetched, server: Archive) -> None:
+    server.body = body
+    with pytest.raises(InputError, match=r"Y-1999-1.swf.gz: holds no log \(.*\); nothing was kept"):
+        fetched.get(UNKNOWN)
+    assert fetched.files == []
+    fetched.cache.path(UNKNOWN).write_bytes(body)  # nor is it taken where it was put by hand
+    server.body = LOG
+    assert fetched.get(UNKNOWN).read_bytes() == LOG
+
+
+def test_a_log_without_comments_is_one(fetched: Fetched, server: Archive) -> None:
+    server.body = gzip.compress(gzip.decompress(LOG).partition(b"\n")[2])
+    assert fetched.get(UNKNOWN).read_bytes() == server.body
+
+
+@pytest.mark.parametrize("said", ["abc", "-5", "1.5"])
+def test_a_length_that_is_no_number_is_as_none(said: str, fetched: Fetched, server: Archive) -> None:
+    server.answer = lambda handler, body: archive_server.whole(handler, body, said=said)  # type: ignore[arg-type]
+    assert fetched.get(UNKNOWN).read_bytes() == LOG
+    assert {total for total, _ in fetched.moves} == {0}
+
+
+@pytest.mark.parametrize("version", [KNOWN, UNKNOWN], ids=["known", "unknown"])
+def test_a_folder_in_the_place_of_the_file_is_named_and_nothing_is_pinned(
+    version: Version, fetched: Fetched, server: Archive
+) -> None:
+    fetched.cache.path(version).mkdir(parents=True)
+    with pytest.raises(OutputError, match=rf"cache/{version.file}: is a folder; remove it"):
+        fetched.get(version)
+    assert (fetched.files, server.asked) == ([version.file], [])
 
 
 def test_what_a_dead_process_left_half_way_is_gone_after_the_next(fetched: Fetched) -> None:

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError, UsageError
+from qbatch.model.machine import one_host
+from qbatch.replay.prepare import reasons_to_skip
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.feedback import feedback_of
@@ -112,7 +114,9 @@ def test_a_resampled_log_is_that_of_the_definition(how: str, start: int | None, 
     log = log_of(tmp_path, rows, start, zone)
     found = resampled(log, how, seed)
     jobs = sorted(Oracle(log, how, seed, start, zone).jobs, key=lambda each: (each[2], each[1], each[0]))
-    assert found["submit"].tolist() == [second for _, _, second, _ in jobs]
+    earlier = 0 if start is None else start - found.header.unix_start_time
+    assert earlier in (0, 86_400)
+    assert found["submit"].tolist() == [second + earlier for _, _, second, _ in jobs]
     assert found["job"].tolist() == list(range(1, len(jobs) + 1))
     assert found["user"].tolist() == [user for *_, user in jobs]
     for name in ("wait", "run", "procs_allocated", "time_requested", "group", "queue"):
@@ -124,7 +128,7 @@ def test_a_resampled_log_is_that_of_the_definition(how: str, start: int | None, 
     for number, (copy, index, _, _) in enumerate(jobs, 1):
         source = row_of.get(log["preceding_job"][index].item(), -1)
         before = number_of.get((copy, source), -1) if source >= 0 else -1
-        if before > number and source < index:
+        if (before > number and source < index) or source == index:
             before = -1
         wanted.append(before)
         thinks.append(log["think_time"][index].item() if before > 0 else -1)
@@ -142,7 +146,7 @@ def test_a_job_keeps_its_weekday_and_its_hour_whatever_the_clock_does(how: str, 
         source = {(100 + number): wall(start, zone, 3600 * (number - 1)) for number in range(1, 10 * 168 + 1)}
         moved = 0
         for run, second in zip(found["run"].tolist(), found["submit"].tolist(), strict=True):
-            now, then = wall(start, zone, second), source[run]
+            now, then = wall(found.header.unix_start_time, zone, second), source[run]
             shift = (now - then) % timedelta(weeks=1)
             if shift == timedelta(hours=1):
                 moved += 1  # the hour that the clock leaves out
@@ -308,6 +312,40 @@ def test_submissions_in_fractions_of_a_second_stay_so_and_negative_ones_are_left
         assert found["submit"].min() >= 0
 
 
+@pytest.mark.parametrize("how", sorted(RESAMPLINGS))
+def test_no_job_is_lost_where_the_log_begins_after_midnight(how: str, tmp_path: Path) -> None:
+    # A job an hour for six weeks from a second 0 in the afternoon: the first week begins hours before it.
+    log = log_of(tmp_path, [row(number + 1, 3600 * number, number % 9) for number in range(6 * 168)])
+    early = 0
+    for seed in range(8):
+        found = resampled(log, how, seed)
+        assert found["submit"].min() >= 0
+        assert found.header.unix_start_time == WINTER - 86_400
+        assert found.header.start_time is None
+        path = tmp_path / "resampled.swf"
+        with path.open("wb") as file:
+            write_log(file, found.header, found.columns)
+        assert "negative_submit" not in reasons_to_skip(read_log(str(path)), one_host(8))
+        early += int((found["submit"] < 86_400).sum())
+    assert early > 0
+
+
+def test_a_log_that_begins_at_midnight_keeps_its_second_0(tmp_path: Path) -> None:
+    clock = wall(WINTER, "Europe/Stockholm", 0)
+    midnight = WINTER - (3600 * clock.hour + 60 * clock.minute + clock.second)
+    log = log_of(tmp_path, random_rows(random.Random(3), 4), midnight)
+    assert resampled(log, "weeks", 1).header.unix_start_time == midnight
+
+
+def test_a_job_that_names_itself_as_preceding_has_none(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [row(1, 0, before=1, think=5), row(2, 13.5 * 86_400, before=2, think=5)], start=None)
+    for how in RESAMPLINGS:
+        for seed in range(5):
+            found = resampled(log, how, seed)
+            assert set(found["preceding_job"].tolist()) == {-1}
+            assert set(found["think_time"].tolist()) == {-1}
+
+
 _times = st.integers(0, 5 * WEEK)
 _hostile = st.lists(st.tuples(st.one_of(_times, _times, st.floats(0, 5 * WEEK)), st.integers(0, 30)), max_size=30)
 
@@ -326,6 +364,7 @@ def test_any_log_that_can_be_read_is_resampled_or_refused(
     except InputError:
         return
     event("resampled")
+    assert found["submit"].min() >= 0
     out = BytesIO()
     write_log(out, found.header, found.columns)
     again = read_log(written(tmp_path, out.getvalue(), "again.swf"))
