@@ -30,16 +30,16 @@ class PredictedEnds:
     def __init__(self) -> None:
         self.by_row: dict[int, int] = {}
         self._procs: dict[int, int] = {}
-        self._ends = np.empty(64, np.int64)
-        self._amounts = np.empty(64, np.int64)
+        self._ends = np.zeros(64, np.int64)
+        self._amounts = np.zeros(64, np.int64)
 
     def enter(self, row: int, end: int, procs: int) -> None:
         """Note when a running job ends; of one that is known already, another end."""
         self.leave(row)
         count = len(self.by_row)
         if count == len(self._ends):
-            self._ends = np.concatenate([self._ends, np.empty_like(self._ends)])
-            self._amounts = np.concatenate([self._amounts, np.empty_like(self._amounts)])
+            self._ends = np.concatenate([self._ends, np.zeros_like(self._ends)])
+            self._amounts = np.concatenate([self._amounts, np.zeros_like(self._amounts)])
         _enter(self._ends, self._amounts, count, end, procs)
         self.by_row[row], self._procs[row] = end, procs
 

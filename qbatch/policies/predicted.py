@@ -55,8 +55,8 @@ class PredictionMemory:
 
     inner: Any
     ended: dict[int, list[int]] = field(default_factory=dict)
-    first: Int64Array = field(default_factory=lambda: np.empty(64, np.int64))
-    predicted: Int64Array = field(default_factory=lambda: np.empty(64, np.int64))
+    first: Int64Array = field(default_factory=lambda: np.zeros(64, np.int64))
+    predicted: Int64Array = field(default_factory=lambda: np.zeros(64, np.int64))
     rows: int = 0
     ends: PredictedEnds = field(default_factory=PredictedEnds)
     dues: list[tuple[int, int]] = field(default_factory=list)
@@ -155,8 +155,8 @@ def _new_rows(view: View, memory: PredictionMemory) -> range:
     estimates, rows = view.columns.estimate, memory.rows
     memory.rows = count = len(estimates)
     while count > len(memory.first):
-        memory.first = np.concatenate([memory.first, np.empty_like(memory.first)])
-        memory.predicted = np.concatenate([memory.predicted, np.empty_like(memory.predicted)])
+        memory.first = np.concatenate([memory.first, np.zeros_like(memory.first)])
+        memory.predicted = np.concatenate([memory.predicted, np.zeros_like(memory.predicted)])
     memory.first[rows:count] = -1
     memory.predicted[rows:count] = estimates[rows:]
     return range(rows, count)

@@ -84,7 +84,7 @@ class Calendar:
                 progress(self._arrived, instant)
         self._check_nobody_waits()
         schedule = self._record.schedule(self.source.workload(), name_of(self._policy))
-        if isinstance(self._policy, Predicting):
+        if isinstance(self._policy, Predicting) and self.engine.policy is self._policy:
             predicted = self._policy.first_predictions(self.engine.view())
             return replace(schedule, predicted=predicted if (predicted >= 0).any() else None)
         return schedule
