@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -59,11 +60,15 @@ def phase(daemon: Daemon) -> str:
     return found.name
 
 
-def until_phase(daemon: Daemon, name: str, seconds: float = 120.0) -> None:
+def until_phase(daemon: Daemon, name: str, jobs: Iterable[str], seconds: float = 120.0) -> bool:
+    """Wait for a phase; tell whether it came before one of the jobs had ended, after which it may not come again."""
     limit = time.monotonic() + seconds
     while phase(daemon) != name:
         assert time.monotonic() < limit, f"no {name} for {seconds} s"
+        if any(record.state == "F" for record in daemon.jobs(*jobs).values()):
+            return False
         time.sleep(0.02)
+    return True
 
 
 def runs_of(times: list[float], gap: float = 0.8) -> list[list[float]]:
@@ -109,12 +114,16 @@ def test_a_kill_in_any_phase_loses_nobody_and_leaves_nobody_stopped(tmp_path: Pa
     daemon = Daemon(tmp_path, config=CONFIG).start()
     try:
         names = {queue: submit(daemon, tmp_path, queue) for queue in ("long", "medium", "short")}
+        kills = 0
         for _ in range(3):
-            until_phase(daemon, where)
+            if not until_phase(daemon, where, names.values()):
+                break
+            kills += 1
             time.sleep(draw.uniform(0.0, 0.5))
             daemon.kill()
             time.sleep(draw.uniform(0.0, 1.5))
             daemon.start()
+        assert kills > 0
         for queue, name in names.items():
             found: JobRecord = daemon.until(name, "F", 120)
             assert (found.exit_status, found.run_count) == (0, 1), queue
