@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib
 import os
 import sys
 import time
@@ -17,6 +18,9 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from qbatch.planning.policy import Policy
+from qbatch.policies.registry import load_policy
 
 _ROOT = Path(__file__).parents[1]
 _ROOMS = ("model", "planning", "engine", "policies", "workloads", "replay", "metrics")
@@ -47,6 +51,22 @@ def digest_of_policy(policy: Any) -> str:
         source = getattr(sys.modules.get(name), "__file__", None)
         found.update(f"{os.getpid()} {time.time_ns()}".encode() if source is None else Path(source).read_bytes())
     return found.hexdigest() if names else ""
+
+
+_READ: dict[str, str] = {}
+"""By policies of a user's own, the hash of their source as this process has read it."""
+
+
+def policy_by_digest(text: str, digest: str) -> Policy:
+    """Return a policy; one of a user's own, which has a digest, as its files are now, also where this process has read others."""
+    policy = load_policy(text)
+    if digest and _READ.get(text) != digest:
+        for name in (each for each in own_modules(policy) if each != "__main__"):
+            sys.modules.pop(name)
+        importlib.invalidate_caches()
+        policy = load_policy(text)
+        _READ[text] = digest
+    return policy
 
 
 def own_modules(policy: Any) -> list[str]:

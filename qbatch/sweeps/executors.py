@@ -352,7 +352,7 @@ class _Cluster(_Pool):
         """Return how many threads the workers have together, as the scheduler knows them now."""
         try:
             threads: dict[str, int] = self.client.nthreads()
-        except OSError:  # the scheduler does not answer: ``check`` says so when it is given up
+        except (OSError, RuntimeError):  # the scheduler does not answer: ``check`` says so when it is given up
             return 0
         return sum(threads.values())
 
@@ -377,7 +377,11 @@ class _Cluster(_Pool):
 
     def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
         """Send out a chunk."""
-        return cast("Future[list[Outcome]]", self.executor.submit(make_chunk, make, self.context, cases))
+        try:
+            return cast("Future[list[Outcome]]", self.executor.submit(make_chunk, make, self.context, cases))
+        except RuntimeError:  # the client was closed since the last look
+            self.check()
+            raise
 
     def _check(self) -> None:
         """Refuse workers that have no qbatch, or another one: their figures would not be ours."""

@@ -21,7 +21,8 @@ from qbatch.model.errors import InputError, QbatchError, UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.policies.registry import canonical_text, load_policy
 from qbatch.sweeps.cases import NONE, OF_LOG, Case, Context
-from qbatch.sweeps.code import digest_of_policy, program_digest
+from qbatch.sweeps.code import digest_of_policy, policy_by_digest, program_digest
+from qbatch.sweeps.executors import Place, each_outcome
 from qbatch.sweeps.grid import Grid
 from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.machines import load_machine
@@ -29,9 +30,6 @@ from qbatch.workloads.models import is_model, read_model
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 RESAMPLES = (NONE, "weeks", "users")
-TRIED_JOBS = 20
-"""How many jobs each policy is tried with on each log and machine before the long work."""
-
 _KEY_SCHEMA = 1
 
 
@@ -179,7 +177,10 @@ def plan_of(grid: Grid) -> Plan:
 def _policy(text: str) -> tuple[str, str]:
     """Return the name of a policy, and the hash of its source if it is one of a user's own: then its name is its text."""
     name = canonical_text(text)
-    return (text, digest_of_policy(load_policy(text))) if name is None else (name, "")
+    if name is not None:
+        return name, ""
+    # What it imports now may be more than what this process has read.
+    return text, digest_of_policy(policy_by_digest(text, digest_of_policy(load_policy(text))))
 
 
 def stored_digest(path: str) -> str:
@@ -215,8 +216,10 @@ def _machine(text: str) -> Machine | None:
     return load_machine(text)
 
 
-def check(plan: Plan, context: Context) -> None:
+def check(plan: Plan, context: Context, place: Place) -> None:
     """Prepare every log on every machine in every window, and try each policy with a few jobs of each.
+
+    A user's own policy is tried where its runs are to be made: one that ends its process does not end this one.
 
     Raises:
         QbatchError: naming the corner of the grid, and what is wrong there.
@@ -228,7 +231,7 @@ def check(plan: Plan, context: Context) -> None:
         workload_of(context, case, log, machine_of(context, case, log))
 
     grid = plan.grid
-    tried: set[tuple[int, int, str]] = set()
+    tried: dict[tuple[int, int, str], Case] = {}
     places = (range(len(axis)) for axis in (grid.log, grid.machine, grid.window))
     for (log, machine, window), resample in product(product(*places), grid.resample):
         seed = plan.seeds_of(log, resample, grid.estimates[-1])[0]
@@ -237,8 +240,13 @@ def check(plan: Plan, context: Context) -> None:
             _at(plan, case, prepared)
         for policy in grid.policy:
             if (log, machine, policy) not in tried:
-                tried.add((log, machine, policy))
-                _at(plan, msgspec.structs.replace(case, policy=policy), lambda case: try_run(context, case, TRIED_JOBS))
+                tried[log, machine, policy] = trial = msgspec.structs.replace(case, policy=policy)
+                if not plan.policy_digests[policy]:
+                    _at(plan, trial, lambda case: try_run(context, case))
+    own = [case for case in tried.values() if plan.policy_digests[case.policy]]
+    for outcome in each_outcome(try_run, own, place, context) if own else ():
+        if outcome.error is not None:
+            raise _failure(plan, outcome.case, outcome.error)
 
 
 def _at(plan: Plan, case: Case, work: Any) -> None:
@@ -248,8 +256,11 @@ def _at(plan: Plan, case: Case, work: Any) -> None:
     except QbatchError as error:
         raise type(error)(f"{plan.words(case)}: {error}") from error
     except Exception as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        raise QbatchError(f"{plan.words(case)}: fails with {text}; mend the policy, or leave it out") from error
+        raise _failure(plan, case, " ".join(f"{type(error).__name__}: {error}".split())) from error
+
+
+def _failure(plan: Plan, case: Case, text: str) -> QbatchError:
+    return QbatchError(f"{plan.words(case)}: fails with {text}; mend the policy, or leave it out")
 
 
 def log_facts(plan: Plan) -> list[dict[str, Any]]:

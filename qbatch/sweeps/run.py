@@ -5,8 +5,6 @@ A worker keeps the log and the workload that it made last: the runs of several p
 
 from __future__ import annotations
 
-import importlib
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,14 +12,13 @@ import numpy as np
 from qbatch.metrics import measure
 from qbatch.metrics.per_job import Metrics
 from qbatch.model.machine import Machine, one_host
-from qbatch.model.record import Workload
+from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import Policy
-from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.replay.feedback import feedback_source
 from qbatch.replay.prepare import choose_procs
 from qbatch.sweeps.cases import ALL, NONE, Case, Context
-from qbatch.sweeps.code import own_modules
+from qbatch.sweeps.code import policy_by_digest
 from qbatch.sweeps.grid import Grid
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import feedback_of
@@ -32,47 +29,44 @@ _KEPT: dict[str, tuple[Any, Any]] = {}
 """The log and the workload that were made last, each with what it was made of."""
 
 
+TRIED_JOBS = 20
+"""How many jobs each policy is tried with on each log and machine before the long work."""
+
+
 def make_run(context: Context, case: Case) -> Metrics:
     """Replay a case and return its metrics.
 
     Raises:
         QbatchError: the case cannot be run.
     """
-    log = log_of(context, case)
-    machine = machine_of(context, case, log)
-    work = workload_of(context, case, log, machine)
-    jobs: Any = work
-    if context.grid.closed:
-        jobs = feedback_source(log, work, machine, feedback_of(log), case.load)
-    return measure(run(jobs, machine, policy_of(context, case), is_audited=context.grid.audit))
+    return measure(_schedule_of(context, case, None))
 
 
-def try_run(context: Context, case: Case, jobs: int) -> None:
+def try_run(context: Context, case: Case) -> None:
     """Replay the first jobs of a case, to see whether the policy can work on this log and machine at all.
 
     Raises:
         Exception: whatever the policy raises.
     """
+    _schedule_of(context, case, TRIED_JOBS)
+
+
+def _schedule_of(context: Context, case: Case, first: int | None) -> Schedule:
+    """Return the schedule of a case, or of its first jobs."""
     log = log_of(context, case)
     machine = machine_of(context, case, log)
     work = workload_of(context, case, log, machine)
-    run(work.only(np.arange(min(jobs, len(work)))), machine, policy_of(context, case), is_audited=context.grid.audit)
-
-
-_READ: dict[str, str] = {}
-"""By policies of a user's own, the hash of their source as this process has read it."""
+    if first is not None:
+        work = work.only(np.arange(min(first, len(work))))
+    jobs: Any = work
+    if context.grid.closed:
+        jobs = feedback_source(log, work, machine, feedback_of(log), case.load)
+    return run(jobs, machine, policy_of(context, case), is_audited=context.grid.audit)
 
 
 def policy_of(context: Context, case: Case) -> Policy:
-    """Return the policy of a case; one of a user's own as its files are now, also where this process has read them before."""
-    policy, digest = load_policy(case.policy), context.policies[case.policy]
-    if digest and _READ.get(case.policy) != digest:
-        for name in (each for each in own_modules(policy) if each != "__main__"):
-            sys.modules.pop(name)
-        importlib.invalidate_caches()
-        policy = load_policy(case.policy)
-        _READ[case.policy] = digest
-    return policy
+    """Return the policy of a case."""
+    return policy_by_digest(case.policy, context.policies[case.policy])
 
 
 def log_of(context: Context, case: Case) -> Log:

@@ -84,7 +84,7 @@ def run_sweep(
             from qbatch.sweeps.run import make_run  # replaying takes long to load
 
             context = plan.context()
-            check(plan, context)
+            check(plan, context, place)
             if before is None:
                 write_document(folder, _document(plan, command, Written([], 0, count)))
             try:

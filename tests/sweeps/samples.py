@@ -34,6 +34,11 @@ class Never:
     name = "never"
     def decide(self, view):
         raise KeyError("nothing works")
+
+class Ending:
+    name = "ending"
+    def decide(self, view):
+        os._exit(0)
 """
 
 

@@ -41,7 +41,8 @@ def own_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tests_sweep_own.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    sys.modules.pop("tests_sweep_own", None)
+    for name in ("tests_sweep_own", "tests_sweep_helper"):
+        sys.modules.pop(name, None)
 
 
 def rows_of(folder: Path) -> list[dict[str, object]]:
@@ -154,8 +155,16 @@ def test_a_run_that_takes_its_process_with_it_is_given_up_and_tried_again_later(
 
 @pytest.mark.usefixtures("own_policies")
 def test_a_policy_that_cannot_work_at_all_is_named_before_the_long_work(log: str, tmp_path: Path) -> None:
-    with pytest.raises(QbatchError, match=r"tests_sweep_own:Never, load 0\.9: policy never failed.*KeyError"):
+    with pytest.raises(QbatchError, match=r"tests_sweep_own:Never, load 0\.9: fails with .*KeyError.*leave it"):
         swept(tmp_path / "sweep", log, policy=["easy", "tests_sweep_own:Never"], load=[0.9, 1.0])
+    with RunStore(tmp_path / "sweep") as store:
+        assert len(store) == 0
+
+
+@pytest.mark.usefixtures("own_policies")
+def test_a_policy_that_ends_its_process_is_named_before_the_long_work(log: str, tmp_path: Path) -> None:
+    with pytest.raises(QbatchError, match=r"tests_sweep_own:Ending: fails with the worker was lost 3 times.*leave it out"):
+        swept(tmp_path / "sweep", log, Place(2), policy=["easy", "tests_sweep_own:Ending"])
     with RunStore(tmp_path / "sweep") as store:
         assert len(store) == 0
 
