@@ -17,6 +17,7 @@ from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, metric_words
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.summary import SHOWN, Against, Mean, Point, differences, points
 from qbatch.sweeps.table import SweepTable
+from qbatch.workloads.log import counted
 
 MOST_POINTS = 500
 """More points than these are not printed: the table of runs has them."""
@@ -67,8 +68,9 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
         notes.append(f"{document['missing']:,} of {document['runs']:,} runs were not made yet: the sweep was interrupted.")
     if all(point.replicas == 1 for point in found):
         notes.append("One run a point: there are no intervals, and no difference is called real. Intervals need replicas.")
+    title = f"{logs}: {counted(len(grid['policy']), 'policy', 'policies')}"
     return {
-        "title": asked.title or f"{logs}: {len(grid['policy'])} policies{f' by {_listed(axes)}' if axes else ''}",
+        "title": asked.title or title + (f" by {_listed(axes)}" if axes else ""),
         "lead": _lead(document, found),
         "notes": notes,
         "charts": [_chart(sweep, name, asked, found, axes) for name in SHOWN],
@@ -96,7 +98,8 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
 def _lead(document: dict[str, Any], found: list[Point]) -> str:
     counts = sorted({point.replicas for point in found}) or [0]
     several = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{document['runs']:,} runs at {len(found):,} points, {several} replica{'' if counts == [1] else 's'} each."
+    runs, places = counted(document["runs"], "run", "runs"), counted(len(found), "point", "points")
+    return f"{runs} at {places}, {several} replica{'' if counts == [1] else 's'} each."
 
 
 def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point], axes: list[str]) -> Chart:
