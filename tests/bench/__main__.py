@@ -129,7 +129,7 @@ def compilation(report: Report, path: str) -> None:
         begun = time.perf_counter()
         subprocess.run(
             [sys.executable, "-m", "qbatch", "replay", path], check=True, capture_output=True,
-            env={**os.environ, "XDG_CACHE_HOME": folder, "NUMBA_CACHE_DIR": ""},
+            env={**os.environ, "QBATCH_CACHE": folder, "NUMBA_CACHE_DIR": ""},
         )  # fmt: skip
         report.say(f"| first run ever, three policies, compilation included | {time.perf_counter() - begun:.1f} s |")
 

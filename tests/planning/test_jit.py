@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from qbatch.planning.kernels import jit, order, running
+from qbatch.wire.paths import cache_directory
 
 
 def is_locked(folder: Path) -> bool:
@@ -36,3 +37,12 @@ def test_every_kernel_saves_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         with pytest.raises(AttributeError):  # what is no code cannot be saved, but the lock comes first
             kernel._cache.save_overload("no signature", None)  # type: ignore[attr-defined]
         (tmp_path / "lock").unlink()
+
+
+def test_the_cache_is_where_all_caches_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("QBATCH_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "XDG_CACHE_HOME", "QBATCH_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+        assert jit.cache_root() == cache_directory()
+    assert jit.cache_root() == tmp_path / "QBATCH_CACHE"

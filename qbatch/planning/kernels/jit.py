@@ -45,7 +45,10 @@ def sources_hash() -> str:
 
 
 def cache_root() -> Path:
-    """Return the folder that holds the caches: ``$XDG_CACHE_HOME/qbatch`` or ``~/.cache/qbatch``."""
+    """Return the folder that holds the caches: ``$QBATCH_CACHE``, ``$XDG_CACHE_HOME/qbatch`` or ``~/.cache/qbatch``."""
+    own = os.environ.get("QBATCH_CACHE")
+    if own:
+        return Path(own)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "qbatch"
 
