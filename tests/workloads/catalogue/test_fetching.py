@@ -183,11 +183,12 @@ def test_damaged_checksums_are_refused_and_no_altered_log_is_taken(damaged: str,
     assert fetched.get(UNKNOWN).read_bytes() == LOG
 
 
-@pytest.mark.parametrize(
-    "body", [b"", gzip.compress(b""), gzip.compress(b"\n \n"), gzip.compress(b"<html>log in</html>\n"), gzip.compress(b"1 2 3\n")]
-)
-def test_what_holds_no_line_of_a_log_is_neither_kept_nor_pinned(body: bytes, fetched: Fetched, server: Archive) -> None:
-    server.body = body
+@pytest.mark.parametrize("text", [None, b"", b"\n \n", b"<html>log in</html>\n", b"1 2 3\n"])
+def test_what_holds_no_line_of_a_log_is_neither_kept_nor_pinned(
+    text: bytes | None, fetched: Fetched, server: Archive
+) -> None:
+    # Compressed bytes hold the second in which they were made: names of tests must not.
+    server.body = body = b"" if text is None else gzip.compress(text)
     with pytest.raises(InputError, match=r"Y-1999-1.swf.gz: holds no log \(.*\); nothing was kept"):
         fetched.get(UNKNOWN)
     assert fetched.files == []
