@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,12 +12,23 @@ import pytest
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import KINDS, Int64Array, Schedule, Workload
 from qbatch.policies import load_policy
+from qbatch.policies.registry import POLICIES
 from qbatch.replay import Options, prepare, run
 from qbatch.workloads import read_log
 from tests.oracle.naive import Job, Outcome
 
 TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 OWN_TRACES = Path(__file__).resolve().parents[1] / "traces"
+
+
+NIGHTLY = bool(os.environ.get("QBATCH_NIGHTLY"))
+"""Whether there are hours (``make nightly``)."""
+
+
+def draws(count: int, policy: str) -> int:
+    """Return how many random cases a policy is held to: all, but a few where it is one of ours with other parameters."""
+    name, _, parameters = policy.partition(":")
+    return max(2, count // 5) if parameters and name in POLICIES and not NIGHTLY else count
 
 
 def workload_of(jobs: Sequence[Job], procs: int, memory: Sequence[int] | None = None) -> Workload:

@@ -18,7 +18,7 @@ from qbatch.policies import load_policy
 from qbatch.policies.entry import PolicyEntry
 from qbatch.policies.registry import POLICIES
 from qbatch.replay.calendar import Calendar
-from tests.harness import same_schedule, total_wait, workload_of
+from tests.harness import draws, same_schedule, total_wait, workload_of
 from tests.oracle.workloads import random_jobs
 
 MACHINES = {
@@ -112,7 +112,7 @@ def cases(machine: Machine, count: int):
 
 
 def test_every_job_runs_once_and_the_audit_holds(policy: str, machine: Machine) -> None:
-    for seed, work in cases(machine, 25):
+    for seed, work in cases(machine, draws(25, policy)):
         schedule = Calendar(work, machine, load_policy(policy), is_audited=True).run()
         refused = [each.row for each in schedule.rejected]
         assert np.flatnonzero(~schedule.ran).tolist() == refused, seed
@@ -133,7 +133,7 @@ def test_every_job_runs_once_and_the_audit_holds(policy: str, machine: Machine) 
 
 
 def test_the_same_input_gives_the_same_schedule(policy: str, machine: Machine) -> None:
-    for seed, work in cases(machine, 5):
+    for seed, work in cases(machine, draws(5, policy)):
         one, other = (Calendar(work, machine, load_policy(policy)).run() for _ in range(2))
         assert same_schedule(one, other), seed
 
@@ -146,7 +146,7 @@ def test_after_a_pass_no_explanation_says_could_start_now(policy: str, machine: 
             assert reason.text
             assert reason.said_by
 
-    for _, work in cases(machine, 12):
+    for _, work in cases(machine, draws(12, policy)):
         Calendar(work, machine, load_policy(policy)).run(look)
 
 
@@ -156,7 +156,7 @@ def test_promises_are_kept(policy: str, machine: Machine) -> None:
     entry = entry_of(policy)
     if entry is not None and entry.is_interrupting:
         pytest.skip("quanta and shares put reservations behind their promises; broken ones are recorded")
-    for seed, work in cases(machine, 15):
+    for seed, work in cases(machine, draws(15, policy)):
         schedule = Calendar(work, machine, load_policy(policy)).run()
         promised = schedule.promise >= 0
         if entry is not None and entry.breaks_promises:
@@ -171,7 +171,7 @@ def test_promises_are_kept(policy: str, machine: Machine) -> None:
 
 def test_a_policy_that_waits_for_ever_leaves_an_idle_machine_to_nobody(policy: str) -> None:
     machine = one_host(4)
-    for _, work in cases(machine, 10):
+    for _, work in cases(machine, draws(10, policy)):
         idle_with_work: list[int] = []
 
         def look(engine: Engine, done: Round, found: list[int] = idle_with_work) -> None:

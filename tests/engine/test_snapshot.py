@@ -21,6 +21,7 @@ from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.policy import Policy
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life, Slices, pairs
+from tests.harness import draws
 
 
 def policy_of(name: str) -> Policy:
@@ -30,7 +31,7 @@ def policy_of(name: str) -> Policy:
 @pytest.mark.parametrize(("name", "where"), pairs("slices"))
 def test_a_loaded_engine_goes_on_as_the_other_one(name: str, where: str) -> None:
     machine = MACHINES[where]
-    for seed in range(5):
+    for seed in range(draws(5, name)):
         life = Life(seed, machine)
         engine, twin = Engine(machine, policy_of(name), is_audited=True), None
         split = life.rng.randint(0, 40)

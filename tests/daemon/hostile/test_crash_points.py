@@ -10,7 +10,8 @@ import pytest
 
 from tests.daemon.harness import Daemon
 from tests.daemon.hostile.scenario import CONFIG, carry_out
-from tests.daemon.hostile.tools import NIGHTLY, all_jobs, check, needs_strace
+from tests.daemon.hostile.tools import all_jobs, check, needs_strace
+from tests.harness import NIGHTLY
 
 SAMPLED = {"fdatasync": 19, "pwrite64": 89, "pwrite64 committed": 21, "fsync": 5, "rename": 5, "unlink": 5, "write": 25}
 """System calls, the second word a file; by default one in so many of each is a point.  strace counts by thread: the

@@ -17,7 +17,6 @@ from qbatch.wire.requests import Spec, Submit
 from tests.daemon.harness import Daemon
 from tests.daemon.hostile.tools import (
     EMULATED,
-    NIGHTLY,
     REAL,
     Load,
     all_jobs,
@@ -29,6 +28,7 @@ from tests.daemon.hostile.tools import (
     small_disk,
     until,
 )
+from tests.harness import NIGHTLY
 
 
 def plain(key: str) -> Spec:

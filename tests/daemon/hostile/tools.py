@@ -21,8 +21,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord, ServerRecord, Submitted, Text
 from qbatch.wire.requests import Check, JobStatus, ServerStatus, Spec, Submit
 from tests.daemon.harness import Daemon, emulated
-
-NIGHTLY = bool(os.environ.get("QBATCH_NIGHTLY"))
+from tests.harness import NIGHTLY
 
 EMULATED = emulated()
 
