@@ -148,14 +148,19 @@ def _run(experiment: Experiment, policy: Policy, shown: Shown) -> Schedule:
 
 
 def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:
-    from qbatch.planning.kernels.jit import is_warm
+    from qbatch.planning.kernels.jit import is_warm, when_loaded
     from qbatch.planning.policy import PlanLoop, QuantumLoop, loop_of
 
     names: dict[type, str] = {PlanLoop: "run_plan", QuantumLoop: "run_quanta"}
     loops = [loop_of(policy, machine) for policy in policies if driver != "engine"]
     wanted = {names.get(type(loop), "run_passes") for loop in loops if loop is not None}
-    if not is_quiet and not all(is_warm(name) for name in wanted):
-        talk("compiling the kernels: once, about fifteen seconds; later runs load them from the cache")
+
+    def tell() -> None:
+        if not all(is_warm(name) for name in wanted):
+            talk("compiling the kernels: once, about fifteen seconds; later runs load them from the cache")
+
+    if not is_quiet:
+        when_loaded(tell)
 
 
 def _deadlines(path: Text, log: Log) -> Any:

@@ -295,7 +295,7 @@ class _Daemon:
         watch = asyncio.create_task(self.notify.watch(service))
         keeper = asyncio.create_task(self.snapshots.keep())
         shadower = asyncio.create_task(self._begin_shadows())
-        warmer = asyncio.create_task(self.warming.run(lambda: service.commits, lambda: len(service.core.jobs)))
+        warmer = asyncio.create_task(self.warming.run(service.is_busy, lambda: service.commits, lambda: len(service.core.jobs)))
         for task in (watch, keeper, warmer, shadower):
             task.add_done_callback(self._background_ended)
         try:

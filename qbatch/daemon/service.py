@@ -48,6 +48,9 @@ log = logging.getLogger("qbatch")
 AGAIN = 1.0
 """Seconds until a full disk is tried again."""
 
+BUSY = 100
+"""Commits, or jobs at one time, from which a daemon is busy: compiled kernels are worth half a second and 80 MB to it."""
+
 MOST_CONNECTIONS = 12_000
 """Connections at the same time, where the limit of descriptors lets so many be."""
 
@@ -145,6 +148,7 @@ class Service:
         self.stop_reason = ""
         self.is_full = False
         self.commits = 0
+        self.is_busy = asyncio.Event()
         self.failure: BaseException | None = None
         self._rebuild = rebuild
         self._group = CommitGroup()
@@ -389,6 +393,8 @@ class Service:
                 self.fail(error)
                 raise
             self.commits += 1
+            if self.commits >= BUSY or len(self.core.jobs) >= BUSY:
+                self.is_busy.set()
         return group
 
     async def _recover(self) -> None:

@@ -57,9 +57,8 @@ def warm(policies: Iterable[str]) -> None:
 
 
 def _stamp(policy: str) -> Path | None:
-    if jit.CACHE is None:
-        return None
-    return jit.CACHE / f"warm-{hashlib.sha256(policy.encode()).hexdigest()[:16]}"
+    folder = jit.cache_folder()
+    return None if folder is None else folder / f"warm-{hashlib.sha256(policy.encode()).hexdigest()[:16]}"
 
 
 def _live(name: str, machine: Machine) -> None:

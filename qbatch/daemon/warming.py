@@ -1,4 +1,6 @@
-"""Kernels at the first start: their plain form serves while a child process compiles them into the cache."""
+"""Kernels in a daemon: their plain form serves until it is busy, the first time also while a child process compiles them
+into the cache.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,12 @@ class Warming:
         warm(self.policies)
         self._is_over = True
 
-    async def run(self, commits: Callable[[], int], waiting: Callable[[], int]) -> None:
-        """Compile in a child process where the cache has nothing; then load, when nobody waits for an answer or the
-        queue has become long."""
+    async def run(self, is_busy: asyncio.Event, commits: Callable[[], int], waiting: Callable[[], int]) -> None:
+        """Once the daemon is busy, compile in a child process where the cache has nothing; load when nobody waits for an answer
+        or the queue has become long."""
         if self._is_over:
             return
+        await is_busy.wait()
         if not is_warm(self.policies) and not await self._compile():
             return
         deadline = time.monotonic() + PATIENCE

@@ -72,10 +72,11 @@ def loss_of_capacity(ran: Schedule) -> float | None:
         return None
     # Imported here: who wants the other metrics need not wait for the compiler.
     from qbatch.metrics.kernels.loss import lost_area
+    from qbatch.planning.kernels.live import little
 
     by_start = np.argsort(ran.start, kind="stable")  # nearly in order, which this kind of sort makes use of
     by_end = np.argsort(ran.end)
-    high, low = lost_area(
+    high, low = little(lost_area, len(jobs))(
         jobs.submit, ran.start, ran.end, jobs.procs, _by_submit(jobs.submit), by_start, by_end, jobs.procs_total
     )
     return _share((int(high) << LOW_BITS) + int(low), jobs.procs_total * makespan_us(jobs.submit, ran.end))

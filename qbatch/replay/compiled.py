@@ -5,7 +5,9 @@ This file imports the kernels: they load in a tenth of a second and compile in s
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Int64Array, Rejection, Schedule, Workload
 from qbatch.planning.kernels import layout, lsf, plan
+from qbatch.planning.kernels.jit import is_loaded
 from qbatch.planning.kernels.layout import (
     AdmissionState,
     Classes,
@@ -26,6 +29,7 @@ from qbatch.planning.kernels.layout import (
     QuantaState,
     StartColumns,
 )
+from qbatch.planning.kernels.live import uncompiled
 from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import new_profile
 from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop, QuantumLoop
@@ -33,8 +37,16 @@ from qbatch.planning.spaces import PoolSpace, space_of
 from qbatch.replay.calendar import ProgressCallback
 from qbatch.replay.kernels import loops
 
+Run = TypeVar("Run", bound=Callable[..., Any])
+
 BUDGET = 20_000
 """Rounds between two looks at progress and interruption."""
+
+FEW = 100
+"""Rounds between two looks at how long plain Python has taken."""
+
+_plain_seconds = 0.2
+"""How long loops may still run in plain Python in this process before the compiler is loaded, which takes longer."""
 
 _NONE, _NO_ROWS, _NO_PLACES = (np.empty(shape, np.int64) for shape in (0, (0, 0), (0, 0, 0)))
 _NO_CLASSES = Classes(_NO_ROWS, _NONE, _NO_ROWS, _NO_PLACES, _NO_ROWS, _NO_PLACES)
@@ -117,9 +129,11 @@ def _run_list(
     is_ordered = which in (loops.PASS_FCFS, loops.PASS_EASY, loops.PASS_HYBRID) and order != FCFS
     run_passes = loops.pass_loop(which, is_ordered)
     jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
-    while not run_passes(depth, order, jobs, state, begun, on_hosts, BUDGET):
+    for run_some, budget in _stages(run_passes):
+        is_done = run_some(depth, order, jobs, state, begun, on_hosts, budget)
         _tell(progress, counts)
-    _tell(progress, counts)
+        if is_done:
+            break
     none = np.broadcast_to(np.int64(NO_PROMISE), rows)
     host = on_hosts.where if machine.single_host and len(machine.hosts) > 1 else None
     start, longest = begun.start, int(counts[layout.LONGEST])
@@ -215,12 +229,26 @@ def _run_plan(
     endings, profile = np.empty((space, 2), np.int64), new_profile(machine.procs, int(work.submit[0]), 256)
     jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
     run_plan = loops.plan_loop(("none", "arrival", "start", "scratch").index(loop.compression))
-    is_done = False
-    while not is_done:
-        is_done, profile = run_plan(jobs, counts, endings, arrays, profile, begun, promises, BUDGET)
+    for run_some, budget in _stages(run_plan):
+        is_done, profile = run_some(jobs, counts, endings, arrays, profile, begun, promises, budget)
         _tell(progress, counts)
+        if is_done:
+            break
     end, longest = begun.start + work.run, int(counts[layout.LONGEST])
     return Schedule(work, name, begun.start, begun.kind, promises.last, promises.first, end, longest)
+
+
+def _stages(loop: Run) -> Iterator[tuple[Run, int]]:
+    """Give a loop and how many rounds it is to run, without end: plain Python while that takes less than loading the compiler."""
+    global _plain_seconds
+    if not is_loaded():
+        plain = uncompiled(loop)
+        while not is_loaded() and _plain_seconds > 0:
+            begin = time.monotonic()
+            yield plain, FEW
+            _plain_seconds -= time.monotonic() - begin
+    while True:
+        yield loop, BUDGET
 
 
 def _new_starts(rows: int) -> StartColumns:

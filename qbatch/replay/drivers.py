@@ -6,6 +6,7 @@ from qbatch.engine.audit import breaches
 from qbatch.model.errors import AuditError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
+from qbatch.planning.kernels.jit import load
 from qbatch.planning.policy import PlanLoop, Policy, QuantumLoop, loop_of, name_of
 from qbatch.replay.calendar import Calendar, Observer, ProgressCallback
 from qbatch.replay.sources import Source
@@ -41,6 +42,8 @@ def run(
         # The kernels load in a tenth of a second and compile in seconds: only who needs them pays.
         from qbatch.replay.compiled import run_compiled
 
+        if driver == "compiled":
+            load()
         schedule = run_compiled(workload, machine, loop, name_of(policy), progress)
     if is_audited:
         keeps = bool(getattr(policy, "takes_deadlines", False))

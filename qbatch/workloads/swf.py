@@ -26,6 +26,7 @@ NUMBER_MAX = 2.0**53
 _BLOCK_ROWS = 16384
 _MARKS = 4096
 _SAMPLE_ROWS = 10
+_BYTES_OF_A_ROW = 50
 _KEPT_BAD_LINES = 100_000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -154,10 +155,13 @@ class _RowReader:
 
     def feed(self, data: bytearray) -> None:
         """Read the rows of whole lines; raise InputError at a bad row unless lenient."""
+        from qbatch.planning.kernels.live import little
+
         text = np.frombuffer(data, dtype=np.uint8)
         position = 0
         while position < text.size:
-            position, self._line, rows, marked = self._kernel.parse_rows(
+            parse_rows = little(self._kernel.parse_rows, (text.size - position) // _BYTES_OF_A_ROW)
+            position, self._line, rows, marked = parse_rows(
                 text, position, self._line, self.shape.word_column, self._block
             )
             dropped = self._settle(data, self._block.marks[:marked].tolist())

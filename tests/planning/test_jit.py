@@ -22,7 +22,7 @@ def is_locked(folder: Path) -> bool:
 
 
 def test_a_variant_is_saved_while_no_other_process_can_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "CACHE", tmp_path)
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
     seen = []
     compiled = SimpleNamespace(_cache=SimpleNamespace(save_overload=lambda *_: seen.append(is_locked(tmp_path))))
     jit._kept(compiled)._cache.save_overload("signature", "code")
@@ -30,12 +30,12 @@ def test_a_variant_is_saved_while_no_other_process_can_save(tmp_path: Path, monk
     assert not is_locked(tmp_path)
 
 
-@pytest.mark.skipif(jit.CACHE is None, reason="kernels are not compiled here, or there is no cache")
+@pytest.mark.skipif(jit.cache_folder() is None, reason="kernels are not compiled here, or there is no cache")
 def test_every_kernel_saves_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(jit, "CACHE", tmp_path)
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
     for kernel in (order.stable_order, running.enter):
         with pytest.raises(AttributeError):  # what is no code cannot be saved, but the lock comes first
-            kernel._cache.save_overload("no signature", None)  # type: ignore[attr-defined]
+            kernel.compiled._cache.save_overload("no signature", None)  # type: ignore[attr-defined]
         (tmp_path / "lock").unlink()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
-from qbatch.planning.kernels import chunks, live, order, plan, profile
+from qbatch.planning.kernels import chunks, jit, live, order, plan, profile
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life, pairs
 
@@ -37,6 +37,7 @@ def fingerprint() -> str:
 
 SERVE_UNCOMPILED = """
 import sys
+from qbatch.planning.kernels.jit import Kernel
 from qbatch.planning.kernels.live import serve_uncompiled, serve_compiled
 if sys.argv[1] == "before":
     serve_uncompiled()
@@ -47,7 +48,7 @@ found = fingerprint()
 compiled = [
     f"{name}.{key}"
     for name, module in sys.modules.items() if ".kernels." in name
-    for key, value in vars(module).items() if getattr(value, "signatures", ())
+    for key, value in vars(module).items() if isinstance(value, Kernel) and value.signatures
 ]
 print(found, compiled)
 serve_compiled()
@@ -55,10 +56,13 @@ serve_compiled()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_uncompiled_nothing_is_compiled_and_nothing_differs(when: str, tmp_path: Path) -> None:
+def test_uncompiled_nothing_is_compiled_and_nothing_differs(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The suite is also run uncompiled, to count lines; here the compiler is what is looked at.
+    is_few = jit.IS_PLAIN or when == "after"
+    monkeypatch.setenv("QBATCH_FEW_POLICIES", str(int(is_few)))
     kept = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
-    kept["QBATCH_FEW_POLICIES"] = os.environ.get("NUMBA_DISABLE_JIT", "0")
     environment = {**kept, "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", SERVE_UNCOMPILED, when], capture_output=True, text=True, env=environment, cwd=ROOT
@@ -112,6 +116,7 @@ COUNT_MISSES = """
 import sys
 from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
+from qbatch.planning.kernels.jit import Kernel
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life
 for machine in MACHINES.values():
@@ -128,7 +133,7 @@ print([
     f"{name}.{key}"
     for name, module in sys.modules.items() if ".kernels." in name
     for key, value in vars(module).items()
-    if getattr(value, "signatures", ()) and sum(value.stats.cache_misses.values())
+    if isinstance(value, Kernel) and value.signatures and sum(value.compiled.stats.cache_misses.values())
 ])
 """
 

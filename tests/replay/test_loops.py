@@ -16,7 +16,7 @@ LOOPS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.skipif(jit.CACHE is None, reason="kernels are not compiled here, or there is no cache")
+@pytest.mark.skipif(jit.cache_folder() is None, reason="kernels are not compiled here, or there is no cache")
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_closes_over_numbers_only(name: str) -> None:
     # Numba finds code on disk by the values that a function closes over.  Those of another kernel are new in each process:

@@ -1,5 +1,8 @@
 """The one door to the compiler: every kernel is decorated with :func:`kernel` or :func:`allocating_kernel`.
 
+Numba takes a third of a second to load, and is loaded when a kernel is first called compiled: a daemon that serves with plain
+Python, or a command that runs no kernel, never loads it.
+
 Numba's cache does not notice when a callee in another file changes, so the cache directory carries
 a hash of the sources of all kernels (law 6 of design.md): change one kernel and all are compiled
 anew, change none and they load in a fraction of a second.
@@ -17,15 +20,17 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
-
-import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_CONFIG: Any = numba.config
-_NJIT: Any = numba.njit
+IS_PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+"""Whether nothing is compiled in this process."""
+
 _PACKAGE = Path(__file__).resolve().parents[2]
 _KEPT_CACHES = 4
 
@@ -37,7 +42,7 @@ def kernel_sources() -> list[Path]:
 
 def sources_hash() -> str:
     """Return a short hash over the sources of all kernels and the version of the compiler."""
-    digest = hashlib.sha256(f"numba {numba.__version__}".encode())
+    digest = hashlib.sha256(f"numba {version('numba')}".encode())
     for path in kernel_sources():
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
@@ -71,8 +76,10 @@ def _forget_old_caches(root: Path, current: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _choose_cache() -> Path | None:
-    if _CONFIG.DISABLE_JIT:
+@cache
+def cache_folder() -> Path | None:
+    """Return the folder of the kernels as they are now; None where nothing is compiled, or nothing can be written."""
+    if IS_PLAIN:
         return None
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     folder = (Path(chosen) / "qbatch" if chosen else cache_root()) / f"kernels-{sources_hash()}"
@@ -81,11 +88,7 @@ def _choose_cache() -> Path | None:
         return None
     if is_new:
         _forget_old_caches(folder.parent, folder)
-    _CONFIG.CACHE_DIR = str(folder)
     return folder
-
-
-CACHE = _choose_cache()
 
 
 @contextmanager
@@ -94,7 +97,7 @@ def saving() -> Iterator[None]:
     with ExitStack() as held:
         # A file system without locks is no reason not to cache.
         with suppress(OSError):
-            fcntl.flock(held.enter_context(open(f"{CACHE}/lock", "ab")), fcntl.LOCK_EX)
+            fcntl.flock(held.enter_context(open(f"{cache_folder()}/lock", "ab")), fcntl.LOCK_EX)
         yield
 
 
@@ -105,7 +108,7 @@ def _kept(compiled: Any) -> Any:
     first variants at once, one would otherwise find the other's code under its own signature, and run it.
     """
     cache = getattr(compiled, "_cache", None)
-    if CACHE is not None and cache is not None:
+    if cache is not None and cache_folder() is not None:
         save = cache.save_overload
 
         def save_alone(signature: Any, data: Any) -> None:
@@ -116,22 +119,87 @@ def _kept(compiled: Any) -> Any:
     return compiled
 
 
+_WHEN_LOADED: list[Callable[[], None]] = []
+
+
+def load() -> None:
+    """Load the compiler now, so that nothing runs as plain Python to save that."""
+    if not IS_PLAIN:
+        _numba()
+
+
+def is_loaded() -> bool:
+    """Tell whether the compiler is there already, or nothing is compiled at all."""
+    return IS_PLAIN or _numba.cache_info().currsize > 0
+
+
+def when_loaded(tell: Callable[[], None]) -> None:
+    """Let a function be called when the compiler is loaded: now, or before a kernel is first called compiled."""
+    if is_loaded():
+        tell()
+    else:
+        _WHEN_LOADED.append(tell)
+
+
+@cache
+def _numba() -> Any:
+    """Load the compiler; from then on it takes a :class:`Kernel` that another one calls for what it compiles to."""
+    for tell in _WHEN_LOADED:
+        tell()
+    import numba
+    from numba.core import types
+    from numba.extending import typeof_impl
+
+    if cache_folder() is not None:
+        numba.config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
+
+    @typeof_impl.register(Kernel)
+    def _(kernel: Kernel, _context: Any) -> Any:
+        return types.Dispatcher(kernel.compiled)
+
+    return numba
+
+
+class Kernel:
+    """A kernel: ``py_func`` as it was written, ``compiled`` from its first call on."""
+
+    def __init__(self, function: FunctionType, **options: Any) -> None:
+        self.py_func = function
+        self.__wrapped__ = function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._options = options
+
+    @cached_property
+    def compiled(self) -> Any:
+        """What Numba makes of it."""
+        njit: Any = _numba().njit
+        return _kept(njit(cache=cache_folder() is not None, nogil=True, **self._options)(self.py_func))
+
+    @property
+    def signatures(self) -> list[Any]:
+        """The types for which it was compiled, or loaded, in this process."""
+        return self.compiled.signatures if "compiled" in vars(self) else []
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it compiled."""
+        return self.compiled(*arguments)
+
+
 def kernel(function: Function) -> Function:
     """Compile ``function`` with Numba on its first call, cached on disk where a cache can be written.
 
     Such a kernel makes no array.  So it is compiled without Numba's reference counts: the caller holds every
     array that it is handed, and counting each of them up and down at every call cost a quarter of a replay.
     """
-    compiled = _kept(_NJIT(cache=CACHE is not None, nogil=True, _nrt=False)(function))
-    return cast(Function, compiled)
+    return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=False))
 
 
 def allocating_kernel(function: Function) -> Function:
     """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays."""
-    compiled = _kept(_NJIT(cache=CACHE is not None, nogil=True)(function))
-    return cast(Function, compiled)
+    return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function)))
 
 
 def is_warm(name: str) -> bool:
     """Tell whether the kernel of this name is likely to be on disk already (else its first call compiles)."""
-    return bool(_CONFIG.DISABLE_JIT) or (CACHE is not None and any(CACHE.rglob(f"*.{name}-*.nbi")))
+    folder = cache_folder()
+    return IS_PLAIN or (folder is not None and any(folder.rglob(f"*.{name}-*.nbi")))

@@ -11,12 +11,16 @@ from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
+from qbatch.planning.kernels.jit import Kernel, is_loaded
+
 Function = TypeVar("Function")
 
 _TWIN_GLOBALS: dict[int, dict[str, Any]] = {}
 _TWINS: dict[Any, Any] = {}
 _DOORS: list[tuple[partial[Any], Any]] = []
 _serves_compiled = True
+_LITTLE = 5_000
+_rows_left = _LITTLE
 
 
 def uncompiled(kernel: Function) -> Function:
@@ -73,9 +77,17 @@ def live(kernel: Function) -> Function:
     # Calling through a partial costs a tenth of a microsecond less than through a method.
     door = partial(cast(Any, kernel))
     _DOORS.append((door, kernel))
-    if not _serves_compiled:
-        _lead(door, uncompiled(kernel))
+    _serve_at(door, kernel, _serves_compiled)
     return cast(Function, door)
+
+
+def little(kernel: Function, rows: int) -> Function:
+    """Return a kernel for so many rows: plain Python as long as that takes a process less time than loading the compiler."""
+    global _rows_left
+    if is_loaded() or rows > _rows_left:
+        return kernel
+    _rows_left -= rows
+    return uncompiled(kernel)
 
 
 def live_module(module: ModuleType) -> Any:
@@ -102,7 +114,21 @@ def _serve(is_compiled: bool) -> None:
     global _serves_compiled
     _serves_compiled = is_compiled
     for door, kernel in _DOORS:
-        _lead(door, kernel if is_compiled else uncompiled(kernel))
+        _serve_at(door, kernel, is_compiled)
+
+
+def _serve_at(door: Any, kernel: Any, is_compiled: bool) -> None:
+    if not is_compiled:
+        _lead(door, uncompiled(kernel))
+    elif isinstance(kernel, Kernel):
+        # The first call loads the compiler; the ones that follow go straight to what it has made.
+        def first(*arguments: Any) -> Any:
+            _lead(door, kernel.compiled)
+            return kernel.compiled(*arguments)
+
+        _lead(door, first)
+    else:
+        _lead(door, kernel)
 
 
 def _lead(door: Any, target: Any) -> None:

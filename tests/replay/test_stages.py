@@ -1,0 +1,49 @@
+"""A process that has little to do loads no compiler: the same schedule, in plain Python; one with more to do changes over."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from qbatch.planning.kernels import jit
+from tests.harness import OWN_TRACES
+
+pytestmark = pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
+
+CODE = """
+import json, sys
+from qbatch.model.machine import one_host
+from qbatch.metrics import measure
+from qbatch.policies import load_policy
+from qbatch.replay import compiled, prepare, run
+from qbatch.workloads import read_log
+
+compiled._plain_seconds, driver, policies = float(sys.argv[1]), sys.argv[2], sys.argv[4:]
+log = read_log(sys.argv[3])
+work = prepare(log, one_host(128))
+found = []
+for policy in policies:
+    schedule = run(work, one_host(128), load_policy(policy), driver=driver)
+    found.append([schedule.start.tolist(), schedule.kind.tolist(), schedule.promise.tolist(), schedule.queue_max])
+measure(schedule)
+print(json.dumps(["numba" in sys.modules, found]))
+"""
+POLICIES = ("easy", "fcfs", "hybrid:depth=3", "easy:order=sjf", "conservative", "lxfw-backfill")
+
+
+def ran(seconds: float, driver: str, *policies: str) -> tuple[bool, object]:
+    arguments = [sys.executable, "-W", "error", "-c", CODE, str(seconds), driver, str(OWN_TRACES / "demo-128.swf"), *policies]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=os.environ)
+    is_loaded, found = json.loads(done.stdout)
+    return is_loaded, found
+
+
+def test_little_work_loads_no_compiler_and_more_changes_over_in_the_middle() -> None:
+    is_loaded, expected = ran(0.0, "compiled", *POLICIES)
+    assert is_loaded
+    assert ran(60.0, "auto", *POLICIES) == (False, expected)
+    assert ran(0.1, "auto", *POLICIES) == (True, expected)
