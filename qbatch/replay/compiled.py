@@ -221,12 +221,12 @@ def _run_plan(
         np.empty((rows, plan.QUEUE_COLUMNS), np.int64),
         np.full(rows, plan.NOBODY, np.int64),
         np.empty((rows, plan.SHAPE_COLUMNS), np.int64),
-        np.full(plan.table_size(rows), -1, np.int64),
+        np.full(uncompiled(plan.table_size)(rows), -1, np.int64),
         np.empty((2 * rows + 64, 2), np.int64),
         np.empty((plan.RELEASES, 2), np.int64),
         np.zeros(plan.STATE, np.int64),
     )
-    endings, profile = np.empty((space, 2), np.int64), new_profile(machine.procs, int(work.submit[0]), 256)
+    endings, profile = np.empty((space, 2), np.int64), uncompiled(new_profile)(machine.procs, int(work.submit[0]), 256)
     jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
     run_plan = loops.plan_loop(("none", "arrival", "start", "scratch").index(loop.compression))
     for run_some, budget in _stages(run_plan):
@@ -272,7 +272,7 @@ def _run_admission(
     rows, space = len(work), min(len(work), machine.procs) + 1
     begun, promise = _new_starts(rows), np.full(rows, NO_PROMISE, np.int64)
     state = AdmissionState(_new_counts(machine), np.zeros(4, np.int64), np.empty((space, 2), np.int64))
-    base = new_profile(machine.procs, int(work.submit[0]), 256)
+    base = uncompiled(new_profile)(machine.procs, int(work.submit[0]), 256)
     plan_of, weights = np.zeros((deadlines.COLUMNS, 64), np.int64), np.full(64, loop.weight)
     rules = np.array([*loop.rules, loop.factor, loop.slack_factor, machine.procs], np.int64)
     deadline = np.ascontiguousarray(work.deadline, np.int64)
