@@ -42,6 +42,9 @@ Run = TypeVar("Run", bound=Callable[..., Any])
 BUDGET = 20_000
 """Rounds between two looks at progress and interruption."""
 
+LITTLE = 4000
+"""Jobs from which it is certain that plain Python takes longer."""
+
 FEW = 100
 """Rounds between two looks at how long plain Python has taken."""
 
@@ -129,7 +132,7 @@ def _run_list(
     is_ordered = which in (loops.PASS_FCFS, loops.PASS_EASY, loops.PASS_HYBRID) and order != FCFS
     run_passes = loops.pass_loop(which, is_ordered)
     jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
-    for run_some, budget in _stages(run_passes):
+    for run_some, budget in _stages(run_passes, rows):
         is_done = run_some(depth, order, jobs, state, begun, on_hosts, budget)
         _tell(progress, counts)
         if is_done:
@@ -229,7 +232,7 @@ def _run_plan(
     endings, profile = np.empty((space, 2), np.int64), uncompiled(new_profile)(machine.procs, int(work.submit[0]), 256)
     jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
     run_plan = loops.plan_loop(("none", "arrival", "start", "scratch").index(loop.compression))
-    for run_some, budget in _stages(run_plan):
+    for run_some, budget in _stages(run_plan, rows):
         is_done, profile = run_some(jobs, counts, endings, arrays, profile, begun, promises, budget)
         _tell(progress, counts)
         if is_done:
@@ -238,10 +241,10 @@ def _run_plan(
     return Schedule(work, name, begun.start, begun.kind, promises.last, promises.first, end, longest)
 
 
-def _stages(loop: Run) -> Iterator[tuple[Run, int]]:
+def _stages(loop: Run, rows: int) -> Iterator[tuple[Run, int]]:
     """Give a loop and how many rounds it is to run, without end: plain Python while that takes less than loading the compiler."""
     global _plain_seconds
-    if not is_loaded():
+    if not is_loaded() and rows <= LITTLE:
         plain = uncompiled(loop)
         while not is_loaded() and _plain_seconds > 0:
             begin = time.monotonic()
