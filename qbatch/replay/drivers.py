@@ -6,7 +6,7 @@ from qbatch.engine.audit import breaches
 from qbatch.model.errors import AuditError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
-from qbatch.planning.policy import PlanLoop, Policy, QuantumLoop, loop_of, name_of
+from qbatch.planning.policy import PlanLoop, Policy, QuantumLoop, SharesLoop, loop_of, name_of
 from qbatch.replay.calendar import Calendar, Observer, ProgressCallback
 from qbatch.replay.sources import Source
 
@@ -44,7 +44,7 @@ def run(
         schedule = run_compiled(workload, machine, loop, name_of(policy), progress)
     if is_audited:
         keeps = bool(getattr(policy, "takes_deadlines", False))
-        has_trials = loop is None or isinstance(loop, QuantumLoop)
+        has_trials = loop is None or isinstance(loop, QuantumLoop | SharesLoop)
         facts = {"is_one_pool": machine.is_one_pool, "has_trials": has_trials, "keeps_deadlines": keeps}
         found = breaches(schedule, hosts=machine.hosts, **facts)
         work = schedule.workload

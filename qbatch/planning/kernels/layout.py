@@ -130,6 +130,32 @@ class QuantaState(NamedTuple):
     hosts: Int64Array
 
 
+class SharesState(NamedTuple):
+    """Who shares ``H`` hosts equally, as the live engine keeps it too; what each array holds stands in :mod:`equal_shares`.
+
+    ``jobs[S, ...]``: those that wait, or have a place on a host.  ``hosts[H + 1, ...]``: the hosts, and behind them the queue.
+    ``counts``: numbers of the whole.
+    """
+
+    jobs: Int64Array
+    hosts: Int64Array
+    counts: Int64Array
+
+
+class SharesRun(NamedTuple):
+    """What a loop of equal shares keeps beside that; what each array holds stands in
+    :mod:`qbatch.replay.kernels.equal_shares_loop`.
+
+    ``counts``: as those of every loop, and some more.  ``runs[R, ...]``: how far each job has got.  ``pieces[n, 6]``: of runs
+    not in one go, as a schedule holds them.  ``listed[S]``: slots or rows of some jobs, within one round.
+    """
+
+    counts: Int64Array
+    runs: Int64Array
+    pieces: Int64Array
+    listed: Int64Array
+
+
 class Scan(NamedTuple):
     """One pass of a loop: the instant, the order of the queue and how many get a reservation; whether a job ended at this
     instant; processors free; the ends of the waiting rows; jobs that run."""
