@@ -168,8 +168,9 @@ class EquiSpatial:
                 _follow_machine(view, memory)
             there = memory.rows()
             coming = [row for row in view.queue.tolist() if row not in there]
+        arrived = set(view.arrived)
         for row in coming:
-            memory.come(view.jobs[row], is_new=row in view.arrived)
+            memory.come(view.jobs[row], is_new=row in arrived)
 
     def _changes(self, view: View, state: SharesState) -> Iterator[Action]:
         """Say who changes: those who give processors up first."""

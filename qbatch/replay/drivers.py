@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from qbatch.engine.audit import breaches
 from qbatch.model.errors import AuditError, UsageError
 from qbatch.model.machine import Machine
@@ -12,6 +14,9 @@ from qbatch.replay.sources import Source
 
 DRIVERS = ("auto", "compiled", "engine")
 """Which driver replays: the compiled loop where there is one, that or nothing, or always the engine."""
+
+
+_MOST_WORK = 2.0**61
 
 
 def run(
@@ -33,6 +38,8 @@ def run(
     """
     workload = jobs if isinstance(jobs, Workload) else None
     loop = loop_of(policy, machine) if workload is not None else None
+    if workload is not None and isinstance(loop, SharesLoop) and not _counts_work(workload):
+        loop = None
     if driver == "compiled" and loop is None:
         raise UsageError(f"policy {name_of(policy)} has no compiled loop on this machine; leave out --driver compiled")
     if driver == "engine" or loop is None or workload is None or observe is not None:
@@ -55,6 +62,11 @@ def run(
         if found:
             raise AuditError(f"audit of {schedule.policy}: {found[0]}")
     return schedule
+
+
+def _counts_work(work: Workload) -> bool:
+    """Tell whether the work of every job is a number of processor-microseconds that compiled code counts."""
+    return bool((work.run.astype(np.float64) * work.procs < _MOST_WORK).all())
 
 
 def _breaks_promises(policy: Policy) -> bool:
