@@ -57,6 +57,8 @@ from qbatch.policies.entry import check_single_hosts
 LONG = 50 * 3600 * 1_000_000
 """Executed time after which a job may get all that it asks for, microseconds."""
 
+_OF_CHANGES = [shares.ROW, shares.HOST, shares.HELD, shares.PROCS, shares.HAD, shares.GUEST]
+
 _kernels = live_module(shares)
 
 
@@ -66,16 +68,13 @@ class Shares:
 
     state: SharesState
 
-    def slot_of(self, row: int) -> int:
-        """Return the slot of a row, -1 if it is not there."""
-        return int(_kernels.slot_of(row, self.state))
-
     def host_of(self, row: int) -> int:
         """Return the host on which a row has its place, -1 if it has none or is a guest."""
-        slot = self.slot_of(row)
-        job = self.state.jobs[slot]
-        has_place = slot >= 0 and job[shares.HOST] < len(self.state.hosts) - 1 and job[shares.GUEST] == shares.NO_GUEST
-        return int(job[shares.HOST]) if has_place else -1
+        slot = _kernels.slot_of(row, self.state)
+        if slot < 0 or self.state.jobs[slot, shares.GUEST] != shares.NO_GUEST:
+            return -1
+        host = int(self.state.jobs[slot, shares.HOST])
+        return host if host < len(self.state.hosts) - 1 else -1
 
     def rows(self) -> dict[int, int]:
         """Return who is there, and on which host; the number of hosts for one that waits."""
@@ -177,7 +176,7 @@ class EquiSpatial:
         jobs = state.jobs[: state.counts[shares.USED]]
         changed = jobs[:, shares.PROCS] != jobs[:, shares.HAD]
         more: list[Action] = []
-        for row, host, _, _, held, procs, had, _, _, _, guest, _ in sorted(jobs[changed].tolist()):
+        for row, host, held, procs, had, guest in sorted(jobs[changed][:, _OF_CHANGES].tolist()):
             if had:
                 if not procs:
                     yield Suspend(row)

@@ -5,7 +5,8 @@ jobs; a *row* is a job's rank by (submit, number), and ``name[row]`` is what is 
 64-bit integers in microseconds, amounts are processors, memory is in bytes; -1 is "none" or "not yet".
 
 The kernels that a live engine calls in every pass take plain arrays under the same names: from Python a record costs a
-microsecond more than its arrays, which is nothing for a loop and much for a pass.
+microsecond more than its arrays, which is nothing for a loop and much for a pass.  Only :class:`SharesState` is handed over
+whole: what equal shares do in a pass takes longer than that.
 """
 
 from __future__ import annotations
