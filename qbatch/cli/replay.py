@@ -149,9 +149,9 @@ def _run(experiment: Experiment, policy: Policy, shown: Shown) -> Schedule:
 
 def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:
     from qbatch.planning.kernels.jit import is_warm, when_loaded
-    from qbatch.planning.policy import PlanLoop, QuantumLoop, loop_of
+    from qbatch.planning.policy import PlanLoop, QuantumLoop, SharesLoop, loop_of
 
-    names: dict[type, str] = {PlanLoop: "run_plan", QuantumLoop: "run_quanta"}
+    names: dict[type, str] = {PlanLoop: "run_plan", QuantumLoop: "run_quanta", SharesLoop: "run_shares"}
     loops = [loop_of(policy, machine) for policy in policies if driver != "engine"]
     wanted = {names.get(type(loop), "run_passes") for loop in loops if loop is not None}
 

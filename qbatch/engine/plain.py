@@ -24,6 +24,8 @@ _PLANS = "qbatch.planning.spaces"
 _MOVED = {
     ("qbatch.policies.conservative", "PoolPlan"): (f"{_PLANS}.pool_plan", "PoolPlan"),
     ("qbatch.policies.host_plan", "ChunkPlan"): (f"{_PLANS}.placed_plan", "PlacedPlan"),
+    ("qbatch.policies.equispatial", "Share"): ("qbatch.policies.earlier_shares", "Share"),
+    ("qbatch.policies.equispatial", "Division"): ("qbatch.policies.earlier_shares", "Division"),
 }
 # Classes that older snapshots know by other names.
 

@@ -119,10 +119,8 @@ class _Watch:
     def equal_shares(self, engine: Engine, done: Round) -> None:
         """Count the arrivals that got a place, not merely a quantum."""
         if done.arrived:
-            placed = engine.view().memory.placed
-            self.placed += sum(
-                1 for row in done.arrived if self.counted[row] and row in placed and not placed[row].is_guest
-            )
+            memory = engine.view().memory
+            self.placed += sum(1 for row in done.arrived if self.counted[row] and memory.host_of(row) >= 0)
 
 
 def simulate(case: Case) -> RunFigures:

@@ -165,7 +165,20 @@ class QuantumLoop(msgspec.Struct, frozen=True):
     memory: int
 
 
-Loop = ListLoop | PlanLoop | ClassLoop | DeadlineLoop | QuantumLoop
+class SharesLoop(msgspec.Struct, frozen=True):
+    """The compiled loop of equal shares of hosts.
+
+    ``interval``, ``long`` (executed time after which a job gets all that it asks for) and ``quantum``: microseconds.
+    ``memory``: the most that a guest gets, bytes.
+    """
+
+    interval: int
+    long: int
+    quantum: int
+    memory: int
+
+
+Loop = ListLoop | PlanLoop | ClassLoop | DeadlineLoop | QuantumLoop | SharesLoop
 
 
 @runtime_checkable

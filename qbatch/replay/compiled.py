@@ -27,12 +27,13 @@ from qbatch.planning.kernels.layout import (
     PlanArrays,
     PromiseColumns,
     QuantaState,
+    SharesRun,
     StartColumns,
 )
 from qbatch.planning.kernels.live import uncompiled
 from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
-from qbatch.planning.kernels.profile import new_profile
-from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop, QuantumLoop
+from qbatch.planning.kernels.profile import FOREVER, new_profile
+from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop, QuantumLoop, SharesLoop
 from qbatch.planning.spaces import PoolSpace, space_of
 from qbatch.replay.calendar import ProgressCallback
 from qbatch.replay.kernels import loops
@@ -66,6 +67,8 @@ def run_compiled(
         return _run_admission(work, machine, loop, name, progress)
     if isinstance(loop, QuantumLoop):
         return _run_quanta(work, machine, loop, name, progress)
+    if isinstance(loop, SharesLoop):
+        return _run_shares(work, machine, loop, name, progress)
     classes = loop.classify(work) if isinstance(loop, ClassLoop) else None
     rows = _that_fit(work, machine, classes)
     taken = work if rows is None else work.only(rows)
@@ -174,6 +177,41 @@ def _run_quanta(
     end = runs[:, quantum_round.OVER].copy()
     host = runs[:, quantum_round.WHERE].copy() if machine.single_host and len(machine.hosts) > 1 else None
     kept = state.pieces[:count].copy() if count else None
+    return Schedule(work, name, begun.start, begun.kind, none, none, end, longest, kept, host, rejected)
+
+
+def _run_shares(
+    work: Workload, machine: Machine, loop: SharesLoop, name: str, progress: ProgressCallback | None
+) -> Schedule:
+    """Run equal shares, whose kernels nobody else has to load."""
+    from qbatch.planning.kernels import equal_shares
+    from qbatch.replay.kernels import equal_shares_loop as shares_loop
+
+    rows, begun = len(work), _new_starts(len(work))
+    may = Admission(machine).holds(work.procs, np.asarray(work.memory))
+    counts, runs = np.zeros(shares_loop.COUNTS, np.int64), np.full((rows, shares_loop.RUN_COLUMNS), -1, np.int64)
+    for place, column in enumerate((work.procs, work.memory, work.used_memory, may, work.run * work.procs)):
+        runs[:, place] = column
+    runs[:, shares_loop.IS_CUT] = 0
+    burst = int(np.unique(work.submit, return_counts=True)[1].max(initial=0))
+    counts[shares_loop.QUANTUM :] = loop.quantum, FOREVER, burst
+    state = equal_shares.new_state(machine, (loop.interval, loop.long, loop.memory), max(64, 2 * burst))
+    run = SharesRun(counts, runs, np.empty((0, 6), np.int64), np.empty(0, np.int64))
+    jobs, is_done = JobColumns(work.submit, work.procs, work.estimate, work.run), False
+    while not is_done:
+        if state.counts[equal_shares.USED] + burst > len(state.jobs):
+            state = equal_shares.grown(state)
+        more = rows + counts[shares_loop.PIECES] + 2 * len(state.jobs)
+        if len(run.pieces) < counts[shares_loop.PIECES] + len(state.jobs):
+            run = run._replace(pieces=np.concatenate([run.pieces, np.empty((more, 6), np.int64)]))
+        run = run._replace(listed=np.empty(len(state.jobs), np.int64))
+        is_done = shares_loop.run_shares(jobs, begun, state, run, BUDGET)
+        _tell(progress, counts)
+    none, count = np.broadcast_to(np.int64(NO_PROMISE), rows), int(counts[shares_loop.PIECES])
+    rejected, longest = _rejected(work, np.flatnonzero(~may), machine, ("", "")), int(counts[layout.LONGEST])
+    end, where = runs[:, shares_loop.OVER].copy(), runs[:, shares_loop.WHERE].copy()
+    host = where if machine.single_host and len(machine.hosts) > 1 else None
+    kept = run.pieces[:count].copy() if count else None
     return Schedule(work, name, begun.start, begun.kind, none, none, end, longest, kept, host, rejected)
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from qbatch.engine.audit import breaches
 from qbatch.model.errors import AuditError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.kernels.jit import load
-from qbatch.planning.policy import PlanLoop, Policy, QuantumLoop, loop_of, name_of
+from qbatch.planning.policy import PlanLoop, Policy, QuantumLoop, SharesLoop, loop_of, name_of
 from qbatch.replay.calendar import Calendar, Observer, ProgressCallback
 from qbatch.replay.sources import Source
 
 DRIVERS = ("auto", "compiled", "engine")
 """Which driver replays: the compiled loop where there is one, that or nothing, or always the engine."""
+
+
+_MOST_WORK = 2.0**61
 
 
 def run(
@@ -34,6 +39,8 @@ def run(
     """
     workload = jobs if isinstance(jobs, Workload) else None
     loop = loop_of(policy, machine) if workload is not None else None
+    if workload is not None and isinstance(loop, SharesLoop) and not _counts_work(workload):
+        loop = None
     if driver == "compiled" and loop is None:
         raise UsageError(f"policy {name_of(policy)} has no compiled loop on this machine; leave out --driver compiled")
     if driver == "engine" or loop is None or workload is None or observe is not None:
@@ -47,7 +54,7 @@ def run(
         schedule = run_compiled(workload, machine, loop, name_of(policy), progress)
     if is_audited:
         keeps = bool(getattr(policy, "takes_deadlines", False))
-        has_trials = loop is None or isinstance(loop, QuantumLoop)
+        has_trials = loop is None or isinstance(loop, QuantumLoop | SharesLoop)
         facts = {"is_one_pool": machine.is_one_pool, "has_trials": has_trials, "keeps_deadlines": keeps}
         found = breaches(schedule, hosts=machine.hosts, **facts)
         work = schedule.workload
@@ -58,6 +65,11 @@ def run(
         if found:
             raise AuditError(f"audit of {schedule.policy}: {found[0]}")
     return schedule
+
+
+def _counts_work(work: Workload) -> bool:
+    """Tell whether the work of every job is a number of processor-microseconds that compiled code counts."""
+    return bool((work.run.astype(np.float64) * work.procs < _MOST_WORK).all())
 
 
 def _breaks_promises(policy: Policy) -> bool:

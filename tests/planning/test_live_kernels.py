@@ -12,7 +12,7 @@ import pytest
 
 from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
-from qbatch.planning.kernels import chunks, jit, live, order, plan, profile
+from qbatch.planning.kernels import chunks, equal_shares, jit, live, order, plan, profile
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life, pairs
 
@@ -106,7 +106,7 @@ def test_a_twin_calls_twins_only() -> None:
             if hasattr(value, "__code__"):
                 look(value)
 
-    for kernel in (plan.compress, chunks.backfill, order.ordered, profile.earliest_pair):
+    for kernel in (plan.compress, chunks.backfill, order.ordered, profile.earliest_pair, equal_shares.share_pass):
         assert live.uncompiled(kernel) is live.uncompiled(kernel)
         look(live.uncompiled(kernel))
     assert live.uncompiled(len) is len

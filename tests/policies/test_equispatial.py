@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.daemon.config import parse_config
@@ -14,12 +14,27 @@ from qbatch.engine.states import State
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.events import HostClosed, HostOpened, Submitted, Withdrawn, Woken
 from qbatch.model.job import Job
-from qbatch.model.machine import Host, Machine
+from qbatch.model.machine import Host, Machine, one_host
+from qbatch.planning.kernels import equal_shares as shares
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.policy import loop_of
 from qbatch.policies import load_policy
-from qbatch.policies.equispatial import water_fill
-from tests.harness import total_wait
+from qbatch.replay import run
+from tests.harness import total_wait, workload_of
+from tests.oracle import naive
+from tests.policies.naive_quantum import Asked
 from tests.policies.naive_spatial import Sharing, dealt, simulate
 from tests.policies.test_immediate import SECOND, asked, random_case, schedule_of, seconds
+
+
+def water_fill(room: int, wanted: list[int]) -> list[int]:
+    """Let those who want processors come to one host in turn; return what each has in equal shares."""
+    state = shares.new_state(one_host(1), (0, FOREVER, 0))
+    state.hosts[0, shares.CPUS] = room
+    for row, want in enumerate(wanted):
+        shares.enter(0, shares.come(row, want, 0, 0, state), 0, 0, shares.NO_GUEST, state)
+    shares.find_shares(0, state)
+    return state.jobs[: len(wanted), shares.SHARE].tolist()
 
 
 @given(st.integers(0, 40), st.lists(st.integers(1, 20), max_size=12))
@@ -39,6 +54,66 @@ def test_every_job_goes_as_the_oracle_says(interval: int) -> None:
         )  # fmt: skip
         assert schedule.end.tolist() == [job.end for job in naively], (seed, hosts, jobs)
         assert schedule.start.tolist() == [job.first for job in naively], (seed, hosts, jobs)
+
+
+JOBS = st.lists(
+    st.builds(
+        Asked,
+        st.integers(0, 40).map(SECOND.__mul__),
+        st.integers(1, 9),
+        st.sampled_from((0, 1, 3, 6, 10)),
+        st.sampled_from((0, 1, 3, 8, 30)).map(SECOND.__mul__),
+        st.sampled_from((0, SECOND // 3, SECOND, 8 * SECOND, 30 * SECOND + 1)),
+        st.sampled_from((-1, 0, 3, 10)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(st.integers(1, 8), st.sampled_from((0, 6, 10, 20))), min_size=1, max_size=4),
+    JOBS.filter(len),
+    st.sampled_from((0, 1, 7)),
+    st.sampled_from(("yes", "no")),
+    st.integers(1, 4),
+    st.sampled_from((0, 3, 5)),
+)
+def test_the_compiled_loop_is_the_engine_to_the_microsecond(
+    hosts: list[tuple[int, int]], jobs: list[Asked], interval: int, over50: str, quantum: int, memory: int
+) -> None:
+    """``schedule_of`` runs both and holds starts, ends, kinds, hosts, pieces, refusals and the longest queue against each
+    other."""
+    hours = 3600 if over50 == "yes" else 1
+    jobs = [
+        Asked(hours * job.submit, job.procs, job.memory, hours * job.estimate, hours * job.run, job.used)
+        for job in sorted(jobs, key=lambda job: job.submit)
+    ]
+    text = f"equispatial:interval={hours * interval},over50={over50},quantum={hours * quantum},memory={memory}"
+    schedule_of(text, hosts, jobs)
+
+
+def test_many_jobs_of_many_widths_that_wait_have_their_shares_in_both_drivers() -> None:
+    """More widths than the pass remembers levels, more jobs than it has room for at first."""
+    rng = random.Random(1)
+    for _ in range(3):
+        jobs = [
+            Asked(n // 20 * SECOND, rng.randint(1, 200), rng.choice((0, 40, 60)), 300 * SECOND, rng.randint(1, 300) * SECOND, 50)
+            for n in range(400)
+        ]
+        schedule = schedule_of("equispatial:interval=5,quantum=2,memory=10", [(200, 100), (128, 60)], jobs)
+        assert schedule.queue_max > 100
+
+
+def test_where_work_is_more_than_the_loop_counts_the_engine_replays() -> None:
+    year = 365 * 24 * 3600 * SECOND
+    work = workload_of([naive.Job(0, 0, 1 << 16, 20 * year, 20 * year), naive.Job(1, 0, 1 << 16, year, year)], 1 << 16)
+    machine, policy = one_host(1 << 16), load_policy("equispatial")
+    schedule = run(work, machine, policy)
+    assert schedule.end.tolist() == [21 * year, 2 * year]
+    with pytest.raises(UsageError, match="has no compiled loop"):
+        run(work, machine, policy, driver="compiled")
+    assert loop_of(policy, machine) is not None
 
 
 def test_with_memory_everyone_ends_and_his_work_is_done_once() -> None:

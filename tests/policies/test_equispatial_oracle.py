@@ -10,6 +10,7 @@ import pytest
 from qbatch.model.machine import Host, Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies import load_policy
+from qbatch.replay import run
 from qbatch.replay.calendar import Calendar
 from tests.oracle import equispatial as oracle
 from tests.oracle import equispatial_checks as checks
@@ -70,6 +71,14 @@ def test_every_piece_of_every_job_is_the_oracles() -> None:
         outcome = oracle.simulate(jobs, hosts, interval, is_over50, counts=counts)
         assert_same(calendar_of(jobs, hosts, interval, is_over50).run(), jobs, outcome, seed)
     assert [feature for feature in checks.FEATURES if not counts.get(feature)] == []
+
+
+def test_every_piece_of_the_compiled_loop_is_the_oracles() -> None:
+    for seed in range(10_000, 11_500):
+        jobs, hosts, interval, is_over50 = checks.random_workload(random.Random(seed))
+        calendar = calendar_of(jobs, hosts, interval, is_over50)
+        schedule = run(calendar.source.workload(), calendar.engine.machine, calendar.engine.policy, driver="compiled")
+        assert_same(schedule, jobs, oracle.simulate(jobs, hosts, interval, is_over50), seed)
 
 
 @pytest.mark.parametrize("label", checks.HAND_CASES)

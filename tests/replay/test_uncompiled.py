@@ -19,7 +19,7 @@ POLICIES = ("fcfs", "easy", "easy:order=lxf", "easy:order=sjf", "hybrid:depth=3"
 
 
 ON_HOSTS = ("easy", "sjf-backfill:depth=2", "lxfw-backfill:depth=3", "priority-backfill:wait=1,procs=1,bypass=2", "lsf",
-            "immediate:inner=lxfw-backfill,protect=60", "soon:inner=easy")  # fmt: skip
+            "immediate:inner=lxfw-backfill,protect=60", "soon:inner=easy", "equispatial:interval=60")  # fmt: skip
 POOL = one_host(32)
 HOSTS = Machine((Host("a", 16), Host("b", 8), Host("c", 16)), single_host=True)
 
