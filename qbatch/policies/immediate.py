@@ -185,9 +185,10 @@ class QuantumService:
             is_fresh = quantum.guest in memory.fresh
             held = sum(shown.suspended[row].procs for row in quantum.victims)
             if quantum.host not in view.closed:
-                shown.free[quantum.host] -= quantum.idle + held - quantum.procs
+                kept = held - quantum.procs + (0 if is_fresh else quantum.idle)
+                # Nothing is shown as free where jobs that an earlier policy has suspended wait for it.
+                shown.free[quantum.host] = max(shown.free[quantum.host] - kept, 0)
                 if is_fresh:
-                    shown.free[quantum.host] += quantum.idle
                     shown.free_memory[quantum.host] += quantum.memory
             end = view.now if is_fresh else max(quantum.end, view.now)
             for row in quantum.victims:

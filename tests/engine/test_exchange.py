@@ -17,6 +17,7 @@ from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.replay.calendar import Calendar
+from tests.engine.live import Life
 from tests.oracle import origin2000_checks as checks
 from tests.policies.test_origin2000 import machine_of, workload_of
 
@@ -146,3 +147,15 @@ def test_a_policy_that_shares_hosts_among_all_does_not_take_over_who_is_on_disk_
     engine.handle(at + 1, [])
     assert engine.phase() is None
     assert engine.state_of(0) is State.RUNNING
+
+
+def test_quanta_count_on_no_processor_for_which_jobs_of_an_earlier_policy_wait() -> None:
+    for seed in range(20, 34):
+        life = Life(seed, one_host(8))
+        engine = Engine(life.machine, load_policy("equispatial:interval=3,quantum=2,memory=1"), is_audited=True)
+        for step in range(70):
+            if step == 43:
+                engine.exchange_policy(load_policy("immediate:inner=easy,protect=0,quantum=1"))
+            drawn = life.next(engine)
+            assert drawn is not None
+            life.account(engine, engine.handle(*drawn))
