@@ -238,7 +238,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         core.recent.popitem(last=False)
     core.outbox.append(Ending(key, record))
     if job.attempt is not None:
-        text = accounting.ended(core, job, status, (record.exec_host, record.exec_vnode))
+        text = accounting.ended(core, job, status, record)
         core.outbox.append(Account(core.now, "E", core.id_of(key), text))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -22,13 +22,25 @@ HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
 """The letters of ``qhold -h``; a dependency shows as ``s``."""
 
 
+class Asked(NamedTuple):
+    """What the resources of a specification ask for in a queue: in parts, for how long (microseconds), as a request to the engine,
+    and as ``Resource_List``."""
+
+    demand: Demand
+    walltime: int
+    request: Job
+    listed: dict[str, str]
+
+
 class Prepared:
     """A specification that was read and checked once; equal submissions share one.
+
+    ``listed``: ``Resource_List``; ``listed_text``: the same as accounting writes it, once it has.
 
     A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.state_snapshot`).
     """
 
-    __slots__ = ("demand", "indices", "listed", "request", "slot_limit", "spec", "walltime")
+    __slots__ = ("demand", "indices", "listed", "listed_text", "request", "slot_limit", "spec", "walltime")
 
     def __init__(
         self,
@@ -38,6 +50,7 @@ class Prepared:
         request: Job,
         indices: tuple[int, ...] = (),
         slot_limit: int | None = None,
+        listed: dict[str, str] | None = None,
     ) -> None:
         self.spec = spec
         self.demand = demand
@@ -45,7 +58,10 @@ class Prepared:
         self.request = request
         self.indices = indices
         self.slot_limit = slot_limit
-        self.listed: dict[str, str] = listed_resources(spec.resources, demand, walltime, spec.resource_rules)
+        if listed is None:
+            listed = listed_resources(spec.resources, demand, walltime, spec.resource_rules)
+        self.listed = listed
+        self.listed_text = ""
 
 
 BY_USER, BY_POLICY = 1, 2

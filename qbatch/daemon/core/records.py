@@ -9,7 +9,7 @@ from msgspec import structs
 
 from qbatch.daemon.core.dependencies import depend_text
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_POLICY, hold_text
+from qbatch.daemon.core.job import BY_POLICY, Slot, hold_text
 from qbatch.daemon.core.slots import divide
 from qbatch.daemon.core.states import OVER, SUBSTATES, WAITING, BatchState
 from qbatch.model.actions import parts_of
@@ -55,7 +55,8 @@ def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
     """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the chunks."""
     if job.present.slots:
         return [(slot.host, slot.procs, slot.memory, slot.lines) for slot in job.present.slots]
-    return divide(job, core.pool_of(job).machine.hosts)
+    runs = divide(job, core.pool_of(job).machine.hosts)
+    return [(host, procs, memory, lines) for host, procs, memory, lines, count in runs for _ in range(count)]
 
 
 def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
@@ -63,17 +64,16 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     hosts = _hosts_of(core, job)
     if not hosts:
         return "", ""
-    parts = [(slot.host, slot.procs, slot.memory, slot.number) for slot in job.present.slots] or [
-        (host, procs, memory, 0) for host, procs, memory, _ in slots_of(core, job)
-    ]
+    slots = job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]
     places: list[str] = []
     nodes: list[str] = []
-    like = node = None  # most chunks are like the one before
-    for host, procs, memory, number in parts:
-        if node is None or like != (host, procs, memory):
-            like, name, many = (host, procs, memory), hosts[host].name, f"*{procs}" if procs > 1 else ""
+    before: Slot | None = None  # most chunks are like the one before
+    for slot in slots:
+        host, procs, memory = slot.host, slot.procs, slot.memory
+        if before is None or host != before.host or procs != before.procs or memory != before.memory:
+            before, name, many = slot, hosts[host].name, f"*{procs}" if procs > 1 else ""
             node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
-        places.append(f"{name}/{number}{many}")
+        places.append(f"{name}/{slot.number}{many}")
         nodes.append(node)
     return "+".join(places), "+".join(nodes)
 
@@ -81,11 +81,14 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
 def numbered_text(core: Core, job: BatchJob) -> str:
     """Return ``exec_host`` as Torque writes it, with ranges of the numbers of processors: ``n0/0-1+n1/4``."""
     hosts = _hosts_of(core, job)
-    slots = job.present.slots if hosts else ()
-    return "+".join(
-        f"{hosts[slot.host].name}/" + ",".join(f"{low}-{high}" if high > low else str(low) for low, high in slot.ranges)
-        for slot in slots
-    )
+    places: list[str] = []
+    for slot in job.present.slots if hosts else ():
+        low, high = slot.ranges[0]
+        own = str(low) if low == high else f"{low}-{high}"
+        if len(slot.ranges) > 1:
+            own = ",".join(f"{low}-{high}" if high > low else str(low) for low, high in slot.ranges)
+        places.append(f"{hosts[slot.host].name}/{own}")
+    return "+".join(places)
 
 
 def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:

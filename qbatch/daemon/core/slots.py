@@ -22,54 +22,61 @@ if TYPE_CHECKING:
 MOST_CHUNKS = 100_000
 """Chunks of one job that are told apart."""
 
+Ranges = tuple[tuple[int, int], ...]
+"""Numbers as ranges, each from its first to its last."""
+
 
 def enter(pool: PoolState, job: BatchJob) -> None:
     """Divide what a job got among its chunks, and number them."""
-    found = []
-    numbers = pool.numbers
-    for host, procs, memory, lines in divide(job, pool.machine.hosts):
-        chunks, taken = numbers.get(host, (0, 0))
-        number = _lowest(chunks)
-        ranges = _free_ranges(taken, procs)
-        found.append(Slot(host, procs, memory, lines, number, ranges))
-        numbers[host] = (chunks | 1 << number, taken | _bits(ranges))
+    found: list[Slot] = []
+    for host, procs, memory, lines, count in divide(job, pool.machine.hosts):
+        chunks, taken = pool.numbers.get(host, (0, 0))
+        numbers, ranges = _free_ranges(chunks, count), _free_ranges(taken, count * procs)
+        pool.numbers[host] = (chunks | _bits(numbers), taken | _bits(ranges))
+        of_chunks = zip(_split(numbers, 1), _split(ranges, procs), strict=True)
+        found += [Slot(host, procs, memory, lines, number[0][0], own) for number, own in of_chunks]
     job.present.slots = tuple(found)
 
 
 def leave(pool: PoolState, job: BatchJob) -> None:
     """Give the numbers of a job back."""
-    for slot in job.present.slots:
-        chunks, taken = pool.numbers.get(slot.host, (0, 0))
-        pool.numbers[slot.host] = (chunks & ~(1 << slot.number), taken & ~_bits(slot.ranges))
+    for host, (numbers, ranges) in _numbers_of(job).items():
+        chunks, taken = pool.numbers.get(host, (0, 0))
+        pool.numbers[host] = (chunks & ~numbers, taken & ~ranges)
 
 
 def restore(pool: PoolState, job: BatchJob) -> None:
     """Note the numbers of a job that runs, as a snapshot tells them."""
+    for host, (numbers, ranges) in _numbers_of(job).items():
+        chunks, taken = pool.numbers.get(host, (0, 0))
+        pool.numbers[host] = (chunks | numbers, taken | ranges)
+
+
+def _numbers_of(job: BatchJob) -> dict[int, tuple[int, int]]:
+    """Return by host the numbers of a job's chunks there and of its processors there, as bits."""
+    found: dict[int, tuple[int, int]] = {}
     for slot in job.present.slots:
-        chunks, taken = pool.numbers.get(slot.host, (0, 0))
-        pool.numbers[slot.host] = (chunks | 1 << slot.number, taken | _bits(slot.ranges))
+        chunks, taken = found.get(slot.host, (0, 0))
+        for first, last in slot.ranges:
+            taken |= (2 << last) - (1 << first)
+        found[slot.host] = (chunks | 1 << slot.number, taken)
+    return found
 
 
-def _lowest(taken: int) -> int:
-    return (~taken & (taken + 1)).bit_length() - 1
-
-
-def _bits(ranges: tuple[tuple[int, int], ...]) -> int:
+def _bits(ranges: Ranges) -> int:
     bits = 0
     for first, last in ranges:
-        bits |= ((1 << (last - first + 1)) - 1) << first
+        bits |= (2 << last) - (1 << first)
     return bits
 
 
-def _free_ranges(taken: int, count: int) -> tuple[tuple[int, int], ...]:
+def _free_ranges(taken: int, count: int) -> Ranges:
     """Return the lowest ``count`` numbers that are free, as ranges."""
-    if count == 1:
-        place = _lowest(taken)
-        return ((place, place),)
     found = []
     place = 0
     while count > 0:
-        place += _lowest(taken >> place)
+        above = taken >> place
+        place += (~above & (above + 1)).bit_length() - 1
         above = taken >> place
         # The lowest bit that is set above: all below it are free.
         room = (above & -above).bit_length() - 1 if above else count
@@ -80,33 +87,57 @@ def _free_ranges(taken: int, count: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int]]:
-    """Return (host, processors, memory, lines of the node file) of each chunk of a running job, in the order of the chunks."""
+def _split(ranges: Ranges, size: int) -> list[Ranges]:
+    """Return numbers in parts of so many, each as ranges."""
+    if size == 1:
+        return [((number, number),) for first, last in ranges for number in range(first, last + 1)]
+    found: list[Ranges] = []
+    part: Ranges = ()
+    missing = size
+    for first, last in ranges:
+        while first <= last:
+            until = min(last, first + missing - 1)
+            part, missing, first = (*part, (first, until)), missing - (until - first + 1), until + 1
+            if not missing:
+                found.append(part)
+                part, missing = (), size
+    return found
+
+
+def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int, int]]:
+    """Return (host, processors, memory, lines of the node file, count) of the chunks of a running job, in their order; equal ones
+    on one host stand together."""
     left = {host: [procs, memory] for host, procs, memory in parts_of(job.present.allocation)}
     kinds = list(enumerate(job.prepared.demand.chunks))
     if len(kinds) > 1:
         # Chunks that ask for a host come first, as in the placement.
         kinds.sort(key=lambda kind: not kind[1].host)
     used: set[int] | None = set() if job.prepared.request.placing == SCATTER else None
-    found: dict[int, list[tuple[int, int, int, int]]] = {}
-    count = 0
+    found: dict[int, list[tuple[int, int, int, int, int]]] = {}
+    most = MOST_CHUNKS
     for place, chunk in kinds:
         parts = found[place] = []
-        name = chunk.host
-        for _ in range(min(chunk.count, MOST_CHUNKS - count)):
-            count += 1
+        name, missing = chunk.host, min(chunk.count, most)
+        most -= missing
+        while missing:
             host = _host_for(chunk, name, left, hosts, used)
             if host is None:
                 parts += _spread(left, chunk)
+                missing -= 1
                 continue
             own = left[host]
-            own[0] -= chunk.procs
             # On trial a job has less memory than it asked for.
             memory = min(chunk.memory, own[1] or chunk.memory)
-            own[1] -= memory if own[1] else 0
+            count = 1
             if used is not None:
                 used.add(host)
-            parts.append((host, chunk.procs, memory, chunk.slots))
+            elif not own[1] or (memory == chunk.memory and hosts[host].memory):
+                # The next ones get as much there, as long as there is some.
+                count = min(missing, own[0] // chunk.procs, own[1] // memory if own[1] and memory else missing)
+            own[0] -= count * chunk.procs
+            own[1] -= count * memory if own[1] else 0
+            missing -= count
+            parts.append((host, chunk.procs, memory, chunk.slots, count))
     return [part for place in sorted(found) for part in found[place]]
 
 
@@ -124,7 +155,7 @@ def _host_for(
     return second
 
 
-def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, int, int, int]]:
+def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, int, int, int, int]]:
     """Take a chunk from where there is something: in a pool that spans hosts it may lie on several of them; a resized job has
     less than its chunk, and all of its memory."""
     missing, lines = chunk.procs, chunk.slots
@@ -132,5 +163,5 @@ def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, i
         taken = min(procs, missing)
         if taken:
             left[host] = [procs - taken, 0]
-            yield host, taken, memory, lines
+            yield host, taken, memory, lines, 1
             missing, lines = missing - taken, 0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from qbatch.daemon.core.faults import FaultState
-from qbatch.daemon.core.job import BatchJob, Prepared, Runs
+from qbatch.daemon.core.job import Asked, BatchJob, Prepared, Runs
 from qbatch.daemon.core.source_state import SourceState
 from qbatch.daemon.core.states import NEXT, OVER, WAITING, BatchState
 from qbatch.daemon.settings import Pool, Queue, Settings
@@ -263,6 +263,7 @@ class Core:
             lambda due, job: self.at(due, "end", job.key, job.attempts)
         )
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
+        self.asked: OrderedDict[tuple[object, ...], Asked] = OrderedDict()
         for place, queue in enumerate(settings.queues, 1):
             pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)
             self.queues[queue.name] = QueueState(queue, place, pool, queue.enabled, queue.started, {}, {})

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from qbatch.daemon.core import accounting, deadlines, dependencies, flow
-from qbatch.daemon.core.job import BatchJob, Prepared, hold_bits
+from qbatch.daemon.core.job import Asked, BatchJob, Prepared, hold_bits
 from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.daemon.core.states import BatchState
 from qbatch.engine.admission import refusal
@@ -17,7 +17,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resource_rules import refused_resource
-from qbatch.wire.resources import ChunkOf, Demand, format_duration, format_size, parse_demand
+from qbatch.wire.resources import ChunkOf, Demand, format_duration, format_size, listed_resources, parse_demand
 from qbatch.wire.staging import names_of, parse_staging
 
 LONGEST_NAME = 236
@@ -216,6 +216,42 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         Refusal: with the reason.
     """
     _check_texts(spec)
+    asked = _asked(core, spec, queue)
+    indices: tuple[int, ...] = ()
+    slot_limit = None
+    if spec.array:
+        try:
+            listed, slot_limit = parse_indices(spec.array)
+        except ValueError as error:
+            raise Refusal("bad-value", f"illegal -J value: {error}") from None
+        if len(listed) > core.settings.max_array:
+            raise Refusal(
+                "bad-value", f"illegal -J value: {len(listed)} jobs in one array; {core.settings.max_array} are allowed"
+            )
+        indices = tuple(listed)
+    _check_tasks(queue, spec, len(indices), asked.demand)
+    of_job = msgspec.structs.replace(spec, name="")
+    return Prepared(of_job, asked.demand, asked.walltime, asked.request, indices, slot_limit, asked.listed)
+
+
+def _asked(core: Core, spec: Spec, queue: QueueState) -> Asked:
+    """Return what the resources of a specification ask for in a queue.
+
+    Raises:
+        Refusal: they cannot be read, or the queue or its hosts do not have them.
+    """
+    found = core.asked
+    known = queue.settings.name, spec.resource_rules, *spec.resources.items()
+    asked = found.get(known)
+    if asked is None:
+        asked = _ask(core, spec, queue)
+        if len(found) >= _MOST_CACHED:
+            found.popitem(last=False)
+        found[known] = asked
+    return asked
+
+
+def _ask(core: Core, spec: Spec, queue: QueueState) -> Asked:
     try:
         demand = parse_demand(spec.resources, spec.resource_rules)
     except ValueError as error:
@@ -248,20 +284,7 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     if reason is not None:
         text = reason.text.replace("the largest host has", f"the largest host of queue {settings.name} has")
         raise Refusal("never-fits", f"the job can never run in queue {settings.name}: {text}")
-    indices: tuple[int, ...] = ()
-    slot_limit = None
-    if spec.array:
-        try:
-            listed, slot_limit = parse_indices(spec.array)
-        except ValueError as error:
-            raise Refusal("bad-value", f"illegal -J value: {error}") from None
-        if len(listed) > core.settings.max_array:
-            raise Refusal(
-                "bad-value", f"illegal -J value: {len(listed)} jobs in one array; {core.settings.max_array} are allowed"
-            )
-        indices = tuple(listed)
-    _check_tasks(queue, spec, len(indices), demand)
-    return Prepared(msgspec.structs.replace(spec, name=""), demand, walltime, request, indices, slot_limit)
+    return Asked(demand, walltime, request, listed_resources(spec.resources, demand, walltime, spec.resource_rules))
 
 
 def _check_tasks(queue: QueueState, spec: Spec, count: int, demand: Demand) -> None:
