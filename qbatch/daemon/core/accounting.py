@@ -9,7 +9,7 @@ from qbatch.daemon.core import records
 from qbatch.wire.resources import MICROSECONDS
 
 if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob, Prepared
+    from qbatch.daemon.core.job import BatchJob, Listed
     from qbatch.daemon.core.state import Core
     from qbatch.wire.records import JobRecord
 
@@ -30,11 +30,11 @@ def _word(text: str) -> str:
     return clean or '""'
 
 
-def _listed(prepared: Prepared) -> str:
-    """Return ``Resource_List``; it is put together once for all that share what was submitted."""
-    if not prepared.listed_text:
-        prepared.listed_text = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in prepared.listed.items())
-    return prepared.listed_text
+def _text_of(listed: Listed) -> str:
+    """Return ``Resource_List``; it is put together once for all jobs that ask for the same."""
+    if not listed.text:
+        listed.text = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in listed.items())
+    return listed.text
 
 
 def _who(job: BatchJob) -> str:
@@ -65,7 +65,7 @@ def started(core: Core, job: BatchJob, places: tuple[str, str] | None = None) ->
     return (
         f"{_who(job)} jobname={_word(job.name)} queue={job.queue} ctime={_seconds(job.submitted)} qtime={_seconds(job.queued)} "
         f"etime={_seconds(job.eligible)} start={_seconds(job.present.started)} exec_host={hosts} exec_vnode={nodes} "
-        f"{_listed(job.prepared)}{_owed(job)}"
+        f"{_text_of(job.prepared.listed)}{_owed(job)}"
     )
 
 

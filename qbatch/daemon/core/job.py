@@ -22,25 +22,33 @@ HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
 """The letters of ``qhold -h``; a dependency shows as ``s``."""
 
 
+class Listed(dict[str, str]):
+    """``Resource_List``: names and values.  ``text``: the same as accounting writes it, once it has."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, resources: dict[str, str]) -> None:
+        super().__init__(resources)
+        self.text = ""
+
+
 class Asked(NamedTuple):
-    """What the resources of a specification ask for in a queue: in parts, for how long (microseconds), as a request to the engine,
-    and as ``Resource_List``."""
+    """What the resources of a specification ask for in a queue: in parts, for how long (microseconds), as the engine gets it, and
+    as ``Resource_List``."""
 
     demand: Demand
     walltime: int
     request: Job
-    listed: dict[str, str]
+    listed: Listed
 
 
 class Prepared:
     """A specification that was read and checked once; equal submissions share one.
 
-    ``listed``: ``Resource_List``; ``listed_text``: the same as accounting writes it, once it has.
-
     A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.state_snapshot`).
     """
 
-    __slots__ = ("demand", "indices", "listed", "listed_text", "request", "slot_limit", "spec", "walltime")
+    __slots__ = ("demand", "indices", "listed", "request", "slot_limit", "spec", "walltime")
 
     def __init__(
         self,
@@ -50,7 +58,7 @@ class Prepared:
         request: Job,
         indices: tuple[int, ...] = (),
         slot_limit: int | None = None,
-        listed: dict[str, str] | None = None,
+        listed: Listed | None = None,
     ) -> None:
         self.spec = spec
         self.demand = demand
@@ -59,9 +67,8 @@ class Prepared:
         self.indices = indices
         self.slot_limit = slot_limit
         if listed is None:
-            listed = listed_resources(spec.resources, demand, walltime, spec.resource_rules)
+            listed = Listed(listed_resources(spec.resources, demand, walltime, spec.resource_rules))
         self.listed = listed
-        self.listed_text = ""
 
 
 BY_USER, BY_POLICY = 1, 2
@@ -81,8 +88,8 @@ class Runs(Protocol):
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A chunk on its host: processors, bytes, lines of the node file, its number among the chunks there, and the ranges of the
-    numbers of its processors."""
+    """``count`` equal chunks on a host: processors, bytes and lines of the node file of each, the number of the first among the
+    chunks there (the others follow it), and the ranges of the numbers of their processors, chunk after chunk."""
 
     host: int
     procs: int
@@ -90,6 +97,7 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lines: int
     number: int
     ranges: tuple[tuple[int, int], ...]
+    count: int = 1
 
 
 class AttemptState(msgspec.Struct, gc=False, array_like=True):
@@ -295,6 +303,8 @@ def hold_bits(letters: str) -> int:
 
 def hold_text(bits: int) -> str:
     """Return ``Hold_Types`` as ``qstat -f`` shows it."""
+    if not bits:
+        return "n"
     letters = [letter for letter, bit in HOLD_LETTERS.items() if bits & bit]
     if bits & DEPENDENCY_HOLD and "s" not in letters:
         letters.append("s")

@@ -79,7 +79,7 @@ def _ended_at_once(core: Core) -> None:
 
 
 def _has_returned(core: Core) -> bool:
-    return any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
+    return any(isinstance(event, Returned) for pool in core.pools if pool.events for event in pool.events)
 
 
 def _take_due(core: Core) -> None:
@@ -108,7 +108,9 @@ def _one_pass(core: Core, pool: PoolState) -> None:
     events, pool.events = pool.events, []
     if pool.pending:
         # One total order, whatever the order in which they came: a snapshot keeps no other.
-        pairs = sorted(pool.pending.items(), key=lambda pair: (pair[1].submit, pair[1].number, pair[0].member))
+        pairs = list(pool.pending.items())
+        if len(pairs) > 1:
+            pairs.sort(key=lambda pair: (pair[1].submit, pair[1].number, pair[0].member))
         first = len(pool.by_row)
         for offset, (key, _) in enumerate(pairs):
             job = core.find(key)

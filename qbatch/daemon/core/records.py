@@ -10,7 +10,7 @@ from msgspec import structs
 from qbatch.daemon.core.dependencies import depend_text
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_POLICY, Slot, hold_text
-from qbatch.daemon.core.slots import divide
+from qbatch.daemon.core.slots import divide, ranges_of_chunks
 from qbatch.daemon.core.states import OVER, SUBSTATES, WAITING, BatchState
 from qbatch.model.actions import parts_of
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
@@ -53,9 +53,9 @@ def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
 
 def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
     """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the chunks."""
-    if job.present.slots:
-        return [(slot.host, slot.procs, slot.memory, slot.lines) for slot in job.present.slots]
-    runs = divide(job, core.pool_of(job).machine.hosts)
+    slots = job.present.slots
+    runs = [(slot.host, slot.procs, slot.memory, slot.lines, slot.count) for slot in slots]
+    runs = runs or divide(job, core.pool_of(job).machine.hosts)
     return [(host, procs, memory, lines) for host, procs, memory, lines, count in runs for _ in range(count)]
 
 
@@ -64,17 +64,13 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     hosts = _hosts_of(core, job)
     if not hosts:
         return "", ""
-    slots = job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]
     places: list[str] = []
     nodes: list[str] = []
-    before: Slot | None = None  # most chunks are like the one before
-    for slot in slots:
-        host, procs, memory = slot.host, slot.procs, slot.memory
-        if before is None or host != before.host or procs != before.procs or memory != before.memory:
-            before, name, many = slot, hosts[host].name, f"*{procs}" if procs > 1 else ""
-            node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
-        places.append(f"{name}/{slot.number}{many}")
-        nodes.append(node)
+    for slot in job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]:
+        procs, memory, count, name = slot.procs, slot.memory, slot.count, hosts[slot.host].name
+        many = f"*{procs}" if procs > 1 else ""
+        places += [f"{name}/{number}{many}" for number in range(slot.number, slot.number + count)]
+        nodes += [f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"] * count
     return "+".join(places), "+".join(nodes)
 
 
@@ -83,11 +79,12 @@ def numbered_text(core: Core, job: BatchJob) -> str:
     hosts = _hosts_of(core, job)
     places: list[str] = []
     for slot in job.present.slots if hosts else ():
-        low, high = slot.ranges[0]
-        own = str(low) if low == high else f"{low}-{high}"
-        if len(slot.ranges) > 1:
-            own = ",".join(f"{low}-{high}" if high > low else str(low) for low, high in slot.ranges)
-        places.append(f"{hosts[slot.host].name}/{own}")
+        name = hosts[slot.host].name
+        if slot.procs == 1:
+            places += [f"{name}/{number}" for low, high in slot.ranges for number in range(low, high + 1)]
+            continue
+        for own in ranges_of_chunks(slot):
+            places.append(f"{name}/" + ",".join([f"{low}-{high}" if high > low else str(low) for low, high in own]))
     return "+".join(places)
 
 
@@ -97,7 +94,10 @@ def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
     # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
     allocation = job.attempt.allocation if job.attempt is not None else ()
-    return () if not allocation or any(chunk.hosts.stop > len(hosts) for chunk in allocation) else hosts
+    for chunk in allocation:
+        if chunk.host + chunk.count > len(hosts):
+            return ()
+    return hosts if allocation else ()
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
@@ -175,7 +175,7 @@ def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
 def full_record(core: Core, job: BatchJob) -> JobRecord:
     """Return all that ``qstat -f`` shows of a job."""
     spec, key = job.spec, job.key
-    attempt, earlier = job.attempt, job.earlier
+    attempt, earlier, final = job.attempt, job.earlier, job.final
     hosts, nodes = exec_texts(core, job)
     array: dict[str, Any] = _array_fields(core, job) if job.is_array else {}
     if job.is_subjob:
@@ -196,14 +196,14 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         eligible=job.eligible,
         modified=job.modified,
         started=_started(core, job),
-        ended=job.final.ended if job.final is not None else None,
+        ended=final.ended if final is not None else None,
         not_before=job.not_before,
         resources=resources_of(job),
         used=_used_so_far(core, job),
         exec_host=hosts,
         exec_vnode=nodes,
         exec_slots=numbered_text(core, job),
-        exit_status=job.final.status if job.final is not None else None,
+        exit_status=final.status if final is not None else None,
         output=output_path(job, "out"),
         error=output_path(job, "err"),
         join=spec.join,
@@ -232,7 +232,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         sizes=attempt.sizes if attempt is not None else (),
         trials=earlier.trials if earlier is not None else (),
         lost=earlier.lost if earlier is not None else (),
-        refused=job.refused,
+        refused=final.refused if final is not None else None,
         broken=job.broken,
         deadline=job.deadline,
         price=job.price,
@@ -268,7 +268,7 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
 def _runs_before(job: BatchJob) -> int:
     """Return from which number the runs of a job are counted: ``-W run_count``."""
     text = job.spec.extra.get("run_count", "")
-    return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
+    return int(text) if text and len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
 def asked_queue(core: Core, job: BatchJob) -> str:
@@ -281,8 +281,8 @@ def output_path(job: BatchJob, which: str) -> str:
     index in place; a path that ends in ``/`` is a directory, and the daemon adds the name when the job starts."""
     spec = job.spec
     given = spec.output if which == "out" else spec.error
-    letter = "o" if which == "out" else "e"
     if not given:
+        letter = "o" if which == "out" else "e"
         inner = "" if not job.is_subjob else f"-{job.member}" if spec.is_torque else f".{job.member}"
         inner = ".^array_index^" if job.is_array else inner
         # A name of Torque may have slashes: the last part counts (svr_jobfunc.c, default_std).

@@ -33,8 +33,12 @@ def enter(pool: PoolState, job: BatchJob) -> None:
         chunks, taken = pool.numbers.get(host, (0, 0))
         numbers, ranges = _free_ranges(chunks, count), _free_ranges(taken, count * procs)
         pool.numbers[host] = (chunks | _bits(numbers), taken | _bits(ranges))
-        of_chunks = zip(_split(numbers, 1), _split(ranges, procs), strict=True)
-        found += [Slot(host, procs, memory, lines, number[0][0], own) for number, own in of_chunks]
+        for first, last in numbers:
+            many = last - first + 1
+            own = ranges
+            if many < count:
+                own, ranges = _split(ranges, many * procs)
+            found.append(Slot(host, procs, memory, lines, first, own, many))
     job.present.slots = tuple(found)
 
 
@@ -57,9 +61,8 @@ def _numbers_of(job: BatchJob) -> dict[int, tuple[int, int]]:
     found: dict[int, tuple[int, int]] = {}
     for slot in job.present.slots:
         chunks, taken = found.get(slot.host, (0, 0))
-        for first, last in slot.ranges:
-            taken |= (2 << last) - (1 << first)
-        found[slot.host] = (chunks | 1 << slot.number, taken)
+        numbers = (1 << slot.count) - 1 << slot.number
+        found[slot.host] = (chunks | numbers, taken | _bits(slot.ranges))
     return found
 
 
@@ -87,21 +90,25 @@ def _free_ranges(taken: int, count: int) -> Ranges:
     return tuple(found)
 
 
-def _split(ranges: Ranges, size: int) -> list[Ranges]:
-    """Return numbers in parts of so many, each as ranges."""
-    if size == 1:
-        return [((number, number),) for first, last in ranges for number in range(first, last + 1)]
-    found: list[Ranges] = []
-    part: Ranges = ()
-    missing = size
-    for first, last in ranges:
-        while first <= last:
-            until = min(last, first + missing - 1)
-            part, missing, first = (*part, (first, until)), missing - (until - first + 1), until + 1
-            if not missing:
-                found.append(part)
-                part, missing = (), size
-    return found
+def _split(ranges: Ranges, size: int) -> tuple[Ranges, Ranges]:
+    """Return the first ``size`` numbers of ranges, and the others."""
+    own: list[tuple[int, int]] = []
+    for place, (first, last) in enumerate(ranges):
+        if last - first + 1 > size:
+            rest = ((first + size, last), *ranges[place + 1 :])
+            return ((*own, (first, first + size - 1)) if size else tuple(own)), rest
+        own.append((first, last))
+        size -= last - first + 1
+    return tuple(own), ()
+
+
+def ranges_of_chunks(slot: Slot) -> Iterator[Ranges]:
+    """Yield the numbers of the processors of each chunk that a slot stands for."""
+    rest = slot.ranges
+    for _ in range(slot.count - 1):
+        own, rest = _split(rest, slot.procs)
+        yield own
+    yield rest
 
 
 def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int, int]]:
@@ -138,7 +145,7 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
             own[1] -= count * memory if own[1] else 0
             missing -= count
             parts.append((host, chunk.procs, memory, chunk.slots, count))
-    return [part for place in sorted(found) for part in found[place]]
+    return parts if len(kinds) == 1 else [part for place in sorted(found) for part in found[place]]
 
 
 def _host_for(

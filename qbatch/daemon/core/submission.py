@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from qbatch.daemon.core import accounting, deadlines, dependencies, flow
-from qbatch.daemon.core.job import Asked, BatchJob, Prepared, hold_bits
+from qbatch.daemon.core.job import Asked, BatchJob, Listed, Prepared, hold_bits
 from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.daemon.core.states import BatchState
 from qbatch.engine.admission import refusal
@@ -284,7 +284,8 @@ def _ask(core: Core, spec: Spec, queue: QueueState) -> Asked:
     if reason is not None:
         text = reason.text.replace("the largest host has", f"the largest host of queue {settings.name} has")
         raise Refusal("never-fits", f"the job can never run in queue {settings.name}: {text}")
-    return Asked(demand, walltime, request, listed_resources(spec.resources, demand, walltime, spec.resource_rules))
+    listed = listed_resources(spec.resources, demand, walltime, spec.resource_rules)
+    return Asked(demand, walltime, request, Listed(listed))
 
 
 def _check_tasks(queue: QueueState, spec: Spec, count: int, demand: Demand) -> None:
@@ -427,6 +428,8 @@ def check_name(name: str, is_torque: bool = False) -> None:
     if not 0 < len(name) <= LONGEST_NAME:
         raise Refusal("bad-value", f"illegal -N value: a name has 1 to {LONGEST_NAME} letters, not {len(name)}")
     slash = "" if is_torque and not name.endswith("/") else "/"
+    if name.isalnum():
+        return
     bad = next((each for each in name if not each.isprintable() or each.isspace() or each == slash), None)
     if bad is not None:
         raise Refusal("bad-value", f"illegal -N value: {bad!r} may not stand in a name")
@@ -450,7 +453,7 @@ def _check_texts(spec: Spec) -> None:
         "arguments": spec.submit_arguments,
     }  # fmt: skip
     for name, text in texts.items():
-        if "\0" in text or (name != "arguments" and "\n" in text) or len(text) > LONGEST_PATH * 8:
+        if text and ("\0" in text or (name != "arguments" and "\n" in text) or len(text) > LONGEST_PATH * 8):
             raise Refusal(
                 "bad-value", f"illegal {name} value: a NUL, a line break or more than {LONGEST_PATH * 8} letters"
             )

@@ -29,7 +29,7 @@ def lines(bench: Bench, job: str) -> list[str]:
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
     hosts = bench.core.pool_of(found).machine.hosts
-    return [hosts[slot.host].name for slot in found.present.slots for _ in range(slot.lines)]
+    return [hosts[slot.host].name for slot in found.present.slots for _ in range(slot.lines * slot.count)]
 
 
 @pytest.mark.parametrize(
