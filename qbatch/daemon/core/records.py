@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -32,7 +33,8 @@ def resources_of(job: BatchJob) -> dict[str, str]:
 
 def used_of(job: BatchJob) -> dict[str, str]:
     """Return ``resources_used``; empty before anything was measured."""
-    return {} if job.used is None else used_texts(job.used, job.prepared.demand.procs)
+    used = job.used
+    return {} if used is None else used_texts(used, job.prepared.request.procs)
 
 
 def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
@@ -67,11 +69,19 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     places: list[str] = []
     nodes: list[str] = []
     for slot in job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]:
-        procs, memory, count, name = slot.procs, slot.memory, slot.count, hosts[slot.host].name
-        many = f"*{procs}" if procs > 1 else ""
-        places += [f"{name}/{number}{many}" for number in range(slot.number, slot.number + count)]
-        nodes += [f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"] * count
+        place, node = _texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory)
+        places.append(place)
+        nodes.append(node)
     return "+".join(places), "+".join(nodes)
+
+
+@lru_cache(maxsize=1024)
+def _texts_of_run(name: str, first: int, count: int, procs: int, memory: int) -> tuple[str, str]:
+    """Return where equal chunks on a host are, by their numbers there, and what each of them has."""
+    many = f"*{procs}" if procs > 1 else ""
+    node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
+    places = [f"{name}/{number}{many}" for number in range(first, first + count)]
+    return "+".join(places), "+".join([node] * count)
 
 
 def numbered_text(core: Core, job: BatchJob) -> str:
@@ -81,7 +91,7 @@ def numbered_text(core: Core, job: BatchJob) -> str:
     for slot in job.present.slots if hosts else ():
         name = hosts[slot.host].name
         if slot.procs == 1:
-            places += [f"{name}/{number}" for low, high in slot.ranges for number in range(low, high + 1)]
+            places += [_texts_of_run(name, low, high - low + 1, 1, 0)[0] for low, high in slot.ranges]
             continue
         for own in ranges_of_chunks(slot):
             places.append(f"{name}/" + ",".join([f"{low}-{high}" if high > low else str(low) for low, high in own]))
@@ -164,7 +174,7 @@ def event_record(core: Core, key: JobKey) -> JobRecord | None:
 
 
 def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
-    if job.used is None and job.holds_hosts:
+    if job.holds_hosts and job.used is None:
         cput = executor_of(core).cpu_time(core, job)
         walltime = format_duration(job.walltime_used(core.now))
         return {"cput": format_duration(cput), "walltime": walltime, "mem": "0kb",

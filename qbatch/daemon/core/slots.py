@@ -114,6 +114,10 @@ def ranges_of_chunks(slot: Slot) -> Iterator[Ranges]:
 def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int, int]]:
     """Return (host, processors, memory, lines of the node file, count) of the chunks of a running job, in their order; equal ones
     on one host stand together."""
+    whole, chunk = job.present.allocation[0], job.prepared.demand.chunks[0]
+    if whole.procs == chunk.count * chunk.procs == job.prepared.request.procs and not (whole.memory or chunk.memory or chunk.host):
+        if whole.count == 1 and chunk.count <= MOST_CHUNKS and job.prepared.request.placing != SCATTER:
+            return [(whole.host, chunk.procs, 0, chunk.slots, chunk.count)]
     left = {host: [procs, memory] for host, procs, memory in parts_of(job.present.allocation)}
     kinds = list(enumerate(job.prepared.demand.chunks))
     if len(kinds) > 1:
