@@ -289,15 +289,15 @@ def asked_queue(core: Core, job: BatchJob) -> str:
 def output_path(job: BatchJob, which: str) -> str:
     """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the
     index in place; a path that ends in ``/`` is a directory, and the daemon adds the name when the job starts."""
-    spec = job.spec
+    spec, is_subjob = job.spec, job.is_subjob
     given = spec.output if which == "out" else spec.error
     if not given:
         letter = "o" if which == "out" else "e"
-        inner = "" if not job.is_subjob else f"-{job.member}" if spec.is_torque else f".{job.member}"
+        inner = "" if not is_subjob else f"-{job.member}" if spec.is_torque else f".{job.member}"
         inner = ".^array_index^" if job.is_array else inner
         # A name of Torque may have slashes: the last part counts (svr_jobfunc.c, default_std).
         given = f"{spec.directory.rstrip('/')}/{job.name.rpartition('/')[2]}.{letter}{job.sequence}{inner}"
-    if job.is_subjob:
+    if is_subjob:
         given = given.replace("^array_index^", str(job.member))
     return given
 

@@ -114,12 +114,14 @@ def ranges_of_chunks(slot: Slot) -> Iterator[Ranges]:
 def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int, int]]:
     """Return (host, processors, memory, lines of the node file, count) of the chunks of a running job, in their order; equal ones
     on one host stand together."""
-    whole, chunk = job.present.allocation[0], job.prepared.demand.chunks[0]
-    if whole.procs == chunk.count * chunk.procs == job.prepared.request.procs and not (whole.memory or chunk.memory or chunk.host):
-        if whole.count == 1 and chunk.count <= MOST_CHUNKS and job.prepared.request.placing != SCATTER:
+    allocation, chunks = job.present.allocation, job.prepared.demand.chunks
+    if len(allocation) == len(chunks) == 1 and job.prepared.request.placing != SCATTER:  # most jobs: all in one place
+        whole, chunk = allocation[0], chunks[0]
+        is_all = whole.count == 1 and whole.procs == chunk.count * chunk.procs and chunk.count <= MOST_CHUNKS
+        if is_all and not (whole.memory or chunk.memory or chunk.host):
             return [(whole.host, chunk.procs, 0, chunk.slots, chunk.count)]
-    left = {host: [procs, memory] for host, procs, memory in parts_of(job.present.allocation)}
-    kinds = list(enumerate(job.prepared.demand.chunks))
+    left = {host: [procs, memory] for host, procs, memory in parts_of(allocation)}
+    kinds = list(enumerate(chunks))
     if len(kinds) > 1:
         # Chunks that ask for a host come first, as in the placement.
         kinds.sort(key=lambda kind: not kind[1].host)

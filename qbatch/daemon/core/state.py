@@ -370,17 +370,18 @@ class Core:
         state = NEXT[cause].get(job.state)
         if state is None:
             raise RuntimeError(f"job {self.id_of(job.key)} is {job.state.name.lower()}; it cannot be {cause}")
+        is_subjob = job.is_subjob
         if not job.is_array:
             counts = self.queues[job.queue].counts
             counts[job.state] = counts.get(job.state, 0) - 1
             if state not in OVER:
                 counts[state] = counts.get(state, 0) + 1
-        if job.is_subjob:
+        if is_subjob:
             of_array = self.arrays[job.sequence].counts
             of_array[job.state] = of_array.get(job.state, 0) - 1
             of_array[state] = of_array.get(state, 0) + 1
         job.state = state
-        if job.is_subjob and (parent := self.jobs[job.sequence]).state in WAITING:
+        if is_subjob and (parent := self.jobs[job.sequence]).state in WAITING:
             self._follow_members(parent)
 
     def _follow_members(self, parent: BatchJob) -> None:
