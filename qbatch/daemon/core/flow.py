@@ -160,15 +160,15 @@ def leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
     ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  One that the policy has suspended is
     taken back; of one whose trial is over already the engine knows.
     """
-    pool = core.pool_of(job)
+    pool, row = core.pool_of(job), job.row
     del pool.running[job.key]
     slots.leave(pool, job)
-    if job.row >= 0:
+    if row >= 0:
         if pool.events:
-            pool.events = [event for event in pool.events if event != Returned(job.row)]
-        is_suspended = pool.engine.state_of(job.row) is State.SUSPENDED
-        pool.events.append(Withdrawn(job.row) if is_suspended else Finished(job.row, ran))
-        pool.by_row[job.row] = None
+            pool.events = [event for event in pool.events if event != Returned(row)]
+        is_suspended = pool.engine.state_of(row) is State.SUSPENDED
+        pool.events.append(Withdrawn(row) if is_suspended else Finished(row, ran))
+        pool.by_row[row] = None
     job.row = -1
     core.is_dirty = True
     run_limits.give_back(core, job)

@@ -59,7 +59,7 @@ def make_pass(core: Core, pool: PoolState) -> None:
     """
     _take_due(core)
     _pass_if_due(core, pool)
-    core.is_dirty = any(pool.events or pool.pending for pool in core.pools)
+    core.is_dirty = _has_more(core)
 
 
 def _pass_if_due(core: Core, pool: PoolState) -> None:
@@ -75,11 +75,16 @@ def _ended_at_once(core: Core) -> None:
         for pool in core.pools:
             if pool.events or pool.pending:
                 _one_pass(core, pool)
-    core.is_dirty = any(pool.events or pool.pending for pool in core.pools)
+    core.is_dirty = _has_more(core)
+
+
+def _has_more(core: Core) -> bool:
+    """Tell whether there is something for another pass."""
+    return any(pool.events or pool.pending for pool in core.pools)
 
 
 def _has_returned(core: Core) -> bool:
-    return any(isinstance(event, Returned) for pool in core.pools if pool.events for event in pool.events)
+    return _has_more(core) and any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
 
 
 def _take_due(core: Core) -> None:
