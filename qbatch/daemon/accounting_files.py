@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from functools import lru_cache
 from pathlib import Path
 
 from qbatch.daemon.core.state import Account
@@ -77,6 +78,11 @@ def _private(path: str, flags: int) -> int:
 
 
 def _line(record: Account) -> tuple[str, str]:
-    moment = time.localtime(record.at // 1_000_000)
-    line = f"{time.strftime('%m/%d/%Y %H:%M:%S', moment)};{record.kind};{record.job};{record.text}\n"
-    return time.strftime("%Y%m%d", moment), line
+    day, moment = _day_and_moment(record.at // 1_000_000)
+    return day, f"{moment};{record.kind};{record.job};{record.text}\n"
+
+
+@lru_cache(maxsize=64)
+def _day_and_moment(seconds: int) -> tuple[str, str]:
+    day, _, moment = time.strftime("%Y%m%d %m/%d/%Y %H:%M:%S", time.localtime(seconds)).partition(" ")
+    return day, moment

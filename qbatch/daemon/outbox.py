@@ -129,6 +129,8 @@ class Outbox:
     def _ended(self, effect: Ending) -> None:
         record = effect.record
         self._forecasts.forget(effect.key)
+        if not self._waiters:
+            return
         outcome = Outcome(
             name=record.id,
             exit_status=record.exit_status,
@@ -149,7 +151,8 @@ class Outbox:
         key = effect.key
         if effect.kind == "started" and key is not None:
             self._forecasts.started(effect)
-            self._waiters.started(key, Outcome(name=core.id_of(key), state="R"))
+            if self._waiters:
+                self._waiters.started(key, Outcome(name=core.id_of(key), state="R"))
         self._event_stream.happened(core, effect)
 
     def _append(self, core: Core, effect: Append) -> None:

@@ -170,8 +170,7 @@ class PassDriver:
             self._has_failed = True
             return False
         self._has_failed = False
-        service.journal(*arrivals)
-        service.journal(journal_entry.one_pass(core.now))
+        service.journal(*arrivals, journal_entry.one_pass(core.now))
         if core.outbox or core.has_promised or service.uncommitted > 1000:
             service.collect()
         core.has_promised = False

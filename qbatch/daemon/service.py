@@ -39,8 +39,7 @@ from qbatch.daemon.trace_source import LiveSource
 from qbatch.daemon.waiters import Waiters
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.wire.errors import Refusal
-from qbatch.wire.identifiers import JobKey
-from qbatch.wire.records import ClockRecord, JobRecord
+from qbatch.wire.records import ClockRecord
 from qbatch.wire.requests import Hold, Request, Submit
 
 log = logging.getLogger("qbatch")
@@ -103,7 +102,7 @@ class CommitGroup:
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
-        self.endings: list[tuple[JobKey, JobRecord]] = []
+        self.endings: list[Ending] = []
         self.outbox: list[Effect] = []
         self.replies: list[tuple[ConnectedClient, int, object]] = []
 
@@ -281,10 +280,9 @@ class Service:
     def collect(self) -> None:
         """Take from the core's outbox what was put there since; a commit follows."""
         group = self._group
-        for effect in self.core.take_effects():
-            if isinstance(effect, Ending):
-                group.endings.append((effect.key, effect.record))
-            group.outbox.append(effect)
+        effects = self.core.take_effects()
+        group.endings += [effect for effect in effects if type(effect) is Ending]
+        group.outbox += effects
         self._work.set()
 
     async def run(self) -> None:

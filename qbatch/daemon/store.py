@@ -13,7 +13,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -212,7 +212,7 @@ class Store:
         except sqlite3.Error as error:
             raise StorageError(f"{self.path}: {error}") from error
 
-    async def commit(self, entries: list[bytes], endings: list[tuple[JobKey, JobRecord]]) -> None:
+    async def commit(self, entries: list[bytes], endings: Sequence[tuple[JobKey, JobRecord]]) -> None:
         """Write one group of inputs and the jobs that they ended, durably.
 
         Raises:

@@ -19,6 +19,10 @@ class Waiters:
         """Return how many answers are promised."""
         return sum(len(futures) for table in self._tables.values() for futures in table.values())
 
+    def __bool__(self) -> bool:
+        """Tell whether any answer is promised."""
+        return any(self._tables.values())
+
     def enter(self, key: JobKey, until: str) -> asyncio.Future[Outcome]:
         """Promise an answer for when a job has come to its ``start`` or ``end``."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()

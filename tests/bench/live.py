@@ -15,8 +15,8 @@ import msgspec
 
 from qbatch.client import Session
 from qbatch.wire.frames import encode
-from qbatch.wire.records import JobRecord, Jobs, Outcomes, Shadows, Submitted, Text
-from qbatch.wire.requests import Delete, JobStatus, Metrics, Shadow, Spec, Submit
+from qbatch.wire.records import ClockRecord, JobRecord, Jobs, Outcomes, ServerRecord, Shadows, Submitted, Text
+from qbatch.wire.requests import Delete, JobStatus, Metrics, ServerStatus, Shadow, Spec, Submit, Time
 from tests.daemon.harness import Daemon
 
 CONFIG = 'executor = "emulated"\npolicy = "{policy}"\n[[pool]]\nhosts = "n[01-64]"\ncpus = 16\n'
@@ -234,6 +234,27 @@ def beside_shadows(row: Row, *, rounds: int = 10, jobs: int = 1500, rate: float 
         )
 
 
+def virtual_time(row: Row, *, jobs: int = 2000) -> None:
+    """How long a daemon in virtual time takes for the jobs of a log, once compiled kernels serve."""
+    log = Path(__file__).resolve().parents[2] / "traces" / "demo-128.swf"
+    for policy in ("easy", "fcfs"):
+        arguments = ("--trace", str(log), "--first", str(jobs), "--policy", policy, "--time", "virtual", "--paused")
+        with tempfile.TemporaryDirectory() as directory, Daemon(Path(directory), *arguments) as daemon:
+            assert daemon.process is not None
+            with daemon.session() as session:
+                while not session.ask(ServerStatus(), ServerRecord).is_compiled:
+                    time.sleep(0.1)
+                before, begun = cpu_seconds(daemon.process.pid), time.perf_counter()
+                session.ask(Time(action="play"), ClockRecord)
+                while f"jobs_ended_total {jobs}" not in session.ask(Metrics(), Text).text:
+                    time.sleep(0.01)
+                seconds, spent = time.perf_counter() - begun, cpu_seconds(daemon.process.pid) - before
+        row(
+            f"{policy}: {jobs:,} jobs of a log in virtual time",
+            f"{seconds:.2f} s, {spent / jobs * 1e6:.0f} us of server CPU each",
+        )
+
+
 def _paced(session: Session, jobs: int, rate: float) -> list[float]:
     """Submit so many jobs a second, one after the other; return ascending milliseconds."""
     found = []
@@ -255,6 +276,7 @@ def measure(row: Row, *, jobs: int = 1_000_000) -> None:
     """Measure everything; ``row`` takes a label and a figure."""
     empty_server(row)
     beside_shadows(row)
+    virtual_time(row)
     short_commands(row)
     long_queue(row, "easy", jobs)
     long_queue(row, "easy:order=lxf", jobs)

@@ -69,6 +69,9 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
 def depend_text(core: Core, job: BatchJob) -> str:
     """Return what ``qstat -f`` shows: the jobs that it was submitted after or before, and those that wait for it, with the
     server of each, as in ``afterok:12.qbatch@qbatch``."""
+    waiting = core.children.get(job.key, ())
+    if not (job.spec.depend or waiting):
+        return ""
     parts: dict[str, list[str]] = {}
     for part in job.spec.depend.split(","):
         kind, _, rest = part.strip().partition(":")
@@ -77,7 +80,7 @@ def depend_text(core: Core, job: BatchJob) -> str:
             parts[kind] = names
         elif names:
             parts.setdefault(kind, []).extend(f"{core.id_of(core.key_of(name))}@{core.settings.name}" for name in names)
-    for kind, key in core.children.get(job.key, ()):
+    for kind, key in waiting:
         name = f"{core.id_of(key)}@{core.settings.name}"
         shown = parts.setdefault(f"before{kind.removeprefix('after')}", [])
         if name not in shown:

@@ -103,6 +103,7 @@ def _met(core: Core, key: JobKey) -> None:
 def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) -> None:
     """A job starts: the engine has given it hosts, for a trial or until it ends."""
     core.set_state(job, "started")
+    key, pool = job.key, core.pool_of(job)
     job.attempts += 1
     asked = job.prepared.request.procs
     has = allocation[0].procs if is_on_one_host(allocation) and not job.prepared.request.is_exclusive else asked
@@ -110,8 +111,8 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
     job.attempt = AttemptState(core.now, allocation, Progress(has), sizes=sizes)
     job.modified = core.now
     job.comment = ""
-    core.pool_of(job).running[job.key] = job
-    slots.enter(core.pool_of(job), job)
+    pool.running[key] = job
+    slots.enter(pool, job)
     if job.is_subjob:
         parent = core.jobs[job.sequence]
         if not parent.has_begun:
@@ -121,11 +122,11 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
             _mail(core, parent, "b", "began")
             _tell_of_start(core, parent.key)
     if executor_of(core).launch(core, job, has, is_trial=is_trial):
-        core.pool_of(job).events.append(Returned(job.row))
-    core.happened("started", job.key)
-    core.outbox.append(Account(core.now, "S", core.id_of(job.key), accounting.started(core, job)))
+        pool.events.append(Returned(job.row))
+    core.happened("started", key)
+    core.outbox.append(Account(core.now, "S", core.id_of(key), accounting.started(core, job)))
     _mail(core, job, "b", "began")
-    _tell_of_start(core, job.key)
+    _tell_of_start(core, key)
 
 
 def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
@@ -159,14 +160,15 @@ def leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
     ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  One that the policy has suspended is
     taken back; of one whose trial is over already the engine knows.
     """
-    pool = core.pool_of(job)
+    pool, row = core.pool_of(job), job.row
     del pool.running[job.key]
     slots.leave(pool, job)
-    if job.row >= 0:
-        pool.events = [event for event in pool.events if event != Returned(job.row)]
-        is_suspended = pool.engine.state_of(job.row) is State.SUSPENDED
-        pool.events.append(Withdrawn(job.row) if is_suspended else Finished(job.row, ran))
-        pool.by_row[job.row] = None
+    if row >= 0:
+        if pool.events:
+            pool.events = [event for event in pool.events if event != Returned(row)]
+        is_suspended = pool.engine.state_of(row) is State.SUSPENDED
+        pool.events.append(Withdrawn(row) if is_suspended else Finished(row, ran))
+        pool.by_row[row] = None
     job.row = -1
     core.is_dirty = True
     run_limits.give_back(core, job)
@@ -238,7 +240,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         core.recent.popitem(last=False)
     core.outbox.append(Ending(key, record))
     if job.attempt is not None:
-        text = accounting.ended(core, job, status, (record.exec_host, record.exec_vnode))
+        text = accounting.ended(core, job, status, record)
         core.outbox.append(Account(core.now, "E", core.id_of(key), text))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""

@@ -59,7 +59,7 @@ def _of_numbers(pool: PoolState) -> list[str]:
     chunks, procs = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for job in pool.running.values():
         for slot in job.present.slots:
-            chunks[slot.host, slot.number] += 1
+            chunks.update((slot.host, slot.number + place) for place in range(slot.count))
             procs.update((slot.host, number) for low, high in slot.ranges for number in range(low, high + 1))
     for place, host in enumerate(pool.machine.hosts):
         known = pool.numbers.get(place, (0, 0))

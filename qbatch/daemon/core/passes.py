@@ -59,7 +59,7 @@ def make_pass(core: Core, pool: PoolState) -> None:
     """
     _take_due(core)
     _pass_if_due(core, pool)
-    core.is_dirty = any(pool.events or pool.pending for pool in core.pools)
+    core.is_dirty = _has_more(core)
 
 
 def _pass_if_due(core: Core, pool: PoolState) -> None:
@@ -75,11 +75,16 @@ def _ended_at_once(core: Core) -> None:
         for pool in core.pools:
             if pool.events or pool.pending:
                 _one_pass(core, pool)
-    core.is_dirty = any(pool.events or pool.pending for pool in core.pools)
+    core.is_dirty = _has_more(core)
+
+
+def _has_more(core: Core) -> bool:
+    """Tell whether there is something for another pass."""
+    return any(pool.events or pool.pending for pool in core.pools)
 
 
 def _has_returned(core: Core) -> bool:
-    return any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
+    return _has_more(core) and any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
 
 
 def _take_due(core: Core) -> None:
@@ -108,7 +113,9 @@ def _one_pass(core: Core, pool: PoolState) -> None:
     events, pool.events = pool.events, []
     if pool.pending:
         # One total order, whatever the order in which they came: a snapshot keeps no other.
-        pairs = sorted(pool.pending.items(), key=lambda pair: (pair[1].submit, pair[1].number, pair[0].member))
+        pairs = list(pool.pending.items())
+        if len(pairs) > 1:
+            pairs.sort(key=lambda pair: (pair[1].submit, pair[1].number, pair[0].member))
         first = len(pool.by_row)
         for offset, (key, _) in enumerate(pairs):
             job = core.find(key)

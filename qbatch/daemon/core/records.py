@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from qbatch.daemon.core.dependencies import depend_text
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_POLICY, hold_text
-from qbatch.daemon.core.slots import divide
+from qbatch.daemon.core.job import BY_POLICY, Slot, hold_text
+from qbatch.daemon.core.slots import divide, ranges_of_chunks
 from qbatch.daemon.core.states import OVER, SUBSTATES, WAITING, BatchState
 from qbatch.model.actions import parts_of
 from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
@@ -32,7 +33,8 @@ def resources_of(job: BatchJob) -> dict[str, str]:
 
 def used_of(job: BatchJob) -> dict[str, str]:
     """Return ``resources_used``; empty before anything was measured."""
-    return {} if job.used is None else used_texts(job.used, job.prepared.demand.procs)
+    used = job.used
+    return {} if used is None else used_texts(used, job.prepared.request.procs)
 
 
 def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
@@ -53,9 +55,10 @@ def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
 
 def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
     """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the chunks."""
-    if job.present.slots:
-        return [(slot.host, slot.procs, slot.memory, slot.lines) for slot in job.present.slots]
-    return divide(job, core.pool_of(job).machine.hosts)
+    slots = job.present.slots
+    runs = [(slot.host, slot.procs, slot.memory, slot.lines, slot.count) for slot in slots]
+    runs = runs or divide(job, core.pool_of(job).machine.hosts)
+    return [(host, procs, memory, lines) for host, procs, memory, lines, count in runs for _ in range(count)]
 
 
 def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
@@ -63,29 +66,36 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     hosts = _hosts_of(core, job)
     if not hosts:
         return "", ""
-    parts = [(slot.host, slot.procs, slot.memory, slot.number) for slot in job.present.slots] or [
-        (host, procs, memory, 0) for host, procs, memory, _ in slots_of(core, job)
-    ]
     places: list[str] = []
     nodes: list[str] = []
-    like = node = None  # most chunks are like the one before
-    for host, procs, memory, number in parts:
-        if node is None or like != (host, procs, memory):
-            like, name, many = (host, procs, memory), hosts[host].name, f"*{procs}" if procs > 1 else ""
-            node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
-        places.append(f"{name}/{number}{many}")
+    for slot in job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]:
+        place, node = _texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory)
+        places.append(place)
         nodes.append(node)
     return "+".join(places), "+".join(nodes)
+
+
+@lru_cache(maxsize=1024)
+def _texts_of_run(name: str, first: int, count: int, procs: int, memory: int) -> tuple[str, str]:
+    """Return where equal chunks on a host are, by their numbers there, and what each of them has."""
+    many = f"*{procs}" if procs > 1 else ""
+    node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
+    places = [f"{name}/{number}{many}" for number in range(first, first + count)]
+    return "+".join(places), "+".join([node] * count)
 
 
 def numbered_text(core: Core, job: BatchJob) -> str:
     """Return ``exec_host`` as Torque writes it, with ranges of the numbers of processors: ``n0/0-1+n1/4``."""
     hosts = _hosts_of(core, job)
-    slots = job.present.slots if hosts else ()
-    return "+".join(
-        f"{hosts[slot.host].name}/" + ",".join(f"{low}-{high}" if high > low else str(low) for low, high in slot.ranges)
-        for slot in slots
-    )
+    places: list[str] = []
+    for slot in job.present.slots if hosts else ():
+        name = hosts[slot.host].name
+        if slot.procs == 1:
+            places += [_texts_of_run(name, low, high - low + 1, 1, 0)[0] for low, high in slot.ranges]
+            continue
+        for own in ranges_of_chunks(slot):
+            places.append(f"{name}/" + ",".join([f"{low}-{high}" if high > low else str(low) for low, high in own]))
+    return "+".join(places)
 
 
 def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
@@ -94,7 +104,10 @@ def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
     # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
     allocation = job.attempt.allocation if job.attempt is not None else ()
-    return () if not allocation or any(chunk.hosts.stop > len(hosts) for chunk in allocation) else hosts
+    for chunk in allocation:
+        if chunk.host + chunk.count > len(hosts):
+            return ()
+    return hosts if allocation else ()
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
@@ -161,7 +174,7 @@ def event_record(core: Core, key: JobKey) -> JobRecord | None:
 
 
 def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
-    if job.used is None and job.holds_hosts:
+    if job.holds_hosts and job.used is None:
         cput = executor_of(core).cpu_time(core, job)
         walltime = format_duration(job.walltime_used(core.now))
         return {"cput": format_duration(cput), "walltime": walltime, "mem": "0kb",
@@ -172,7 +185,7 @@ def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
 def full_record(core: Core, job: BatchJob) -> JobRecord:
     """Return all that ``qstat -f`` shows of a job."""
     spec, key = job.spec, job.key
-    attempt, earlier = job.attempt, job.earlier
+    attempt, earlier, final = job.attempt, job.earlier, job.final
     hosts, nodes = exec_texts(core, job)
     array: dict[str, Any] = _array_fields(core, job) if job.is_array else {}
     if job.is_subjob:
@@ -193,14 +206,14 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         eligible=job.eligible,
         modified=job.modified,
         started=_started(core, job),
-        ended=job.final.ended if job.final is not None else None,
+        ended=final.ended if final is not None else None,
         not_before=job.not_before,
         resources=resources_of(job),
         used=_used_so_far(core, job),
         exec_host=hosts,
         exec_vnode=nodes,
         exec_slots=numbered_text(core, job),
-        exit_status=job.final.status if job.final is not None else None,
+        exit_status=final.status if final is not None else None,
         output=output_path(job, "out"),
         error=output_path(job, "err"),
         join=spec.join,
@@ -229,7 +242,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         sizes=attempt.sizes if attempt is not None else (),
         trials=earlier.trials if earlier is not None else (),
         lost=earlier.lost if earlier is not None else (),
-        refused=job.refused,
+        refused=final.refused if final is not None else None,
         broken=job.broken,
         deadline=job.deadline,
         price=job.price,
@@ -265,7 +278,7 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
 def _runs_before(job: BatchJob) -> int:
     """Return from which number the runs of a job are counted: ``-W run_count``."""
     text = job.spec.extra.get("run_count", "")
-    return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
+    return int(text) if text and len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
 def asked_queue(core: Core, job: BatchJob) -> str:
@@ -276,15 +289,15 @@ def asked_queue(core: Core, job: BatchJob) -> str:
 def output_path(job: BatchJob, which: str) -> str:
     """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the
     index in place; a path that ends in ``/`` is a directory, and the daemon adds the name when the job starts."""
-    spec = job.spec
+    spec, is_subjob = job.spec, job.is_subjob
     given = spec.output if which == "out" else spec.error
-    letter = "o" if which == "out" else "e"
     if not given:
-        inner = "" if not job.is_subjob else f"-{job.member}" if spec.is_torque else f".{job.member}"
+        letter = "o" if which == "out" else "e"
+        inner = "" if not is_subjob else f"-{job.member}" if spec.is_torque else f".{job.member}"
         inner = ".^array_index^" if job.is_array else inner
         # A name of Torque may have slashes: the last part counts (svr_jobfunc.c, default_std).
         given = f"{spec.directory.rstrip('/')}/{job.name.rpartition('/')[2]}.{letter}{job.sequence}{inner}"
-    if job.is_subjob:
+    if is_subjob:
         given = given.replace("^array_index^", str(job.member))
     return given
 

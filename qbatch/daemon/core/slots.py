@@ -22,54 +22,64 @@ if TYPE_CHECKING:
 MOST_CHUNKS = 100_000
 """Chunks of one job that are told apart."""
 
+Ranges = tuple[tuple[int, int], ...]
+"""Numbers as ranges, each from its first to its last."""
+
 
 def enter(pool: PoolState, job: BatchJob) -> None:
     """Divide what a job got among its chunks, and number them."""
-    found = []
-    numbers = pool.numbers
-    for host, procs, memory, lines in divide(job, pool.machine.hosts):
-        chunks, taken = numbers.get(host, (0, 0))
-        number = _lowest(chunks)
-        ranges = _free_ranges(taken, procs)
-        found.append(Slot(host, procs, memory, lines, number, ranges))
-        numbers[host] = (chunks | 1 << number, taken | _bits(ranges))
+    found: list[Slot] = []
+    for host, procs, memory, lines, count in divide(job, pool.machine.hosts):
+        chunks, taken = pool.numbers.get(host, (0, 0))
+        numbers, ranges = _free_ranges(chunks, count), _free_ranges(taken, count * procs)
+        pool.numbers[host] = (chunks | _bits(numbers), taken | _bits(ranges))
+        for first, last in numbers:
+            many = last - first + 1
+            own = ranges
+            if many < count:
+                own, ranges = _split(ranges, many * procs)
+            found.append(Slot(host, procs, memory, lines, first, own, many))
     job.present.slots = tuple(found)
 
 
 def leave(pool: PoolState, job: BatchJob) -> None:
     """Give the numbers of a job back."""
-    for slot in job.present.slots:
-        chunks, taken = pool.numbers.get(slot.host, (0, 0))
-        pool.numbers[slot.host] = (chunks & ~(1 << slot.number), taken & ~_bits(slot.ranges))
+    for host, (numbers, ranges) in _numbers_of(job).items():
+        chunks, taken = pool.numbers.get(host, (0, 0))
+        pool.numbers[host] = (chunks & ~numbers, taken & ~ranges)
 
 
 def restore(pool: PoolState, job: BatchJob) -> None:
     """Note the numbers of a job that runs, as a snapshot tells them."""
+    for host, (numbers, ranges) in _numbers_of(job).items():
+        chunks, taken = pool.numbers.get(host, (0, 0))
+        pool.numbers[host] = (chunks | numbers, taken | ranges)
+
+
+def _numbers_of(job: BatchJob) -> dict[int, tuple[int, int]]:
+    """Return by host the numbers of a job's chunks there and of its processors there, as bits."""
+    found: dict[int, tuple[int, int]] = {}
     for slot in job.present.slots:
-        chunks, taken = pool.numbers.get(slot.host, (0, 0))
-        pool.numbers[slot.host] = (chunks | 1 << slot.number, taken | _bits(slot.ranges))
+        chunks, taken = found.get(slot.host, (0, 0))
+        numbers = (1 << slot.count) - 1 << slot.number
+        found[slot.host] = (chunks | numbers, taken | _bits(slot.ranges))
+    return found
 
 
-def _lowest(taken: int) -> int:
-    return (~taken & (taken + 1)).bit_length() - 1
-
-
-def _bits(ranges: tuple[tuple[int, int], ...]) -> int:
+def _bits(ranges: Ranges) -> int:
     bits = 0
     for first, last in ranges:
-        bits |= ((1 << (last - first + 1)) - 1) << first
+        bits |= (2 << last) - (1 << first)
     return bits
 
 
-def _free_ranges(taken: int, count: int) -> tuple[tuple[int, int], ...]:
+def _free_ranges(taken: int, count: int) -> Ranges:
     """Return the lowest ``count`` numbers that are free, as ranges."""
-    if count == 1:
-        place = _lowest(taken)
-        return ((place, place),)
     found = []
     place = 0
     while count > 0:
-        place += _lowest(taken >> place)
+        above = taken >> place
+        place += (~above & (above + 1)).bit_length() - 1
         above = taken >> place
         # The lowest bit that is set above: all below it are free.
         room = (above & -above).bit_length() - 1 if above else count
@@ -80,34 +90,68 @@ def _free_ranges(taken: int, count: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int]]:
-    """Return (host, processors, memory, lines of the node file) of each chunk of a running job, in the order of the chunks."""
-    left = {host: [procs, memory] for host, procs, memory in parts_of(job.present.allocation)}
-    kinds = list(enumerate(job.prepared.demand.chunks))
+def _split(ranges: Ranges, size: int) -> tuple[Ranges, Ranges]:
+    """Return the first ``size`` numbers of ranges, and the others."""
+    own: list[tuple[int, int]] = []
+    for place, (first, last) in enumerate(ranges):
+        if last - first + 1 > size:
+            rest = ((first + size, last), *ranges[place + 1 :])
+            return ((*own, (first, first + size - 1)) if size else tuple(own)), rest
+        own.append((first, last))
+        size -= last - first + 1
+    return tuple(own), ()
+
+
+def ranges_of_chunks(slot: Slot) -> Iterator[Ranges]:
+    """Yield the numbers of the processors of each chunk that a slot stands for."""
+    rest = slot.ranges
+    for _ in range(slot.count - 1):
+        own, rest = _split(rest, slot.procs)
+        yield own
+    yield rest
+
+
+def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int, int]]:
+    """Return (host, processors, memory, lines of the node file, count) of the chunks of a running job, in their order; equal ones
+    on one host stand together."""
+    allocation, chunks = job.present.allocation, job.prepared.demand.chunks
+    if len(allocation) == len(chunks) == 1 and job.prepared.request.placing != SCATTER:  # most jobs: all in one place
+        whole, chunk = allocation[0], chunks[0]
+        is_all = whole.count == 1 and whole.procs == chunk.count * chunk.procs and chunk.count <= MOST_CHUNKS
+        if is_all and not (whole.memory or chunk.memory or chunk.host):
+            return [(whole.host, chunk.procs, 0, chunk.slots, chunk.count)]
+    left = {host: [procs, memory] for host, procs, memory in parts_of(allocation)}
+    kinds = list(enumerate(chunks))
     if len(kinds) > 1:
         # Chunks that ask for a host come first, as in the placement.
         kinds.sort(key=lambda kind: not kind[1].host)
     used: set[int] | None = set() if job.prepared.request.placing == SCATTER else None
-    found: dict[int, list[tuple[int, int, int, int]]] = {}
-    count = 0
+    found: dict[int, list[tuple[int, int, int, int, int]]] = {}
+    most = MOST_CHUNKS
     for place, chunk in kinds:
         parts = found[place] = []
-        name = chunk.host
-        for _ in range(min(chunk.count, MOST_CHUNKS - count)):
-            count += 1
+        name, missing = chunk.host, min(chunk.count, most)
+        most -= missing
+        while missing:
             host = _host_for(chunk, name, left, hosts, used)
             if host is None:
                 parts += _spread(left, chunk)
+                missing -= 1
                 continue
             own = left[host]
-            own[0] -= chunk.procs
             # On trial a job has less memory than it asked for.
             memory = min(chunk.memory, own[1] or chunk.memory)
-            own[1] -= memory if own[1] else 0
+            count = 1
             if used is not None:
                 used.add(host)
-            parts.append((host, chunk.procs, memory, chunk.slots))
-    return [part for place in sorted(found) for part in found[place]]
+            elif not own[1] or (memory == chunk.memory and hosts[host].memory):
+                # The next ones get as much there, as long as there is some.
+                count = min(missing, own[0] // chunk.procs, own[1] // memory if own[1] and memory else missing)
+            own[0] -= count * chunk.procs
+            own[1] -= count * memory if own[1] else 0
+            missing -= count
+            parts.append((host, chunk.procs, memory, chunk.slots, count))
+    return parts if len(kinds) == 1 else [part for place in sorted(found) for part in found[place]]
 
 
 def _host_for(
@@ -124,7 +168,7 @@ def _host_for(
     return second
 
 
-def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, int, int, int]]:
+def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, int, int, int, int]]:
     """Take a chunk from where there is something: in a pool that spans hosts it may lie on several of them; a resized job has
     less than its chunk, and all of its memory."""
     missing, lines = chunk.procs, chunk.slots
@@ -132,5 +176,5 @@ def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, i
         taken = min(procs, missing)
         if taken:
             left[host] = [procs - taken, 0]
-            yield host, taken, memory, lines
+            yield host, taken, memory, lines, 1
             missing, lines = missing - taken, 0

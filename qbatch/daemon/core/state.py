@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from qbatch.daemon.core.faults import FaultState
-from qbatch.daemon.core.job import BatchJob, Prepared, Runs
+from qbatch.daemon.core.job import Asked, BatchJob, Prepared, Runs
 from qbatch.daemon.core.source_state import SourceState
 from qbatch.daemon.core.states import NEXT, OVER, WAITING, BatchState
 from qbatch.daemon.settings import Pool, Queue, Settings
@@ -263,6 +263,7 @@ class Core:
             lambda due, job: self.at(due, "end", job.key, job.attempts)
         )
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
+        self.asked: OrderedDict[tuple[object, ...], Asked] = OrderedDict()
         for place, queue in enumerate(settings.queues, 1):
             pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)
             self.queues[queue.name] = QueueState(queue, place, pool, queue.enabled, queue.started, {}, {})
@@ -369,17 +370,18 @@ class Core:
         state = NEXT[cause].get(job.state)
         if state is None:
             raise RuntimeError(f"job {self.id_of(job.key)} is {job.state.name.lower()}; it cannot be {cause}")
+        is_subjob = job.is_subjob
         if not job.is_array:
             counts = self.queues[job.queue].counts
             counts[job.state] = counts.get(job.state, 0) - 1
             if state not in OVER:
                 counts[state] = counts.get(state, 0) + 1
-        if job.is_subjob:
+        if is_subjob:
             of_array = self.arrays[job.sequence].counts
             of_array[job.state] = of_array.get(job.state, 0) - 1
             of_array[state] = of_array.get(state, 0) + 1
         job.state = state
-        if job.is_subjob and (parent := self.jobs[job.sequence]).state in WAITING:
+        if is_subjob and (parent := self.jobs[job.sequence]).state in WAITING:
             self._follow_members(parent)
 
     def _follow_members(self, parent: BatchJob) -> None:

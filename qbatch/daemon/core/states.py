@@ -25,6 +25,8 @@ class BatchState(Enum):
     FINISHED = "F"
     EXPIRED = "X"
 
+    __hash__ = object.__hash__  # that of Enum is a function in Python; states are keys of counts
+
     @property
     def letter(self) -> str:
         """The letter by which PBS knows it."""

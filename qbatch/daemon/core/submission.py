@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from qbatch.daemon.core import accounting, deadlines, dependencies, flow
-from qbatch.daemon.core.job import BatchJob, Prepared, hold_bits
+from qbatch.daemon.core.job import Asked, BatchJob, Listed, Prepared, hold_bits
 from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.daemon.core.states import BatchState
 from qbatch.engine.admission import refusal
@@ -17,7 +17,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resource_rules import refused_resource
-from qbatch.wire.resources import ChunkOf, Demand, format_duration, format_size, parse_demand
+from qbatch.wire.resources import ChunkOf, Demand, format_duration, format_size, listed_resources, parse_demand
 from qbatch.wire.staging import names_of, parse_staging
 
 LONGEST_NAME = 236
@@ -216,6 +216,42 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         Refusal: with the reason.
     """
     _check_texts(spec)
+    asked = _asked(core, spec, queue)
+    indices: tuple[int, ...] = ()
+    slot_limit = None
+    if spec.array:
+        try:
+            listed, slot_limit = parse_indices(spec.array)
+        except ValueError as error:
+            raise Refusal("bad-value", f"illegal -J value: {error}") from None
+        if len(listed) > core.settings.max_array:
+            raise Refusal(
+                "bad-value", f"illegal -J value: {len(listed)} jobs in one array; {core.settings.max_array} are allowed"
+            )
+        indices = tuple(listed)
+    _check_tasks(queue, spec, len(indices), asked.demand)
+    of_job = msgspec.structs.replace(spec, name="")
+    return Prepared(of_job, asked.demand, asked.walltime, asked.request, indices, slot_limit, asked.listed)
+
+
+def _asked(core: Core, spec: Spec, queue: QueueState) -> Asked:
+    """Return what the resources of a specification ask for in a queue.
+
+    Raises:
+        Refusal: they cannot be read, or the queue or its hosts do not have them.
+    """
+    found = core.asked
+    known = queue.settings.name, spec.resource_rules, *spec.resources.items()
+    asked = found.get(known)
+    if asked is None:
+        asked = _ask(core, spec, queue)
+        if len(found) >= _MOST_CACHED:
+            found.popitem(last=False)
+        found[known] = asked
+    return asked
+
+
+def _ask(core: Core, spec: Spec, queue: QueueState) -> Asked:
     try:
         demand = parse_demand(spec.resources, spec.resource_rules)
     except ValueError as error:
@@ -248,20 +284,8 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     if reason is not None:
         text = reason.text.replace("the largest host has", f"the largest host of queue {settings.name} has")
         raise Refusal("never-fits", f"the job can never run in queue {settings.name}: {text}")
-    indices: tuple[int, ...] = ()
-    slot_limit = None
-    if spec.array:
-        try:
-            listed, slot_limit = parse_indices(spec.array)
-        except ValueError as error:
-            raise Refusal("bad-value", f"illegal -J value: {error}") from None
-        if len(listed) > core.settings.max_array:
-            raise Refusal(
-                "bad-value", f"illegal -J value: {len(listed)} jobs in one array; {core.settings.max_array} are allowed"
-            )
-        indices = tuple(listed)
-    _check_tasks(queue, spec, len(indices), demand)
-    return Prepared(msgspec.structs.replace(spec, name=""), demand, walltime, request, indices, slot_limit)
+    listed = listed_resources(spec.resources, demand, walltime, spec.resource_rules)
+    return Asked(demand, walltime, request, Listed(listed))
 
 
 def _check_tasks(queue: QueueState, spec: Spec, count: int, demand: Demand) -> None:
@@ -404,6 +428,8 @@ def check_name(name: str, is_torque: bool = False) -> None:
     if not 0 < len(name) <= LONGEST_NAME:
         raise Refusal("bad-value", f"illegal -N value: a name has 1 to {LONGEST_NAME} letters, not {len(name)}")
     slash = "" if is_torque and not name.endswith("/") else "/"
+    if name.isalnum():
+        return
     bad = next((each for each in name if not each.isprintable() or each.isspace() or each == slash), None)
     if bad is not None:
         raise Refusal("bad-value", f"illegal -N value: {bad!r} may not stand in a name")
@@ -427,7 +453,7 @@ def _check_texts(spec: Spec) -> None:
         "arguments": spec.submit_arguments,
     }  # fmt: skip
     for name, text in texts.items():
-        if "\0" in text or (name != "arguments" and "\n" in text) or len(text) > LONGEST_PATH * 8:
+        if text and ("\0" in text or (name != "arguments" and "\n" in text) or len(text) > LONGEST_PATH * 8):
             raise Refusal(
                 "bad-value", f"illegal {name} value: a NUL, a line break or more than {LONGEST_PATH * 8} letters"
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from qbatch.daemon.core import slots, state_snapshot
+from qbatch.daemon.core.job import Slot
 from qbatch.daemon.core.records import full_record, host_records
 from qbatch.policies.registry import load_policy
 from qbatch.wire.errors import Refusal
@@ -29,7 +31,7 @@ def lines(bench: Bench, job: str) -> list[str]:
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
     hosts = bench.core.pool_of(found).machine.hosts
-    return [hosts[slot.host].name for slot in found.present.slots for _ in range(slot.lines)]
+    return [hosts[slot.host].name for slot in found.present.slots for _ in range(slot.lines * slot.count)]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,40 @@ def test_dependencies_are_shown_with_their_server_by_both_sides_and_the_queue_in
     assert record(bench, parent).variables["PBS_O_QUEUE"] == "batch"
 
 
+def test_equal_chunks_on_a_host_are_one_slot_as_far_as_their_numbers_follow_each_other() -> None:
+    bench = Bench(EMULATED.replace("cpus = 4", "cpus = 16"))
+    first, between, after = (submit(bench, f"select={count}:ncpus=1:host=n1") for count in (2, 1, 3))
+    bench.wait(1)
+    for job in (first, after):
+        bench.do(ROOT, Delete(jobs=(job,)))
+    wide = submit(bench, "select=4:ncpus=3:host=n1")
+    bench.wait(1)
+    found = bench.core.find(bench.core.key_of(wide))
+    assert found is not None
+    assert found.present.slots == (
+        Slot(0, 3, 0, 1, 0, ((0, 1), (3, 6)), 2), Slot(0, 3, 0, 1, 3, ((7, 12),), 2)
+    )  # fmt: skip
+    shown = record(bench, wide)
+    assert shown.exec_host == "n1/0*3+n1/1*3+n1/3*3+n1/4*3"
+    assert shown.exec_vnode == "+".join(["(n1:ncpus=3)"] * 4)
+    assert shown.exec_slots == "n1/0-1,3+n1/4-6+n1/7-9+n1/10-12"
+    assert record(bench, between).exec_host == "n1/2"
+    bench.check()
+    again = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
+    assert again.pools[0].numbers == bench.core.pools[0].numbers == {0: (0b11111, 0b1111111111111)}
+    bench.do(ROOT, Delete(jobs=(wide,)))
+    assert bench.core.pools[0].numbers == {0: (0b100, 0b100)}
+
+
+def test_a_slot_of_an_older_snapshot_is_one_chunk() -> None:
+    old = msgspec.msgpack.encode([0, 2, 0, 1, 4, [[8, 8], [10, 10]]])
+    assert msgspec.msgpack.decode(old, type=Slot) == Slot(0, 2, 0, 1, 4, ((8, 8), (10, 10)), 1)
+
+
 def test_ranges_of_free_numbers() -> None:
+    assert slots._split(((2, 2), (4, 9)), 3) == (((2, 2), (4, 5)), ((6, 9),))
+    assert slots._split(((2, 2), (4, 9)), 1) == (((2, 2),), ((4, 9),))
+    assert slots._split(((2, 2), (4, 9)), 7) == (((2, 2), (4, 9)), ())
     assert list(slots._free_ranges(0b1011, 3)) == [(2, 2), (4, 5)]
     assert list(slots._free_ranges(0, 100_000)) == [(0, 99_999)]
     assert list(slots._free_ranges((1 << 50) - 1, 1)) == [(50, 50)]
