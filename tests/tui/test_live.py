@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pwd
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -122,7 +124,7 @@ def test_more_than_the_window_wait_and_the_daemon_chooses(tmp_path: Path) -> Non
             assert board.is_window
             assert board.waiting_total == 701
             assert last not in board.waiting
-            users = Query("user=root").exact("user") or ()
+            users = Query(f"user={pwd.getpwuid(os.getuid()).pw_name}").exact("user") or ()
             await live.choose_waiting(users, ("batch",))
             assert len(board.waiting) >= 400
             page = await live.ask(JobStatus(jobs=(last,)), Jobs)
