@@ -21,7 +21,7 @@ test: lint $(VENV)/.installed-test chromium
 	$(MAKE) --no-print-directory --jobs 3 clients
 	@# Tests start hundreds of processes, which need not compile the sources again, also where none may write what it compiles.
 	$(BIN)/python -m compileall -q qbatch tests
-	@# Many of them wait for processes: who comes too late beside others is tried again alone. What is wrong stays wrong.
+	@# Many tests wait for processes. One that comes too late beside others is tried again alone; what is wrong stays wrong.
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal \
 		|| (echo "make: what failed beside others is run again alone" \
 			&& $(BIN)/python -m pytest -q -p no:xdist --last-failed --last-failed-no-failures none --maxfail 3)

@@ -92,6 +92,15 @@ def test_what_an_import_must_not_cost(module: str, forbidden: set[str]) -> None:
     assert forbidden & set(done.stdout.split()) == set()
 
 
+def test_nothing_is_committed_at_the_top_but_what_belongs_there() -> None:
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=False)
+    if listed.returncode != 0:
+        pytest.skip("this is no checkout: git lists no files")
+    tops = {line.partition("/")[0] for line in listed.stdout.splitlines()}
+    rooms = {"qbatch", "tests", "traces", "systemd", "docs", ".ci", "pyproject.toml", "README.md"}
+    assert tops - rooms == {".gitignore", "CHANGELOG.md", "CITATION.cff", "LICENSE", "Makefile", "constraints.txt"}
+
+
 def test_no_lock_file_and_no_package_host_is_committed() -> None:
     names = {path.name for path in ROOT.iterdir()}
     assert names & {"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"} == set()

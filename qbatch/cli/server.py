@@ -41,7 +41,7 @@ def status(
         ("server", f"{server.name} (qbatch {server.version}, process {server.pid}), {server.state}"),
         ("time", f"{clock.mode}{speed}{', paused' if clock.is_paused else ''}, now {moment(clock.now)}{log}"),
         ("jobs", counts),
-        ("policy", server.policy + ("" if server.is_compiled else " (kernels in plain Python until there is more to do)")),
+        ("policy", server.policy + ("" if server.is_compiled else " (plain kernels so far)")),
         ("executor", server.executor),
         ("socket", server.socket),
         ("store", server.store),

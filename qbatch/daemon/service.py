@@ -48,7 +48,8 @@ AGAIN = 1.0
 """Seconds until a full disk is tried again."""
 
 BUSY = 100
-"""Commits, or jobs at one time, from which a daemon is busy: compiled kernels are worth half a second and 80 MB to it."""
+"""Commits, or jobs at one time, from which a daemon is busy (one with a log is so from the start): compiled kernels are worth
+half a second and 80 MB to it."""
 
 MOST_CONNECTIONS = 12_000
 """Connections at the same time, where the limit of descriptors lets so many be."""
@@ -148,6 +149,8 @@ class Service:
         self.is_full = False
         self.commits = 0
         self.is_busy = asyncio.Event()
+        if trace is not None:
+            self.is_busy.set()
         self.failure: BaseException | None = None
         self._rebuild = rebuild
         self._group = CommitGroup()

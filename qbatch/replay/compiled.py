@@ -167,11 +167,13 @@ def _run_quanta(
     state = QuantaState(counts, runs, lists, quanta, pieces, on_hosts.hosts)
     arrays = np.empty(rows, np.int64), np.empty(space, np.int64)
     jobs, order = JobColumns(work.submit, work.procs, work.estimate, work.run), ORDERS.get(inner.order, PRIORITY)
-    while not quantum_loop.run_quanta(inner.depth, order, jobs, *arrays, begun, on_hosts, state, BUDGET):
+    for run_some, budget in _stages(quantum_loop.run_quanta, rows):
+        is_done = run_some(inner.depth, order, jobs, *arrays, begun, on_hosts, state, budget)
         _tell(progress, counts)
+        if is_done:
+            break
         if len(state.pieces) < 2 * counts[quantum_round.PIECES] + 2 * quantum_loop.PIECES_OF_A_ROUND * space:
             state = state._replace(pieces=np.concatenate([state.pieces, np.empty_like(state.pieces)]))
-    _tell(progress, counts)
     none, count = np.broadcast_to(np.int64(NO_PROMISE), rows), int(counts[quantum_round.PIECES])
     rejected, longest = _rejected(work, np.flatnonzero(~may), machine, ("", "")), int(counts[layout.LONGEST])
     end = runs[:, quantum_round.OVER].copy()
@@ -197,16 +199,18 @@ def _run_shares(
     counts[shares_loop.QUANTUM :] = loop.quantum, FOREVER, burst
     state = equal_shares.new_state(machine, (loop.interval, loop.long, loop.memory), max(64, 2 * burst))
     run = SharesRun(counts, runs, np.empty((0, 6), np.int64), np.empty(0, np.int64))
-    jobs, is_done = JobColumns(work.submit, work.procs, work.estimate, work.run), False
-    while not is_done:
+    jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
+    for run_some, budget in _stages(shares_loop.run_shares, rows):
         if state.counts[equal_shares.USED] + burst > len(state.jobs):
             state = equal_shares.grown(state)
         more = rows + counts[shares_loop.PIECES] + 2 * len(state.jobs)
         if len(run.pieces) < counts[shares_loop.PIECES] + len(state.jobs):
             run = run._replace(pieces=np.concatenate([run.pieces, np.empty((more, 6), np.int64)]))
         run = run._replace(listed=np.empty(len(state.jobs), np.int64))
-        is_done = shares_loop.run_shares(jobs, begun, state, run, BUDGET)
+        is_done = run_some(jobs, begun, state, run, budget)
         _tell(progress, counts)
+        if is_done:
+            break
     none, count = np.broadcast_to(np.int64(NO_PROMISE), rows), int(counts[shares_loop.PIECES])
     rejected, longest = _rejected(work, np.flatnonzero(~may), machine, ("", "")), int(counts[layout.LONGEST])
     end, where = runs[:, shares_loop.OVER].copy(), runs[:, shares_loop.WHERE].copy()
@@ -319,16 +323,17 @@ def _run_admission(
     deadline = np.ascontiguousarray(work.deadline, np.int64)
     jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
     run_admission = admission_loop.admission_loop(loop.rules[deadline_plan.SCHEME])
-    is_done = False
-    while not is_done:
-        is_done, base, plan_of, weights = run_admission(
-            rules, jobs, deadline, state, base, plan_of, weights, begun, promise, BUDGET
+    for run_some, budget in _stages(run_admission, rows):
+        is_done, base, plan_of, weights = run_some(
+            rules, jobs, deadline, state, base, plan_of, weights, begun, promise, budget
         )
         _tell(progress, state.counts)
+        if is_done:
+            break
     ran, rejected = begun.start >= 0, []
     for row in np.flatnonzero(~ran).tolist():
         submit, estimate, until = int(work.submit[row]), int(work.estimate[row]), int(deadline[row])
-        latest = int(admission_loop.latest_of(rules, submit, estimate, until))
+        latest = int(uncompiled(admission_loop.latest_of)(rules, submit, estimate, until))
         asked = Job(number=0, submit=submit, procs=int(work.procs[row]), estimate=estimate, deadline=None if until < 0 else until)
         why = refusal_of(name, submit, asked, latest)
         rejected.append(Rejection(row, submit, why.code, why.text))

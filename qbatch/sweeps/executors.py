@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
@@ -199,7 +200,7 @@ class _Sharing:
                 self.again += (_Chunk([case], chunk.losses) for case in chunk.cases)
 
 
-class _Pool:
+class _Pool(ABC):
     """Workers: what the two kinds have in common."""
 
     losses: tuple[type[Exception], ...] = ()
@@ -208,19 +209,19 @@ class _Pool:
     executor: Executor
     context: Any = None
 
+    @abstractmethod
     def take(self, context: Any) -> None:
         """Let all workers have the context."""
-        raise NotImplementedError
 
+    @abstractmethod
     def workers(self) -> int:
         """Return how many runs are made at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
         """Send out a chunk."""
-        raise NotImplementedError
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - most pools have nothing to refuse
         """Refuse to wait for what cannot come any more."""
 
     def restarts(self) -> bool:

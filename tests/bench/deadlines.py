@@ -145,7 +145,7 @@ def _promising(scheme: str, promised: int) -> Iterator[tuple[Client, int]]:
     ):
         client = Client(session, has_deadlines=scheme != "slack")
         session.ask(_submission(PROCS, 3600, 0), Submitted)
-        time.sleep(30)  # compiled kernels serve
+        daemon.warm()
         waiting = 0
         while waiting < promised:
             asked = client.job()

@@ -15,8 +15,8 @@ import msgspec
 
 from qbatch.client import Session
 from qbatch.wire.frames import encode
-from qbatch.wire.records import ClockRecord, JobRecord, Jobs, Outcomes, ServerRecord, Shadows, Submitted, Text
-from qbatch.wire.requests import Delete, JobStatus, Metrics, ServerStatus, Shadow, Spec, Submit, Time
+from qbatch.wire.records import ClockRecord, JobRecord, Jobs, Outcomes, Shadows, Submitted, Text
+from qbatch.wire.requests import Delete, JobStatus, Metrics, Shadow, Spec, Submit, Time
 from tests.daemon.harness import Daemon
 
 CONFIG = 'executor = "emulated"\npolicy = "{policy}"\n[[pool]]\nhosts = "n[01-64]"\ncpus = 16\n'
@@ -102,7 +102,7 @@ def empty_server(row: Row) -> None:
         pid = daemon.process.pid
         with daemon.session() as session:
             session.ask(submission(1), Submitted)
-            time.sleep(6)
+            daemon.warm()
             waits = timed(lambda: session.ask(submission(2), Submitted), 3000)
             row(
                 "one synchronous client",
@@ -211,7 +211,7 @@ def beside_shadows(row: Row, *, rounds: int = 10, jobs: int = 1500, rate: float 
         found: dict[tuple[str, ...], list[list[float]]] = {(): [], ("fcfs", "conservative"): []}
         with daemon.session() as session:
             session.ask(submission(1), Submitted)
-            time.sleep(6)  # compiled kernels serve
+            daemon.warm()
             for number in range(rounds):
                 for policies in sorted(found, reverse=bool(number % 2)):
                     session.ask(Shadow(action="set", policies=policies), Shadows)
@@ -241,9 +241,8 @@ def virtual_time(row: Row, *, jobs: int = 2000) -> None:
         arguments = ("--trace", str(log), "--first", str(jobs), "--policy", policy, "--time", "virtual", "--paused")
         with tempfile.TemporaryDirectory() as directory, Daemon(Path(directory), *arguments) as daemon:
             assert daemon.process is not None
+            daemon.warm()
             with daemon.session() as session:
-                while not session.ask(ServerStatus(), ServerRecord).is_compiled:
-                    time.sleep(0.1)
                 before, begun = cpu_seconds(daemon.process.pid), time.perf_counter()
                 session.ask(Time(action="play"), ClockRecord)
                 while f"jobs_ended_total {jobs}" not in session.ask(Metrics(), Text).text:

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import TracebackType
 
 from qbatch.client import Session
-from qbatch.wire.records import JobRecord, Jobs, ServerRecord, Submitted
-from qbatch.wire.requests import JobStatus, ServerStatus, Spec, Submit
+from qbatch.daemon.service import BUSY
+from qbatch.wire.records import JobRecord, Jobs, Outcomes, ServerRecord, Submitted
+from qbatch.wire.requests import JobStatus, QueueControl, ServerStatus, Spec, Submit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -107,6 +108,16 @@ class Daemon:
     def session(self) -> Session:
         """Return a session with it, to be used as a context manager."""
         return Session(self.socket)
+
+    def warm(self, seconds: float = 180.0) -> None:
+        """Keep it busy until compiled kernels serve."""
+        with self.session() as session:
+            for _ in range(BUSY):
+                session.ask(QueueControl(queues=("batch",), enabled=True), Outcomes)
+            deadline = time.monotonic() + seconds
+            while not session.ask(ServerStatus(), ServerRecord).is_compiled:
+                assert time.monotonic() < deadline, self.log()
+                time.sleep(0.05)
 
     def submit(self, script: str = "true\n", **fields: object) -> str:
         """Submit a script and return its identifier."""

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
 
 CODE = """
 import json, sys
-from qbatch.model.machine import one_host
+from qbatch.model.machine import Host, Machine, one_host
 from qbatch.metrics import measure
 from qbatch.policies import load_policy
 from qbatch.replay import compiled, prepare, run
@@ -24,15 +24,18 @@ from qbatch.workloads import read_log
 
 compiled._plain_seconds, driver, policies = float(sys.argv[1]), sys.argv[2], sys.argv[4:]
 log = read_log(sys.argv[3])
-work = prepare(log, one_host(128))
+hosts = Machine((Host("a", 128), Host("b", 64)), single_host=True)
 found = []
 for policy in policies:
-    schedule = run(work, one_host(128), load_policy(policy), driver=driver)
-    found.append([schedule.start.tolist(), schedule.kind.tolist(), schedule.promise.tolist(), schedule.queue_max])
+    machine = hosts if policy.startswith(("immediate", "equi")) else one_host(128)
+    schedule = run(prepare(log, machine), machine, load_policy(policy), driver=driver)
+    pieces = None if schedule.pieces is None else schedule.pieces.tolist()
+    found.append([schedule.start.tolist(), schedule.end.tolist(), schedule.kind.tolist(), schedule.promise.tolist(), pieces])
 measure(schedule)
 print(json.dumps(["numba" in sys.modules, found]))
 """
-POLICIES = ("easy", "fcfs", "hybrid:depth=3", "easy:order=sjf", "conservative", "lxfw-backfill")
+POLICIES = ("easy", "fcfs", "hybrid:depth=3", "easy:order=sjf", "conservative", "lxfw-backfill",
+            "immediate:inner=lxfw-backfill", "equispatial:interval=300", "qops")  # fmt: skip
 
 
 def ran(seconds: float, driver: str, *policies: str) -> tuple[bool, object]:

@@ -84,4 +84,3 @@ def ended(core: Core, job: BatchJob, status: int, record: JobRecord | None = Non
         f"{started(core, job, places)} session={job.present.session or 0} end={_seconds(core.now)} Exit_status={status} {used} "
         f"eligible_time={eligible} run_count={job.attempts}"
     )
-

@@ -486,6 +486,7 @@ def test_looking_at_the_workers_goes_on_after_what_nobody_foresaw(
             monkeypatch.setattr(cluster, "workers", damaged)
             cluster.add("a")
             await until(lambda: ("up", "a") in story.told)
+            assert cluster.workers == workers  # the look that was damaged has been
         await end_sites(cluster)
 
     asyncio.run(play())

@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 
 from qbatch.client import Session
-from qbatch.daemon.service import BUSY
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import JobRecord, Outcomes, ServerRecord, Submitted, Text
-from qbatch.wire.requests import Check, JobStatus, QueueControl, ServerStatus, Spec, Submit
+from qbatch.wire.records import JobRecord, Submitted, Text
+from qbatch.wire.requests import Check, JobStatus, Spec, Submit
 from tests.daemon.harness import Daemon, emulated
 from tests.harness import NIGHTLY
 
@@ -58,10 +57,7 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 60.0) -> Any
 def settled_rss(daemon: Daemon) -> int:
     """Return the daemon's resident bytes once its compiled kernels are loaded, for which it must be busy."""
     assert daemon.process is not None
-    with Session(daemon.socket) as session:
-        for number in range(BUSY):
-            session.ask(QueueControl(queues=("batch",), enabled=number % 2 == 1), Outcomes)
-        until(lambda: session.ask(ServerStatus(), ServerRecord).is_compiled, "compiled kernels", 180.0)
+    daemon.warm()
     return rss(daemon.process.pid)
 
 
