@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: its name in ``measure``, its unit, its formula, its source, and its meaning in one line."""
+    """One metric: its name in ``measure``, its unit, its formula, its source, its meaning in one line, which way is good."""
 
     name: str
     unit: str
     formula: str
     source: str
     meaning: str
+    is_less_better: bool = True
 
 
 _TEF07 = "Tsafrir, Etsion & Feitelson 2007"
@@ -59,16 +60,22 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "immediate_share", "share", "count(immediate) / n", "standard",
         "jobs that started when they arrived, ahead of nobody",
+        is_less_better=False,
     ),
     Metric("makespan_s", "s", "max(end) - min(submit)", "standard", "time from the first submission to the last end"),
-    Metric("throughput_per_hour", "jobs/h", "jobs that ran / makespan", "standard", "jobs finished in an hour"),
+    Metric(
+        "throughput_per_hour", "jobs/h", "jobs that ran / makespan", "standard", "jobs finished in an hour",
+        is_less_better=False,
+    ),
     Metric(
         "utilisation_makespan", "share", "sum(procs * run) / (P * makespan)", "standard",
         "processor time used, of all there is until the last end",
+        is_less_better=False,
     ),
     Metric(
         "utilisation_submit", "share", "sum(procs * |[start, end) in W|) / (P * |W|), W = [min(submit), max(submit))",
         "standard for open traces", "processor time used, of all there is while jobs still come",
+        is_less_better=False,
     ),
     Metric(
         "loss_of_capacity", "share", "sum(idle * dt where a waiting job has procs <= idle) / (P * makespan)",
@@ -90,10 +97,12 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "prediction_accuracy_mean", "ratio", "sum(min(expected, run) / max(expected, run)) / n", _TEF07,
         "mean accuracy of the expected run times: 1 is perfect, shorter and longer count alike",
+        is_less_better=False,
     ),
     Metric(
         "estimate_accuracy_mean", "ratio", "sum(min(estimate, run) / max(estimate, run)) / n", _TEF07,
         "mean accuracy of the estimates, told beside that of predictions",
+        is_less_better=False,
     ),
     Metric("underprediction_share", "share", "count(expected < run) / n", _TEF07, "jobs that outlived what was expected"),
     Metric("rejected_count", "jobs", "r", "standard", "counted jobs that were refused; told where a job was"),

@@ -193,7 +193,7 @@ def differences(
 
     The finding is that of ``qbatch compare``; one pair has no interval, and its finding is unknown.
     """
-    is_less_better = next(one for one in METRICS if one.name == metric).name not in _MORE_IS_BETTER
+    is_less_better = next(one for one in METRICS if one.name == metric).is_less_better
     by_place = {_place(point): point for point in found if point.at["policy"] == baseline}
     records = []
     for point in found:
@@ -220,10 +220,6 @@ def differences(
     return records
 
 
-_MORE_IS_BETTER = (
-    "utilisation_makespan", "utilisation_submit", "throughput_per_hour", "immediate_share", "prediction_accuracy_mean",
-    "estimate_accuracy_mean",
-)  # fmt: skip
 _UNITS = {metric.name: metric.unit for metric in METRICS}
 
 

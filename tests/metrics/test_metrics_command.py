@@ -27,7 +27,7 @@ def test_json_has_a_schema_and_every_field() -> None:
     document = json.loads(CliRunner().invoke(app, ["--json"]).stdout)
     assert document["schema"] == "qbatch.metrics/1"
     assert [metric["name"] for metric in document["metrics"]] == [metric.name for metric in METRICS]
-    assert set(document["metrics"][0]) == {"name", "unit", "formula", "source", "meaning"}
+    assert set(document["metrics"][0]) == {"name", "unit", "formula", "source", "meaning", "is_less_better"}
 
 
 def test_a_terminal_gets_a_rich_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
