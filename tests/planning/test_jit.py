@@ -3,40 +3,62 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import subprocess
+import sys
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from qbatch.planning.kernels import jit, order, running
+from qbatch.planning.kernels import jit
 from qbatch.wire.paths import cache_directory
 
+COMPILE = """
+import sys
+from qbatch.planning.kernels import jit, order
+import numpy as np
+jit.load()
+print("ready", flush=True)
+sys.stdin.readline()
+order.stable_order(np.arange(5.0))
+print(sum(order.stable_order.compiled.stats.cache_misses.values()))
+"""
 
-def is_locked(folder: Path) -> bool:
-    with open(folder / "lock", "ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        return False
 
-
-def test_a_variant_is_saved_while_no_other_process_can_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
-    seen = []
-    compiled = SimpleNamespace(_cache=SimpleNamespace(save_overload=lambda *_: seen.append(is_locked(tmp_path))))
-    jit._kept(compiled)._cache.save_overload("signature", "code")
-    assert seen == [True]
-    assert not is_locked(tmp_path)
+@pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
+def test_a_kernel_is_compiled_by_one_process_and_loaded_by_others_that_want_it_at_the_same_time(tmp_path: Path) -> None:
+    environment = os.environ | {"QBATCH_CACHE": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen([sys.executable, "-c", COMPILE], env=environment, **streams) for _ in range(2)]
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert sorted(int(process.communicate()[0]) for process in both) == [0, 1]
 
 
 @pytest.mark.skipif(jit.cache_folder() is None, reason="kernels are not compiled here, or there is no cache")
-def test_every_kernel_saves_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_lock_of_a_kernel_is_taken_once_by_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
-    for kernel in (order.stable_order, running.enter):
-        with pytest.raises(AttributeError):  # what is no code cannot be saved, but the lock comes first
-            kernel.compiled._cache.save_overload("no signature", None)  # type: ignore[attr-defined]
-        (tmp_path / "lock").unlink()
+
+    def is_locked() -> bool:
+        with open(tmp_path / "some.kernel.lock", "ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    with jit._locked("some.kernel"):
+        with jit._locked("some.kernel"):  # a kernel that a kernel of the same factory calls
+            assert is_locked()
+        assert is_locked()
+    assert not is_locked()
 
 
 def test_the_cache_is_where_all_caches_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

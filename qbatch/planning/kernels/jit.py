@@ -1,7 +1,8 @@
 """The one door to the compiler: every kernel is decorated with :func:`kernel` or :func:`allocating_kernel`.
 
 Numba takes a third of a second to load, and is loaded when a kernel is first called compiled: a daemon that serves with plain
-Python, or a command that runs no kernel, never loads it.
+Python, or a command that runs no kernel, never loads it.  Nor does a command whose kernels were compiled before: what it calls
+from outside is kept as object code too (:mod:`qbatch.planning.kernels.native`).
 
 Numba's cache does not notice when a callee in another file changes, so the cache directory carries
 a hash of the sources of all kernels (law 6 of design.md): change one kernel and all are compiled
@@ -26,6 +27,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
+from qbatch.planning.kernels import native
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 IS_PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -33,6 +36,9 @@ IS_PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _KEPT_CACHES = 4
+
+_OBJECT_CALLS = 1000
+"""Calls of a kernel as object code, some ten microseconds dearer than by Numba, before Numba is loaded."""
 
 
 def kernel_sources() -> list[Path]:
@@ -91,31 +97,41 @@ def cache_folder() -> Path | None:
     return folder
 
 
+_HELD: set[str] = set()
+
+
 @contextmanager
-def saving() -> Iterator[None]:
-    """Hold the lock under which compiled code is written into the cache."""
+def _locked(name: str) -> Iterator[None]:
+    """Hold the lock of one kernel against other processes."""
+    if name in _HELD:
+        yield
+        return
     with ExitStack() as held:
         # A file system without locks is no reason not to cache.
         with suppress(OSError):
-            fcntl.flock(held.enter_context(open(f"{cache_folder()}/lock", "ab")), fcntl.LOCK_EX)
+            fcntl.flock(held.enter_context(open(f"{cache_folder()}/{name}.lock", "ab")), fcntl.LOCK_EX)
+        _HELD.add(name)
+        held.callback(_HELD.discard, name)
         yield
 
 
-def _kept(compiled: Any) -> Any:
-    """Let one process at a time write variants of a kernel into the cache.
+def _alone(compiled: Any, name: str) -> Any:
+    """Let one process at a time compile a kernel, or load it from the cache; another that wants it too then finds it there.
 
     Numba numbers the file of a variant after those in the index that it has just read.  Of two processes that save their
     first variants at once, one would otherwise find the other's code under its own signature, and run it.
     """
-    cache = getattr(compiled, "_cache", None)
-    if cache is not None and cache_folder() is not None:
-        save = cache.save_overload
+    from numba.core.compiler_lock import global_compiler_lock
 
-        def save_alone(signature: Any, data: Any) -> None:
-            with saving():
-                save(signature, data)
+    if cache_folder() is not None:
+        compile_variant = compiled.compile
 
-        cache.save_overload = save_alone
+        def compile_alone(signature: Any) -> Any:
+            # The compiler's lock comes first: another thread of this process may hold it, and want this kernel.
+            with global_compiler_lock, _locked(name):
+                return compile_variant(signature)
+
+        compiled.compile = compile_alone
     return compiled
 
 
@@ -168,21 +184,62 @@ class Kernel:
         self.__wrapped__ = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._options = options
+        self._variants: dict[str, native.Loaded | None] = {}
+        self._kept, self._calls = 0, 0
 
     @cached_property
     def compiled(self) -> Any:
         """What Numba makes of it."""
         njit: Any = _numba().njit
-        return _kept(njit(cache=cache_folder() is not None, nogil=True, **self._options)(self.py_func))
+        compiled = njit(cache=cache_folder() is not None, nogil=True, **self._options)(self.py_func)
+        return _alone(compiled, f"{self.py_func.__module__}.{self.py_func.__qualname__}")
 
     @property
     def signatures(self) -> list[Any]:
         """The types for which it was compiled, or loaded, in this process."""
         return self.compiled.signatures if "compiled" in vars(self) else []
 
+    @cached_property
+    def _identity(self) -> str | None:
+        """What it is, with the values that it was made with; None where one of these has no name."""
+        values = [cell.cell_contents for cell in self.py_func.__closure__ or ()]
+        words = [value._identity if isinstance(value, Kernel) else repr(value) for value in values]
+        if any(not isinstance(value, int | Kernel) for value in values) or None in words:
+            return None
+        return f"{self.py_func.__module__}.{self.py_func.__qualname__}({', '.join(map(str, words))})"
+
     def __call__(self, *arguments: Any) -> Any:
-        """Call it compiled."""
-        return self.compiled(*arguments)
+        """Call it compiled: as its object code while the compiler is not loaded and it was kept, or else by Numba."""
+        if not is_loaded() and (loaded := self._object(arguments)) is not None:
+            return loaded(*arguments)
+        compiled = self.compiled
+        result = compiled(*arguments)
+        if len(compiled.overloads) > self._kept:
+            self._kept = len(compiled.overloads)
+            self._keep(arguments)
+        return result
+
+    def _object(self, arguments: tuple[Any, ...]) -> native.Loaded | None:
+        """Return its object code for these arguments; None where there is none, or it is called so often that Numba pays."""
+        self._calls += 1
+        folder, variant = cache_folder(), self._variant(arguments)
+        if folder is None or variant is None or self._calls > _OBJECT_CALLS:
+            return None
+        if variant not in self._variants:
+            self._variants[variant] = native.find(folder, self.__name__, variant)
+        return self._variants[variant]
+
+    def _keep(self, arguments: tuple[Any, ...]) -> None:
+        folder, variant = cache_folder(), self._variant(arguments)
+        if folder is None or variant is None:
+            return
+        types = tuple(map(_numba().typeof, arguments))
+        with suppress(OSError, AttributeError):
+            native.keep(folder, self.__name__, variant, self.compiled.overloads[types], arguments)
+
+    def _variant(self, arguments: tuple[Any, ...]) -> str | None:
+        types = native.described(arguments)
+        return None if self._identity is None or types is None else f"{self._identity} {types}"
 
 
 def kernel(function: Function) -> Function:
@@ -197,6 +254,12 @@ def kernel(function: Function) -> Function:
 def allocating_kernel(function: Function) -> Function:
     """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays."""
     return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function)))
+
+
+def is_kept(kernel: Callable[..., Any]) -> bool:
+    """Tell whether a kernel can be called, with some arguments at least, without loading the compiler."""
+    folder = cache_folder()
+    return isinstance(kernel, Kernel) and folder is not None and native.is_kept(folder, kernel.__name__)
 
 
 def is_warm(name: str) -> bool:
