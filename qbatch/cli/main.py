@@ -92,6 +92,18 @@ class LazyGroup(TyperGroup):
         single.command(name=cmd_name, help=found.__doc__ or text)(with_state(with_completion(found)))
         return typer.main.get_command(single)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a subcommand; an interruption leaves as the parser's ``Abort``, and not in silence."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise typer.Abort from interrupt
+        except SystemError as error:
+            # So a compiled call of Numba reports a signal that came while it ran.
+            if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+                raise typer.Abort from error
+            raise
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the overview from the table, loading nothing."""
         with formatter.section("Commands"):
@@ -138,11 +150,6 @@ def run(arguments: list[str]) -> int:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _interrupted()
-    except SystemError as error:
-        # So a compiled call reports a signal that came while it ran.
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
-            return _interrupted()
-        raise
     except SystemExit as error:
         # The parser leaves like this when whoever read our output has closed it (head, less): that is no failure.
         return 0 if error.code == 1 else int(error.code or 0)

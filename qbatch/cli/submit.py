@@ -78,7 +78,7 @@ def submit(
         try:
             code = _wait((said.job,), None, socket)
         except KeyboardInterrupt:
-            talk(f"interrupted; {said.job} runs on: qbatch wait {said.job}, or qbatch delete {said.job}")
+            talk(f"{said.job} runs on: qbatch wait {said.job}, or qbatch delete {said.job}")
             raise
         raise typer.Exit(code)
 

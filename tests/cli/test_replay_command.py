@@ -441,6 +441,7 @@ def test_interrupted_it_leaves_no_half_written_file(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in err
+    assert err.endswith("qbatch: interrupted; nothing was left half-written\n")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["big.swf"]
 
 
