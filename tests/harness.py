@@ -25,10 +25,17 @@ NIGHTLY = bool(os.environ.get("QBATCH_NIGHTLY"))
 """Whether there are hours (``make nightly``)."""
 
 
+def size(default: int, nightly: int) -> int:
+    """Return how many: the default, or the nightly count where QBATCH_NIGHTLY is set."""
+    return nightly if NIGHTLY else default
+
+
 def draws(count: int, policy: str) -> int:
-    """Return how many random cases a policy is held to: all, but a few where it is one of ours with other parameters."""
+    """Return how many random cases a policy is held to: all, but half where it is one of ours, a few with other parameters."""
     name, _, parameters = policy.partition(":")
-    return max(2, count // 5) if parameters and name in POLICIES and not NIGHTLY else count
+    if NIGHTLY or name not in POLICIES:
+        return count
+    return max(2, count // 5) if parameters else (count + 1) // 2
 
 
 def workload_of(jobs: Sequence[Job], procs: int, memory: Sequence[int] | None = None) -> Workload:
