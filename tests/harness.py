@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from qbatch.cli.main import run as run_command
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import KINDS, Int64Array, Schedule, Workload
 from qbatch.policies import load_policy
@@ -99,3 +105,23 @@ def real_log(name: str, procs: int, first: int | None = None, **options: object)
     if not path.exists():
         pytest.skip(f"{path} is not on this machine; real logs are not part of the project")
     return prepare(read_log(str(path)), one_host(procs), Options(first=first, **options))
+
+
+class Said(NamedTuple):
+    """What a command has printed."""
+
+    stdout: str
+    stderr: str
+
+
+def command(*words: str, code: int = 0, cwd: Path | None = None) -> Said:
+    """Run ``qbatch`` in this process, where a process of its own would prove no more; it must end with ``code``."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with (
+        contextlib.chdir(cwd or OWN_TRACES.parent), mock.patch.object(sys, "argv", ["qbatch", *words]),
+        contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
+    ):  # fmt: skip
+        ended = run_command(list(words))
+    said = Said(*(each.buffer.getvalue().decode() for each in (out, err)))  # type: ignore[attr-defined]
+    assert ended == code, said.stdout + said.stderr
+    return said
