@@ -20,8 +20,9 @@ from tests.harness import command as run_here
 ROOT = Path(__file__).resolve().parents[2]
 
 IN_THIS_PROCESS = (
-    "check", "delete", "explain", "export", "fault", "forecast", "history", "hold", "host", "hosts", "jobs", "metrics", "move",
-    "policy", "queue", "queues", "release", "reload", "replay", "report", "rerun", "shadow", "signal", "status", "time", "verify",
+    "backup", "check", "compare", "delete", "explain", "export", "fault", "forecast", "history", "hold", "host", "hosts",
+    "import", "jobs", "metrics", "move", "policy", "queue", "queues", "release", "reload", "replay", "report", "rerun", "shadow",
+    "signal", "status", "submit", "time", "verify",
 )  # fmt: skip
 """Commands of qbatch of which a process would prove no more; tests/documents types them as processes."""
 
@@ -154,7 +155,8 @@ class Daemon:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command that talks to this daemon."""
         environment = {**self.environment, **variables}
-        if command[0] == "qbatch" and command[1] in IN_THIS_PROCESS and threading.current_thread() is threading.main_thread():
+        is_main = threading.current_thread() is threading.main_thread()
+        if command[0] == "qbatch" and command[1] in IN_THIS_PROCESS and not stdin and is_main:
             done = run_here(*command[1:], code=None, cwd=self.directory, environment=environment)
         else:
             done = subprocess.run(
