@@ -24,7 +24,7 @@ IN_THIS_PROCESS = (
     "import", "jobs", "metrics", "move", "policy", "queue", "queues", "release", "reload", "replay", "report", "rerun", "shadow",
     "signal", "status", "submit", "time", "verify",
 )  # fmt: skip
-"""Commands of qbatch of which a process would prove no more; tests/documents types them as processes."""
+"""Commands of qbatch of which a process would prove no more: all have one door, and tests/documents types many as processes."""
 
 
 def emulated(hosts: str = "n[1-4]", top: str = "", queues: str = "") -> str:
