@@ -48,9 +48,11 @@ lint: $(VENV)/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What takes hours: hostile requests by the million, kill -9, failing disks and losses of power at every point.
+# What takes hours: hostile requests by the million, kill -9, failing disks and losses of power at every point; and every test
+# that draws more at night (size and draws in tests/harness.py): thousands of random workloads beside the oracles.
 nightly: $(VENV)/.installed-test
-	QBATCH_NIGHTLY=1 $(BIN)/python -m pytest -q -s -n $(JOBS) --dist worksteal tests/daemon/hostile
+	QBATCH_NIGHTLY=1 $(BIN)/python -m pytest -q -s -n $(JOBS) --dist worksteal tests/daemon/hostile \
+		$$(grep -rlE '\b(size|draws)\(|\bNIGHTLY\b' tests --include='test_*.py' | grep -v '^tests/daemon/hostile/')
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m tests.bench

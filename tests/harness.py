@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from qbatch.cli.main import run as run_command
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import KINDS, Int64Array, Schedule, Workload
 from qbatch.policies import load_policy
@@ -25,10 +31,17 @@ NIGHTLY = bool(os.environ.get("QBATCH_NIGHTLY"))
 """Whether there are hours (``make nightly``)."""
 
 
+def size(default: int, nightly: int) -> int:
+    """Return how many: the default, or the nightly count where QBATCH_NIGHTLY is set."""
+    return nightly if NIGHTLY else default
+
+
 def draws(count: int, policy: str) -> int:
-    """Return how many random cases a policy is held to: all, but a few where it is one of ours with other parameters."""
+    """Return how many random cases a policy is held to: all, but half where it is one of ours, a few with other parameters."""
     name, _, parameters = policy.partition(":")
-    return max(2, count // 5) if parameters and name in POLICIES and not NIGHTLY else count
+    if NIGHTLY or name not in POLICIES:
+        return count
+    return max(1, count // 5) if parameters else (count + 1) // 2
 
 
 def workload_of(jobs: Sequence[Job], procs: int, memory: Sequence[int] | None = None) -> Workload:
@@ -92,3 +105,19 @@ def real_log(name: str, procs: int, first: int | None = None, **options: object)
     if not path.exists():
         pytest.skip(f"{path} is not on this machine; real logs are not part of the project")
     return prepare(read_log(str(path)), one_host(procs), Options(first=first, **options))
+
+
+def command(
+    *words: str, code: int | None = 0, cwd: Path | None = None, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``qbatch`` in this process, where a process of its own would prove no more; it must end with ``code``."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with (
+        contextlib.chdir(cwd or OWN_TRACES.parent), mock.patch.object(sys, "argv", ["qbatch", *words]),
+        mock.patch.dict(os.environ, environment or {}, clear=environment is not None),
+        contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
+    ):  # fmt: skip
+        ended = run_command(list(words))
+    said = [each.buffer.getvalue().decode() for each in (out, err)]  # type: ignore[attr-defined]
+    assert code in (ended, None), said
+    return subprocess.CompletedProcess(["qbatch", *words], ended, *said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ FILES = sorted((ROOT / "qbatch").rglob("*.py"))
 FORBIDDEN_NAMES = {"utils", "helpers", "misc", "manager", "base", "common"}
 
 
+@cache
 def trees() -> list[tuple[Path, ast.Module]]:
     return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in FILES]
 

@@ -139,7 +139,12 @@ def imported(names: set[str]) -> set[str]:
     return known
 
 
-def _imports(name: str) -> Iterator[str]:
+@cache
+def _imports(name: str) -> tuple[str, ...]:
+    return tuple(_each_import(name))
+
+
+def _each_import(name: str) -> Iterator[str]:
     if name == "qbatch":  # what the package exports is loaded by who asks for it
         return
     tree = ast.parse(_file(name).read_bytes())

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import command
 from tests.workloads.catalogue import archive_server
 from tests.workloads.catalogue.archive_server import LOG, Archive, archive
 
@@ -44,11 +45,9 @@ class Shell:
         )
 
     def run(self, *words: str, code: int = 0) -> tuple[str, str]:
-        process = self.start(*words)
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == code, err
-        assert "Traceback" not in err
-        return out, err
+        done = command("trace", *words, code=code, cwd=self.folder, environment=self.environment)
+        assert "Traceback" not in done.stderr
+        return done.stdout, done.stderr
 
     @property
     def files(self) -> list[str]:

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def qbatch(*words: str, code: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "qbatch", *words], capture_output=True, text=True, cwd=cwd or ROOT, check=False, timeout=300
-    )
-    assert done.returncode == code, done.stderr
-    return done
+from tests.harness import command as qbatch
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +15,16 @@ from qbatch.client import Session
 from qbatch.daemon.service import BUSY
 from qbatch.wire.records import JobRecord, Jobs, Outcomes, ServerRecord, Submitted
 from qbatch.wire.requests import JobStatus, QueueControl, ServerStatus, Spec, Submit
+from tests.harness import command as run_here
 
 ROOT = Path(__file__).resolve().parents[2]
+
+IN_THIS_PROCESS = (
+    "backup", "check", "compare", "delete", "explain", "export", "fault", "forecast", "history", "hold", "host", "hosts",
+    "import", "jobs", "metrics", "move", "policy", "queue", "queues", "release", "reload", "replay", "report", "rerun", "shadow",
+    "signal", "status", "submit", "time", "verify",
+)  # fmt: skip
+"""Commands of qbatch of which a process would prove no more: all have one door, and tests/documents types many as processes."""
 
 
 def emulated(hosts: str = "n[1-4]", top: str = "", queues: str = "") -> str:
@@ -145,10 +154,15 @@ class Daemon:
         self, *command: str, stdin: str = "", code: int | None = 0, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command that talks to this daemon."""
-        done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, env={**self.environment, **variables},
-            cwd=self.directory, timeout=120, check=False,
-        )  # fmt: skip
+        environment = {**self.environment, **variables}
+        is_main = threading.current_thread() is threading.main_thread()
+        if command[0] == "qbatch" and command[1] in IN_THIS_PROCESS and not stdin and is_main:
+            done = run_here(*command[1:], code=None, cwd=self.directory, environment=environment)
+        else:
+            done = subprocess.run(
+                command, input=stdin, capture_output=True, text=True, env=environment, cwd=self.directory, timeout=120,
+                check=False,
+            )  # fmt: skip
         if code is not None:
             assert done.returncode == code, (command, done.returncode, done.stdout, done.stderr, self.log()[-3000:])
         return done

@@ -13,6 +13,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Submitted, Text
 from qbatch.wire.requests import Check, Spec, Submit
 from tests.daemon.harness import Daemon
+from tests.harness import size
 
 CONFIG = """
 executor = "emulated"
@@ -109,7 +110,7 @@ def test_no_promise_changes_by_kill_9_and_every_accepted_deadline_stands(tmp_pat
     clients = [threading.Thread(target=submit, args=(client,)) for client in range(2)]
     for each in clients:
         each.start()
-    for _ in range(4):
+    for _ in range(size(2, 4)):
         time.sleep(chance.uniform(0.4, 1.0))
         daemon.kill()
         daemon.start()

@@ -26,6 +26,7 @@ from qbatch.wire.records import JobRecord
 from qbatch.wire.requests import Alter, Changes, Delete, JobStatus
 from qbatch.workloads.network import Network, read_network
 from tests.daemon.harness import Daemon
+from tests.harness import size
 
 Tasks = dict[tuple[int, int, int], tuple[int, int]]
 """By job of the network, visit and task, from 1: start and end in microseconds."""
@@ -195,7 +196,7 @@ def test_the_daemon_plays_the_network_and_a_kill_changes_nothing(mode: str, tmp_
     network = read_network(text)
     daemon = Daemon(tmp_path, "--source", text, "--seed", "5", "--time", mode).start()
     draw = random.Random(7)
-    for _ in range(4):
+    for _ in range(size(2, 4)):
         time.sleep(draw.uniform(0.5, 1.5))
         daemon.kill()
         daemon.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,10 @@ from qbatch.wire.records import ClockRecord, JobRecord, Jobs
 from qbatch.wire.requests import JobStatus, Time
 from qbatch.workloads import read_log
 from tests.daemon.harness import ROOT, Daemon
+from tests.harness import size
 
 TRACE = ROOT / "traces" / "demo-128.swf"
-JOBS = 2000
+JOBS = size(1000, 2000)
 POLICIES = (
     "fcfs", "easy", "easy:order=sjf", "easy:order=lxf", "hybrid:depth=4", "conservative", "conservative:compress=start",
     "conservative:compress=none", "predicted", "predicted:inner=conservative",
@@ -39,6 +41,7 @@ def known(policy: str) -> str:
     return policy
 
 
+@cache
 def workload() -> Workload:
     return prepare(read_log(str(TRACE)), one_host(128), Options(first=JOBS))
 
@@ -133,7 +136,7 @@ def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(pol
     arguments = ("--trace", str(TRACE), "--first", str(JOBS), "--policy", policy, "--time", f"x{span / 10:.0f}")
     draw = random.Random(policy)
     daemon = Daemon(tmp_path, *arguments).start()
-    for _ in range(4):
+    for _ in range(size(2, 4)):
         time.sleep(draw.uniform(0.3, 1.5))
         daemon.kill()
         daemon.start()

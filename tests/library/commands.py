@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests.harness import command
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY, DEMO = "traces/tiny.txt", "traces/demo-128.swf"
@@ -14,9 +15,7 @@ TINY, DEMO = "traces/tiny.txt", "traces/demo-128.swf"
 
 def qbatch(*words: str, code: int = 0, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run a command; it must end with ``code``."""
-    done = subprocess.run([sys.executable, "-m", "qbatch", *words], cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
+    return command(*words, code=code, cwd=cwd)
 
 
 def document(*words: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -277,7 +278,9 @@ def test_what_is_known_of_a_verdict_is_only_of_whole_studies() -> None:
     assert closed_network.expected("f99.nothing", Study()) == UNDECIDED
 
 
-def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(tmp_path: Path) -> None:
+def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
+    tmp_path: Path, forms: Callable[..., None]
+) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "made"
     command = ["paper", "closed-network", "--replications", "1", "--table", "combinations", "--out", str(out)]
@@ -289,8 +292,9 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(tmp_path: 
     }  # fmt: skip
     assert [table["name"] for table in first["tables"]] == ["closed-network-combinations"]
     assert (out / "results.md").read_text() == markdown_of(json.loads((out / "tables.json").read_text()))
-    assert all((out / f"{name}.png").is_file() for name in first["pictures"])
+    assert all((out / f"{name}.{form}").is_file() for name in first["pictures"] for form in ("png", "svg"))
     assert all((out / f"{table['name']}.csv").is_file() for table in first["tables"])
+    forms()
     again = CliRunner().invoke(app, [*command, "--check"])
     assert again.exit_code == 0, again.output
     assert re.search(r"(\d+) of \1 blocks of runs were there already", again.stderr)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -393,11 +394,22 @@ def test_a_claim_of_every_month_tells_what_all_months_say_together() -> None:
 # ------------------------------------------------------------------------------------------------ command
 
 
-def test_the_folder_has_the_document_and_the_runs_and_a_second_command_takes_them(tmp_path: Path) -> None:
+ONE_DAY = ("--months", "1999-12", "--days", "1", "--replicas", "1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, forms: Callable[..., None]) -> tuple[Path, Any]:
+    """Return the folder that a command has made, and the command."""
     pytest.importorskip("matplotlib")
-    out = tmp_path / "made"
-    asked = ("--months", "1999-12", "--days", "1", "--replicas", "1", "--out", str(out))
-    printed = invoke(*asked, "--json", "-q")
+    out = tmp_path_factory.mktemp("origin2000") / "made"
+    forms("png")
+    return out, invoke(*ONE_DAY, "--out", str(out), "--json", "-q")
+
+
+def test_the_folder_has_the_document_and_the_runs_and_a_second_command_takes_them(
+    folder: tuple[Path, Any], forms: Callable[..., None]
+) -> None:
+    out, printed = folder
     assert printed.exit_code == 0, printed.output
     first = json.loads(printed.stdout)
     assert first["paper"]["name"] == "origin2000"
@@ -407,7 +419,8 @@ def test_the_folder_has_the_document_and_the_runs_and_a_second_command_takes_the
     assert (out / "results.md").read_text() == markdown_of(first)
     assert all((out / f"{name}.png").is_file() for name in first["pictures"])
     assert (out / "runs" / "runs.sqlite").is_file()
-    again = invoke(*asked)
+    forms()
+    again = invoke(*ONE_DAY, "--out", str(out))
     assert f"{len(POLICIES)} of {len(POLICIES)} simulations were there already" in again.stderr
     assert "4.sjf-starves: not decidable" in again.stdout
     second = json.loads((out / "tables.json").read_text())
@@ -425,8 +438,12 @@ def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     assert set(WHY) >= {name for name, verdict in EXPECTED.items() if verdict == FAILS}
 
 
-def test_a_check_fails_on_what_is_not_known_and_only_on_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked = ("--months", "1999-12", "--days", "1", "--replicas", "1", "--out", str(tmp_path / "made"), "--check")
+def test_a_check_fails_on_what_is_not_known_and_only_on_that(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: tuple[Path, Any], forms: Callable[..., None]
+) -> None:
+    shutil.copytree(folder[0] / "runs", tmp_path / "made" / "runs")
+    forms()
+    asked = (*ONE_DAY, "--out", str(tmp_path / "made"), "--check")
     done = invoke(*asked)
     assert done.exit_code == 0, done.output
     assert "not held, and known: A.lt_mj (the paper contradicts itself)" in done.stderr

@@ -369,10 +369,13 @@ def test_packed_sets_are_admitted_whole_ever_more_often(monkeypatch: pytest.Monk
 # ------------------------------------------------------------------------------------------------ command
 
 
-def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(tmp_path: Path) -> None:
+def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
+    tmp_path: Path, forms: Callable[..., None]
+) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "made"
     asked = ["paper", "qops", "--table", "figures", "--subsets", "1", "--jobs", "40", "--out", str(out)]
+    forms("png")
     printed = CliRunner().invoke(app, [*asked, "--json", "-q"])
     assert printed.exit_code == 0, printed.output
     first = json.loads(printed.stdout)
@@ -385,6 +388,7 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(tmp_path: 
     assert "picked because they match the paper" in (out / "results.md").read_text()
     assert all((out / f"{name}.png").is_file() for name in first["pictures"])
     assert len(first["pictures"]) == 5 + 1 + 5
+    forms()
     again = CliRunner().invoke(app, asked)
     assert "8 groups of runs were there already" in again.stderr
     assert "NO LOG GIVEN" in again.stderr

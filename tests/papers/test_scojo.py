@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -281,11 +282,14 @@ def test_what_is_known_of_a_verdict_is_only_of_whole_studies() -> None:
 # ------------------------------------------------------------------------------------------------ command
 
 
-def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(tmp_path: Path) -> None:
+def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
+    tmp_path: Path, forms: Callable[..., None]
+) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "made"
     log = written(tmp_path / "blue.swf", 60, "; Installation: SDSC Blue Horizon")
     asked = ["paper", "scojo", log, "--workloads", "1", "--jobs", "40", "--out", str(out)]
+    forms("png")
     printed = CliRunner().invoke(app, [*asked, "--json", "-q"])
     assert printed.exit_code == 0, printed.output
     first = json.loads(printed.stdout)
@@ -302,6 +306,7 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(tmp_path: 
     assert all((out / f"{name}.png").is_file() for name in first["pictures"])
     assert all((out / f"{table['name']}.csv").is_file() for table in first["tables"])
     assert len(first["pictures"]) == 5 + 1 + 6 + 1 + 1 + 2
+    forms()
     again = CliRunner().invoke(app, [*asked, "--check"])
     assert again.exit_code == 0, again.output
     assert re.search(r"(\d+) of \1 runs were there already", again.stderr)

@@ -15,6 +15,7 @@ from qbatch.engine.engine import Engine
 from qbatch.planning.kernels import chunks, equal_shares, jit, live, order, plan, profile
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life, pairs
+from tests.harness import size
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,7 +26,7 @@ def fingerprint() -> str:
     for name, where in pairs():
         machine = MACHINES[where]
         life, engine = Life(7, machine), Engine(machine, load_policy(name))
-        for _ in range(40):
+        for _ in range(size(15, 40)):
             drawn = life.next(engine)
             assert drawn is not None
             life.account(engine, engine.handle(*drawn))

@@ -22,7 +22,7 @@ from qbatch.policies import load_policy
 from qbatch.replay import run
 from qbatch.replay.calendar import Calendar
 from tests.engine.live import Life
-from tests.harness import same_schedule, workload_of
+from tests.harness import same_schedule, size, workload_of
 from tests.oracle.workloads import random_jobs
 
 SECOND = 1_000_000
@@ -55,7 +55,7 @@ def random_hosts(rng: random.Random) -> tuple[Host, ...]:
 
 @pytest.mark.parametrize("policy", [*LISTS, *PLANS])
 def test_a_pool_of_chunks_gives_the_schedule_of_one_pool(policy: str) -> None:
-    for seed in range(100):
+    for seed in range(size(30, 100)):
         rng = random.Random(seed)
         machine = Machine(random_hosts(rng), chunked=True)
         work = workload_of(random_jobs(rng, rng.randint(1, 30), machine.procs), machine.procs)
@@ -79,7 +79,7 @@ class Loose(Life):
 def test_a_pool_of_chunks_lives_as_hosts_that_jobs_span(policy: str) -> None:
     hosts = (Host("a", 3), Host("b", 1), Host("c", 4), Host("d", 2))
     starts = 0
-    for seed in range(40):
+    for seed in range(size(15, 40)):
         one, other = (Engine(Machine(hosts, chunked=is_chunked), load_policy(policy)) for is_chunked in (True, False))
         life = Loose(seed, one.machine)
         for _ in range(80):
@@ -92,7 +92,7 @@ def test_a_pool_of_chunks_lives_as_hosts_that_jobs_span(policy: str) -> None:
             assert (done.actions, done.parked, done.broken) == (asked.actions, asked.parked, asked.broken), (seed, at)
             life.account(one, done)
             starts += sum(isinstance(action, Start) for action in done.actions)
-    assert starts > 400
+    assert starts > size(150, 400)
 
 
 def _without_chunks(event: Event) -> Event:
@@ -115,7 +115,7 @@ def test_on_hosts_of_one_processor_apart_and_alone_ask_for_nothing() -> None:
 @pytest.mark.parametrize("policy", PLANS[:3])
 def test_a_promise_is_kept_when_somebody_asks_for_hosts(policy: str) -> None:
     changes, promises = 0, 0
-    for seed in range(80):
+    for seed in range(size(30, 80)):
         rng = random.Random(seed)
         machine = Machine(random_hosts(rng), chunked=True)
         widest = max(host.cpus for host in machine.hosts)
@@ -146,8 +146,8 @@ def test_a_promise_is_kept_when_somebody_asks_for_hosts(policy: str) -> None:
             timer = engine.next_timer()
             coming = [at + SECOND // 2] if number < 40 else []
             at = min([*ends.values(), *coming, *([] if timer is None else [timer])], default=at)
-    assert promises > 1500
-    assert changes > 60
+    assert promises > size(560, 1500)
+    assert changes > size(22, 60)
 
 
 class ByProfile:
@@ -170,7 +170,7 @@ class ByProfile:
     ids=["one host", "spanned hosts", "chunks"],
 )
 def test_a_policy_in_the_words_of_a_space_is_the_kernels(machine: Machine) -> None:
-    for seed in range(80):
+    for seed in range(size(30, 80)):
         rng = random.Random(seed)
         jobs = random_jobs(rng, rng.randint(1, 25), machine.procs)
         work = workload_of(jobs, machine.procs, [1 if machine.counts_memory else 0] * len(jobs))
@@ -190,7 +190,7 @@ def test_a_policy_in_the_words_of_a_space_is_the_kernels(machine: Machine) -> No
     ids=["pool", "hosts", "chunks"],
 )
 def test_a_profile_gives_back_what_it_took_and_knows_never(machine: Machine) -> None:
-    for seed in range(40):
+    for seed in range(size(15, 40)):
         rng = random.Random(seed)
         engine = Engine(machine, load_policy("fcfs"))
         jobs = [Job(number=n, submit=0, procs=rng.randint(1, 6), estimate=rng.randint(1, 9) * SECOND) for n in range(8)]

@@ -23,7 +23,7 @@ from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.replay.calendar import Calendar
 from tests.engine.live import random_chunks
-from tests.harness import same_schedule, workload_of
+from tests.harness import same_schedule, size, workload_of
 from tests.oracle.workloads import random_jobs
 from tests.policies import naive_chunks
 from tests.policies.naive_chunks import Asked
@@ -96,7 +96,7 @@ def oracle(machine: Machine, jobs: list[Job], runs: dict[int, int], *, is_easy: 
 
 @pytest.mark.parametrize("name", ["fcfs", "easy"])
 def test_every_start_is_the_oracles(name: str) -> None:
-    for seed in range(1500):
+    for seed in range(size(300, 1500)):
         machine, jobs, runs = random_case(seed)
         engine = Engine(machine, load_policy(name), is_audited=True)
         found = drive(engine, jobs, runs)
@@ -109,7 +109,7 @@ def test_every_start_is_the_oracles(name: str) -> None:
      "conservative:compress=start", "conservative:compress=none", "conservative:compress=scratch"],
 )  # fmt: skip
 def test_everyone_runs_and_nobody_could_start_after_a_pass(name: str) -> None:
-    for seed in range(3000, 3150):
+    for seed in range(3000, 3000 + size(40, 150)):
         machine, jobs, runs = random_case(seed)
         found = drive(Engine(machine, load_policy(name), is_audited=True), jobs, runs, explained=True)
         assert len(found) == len(jobs), seed
@@ -122,7 +122,7 @@ def test_everyone_runs_and_nobody_could_start_after_a_pass(name: str) -> None:
      "conservative:compress=scratch"],
 )  # fmt: skip
 def test_one_host_of_chunks_is_one_pool(name: str) -> None:
-    for seed in range(60):
+    for seed in range(size(25, 60)):
         rng = random.Random(seed)
         procs = rng.randint(1, 10)
         work = workload_of(random_jobs(rng, rng.randint(1, 25), procs), procs)
@@ -133,7 +133,7 @@ def test_one_host_of_chunks_is_one_pool(name: str) -> None:
 
 
 def test_the_kernel_places_as_the_plain_code_does() -> None:
-    for seed in range(3000):
+    for seed in range(size(600, 3000)):
         rng = random.Random(seed)
         machine = random_machine(rng)
         hosts = machine.hosts

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness import size
 from tests.policies import deadline_oracle as oracle
 from tests.policies.deadline_oracle import DAY, HOUR, SECOND, Asked, Job, Outcome, Settings, Simulation, State
 
@@ -458,7 +459,7 @@ def assert_fits(jobs: list[Asked], procs: int, start: list[int | None]) -> None:
 @pytest.mark.parametrize("settings", SCHEMES + SLACK, ids=named)
 def test_every_promise_is_kept_on_random_workloads(settings: dict[str, Any]) -> None:
     rng = random.Random(2)
-    for _ in range(500 if len(settings) == 1 else 100):  # the four schemes as they come, and their variants
+    for _ in range(size(100, 500) if len(settings) == 1 else size(30, 100)):  # the four schemes as they come, and their variants
         jobs, procs = random_workload(rng)
         outcome = oracle.simulate(jobs, procs, **settings)
         assert_fits(jobs, procs, outcome.start)
@@ -477,7 +478,7 @@ def test_every_promise_is_kept_on_random_workloads(settings: dict[str, Any]) -> 
 def test_simultaneous_arrivals_are_arrivals_one_after_another(settings: dict[str, Any]) -> None:
     # Jobs that end at the instant at which they start are left out: their end would come between two arrivals.
     rng = random.Random(3)
-    for _ in range(100):
+    for _ in range(size(30, 100)):
         jobs, procs = random_workload(rng)
         jobs = [job._replace(run=max(job.run, 1), estimate=max(job.estimate, 1)) for job in jobs]
         alone = Simulation(jobs, procs, Settings(**settings))
@@ -489,7 +490,7 @@ def test_simultaneous_arrivals_are_arrivals_one_after_another(settings: dict[str
 @pytest.mark.parametrize("settings", SCHEMES, ids=named)
 def test_a_refused_job_changes_nothing(settings: dict[str, Any]) -> None:
     rng = random.Random(4)
-    for _ in range(100):
+    for _ in range(size(30, 100)):
         jobs, procs = random_workload(rng)
         outcome = oracle.simulate(jobs, procs, **settings)
         kept = [row for row, begin in enumerate(outcome.start) if begin is not None]
@@ -500,7 +501,7 @@ def test_a_refused_job_changes_nothing(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize("settings", SCHEMES, ids=named)
 def test_a_quote_is_accepted_and_one_second_less_is_not(settings: dict[str, Any]) -> None:
     rng = random.Random(5)
-    for _ in range(60):
+    for _ in range(size(25, 60)):
         jobs, procs = random_workload(rng)
         jobs = [job._replace(run=max(job.run, 1), estimate=max(job.estimate, 1)) for job in jobs]
         at = rng.choice(jobs).submit + rng.choice([0, 0, SECOND // 3, SECOND])

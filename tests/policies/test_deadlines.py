@@ -20,7 +20,7 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.replay.calendar import Calendar
 from qbatch.replay.drivers import run
-from tests.harness import same_schedule, workload_of
+from tests.harness import same_schedule, size, workload_of
 from tests.oracle.naive import Job as Waiting
 from tests.oracle.workloads import random_jobs
 from tests.policies.deadline_oracle import Asked, quoted, simulate
@@ -74,7 +74,7 @@ def starts(schedule: Schedule) -> list[int | None]:
 def test_the_schedule_is_that_of_the_oracle_job_for_job(policy: str) -> None:
     scheme, settings = VARIANTS[policy]
     refused = 0
-    for seed in range(60):
+    for seed in range(size(25, 60)):
         work = with_deadlines(seed)
         schedule, outcome = run(work, one_host(PROCS), load_policy(policy)), simulate(asked_of(work), PROCS, scheme, **settings)
         assert starts(schedule) == outcome.start, seed
@@ -92,7 +92,7 @@ def test_the_schedule_is_that_of_the_oracle_job_for_job(policy: str) -> None:
 def test_what_insertion_leaves_out_changes_nothing_with_many_waiting_jobs(policy: str) -> None:
     scheme, settings = VARIANTS[policy]
     longest = 0
-    for seed in range(4):
+    for seed in range(size(1, 4)):
         draw = random.Random(seed)
         each_instant = draw.choice((2, 5))
         times = [draw.randint(1, 60) * SECOND for _ in range(70)]
@@ -113,7 +113,7 @@ def test_what_insertion_leaves_out_changes_nothing_with_many_waiting_jobs(policy
 
 @pytest.mark.parametrize("policy", VARIANTS)
 def test_the_compiled_loop_and_the_engine_agree_in_everything(policy: str) -> None:
-    for seed in range(40):
+    for seed in range(size(20, 40)):
         work = with_deadlines(seed)
         one, other = (
             run(work, one_host(PROCS), load_policy(policy), driver=driver, is_audited=True) for driver in ("compiled", "engine")
@@ -125,7 +125,7 @@ def test_the_compiled_loop_and_the_engine_agree_in_everything(policy: str) -> No
 
 @pytest.mark.parametrize("policy", [each for each in VARIANTS if not each.startswith("slack")])
 def test_every_accepted_deadline_is_met(policy: str) -> None:
-    for seed in range(100, 200):
+    for seed in range(100, 100 + size(40, 100)):
         work = with_deadlines(seed)
         schedule = run(work, one_host(PROCS), load_policy(policy))
         owed = schedule.ran & (work.deadline >= 0)
@@ -145,7 +145,7 @@ def test_the_audit_finds_a_deadline_that_was_missed() -> None:
 
 
 def test_an_easy_schedule_meets_every_deadline_at_stringency_zero() -> None:
-    for seed in range(40):
+    for seed in range(size(20, 40)):
         work = with_deadlines(seed).changed(deadline=np.empty(0, np.int64))
         work = work.changed(estimate=work.run)
         reference = run(work, one_host(PROCS), load_policy("easy"))
@@ -161,7 +161,7 @@ def test_an_easy_schedule_meets_every_deadline_at_stringency_zero() -> None:
 def test_a_quoted_deadline_is_accepted_and_one_second_less_is_not(policy: str) -> None:
     scheme, settings = VARIANTS[policy]
     counted = 0
-    for seed in range(60):
+    for seed in range(size(25, 60)):
         work, draw = with_deadlines(seed), random.Random(seed)
         at = int(draw.choice(work.submit.tolist())) + draw.choice((0, 0, 1, 3)) * SECOND
         engine = lived(work, policy, at)
@@ -179,7 +179,7 @@ def test_a_quoted_deadline_is_accepted_and_one_second_less_is_not(policy: str) -
             job = Job(number=99, submit=at, procs=wanted.procs, estimate=wanted.estimate, deadline=deadline)
             done = other.handle(at, [Submitted(job)])
             assert any(isinstance(action, Reject) for action in done.actions) != is_accepted, (seed, deadline)
-    assert counted > 30
+    assert counted > size(12, 30)
 
 
 def lived(work: Workload, policy: str, until: int) -> Engine:

@@ -20,7 +20,7 @@ from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.policy import loop_of
 from qbatch.policies import load_policy
 from qbatch.replay import run
-from tests.harness import total_wait, workload_of
+from tests.harness import size, total_wait, workload_of
 from tests.oracle import naive
 from tests.policies.naive_quantum import Asked
 from tests.policies.naive_spatial import Sharing, dealt, simulate
@@ -44,7 +44,7 @@ def test_water_is_filled_as_it_is_dealt_out(room: int, wanted: list[int]) -> Non
 
 @pytest.mark.parametrize("interval", [0, 1, 7])
 def test_every_job_goes_as_the_oracle_says(interval: int) -> None:
-    for seed in range(800):
+    for seed in range(size(160, 800)):
         hosts, jobs = random_case(seed)
         hosts = [(procs, 0) for procs, _ in hosts]
         schedule = schedule_of(f"equispatial:interval={interval}", hosts, jobs)
@@ -70,7 +70,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=size(100, 300))
 @given(
     st.lists(st.tuples(st.integers(1, 8), st.sampled_from((0, 6, 10, 20))), min_size=1, max_size=4),
     JOBS.filter(len),
@@ -118,7 +118,7 @@ def test_where_work_is_more_than_the_loop_counts_the_engine_replays() -> None:
 
 def test_with_memory_everyone_ends_and_his_work_is_done_once() -> None:
     # The audit of every run checks capacity, memory and conserved work; here are its more crowded cases.
-    for seed in range(300):
+    for seed in range(size(80, 300)):
         hosts, jobs = random_case(seed)
         rng = random.Random(seed)
         text = f"equispatial:interval={rng.choice((0, 2, 30))},quantum={rng.choice((1, 5))},memory={rng.choice((1, 5))}"

@@ -12,6 +12,7 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.replay import run
 from qbatch.replay.calendar import Calendar
+from tests.harness import size
 from tests.oracle import equispatial as oracle
 from tests.oracle import equispatial_checks as checks
 
@@ -66,7 +67,7 @@ def assert_same(schedule: Schedule, jobs: list[oracle.Job], outcome: dict[int, o
 
 def test_every_piece_of_every_job_is_the_oracles() -> None:
     counts: dict[str, int] = {}
-    for seed in range(1500):
+    for seed in range(size(300, 1500)):
         jobs, hosts, interval, is_over50 = checks.random_workload(random.Random(seed))
         outcome = oracle.simulate(jobs, hosts, interval, is_over50, counts=counts)
         assert_same(calendar_of(jobs, hosts, interval, is_over50).run(), jobs, outcome, seed)
@@ -74,7 +75,7 @@ def test_every_piece_of_every_job_is_the_oracles() -> None:
 
 
 def test_every_piece_of_the_compiled_loop_is_the_oracles() -> None:
-    for seed in range(10_000, 11_500):
+    for seed in range(10_000, 10_000 + size(300, 1500)):
         jobs, hosts, interval, is_over50 = checks.random_workload(random.Random(seed))
         calendar = calendar_of(jobs, hosts, interval, is_over50)
         schedule = run(calendar.source.workload(), calendar.engine.machine, calendar.engine.policy, driver="compiled")

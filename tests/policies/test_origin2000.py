@@ -15,6 +15,7 @@ from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.policies.lsf import Lsf
 from qbatch.replay.calendar import Calendar
+from tests.harness import size
 from tests.oracle import origin2000 as oracle
 from tests.oracle import origin2000_checks as checks
 
@@ -95,7 +96,7 @@ QUANTA: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("policy", QUANTA)
 def test_quanta_are_the_oracles(policy: str) -> None:
-    for seed in range(150):
+    for seed in range(size(40, 150)):
         jobs, hosts, times = checks.random_workload(random.Random(seed))
         jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]
         jobs.sort(key=lambda job: (job.submit, job.sequence))
@@ -110,7 +111,7 @@ def test_quanta_are_the_oracles(policy: str) -> None:
 @pytest.mark.parametrize("policy", CASES)
 def test_every_start_is_the_oracles(policy: str) -> None:
     name, parameters = CASES[policy]
-    for seed in range(150):
+    for seed in range(size(40, 150)):
         jobs, hosts, times = checks.random_workload(random.Random(seed))
         if name != "lsf":
             jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]

@@ -16,7 +16,7 @@ from qbatch.planning.policy import name_of
 from qbatch.planning.run_times import INCREMENTS, outlasting
 from qbatch.policies import load_policy
 from qbatch.replay.calendar import Calendar
-from tests.harness import same_schedule, workload_of
+from tests.harness import same_schedule, size, workload_of
 from tests.oracle.naive import Job
 from tests.policies.prediction_oracle import SECOND, Task, easy_by_predictions
 
@@ -49,7 +49,7 @@ def replay(tasks: list[Task], procs: int, policy: str = "predicted") -> Schedule
 
 def test_it_is_the_oracle_to_the_microsecond() -> None:
     corrected = most = predicted = backfilled = 0
-    for seed in range(1500):
+    for seed in range(size(300, 1500)):
         rng = random.Random(seed)
         procs, last = rng.randint(1, 8), rng.choice([1, 2, 2, 3])
         tasks = random_tasks(rng, procs)
@@ -65,14 +65,14 @@ def test_it_is_the_oracle_to_the_microsecond() -> None:
         predicted += int((first >= 0).sum())
         plain = Calendar(work, one_host(procs), load_policy("easy")).run()
         backfilled += not same_schedule(schedule, plain)
-    assert corrected > 2000
+    assert corrected > size(400, 2000)
     assert most > len(INCREMENTS)
-    assert predicted > 5000
-    assert backfilled > 100
+    assert predicted > size(1000, 5000)
+    assert backfilled > size(20, 100)
 
 
 def test_without_users_it_is_the_inner_policy() -> None:
-    for seed in range(100):
+    for seed in range(size(30, 100)):
         rng = random.Random(seed)
         tasks = random_tasks(rng, 6)
         for task in tasks:
@@ -170,7 +170,7 @@ def test_perfect_predictions_are_perfect_estimates(inner: str, machine: str) -> 
     head, _, tail = inner.partition(":")
     policy = f"predicted:inner={head}" + (f",inner.{tail}" if tail else "")
     different = 0
-    for seed in range(40):
+    for seed in range(size(15, 40)):
         rng = random.Random(seed)
         lengths = {user: rng.randint(1, 40) * MINUTE for user in range(3)}
         past = [Task(user, 0, 1, lengths[user], lengths[user]) for user in lengths for _ in range(2)]
@@ -188,7 +188,7 @@ def test_perfect_predictions_are_perfect_estimates(inner: str, machine: str) -> 
         )
         assert same_schedule(found, wanted), seed
         different += not same_schedule(found, plain)
-    assert different > 10
+    assert different > size(4, 10)
 
 
 def test_what_is_predicted_of_a_job_that_goes_on() -> None:

@@ -22,7 +22,7 @@ from qbatch.policies.slices import SliceScheduler
 from qbatch.referee.slices import check_slices
 from qbatch.referee.verify import judge
 from qbatch.replay.calendar import Calendar
-from tests.harness import run_named, workload_of
+from tests.harness import run_named, size, workload_of
 from tests.policies.slice_oracle import Asked, Outcome, Settings, Simulation, simulate
 from tests.policies.test_slice_oracle import table_1, table_3
 
@@ -95,7 +95,7 @@ def assert_as_the_oracle(schedule: Schedule, expected: Outcome, context: object)
 
 @pytest.mark.parametrize("policy", SLICES)
 def test_slices_are_those_of_the_oracle_job_for_job(policy: str) -> None:
-    for seed in range(60):
+    for seed in range(size(25, 60)):
         jobs = random_asked(seed, 2, 25, ESTIMATES)
         assert_as_the_oracle(run_named(work_of(jobs), policy), simulate(jobs, PROCS, **SLICES[policy]), seed)
 
@@ -103,7 +103,7 @@ def test_slices_are_those_of_the_oracle_job_for_job(policy: str) -> None:
 @pytest.mark.parametrize("policy", GROUPS)
 def test_groups_are_those_of_the_oracle_and_so_is_what_their_search_costs(policy: str) -> None:
     formed = 0
-    for seed in range(40):
+    for seed in range(size(20, 40)):
         jobs = random_asked(seed, 10, 40, LASTING)
         calendar = Calendar(work_of(jobs), one_host(PROCS), load_policy(policy), is_audited=True)
         expected = simulate(jobs, PROCS, **_GROUPS, **GROUPS[policy])

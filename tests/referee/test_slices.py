@@ -14,7 +14,7 @@ from qbatch.policies import load_policy
 from qbatch.referee.slices import SWITCH, check_slices, clock_of, shares_of
 from qbatch.referee.verify import judge
 from qbatch.replay.drivers import run
-from tests.harness import workload_of
+from tests.harness import size, workload_of
 from tests.policies.slice_oracle import Asked, Settings, Simulation
 from tests.policies.test_slices import ESTIMATES, GROUPS, LASTING, PROCS, SLICES, random_asked, work_of
 
@@ -28,7 +28,7 @@ def schedule_of(policy: str, jobs: list[Asked]) -> Schedule:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_schedule_of_ours_has_no_breach(policy: str) -> None:
-    for seed in range(25):
+    for seed in range(size(15, 25)):
         schedule = schedule_of(policy, random_asked(seed, 10, 35, LASTING if seed % 2 else ESTIMATES))
         verdict = judge(schedule, policy)
         assert verdict.breaches == (), (seed, verdict.breaches[:2])
@@ -37,7 +37,7 @@ def test_a_schedule_of_ours_has_no_breach(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", [each for each in SLICES if "switch=0" not in each])
 def test_the_clock_is_that_of_the_oracle(policy: str) -> None:
-    for seed in range(25):
+    for seed in range(size(15, 25)):
         jobs = random_asked(seed, 5, 30, ESTIMATES)
         simulation = Simulation(jobs, PROCS, Settings(**SLICES[policy]))
         simulation.run()

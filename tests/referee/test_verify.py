@@ -16,6 +16,7 @@ from qbatch.model.errors import UsageError
 from qbatch.model.record import Schedule, finished_run
 from qbatch.referee.conservative_plan import PlanCheck
 from qbatch.referee.verify import Conditions, judge, read_finished
+from tests.harness import size
 from tests.oracle import naive
 from tests.oracle.naive import SECOND, Job, Outcome
 from tests.oracle.workloads import random_jobs, workloads
@@ -66,7 +67,7 @@ def check_kept(jobs: Sequence[Job], procs: int, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=100)
+@settings(max_examples=size(40, 100))
 @given(given=workloads())
 def test_schedules_of_the_oracle_are_kept(policy: str, given: tuple[list[Job], int]) -> None:
     check_kept(*given, policy)
@@ -75,7 +76,7 @@ def test_schedules_of_the_oracle_are_kept(policy: str, given: tuple[list[Job], i
 @pytest.mark.parametrize("policy", POLICIES)
 def test_nasty_schedules_are_kept_and_changed_ones_are_caught(policy: str) -> None:
     missed = changed = 0
-    for seed in range(400):
+    for seed in range(size(100, 400)):
         rng = random.Random(seed)
         procs = rng.randint(1, 8)
         jobs = random_jobs(rng, rng.randint(2, 14), procs)
@@ -89,7 +90,7 @@ def test_nasty_schedules_are_kept_and_changed_ones_are_caught(policy: str) -> No
         if other != starts and min(other) >= 0:
             changed += 1
             missed += not codes(finished(jobs, procs, other), policy)
-    assert changed > 200
+    assert changed > size(50, 200)
     # With early ends, a conservative plan does not follow from the schedule alone: most changes are caught, not all.
     assert missed <= (0 if policy in COMPLETE else changed // 10)
 
@@ -97,7 +98,7 @@ def test_nasty_schedules_are_kept_and_changed_ones_are_caught(policy: str) -> No
 @pytest.mark.parametrize("policy", ["conservative", "conservative:compress=start", "conservative:compress=none"])
 def test_derived_promises_are_those_of_the_oracle(policy: str) -> None:
     derived = 0
-    for seed in range(150):
+    for seed in range(size(50, 150)):
         rng = random.Random(seed)
         procs = rng.randint(1, 8)
         jobs = random_jobs(rng, rng.randint(2, 14), procs)
@@ -109,7 +110,7 @@ def test_derived_promises_are_those_of_the_oracle(policy: str) -> None:
         derived += check.derived
         wrong = replace(done, first_promise=done.first_promise + SECOND)
         assert "wrong-promise" in codes(wrong, policy)
-    assert derived > 700
+    assert derived > size(230, 700)
 
 
 def test_a_schedule_of_one_policy_is_none_of_another() -> None:

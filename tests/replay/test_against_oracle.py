@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 
-from tests.harness import assert_same, real_log, run_named, workload_of
+from tests.harness import assert_same, real_log, run_named, size, workload_of
 from tests.oracle import naive
 from tests.oracle.naive import Job
 from tests.oracle.workloads import random_jobs, workloads
@@ -37,7 +37,7 @@ LOGS = (
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("part", range(4))
 def test_compiled_equals_oracle_on_thousands_of_random_workloads(policy: str, part: int) -> None:
-    for seed in range(part * 1000, part * 1000 + 1000):
+    for seed in range(part * 1000, part * 1000 + size(200, 1000)):
         rng = random.Random(seed)
         procs = rng.randint(1, 10)
         jobs = random_jobs(rng, rng.randint(1, 14), procs)
@@ -47,7 +47,7 @@ def test_compiled_equals_oracle_on_thousands_of_random_workloads(policy: str, pa
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_engine_equals_oracle_on_random_workloads(policy: str) -> None:
-    for seed in range(10_000, 10_250):
+    for seed in range(10_000, 10_000 + size(60, 250)):
         rng = random.Random(seed)
         procs = rng.randint(1, 10)
         jobs = random_jobs(rng, rng.randint(1, 14), procs)
@@ -57,7 +57,7 @@ def test_engine_equals_oracle_on_random_workloads(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(drawn=workloads())
-@settings(max_examples=60)
+@settings(max_examples=size(30, 60))
 def test_compiled_and_engine_equal_oracle_on_drawn_workloads(policy: str, drawn: tuple[list[Job], int]) -> None:
     jobs, procs = drawn
     expected = POLICIES[policy](jobs, procs)
@@ -78,7 +78,7 @@ def test_deep_queues_equal_oracle(policy: str) -> None:
 @pytest.mark.parametrize(("log", "procs"), LOGS)
 @pytest.mark.parametrize("options", [{}, {"kill": False}, {"estimates": "perfect"}], ids=["kill", "no-kill", "perfect"])
 def test_prefixes_of_real_logs_equal_oracle(log: str, procs: int, options: dict[str, object]) -> None:
-    work = real_log(log, procs, first=500, **options)
+    work = real_log(log, procs, first=size(300, 500), **options)
     columns = zip(work.submit.tolist(), work.procs.tolist(), work.estimate.tolist(), work.run.tolist(), strict=True)
     jobs = [Job(row, *values) for row, values in enumerate(columns)]
     for policy in ("fcfs", "easy", "conservative", "conservative:compress=start"):

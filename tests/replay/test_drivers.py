@@ -14,7 +14,7 @@ from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.workloads import generate_log
 from qbatch.workloads.machines import load_machine
-from tests.harness import real_log, run_named, same_schedule, workload_of
+from tests.harness import real_log, run_named, same_schedule, size, workload_of
 from tests.oracle.workloads import random_jobs
 
 POLICIES = (
@@ -26,13 +26,13 @@ POLICIES = (
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_drivers_agree_on_a_generated_log(policy: str) -> None:
-    work = prepare(generate_log(jobs=1500, procs=64, load=0.95, seed=5, campaigns=0.2), one_host(64))
+    work = prepare(generate_log(jobs=size(600, 1500), procs=64, load=0.95, seed=5, campaigns=0.2), one_host(64))
     assert same_schedule(run_named(work, policy, driver="compiled"), run_named(work, policy, driver="engine"))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_drivers_agree_on_random_workloads(policy: str) -> None:
-    for seed in range(150):
+    for seed in range(size(40, 150)):
         rng = random.Random(seed)
         work = workload_of(random_jobs(rng, rng.randint(1, 25), 8), 8)
         one, other = (run_named(work, policy, driver=driver) for driver in ("compiled", "engine"))
@@ -48,7 +48,7 @@ ON_HOSTS = (
 
 @pytest.mark.parametrize("policy", ON_HOSTS)
 def test_drivers_agree_on_hosts_with_memory(policy: str) -> None:
-    for seed in range(150):
+    for seed in range(size(40, 150)):
         rng = random.Random(seed)
         hosts = tuple(Host(f"h{n}", rng.randint(2, 8), rng.choice((0, 40, 100))) for n in range(rng.randint(1, 4)))
         machine = Machine((Host("h", 8, 100), *hosts), single_host=True)
@@ -63,7 +63,7 @@ def test_drivers_agree_on_hosts_with_memory(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", [policy for policy in ON_HOSTS if "-" in policy or policy == "lsf"])
 def test_drivers_agree_on_one_pool_under_the_priority_family(policy: str) -> None:
-    for seed in range(100):
+    for seed in range(size(30, 100)):
         rng = random.Random(seed)
         work = workload_of(random_jobs(rng, rng.randint(1, 25), 8), 8)
         one, other = (run_named(work, policy, driver=driver) for driver in ("compiled", "engine"))
@@ -81,7 +81,7 @@ def test_jobs_that_no_host_could_hold_are_refused_and_not_waited_for() -> None:
 
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_drivers_agree_on_a_real_log(policy: str) -> None:
-    work = real_log("KTH-SP2-1996-2.1-cln", 100, first=4000)
+    work = real_log("KTH-SP2-1996-2.1-cln", 100, first=size(1500, 4000))
     assert same_schedule(run_named(work, policy, driver="compiled"), run_named(work, policy, driver="engine"))
 
 
@@ -133,7 +133,7 @@ def test_a_policy_that_talks_nonsense_is_told_in_one_line(given: object, says: s
 
 
 def test_depth_one_on_a_profile_is_easy() -> None:
-    for seed in range(400):
+    for seed in range(size(100, 400)):
         rng = random.Random(seed)
         work = workload_of(random_jobs(rng, rng.randint(1, 20), 8), 8)
         assert same_schedule(run_named(work, "easy"), run_named(work, "hybrid:depth=1"))
@@ -142,7 +142,7 @@ def test_depth_one_on_a_profile_is_easy() -> None:
 @pytest.mark.parametrize("policy", [name for name in POLICIES if "order" not in name])
 def test_a_profile_of_each_host_gives_what_the_pool_gives_where_memory_does_not_matter(policy: str) -> None:
     machine = Machine((Host("only", 8, 10**12),))
-    for seed in range(120):
+    for seed in range(size(40, 120)):
         rng = random.Random(seed)
         work = workload_of(random_jobs(rng, rng.randint(1, 20), 8), 8)
         assert same_schedule(run_named(work, policy, machine=machine), run_named(work, policy)), seed

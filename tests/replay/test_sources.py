@@ -19,6 +19,7 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.replay import run
 from qbatch.replay.sources import Arrival, LogSource, workload_of
+from tests.harness import size
 
 SECOND = 1_000_000
 
@@ -180,14 +181,14 @@ def assert_equal(schedule: Schedule, book: list[Entry], context: object) -> None
 @pytest.mark.parametrize(("policy", "decide"), [("fcfs", decide_fcfs), ("easy", decide_easy)])
 def test_a_closed_loop_runs_as_a_plain_loop_over_its_users_says(policy: str, decide: Decide) -> None:
     late = again = 0
-    for seed in range(300):
+    for seed in range(size(60, 300)):
         wishes = wishes_of(seed, 4, least_think=seed % 2)
         schedule = run(ClosedLoop(wishes, 4), one_host(4), load_policy(policy), is_audited=True)
         assert_equal(schedule, oracle(wishes, 4, decide), seed)
         late += int((schedule.workload.run > schedule.workload.estimate).sum())
         again += int((schedule.end == schedule.start).sum())
-    assert late > 1000  # jobs that outlive their estimates: a log has none
-    assert again > 1000  # jobs of no length: their users submit again in another round of the same instant
+    assert late > size(200, 1000)  # jobs that outlive their estimates: a log has none
+    assert again > size(200, 1000)  # jobs of no length: their users submit again in another round of the same instant
 
 
 MACHINES = {

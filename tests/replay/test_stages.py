@@ -22,11 +22,12 @@ from qbatch.metrics import measure
 from qbatch.policies import load_policy
 from qbatch.replay import compiled, prepare, run
 from qbatch.workloads import read_log
+from qbatch.workloads.transform import taken
 
 compiled._plain_seconds, driver, policies = float(sys.argv[1]), sys.argv[2], sys.argv[4:]
 if driver == "compiled":
     jit.load()
-log = read_log(sys.argv[3])
+log = taken(read_log(sys.argv[3]), first=1000)
 hosts = Machine((Host("a", 128), Host("b", 64)), single_host=True)
 found = []
 for policy in policies:

@@ -25,6 +25,7 @@ from qbatch.results.reading import read_result
 from qbatch.results.result import write_result
 from qbatch.workloads import read_log
 from qbatch.workloads.machines import load_machine
+from tests.harness import size
 from tests.reports.samples import changed, in_pieces, random_workload, scheduled
 
 TRIED = ("immediate:inner=lxfw-backfill", "soon:inner=lxfw-backfill", "equispatial")
@@ -69,7 +70,7 @@ def test_the_longest_queue_of_a_result_is_that_of_the_run(tmp_path):
             assert measure(result.schedules[0]) == measure(schedule)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=size(40, 100), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_what_ran_and_who_waited_is_what_the_record_says(seed):
     schedule = in_pieces(seed, unit=1)
@@ -98,7 +99,7 @@ def test_what_ran_and_who_waited_is_what_the_record_says(seed):
         assert off_machine(rows)[row] == schedule.end[row] - schedule.start[row] - lasted
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=size(40, 100), deadline=None)
 @given(seed=st.integers(0, 10**6), data=st.data())
 def test_some_of_the_rows_have_their_own_pieces(seed, data):
     rows = in_pieces(seed)

@@ -15,7 +15,7 @@ from qbatch.replay import prepare
 from qbatch.workloads import findings, read_log
 from qbatch.workloads.header import parse_header
 from qbatch.workloads.unfinished import as_simulated, hosts_note, unfinished_note, unfinished_of
-from tests.harness import run_named, workload_of
+from tests.harness import run_named, size, workload_of
 from tests.oracle.workloads import random_jobs
 
 SECOND = 1_000_000
@@ -49,7 +49,7 @@ def written_at(schedule: Schedule, now: int, path: Path, change: int = 0) -> lis
 def test_what_had_started_starts_again_at_the_same_instants_and_keeps_its_policy(policy: str, tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
     seen: dict[str, int] = {}
-    for seed in range(250):
+    for seed in range(size(60, 250)):
         rng = random.Random(seed)
         procs = rng.choice((4, 7, 16))
         real = run_named(workload_of(random_jobs(rng, rng.randint(3, 25), procs), procs), policy)
@@ -68,7 +68,7 @@ def test_what_had_started_starts_again_at_the_same_instants_and_keeps_its_policy
         ((done, known),) = read_finished(str(path))
         verdict = judge(done, policy, known)
         assert verdict.is_kept, (seed, verdict.breaches[0])
-    assert min(seen.values()) > 200
+    assert min(seen.values()) > size(48, 200)
 
 
 def test_a_false_start_before_the_log_was_written_is_still_found(tmp_path: Path) -> None:

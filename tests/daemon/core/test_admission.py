@@ -21,8 +21,7 @@ from qbatch.wire.records import JobRecord, Submitted
 from qbatch.wire.requests import Spec, Submit
 from tests.daemon.core import test_random_policies as commands
 from tests.daemon.core.driver import ALICE, ROOT, SECOND, Bench
-from tests.daemon.hostile.tools import size
-from tests.harness import workload_of
+from tests.harness import size, workload_of
 from tests.oracle.naive import Job
 
 BOUNDED = "tests.policies.refusing:Bounded"
@@ -281,7 +280,7 @@ def test_random_commands_keep_the_invariants_and_a_crash_anywhere_changes_nothin
 ) -> None:
     monkeypatch.setattr(commands, "POLICIES", POLICIES)
     refusals = answers = breaks = 0
-    for seed in range(size(25, 200)):
+    for seed in range(size(15, 200)):
         draw = random.Random(seed)
         bench = bench_with(draw.choice(POLICIES), executor=executor)
         cuts = sorted(draw.randrange(100) for _ in range(3))
@@ -313,7 +312,7 @@ def test_random_commands_keep_the_invariants_and_a_crash_anywhere_changes_nothin
 @pytest.mark.parametrize("policy", [f"{BOUNDED}:most=60", f"{BOUNDED}:most=90,order=sjf", SILENT])
 def test_a_log_that_arrives_by_itself_is_admitted_as_in_the_replay(policy: str) -> None:
     rejected = broken = 0
-    for seed in range(80):
+    for seed in range(size(30, 80)):
         draw = random.Random(seed)
         jobs, at = [], 0
         for number in range(40):
@@ -347,7 +346,7 @@ def test_a_log_that_arrives_by_itself_is_admitted_as_in_the_replay(policy: str) 
 def test_answers_before_the_pass_of_others_are_the_decisions_of_the_replay(policy: str) -> None:
     """Jobs that come one by one, many at instants at which others end or timers are due."""
     answers = 0
-    for seed in range(60):
+    for seed in range(size(25, 60)):
         draw = random.Random(seed)
         jobs, at = [], 0
         for number in range(40):

@@ -13,6 +13,7 @@ from qbatch.daemon.core import state_snapshot
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from tests.daemon.core.driver import ALICE, BOB, EMULATED, ROOT, Bench
+from tests.harness import size
 
 POLICIES = ("fcfs", "easy", "conservative")
 
@@ -60,7 +61,7 @@ def bench_of(policy: str) -> Bench:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=size(25, 60), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 60), cut=st.floats(0, 1))
 def test_a_crash_anywhere_changes_nothing(policy: str, seed: int, steps: int, cut: float) -> None:
     draw = random.Random(seed)
@@ -79,7 +80,7 @@ def test_a_crash_anywhere_changes_nothing(policy: str, seed: int, steps: int, cu
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_everybody_ends_once_all_is_open(policy: str) -> None:
-    for seed in range(40):
+    for seed in range(size(20, 40)):
         draw = random.Random(seed)
         bench = bench_of(policy)
         for _ in range(60):

@@ -17,6 +17,7 @@ from qbatch.daemon.executors.attempt import LOST, Ended
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from tests.daemon.core.driver import ALICE, BOB, ROOT, Bench
+from tests.harness import size
 
 POOLS = {
     "spanned": 'hosts = "n[1-4]"\ncpus = 4\nspans = true',
@@ -161,7 +162,7 @@ def let_all_end(bench: Bench, draw: random.Random) -> None:
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("executor", ["emulated", "process"])
 def test_whatever_is_done_to_whom_policies_suspend_try_and_resize(pool: str, executor: str) -> None:
-    for seed in range(40):
+    for seed in range(size(12, 40)):
         draw = random.Random(seed)
         bench = bench_of(pool, executor, draw.choice(policies_on(pool)))
         snapshot, place, cut = b"", 0, draw.randrange(100)

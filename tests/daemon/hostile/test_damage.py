@@ -17,7 +17,8 @@ import pytest
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord
 from tests.daemon.harness import Daemon
-from tests.daemon.hostile.tools import EMULATED, all_jobs, check, size
+from tests.daemon.hostile.tools import EMULATED, all_jobs, check
+from tests.harness import size
 
 Jobs = dict[str, JobRecord]
 

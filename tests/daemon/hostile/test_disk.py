@@ -24,11 +24,10 @@ from tests.daemon.hostile.tools import (
     fill,
     needs_root,
     needs_strace,
-    size,
     small_disk,
     until,
 )
-from tests.harness import NIGHTLY
+from tests.harness import NIGHTLY, size
 
 
 def plain(key: str) -> Spec:

@@ -26,7 +26,8 @@ from qbatch.wire.frames import FrameError, Splitter, encode
 from qbatch.wire.records import ServerRecord
 from qbatch.wire.requests import AnyRequest, ServerStatus
 from tests.daemon.harness import Daemon
-from tests.daemon.hostile.tools import EMULATED, Raw, check, rss, settled_rss, size
+from tests.daemon.hostile.tools import EMULATED, Raw, check, rss, settled_rss
+from tests.harness import size
 
 HUGE = 10**25
 DECODER = msgspec.json.Decoder(AnyRequest)
@@ -124,7 +125,7 @@ loose = st.one_of(
 
 
 @given(loose | requests())
-@settings(max_examples=size(500, 20_000))
+@settings(max_examples=size(200, 20_000))
 def test_the_decoder_reads_a_request_or_says_why_not(body: bytes) -> None:
     request, reason = None, ""
     try:
@@ -159,7 +160,7 @@ def test_a_live_daemon_answers_whatever_comes(daemon: Daemon) -> None:
     with Raw(daemon.socket) as raw:
 
         @given(loose | requests())
-        @settings(max_examples=size(400, 100_000))
+        @settings(max_examples=size(200, 100_000))
         def go(body: bytes) -> None:
             nonlocal count
             count += 1

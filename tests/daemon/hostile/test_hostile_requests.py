@@ -16,7 +16,8 @@ from qbatch.wire.frames import encode
 from qbatch.wire.resources import check_resources, listed_resources, parse_demand
 from tests.daemon.harness import Daemon, emulated
 from tests.daemon.hostile.hostile_requests import KINDS, RESOURCES, WORDS, Hostile
-from tests.daemon.hostile.tools import Raw, check, size
+from tests.daemon.hostile.tools import Raw, check
+from tests.harness import size
 
 CONFIG = emulated(
     queues="""
@@ -48,7 +49,7 @@ def test_every_field_of_every_verb_is_drawn() -> None:
 
 @pytest.mark.parametrize("mode", ["x60", "virtual"])
 def test_a_daemon_answers_hostile_values_and_nothing_fails_inside(tmp_path: Path, mode: str) -> None:
-    count = size(2500, 500_000)
+    count = size(1000, 500_000)
     codes: Counter[str] = Counter()
     with Daemon(tmp_path, "--time", mode, config=CONFIG).start() as daemon:
         hostile, raw = Hostile(20_261_122), Raw(daemon.socket, 120.0)
@@ -81,7 +82,7 @@ def test_a_daemon_answers_hostile_values_and_nothing_fails_inside(tmp_path: Path
     st.dictionaries(st.sampled_from(sorted(RESOURCES)), st.text(max_size=12) | st.sampled_from(WORDS), max_size=3),
     st.data(),
 )
-@settings(max_examples=size(500, 50_000), deadline=None)
+@settings(max_examples=size(200, 50_000), deadline=None)
 def test_resources_that_are_taken_can_be_shown(resources: dict[str, str], data: st.DataObject) -> None:
     plausible = {name: data.draw(st.sampled_from(RESOURCES[name])) for name in resources if data.draw(st.booleans())}
     asked = {**resources, **plausible}

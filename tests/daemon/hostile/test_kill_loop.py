@@ -12,7 +12,8 @@ from pathlib import Path
 
 from qbatch.wire.requests import Spec
 from tests.daemon.harness import Daemon
-from tests.daemon.hostile.tools import REAL, Load, all_jobs, check, size, until
+from tests.daemon.hostile.tools import REAL, Load, all_jobs, check, until
+from tests.harness import size
 
 
 def of_jobs(mark: str) -> list[int]:

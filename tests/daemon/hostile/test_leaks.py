@@ -18,7 +18,8 @@ from qbatch.wire.records import Outcomes, Submitted
 from qbatch.wire.requests import Spec, Submit, Wait
 from tests.daemon.core.driver import Bench
 from tests.daemon.harness import Daemon
-from tests.daemon.hostile.tools import EMULATED, REAL, check, rss, settled_rss, size, until
+from tests.daemon.hostile.tools import EMULATED, REAL, check, rss, settled_rss, until
+from tests.harness import size
 
 
 def counts(pid: int) -> tuple[int, int, int]:

@@ -11,7 +11,8 @@ from tests.daemon.harness import Daemon
 from tests.daemon.hostile.power_loss import CALLS, Disk, calls_of
 from tests.daemon.hostile.scenario import CONFIG, carry_out
 from tests.daemon.hostile.test_crash_points import verify
-from tests.daemon.hostile.tools import check, needs_strace, size
+from tests.daemon.hostile.tools import check, needs_strace
+from tests.harness import size
 
 pytestmark = needs_strace
 

@@ -16,7 +16,8 @@ from qbatch.wire.records import ServerRecord
 from qbatch.wire.requests import ServerStatus
 from tests.daemon.harness import Daemon
 from tests.daemon.hostile.test_time_and_service import start_with
-from tests.daemon.hostile.tools import EMULATED, REAL, Raw, all_jobs, check, size, until
+from tests.daemon.hostile.tools import EMULATED, REAL, Raw, all_jobs, check, until
+from tests.harness import size
 
 DESCRIPTORS = 96
 

@@ -21,7 +21,8 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, Queues, Submitted, Text
 from qbatch.wire.requests import Delete, QueueStatus, Reload, Spec, Submit
 from tests.daemon.harness import Daemon
-from tests.daemon.hostile.tools import EMULATED, REAL, Load, all_jobs, check, needs_strace, size, until
+from tests.daemon.hostile.tools import EMULATED, REAL, Load, all_jobs, check, needs_strace, until
+from tests.harness import size
 
 HOUR, YEAR = 3600, 365 * 86_400
 

@@ -21,7 +21,6 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import JobRecord, Submitted, Text
 from qbatch.wire.requests import Check, JobStatus, Spec, Submit
 from tests.daemon.harness import Daemon, emulated
-from tests.harness import NIGHTLY
 
 EMULATED = emulated()
 
@@ -38,11 +37,6 @@ default_walltime = "10:00"
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root: mounts, other users")
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-
-
-def size(default: int, nightly: int) -> int:
-    """Return how many: the default, or the nightly count where QBATCH_NIGHTLY is set."""
-    return nightly if NIGHTLY else default
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:

@@ -28,6 +28,7 @@ from tests.daemon.core.driver import ALICE, ROOT, SECOND, Bench
 from tests.daemon.core.test_core_properties import one_step
 from tests.daemon.harness import ROOT as HOME
 from tests.daemon.shadowing.driver import alone, bench_of, ended, endings, fates, team_of
+from tests.harness import size
 
 POLICIES = ("fcfs", "easy", "conservative")
 
@@ -42,7 +43,7 @@ def in_pieces(draw: random.Random, journal: list[bytes]) -> list[list[bytes]]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=size(25, 60), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 60), cut=st.floats(0, 1))
 def test_the_policy_of_reality_in_shadow_does_what_reality_does(policy: str, seed: int, steps: int, cut: float) -> None:
     draw = random.Random(seed)
@@ -69,7 +70,7 @@ def test_the_policy_of_reality_in_shadow_does_what_reality_does(policy: str, see
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=size(25, 60), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 60), real=st.sampled_from(POLICIES))
 def test_another_policy_in_shadow_does_what_it_would_have_done_alone(
     policy: str, real: str, seed: int, steps: int

@@ -17,8 +17,8 @@ from qbatch.wire.identifiers import JobKey
 from tests.daemon.core.driver import ALICE, BOB, ROOT, SECOND, Bench
 from tests.daemon.core.test_core_properties import one_step
 from tests.daemon.core.test_quantum import config
-from tests.daemon.hostile.tools import size
 from tests.daemon.shadowing.driver import RealBench, alone, bench_of, ended, endings, fates, present, team_of
+from tests.harness import size
 
 POLICIES = ("fcfs", "easy", "conservative")
 
