@@ -63,28 +63,31 @@ def make_pass(core: Core, pool: PoolState) -> None:
 
 
 def _pass_if_due(core: Core, pool: PoolState) -> None:
-    timer = pool.engine.next_timer()
-    if pool.events or pool.pending or (timer is not None and timer <= core.now):
+    if pool.events or pool.pending or ((timer := pool.engine.next_timer()) is not None and timer <= core.now):
         _one_pass(core, pool)
 
 
 def _ended_at_once(core: Core) -> None:
     """Jobs of no length end at the instant of their start, trials with too little memory too: another round follows."""
-    while (core.calendar and core.calendar[0][0] <= core.now) or _has_returned(core):
+    core.is_dirty = _has_more(core)
+    while (core.calendar and core.calendar[0][0] <= core.now) or (core.is_dirty and _has_returned(core)):
         _take_due(core)
         for pool in core.pools:
             if pool.events or pool.pending:
                 _one_pass(core, pool)
-    core.is_dirty = _has_more(core)
+        core.is_dirty = _has_more(core)
 
 
 def _has_more(core: Core) -> bool:
     """Tell whether there is something for another pass."""
-    return any(pool.events or pool.pending for pool in core.pools)
+    for pool in core.pools:
+        if pool.events or pool.pending:
+            return True
+    return False
 
 
 def _has_returned(core: Core) -> bool:
-    return _has_more(core) and any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
+    return any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
 
 
 def _take_due(core: Core) -> None:
