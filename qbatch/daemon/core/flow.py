@@ -103,11 +103,10 @@ def _met(core: Core, key: JobKey) -> None:
 def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) -> None:
     """A job starts: the engine has given it hosts, for a trial or until it ends."""
     core.set_state(job, "started")
-    key, pool = job.key, core.pool_of(job)
+    key, pool, request = job.key, core.pool_of(job), job.prepared.request
     job.attempts += 1
-    asked = job.prepared.request.procs
-    has = allocation[0].procs if is_on_one_host(allocation) and not job.prepared.request.is_exclusive else asked
-    sizes = () if has == asked else ((core.now, has),)
+    has = allocation[0].procs if is_on_one_host(allocation) and not request.is_exclusive else request.procs
+    sizes = () if has == request.procs else ((core.now, has),)
     job.attempt = AttemptState(core.now, allocation, Progress(has), sizes=sizes)
     job.modified = core.now
     job.comment = ""
@@ -126,7 +125,8 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
     core.happened("started", key)
     core.outbox.append(Account(core.now, "S", core.id_of(key), accounting.started(core, job)))
     _mail(core, job, "b", "began")
-    _tell_of_start(core, key)
+    if core.children:
+        _tell_of_start(core, key)
 
 
 def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
@@ -147,8 +147,10 @@ def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
 
 
 def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
+    if not core.settings.mail_command:
+        return
     points = job.spec.mail_points
-    if core.settings.mail_command and point in points and (not job.is_subjob or "j" in points):
+    if point in points and (not job.is_subjob or "j" in points):
         users = job.spec.mail_users or job.user
         text = f"PBS Job Id: {core.id_of(job.key)} Job Name: {job.name}: {what}"
         core.outbox.append(Mail(job.key, point, users, text))
@@ -240,8 +242,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         core.recent.popitem(last=False)
     core.outbox.append(Ending(key, record))
     if job.attempt is not None:
-        text = accounting.ended(core, job, status, record)
-        core.outbox.append(Account(core.now, "E", core.id_of(key), text))
+        core.outbox.append(Account(core.now, "E", record.id, accounting.ended(core, job, status, record)))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)
@@ -250,7 +251,8 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         core.source.finished(core.now, job.sequence)
         del core.jobs[job.sequence]
         core.arrays.pop(job.sequence, None)
-    _tell_of_end(core, key, status, doomed)
+    if core.children:
+        _tell_of_end(core, key, status, doomed)
     if job.is_subjob:
         array = core.arrays.get(job.sequence)
         if array is None:

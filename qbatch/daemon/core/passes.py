@@ -99,13 +99,14 @@ def _take_due(core: Core) -> None:
 
 
 def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
-    if what == "end" and job.attempts == attempt and job.attempt is not None and job.under_way.due == due:
+    if what == "end" and job.attempts == attempt and job.attempt is not None and job.attempt.progress.due == due:
         status = fate_of(core, job)
-        if status >= 0:
+        if status >= 0 and core.faults:
             status = status_of(core.faults, job.name, status)
-        used = {"cput": job.worked(core.now) / 1e6, "walltime": job.walltime_used(core.now) / 1e6}
-        if job.spec.used_memory is not None:
-            used["mem"] = float(job.spec.used_memory)
+        worked, used_memory = job.worked(core.now), job.prepared.spec.used_memory
+        used = {"cput": worked / 1e6, "walltime": worked // job.prepared.request.procs / 1e6}
+        if used_memory is not None:
+            used["mem"] = float(used_memory)
         flow.ended(core, job, status, _WORDS.get(status, ""), used)
     elif what == "release" and job.state is BatchState.WAITING_FOR_TIME:
         flow.settle(core, job)

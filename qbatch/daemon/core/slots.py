@@ -31,8 +31,11 @@ def enter(pool: PoolState, job: BatchJob) -> None:
     found: list[Slot] = []
     for host, procs, memory, lines, count in divide(job, pool.machine.hosts):
         chunks, taken = pool.numbers.get(host, (0, 0))
-        numbers, ranges = _free_ranges(chunks, count), _free_ranges(taken, count * procs)
-        pool.numbers[host] = (chunks | _bits(numbers), taken | _bits(ranges))
+        numbers = _free_ranges(chunks, count)
+        # Where every chunk has one processor, both are the same numbers as long as they always were.
+        ranges = numbers if procs == 1 and chunks == taken else _free_ranges(taken, count * procs)
+        bits = _bits(numbers)
+        pool.numbers[host] = (chunks | bits, taken | (bits if ranges is numbers else _bits(ranges)))
         for first, last in numbers:
             many = last - first + 1
             own = ranges

@@ -370,8 +370,8 @@ class Core:
         state = NEXT[cause].get(job.state)
         if state is None:
             raise RuntimeError(f"job {self.id_of(job.key)} is {job.state.name.lower()}; it cannot be {cause}")
-        is_subjob = job.is_subjob
-        if not job.is_array:
+        is_subjob = job.member >= 0
+        if job.member != ARRAY:
             counts = self.queues[job.queue].counts
             counts[job.state] = counts.get(job.state, 0) - 1
             if state not in OVER:
