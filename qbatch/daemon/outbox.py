@@ -70,7 +70,7 @@ class Outbox:
         lines: list[Account] = []
         for effect in outbox:
             try:
-                if isinstance(effect, Account):
+                if type(effect) is Account:
                     lines.append(effect)
                 else:
                     self._carry_out(core, effect)
@@ -127,10 +127,10 @@ class Outbox:
             return None
 
     def _ended(self, effect: Ending) -> None:
-        record = effect.record
         self._forecasts.forget(effect.key)
         if not self._waiters:
             return
+        record = effect.record
         outcome = Outcome(
             name=record.id,
             exit_status=record.exit_status,

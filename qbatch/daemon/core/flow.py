@@ -220,40 +220,39 @@ def _pieces_where(core: Core, job: BatchJob, attempt: AttemptState) -> list[tupl
 
 def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None = None) -> None:
     """A job is over for good: history, dependencies, its array (``doomed``: see :func:`_tell_of_end`)."""
-    has_begun = job.has_begun
-    core.set_state(job, "expired" if job.is_subjob else "finished")
-    job.final = FinalState(core.now, status, job.refused)
-    job.modified = core.now
-    queue = core.queues[job.queue]
+    has_begun, is_subjob, now, user = job.has_begun, job.is_subjob, core.now, job.user
+    core.set_state(job, "expired" if is_subjob else "finished")
+    job.final = FinalState(now, status, job.refused)
+    job.modified = now
     if not job.is_array:
-        queue.users[job.user] = queue.users.get(job.user, 0) - 1
-        if not queue.users[job.user]:
-            del queue.users[job.user]
-        core.user_jobs[job.user] -= 1
+        users = core.queues[job.queue].users
+        users[user] = users.get(user, 0) - 1
+        if not users[user]:
+            del users[user]
+        core.user_jobs[user] -= 1
         core.ended_count += 1
         if job.attempt is not None and status != NOT_STARTED:
-            ended = core.run_times.setdefault(job.user, [])
-            ended.append(job.walltime_used(core.now))
+            ended = core.run_times.setdefault(user, [])
+            ended.append(job.walltime_used(now))
             del ended[:-LAST]
-    record = full_record(core, job)
-    key = job.key
+    key, record = job.key, full_record(core, job)
     core.recent[key] = record
     if len(core.recent) > MOST_RECENT:
         core.recent.popitem(last=False)
     core.outbox.append(Ending(key, record))
     if job.attempt is not None:
-        core.outbox.append(Account(core.now, "E", record.id, accounting.ended(core, job, status, record)))
+        core.outbox.append(Account(now, "E", record.id, accounting.ended(core, job, status, record)))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)
     _mail(core, job, "e" if has_begun and not job.ending else "a", how or f"ended, Exit_status={status}")
-    if not job.is_subjob:
-        core.source.finished(core.now, job.sequence)
+    if not is_subjob:
+        core.source.finished(now, job.sequence)
         del core.jobs[job.sequence]
         core.arrays.pop(job.sequence, None)
     if core.children:
         _tell_of_end(core, key, status, doomed)
-    if job.is_subjob:
+    if is_subjob:
         array = core.arrays.get(job.sequence)
         if array is None:
             return

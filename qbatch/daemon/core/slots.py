@@ -47,26 +47,23 @@ def enter(pool: PoolState, job: BatchJob) -> None:
 
 def leave(pool: PoolState, job: BatchJob) -> None:
     """Give the numbers of a job back."""
-    for host, (numbers, ranges) in _numbers_of(job).items():
-        chunks, taken = pool.numbers.get(host, (0, 0))
-        pool.numbers[host] = (chunks & ~numbers, taken & ~ranges)
+    for slot in job.present.slots:
+        chunks, taken = pool.numbers.get(slot.host, (0, 0))
+        numbers, ranges = _numbers_of(slot)
+        pool.numbers[slot.host] = (chunks & ~numbers, taken & ~ranges)
 
 
 def restore(pool: PoolState, job: BatchJob) -> None:
     """Note the numbers of a job that runs, as a snapshot tells them."""
-    for host, (numbers, ranges) in _numbers_of(job).items():
-        chunks, taken = pool.numbers.get(host, (0, 0))
-        pool.numbers[host] = (chunks | numbers, taken | ranges)
-
-
-def _numbers_of(job: BatchJob) -> dict[int, tuple[int, int]]:
-    """Return by host the numbers of a job's chunks there and of its processors there, as bits."""
-    found: dict[int, tuple[int, int]] = {}
     for slot in job.present.slots:
-        chunks, taken = found.get(slot.host, (0, 0))
-        numbers = (1 << slot.count) - 1 << slot.number
-        found[slot.host] = (chunks | numbers, taken | _bits(slot.ranges))
-    return found
+        chunks, taken = pool.numbers.get(slot.host, (0, 0))
+        numbers, ranges = _numbers_of(slot)
+        pool.numbers[slot.host] = (chunks | numbers, taken | ranges)
+
+
+def _numbers_of(slot: Slot) -> tuple[int, int]:
+    """Return the numbers of chunks on a host and of their processors there, as bits."""
+    return (1 << slot.count) - 1 << slot.number, _bits(slot.ranges)
 
 
 def _bits(ranges: Ranges) -> int:

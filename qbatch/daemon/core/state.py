@@ -106,7 +106,7 @@ class Mail(NamedTuple):
     text: str
 
 
-class Account(NamedTuple):
+class Account(msgspec.Struct, frozen=True, gc=False):
     """Effect: an accounting record (spec/pbs.md section 6)."""
 
     at: int
@@ -122,7 +122,7 @@ class Ending(NamedTuple):
     record: JobRecord
 
 
-class Happening(NamedTuple):
+class Happening(msgspec.Struct, frozen=True, gc=False):
     """Effect: an event for subscribers."""
 
     number: int
