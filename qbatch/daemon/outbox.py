@@ -72,6 +72,8 @@ class Outbox:
             try:
                 if type(effect) is Account:
                     lines.append(effect)
+                elif type(effect) is Happening:
+                    self._tell(core, effect)
                 else:
                     self._carry_out(core, effect)
             except Exception:  # it is committed: the others follow from it all the same
@@ -81,8 +83,6 @@ class Outbox:
 
     def _carry_out(self, core: Core, effect: Effect) -> None:
         match effect:
-            case Happening():
-                self._tell(core, effect)
             case Ending():
                 self._ended(effect)
             case Launch():

@@ -178,7 +178,8 @@ class PassDriver:
         if not self.clock.is_stepped:
             self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
         self.pass_times.add(took)
-        self.stop_at_breakpoint()
+        if self.breakpoint is not None:
+            self.stop_at_breakpoint()
         return service.uncommitted < MOST_UNCOMMITTED
 
     def stop_at_breakpoint(self) -> None:

@@ -121,14 +121,14 @@ def _one_pass(core: Core, pool: PoolState) -> None:
         if len(pairs) > 1:
             pairs.sort(key=lambda pair: (pair[1].submit, pair[1].number, pair[0].member))
         first = len(pool.by_row)
-        for offset, (key, _) in enumerate(pairs):
+        for row, (key, request) in enumerate(pairs, first):
             job = core.find(key)
             assert job is not None
-            job.row = first + offset
+            job.row = row
             job.is_pending = False
             pool.by_row.append(job)
+            events.append(Submitted(request))
         pool.pending = {}
-        events += [Submitted(request) for _, request in pairs]
     done = pool.engine.handle(core.now, events or [Woken()])
     apply_round(core, pool, done)
 

@@ -100,14 +100,15 @@ def numbered_text(core: Core, job: BatchJob) -> str:
 
 def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
     """Return the hosts of a job's pool; none if it is on none of them."""
+    if job.attempt is None or not job.attempt.allocation:
+        return ()
     queue = core.queues.get(job.queue)
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
     # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
-    allocation = job.attempt.allocation if job.attempt is not None else ()
-    for chunk in allocation:
+    for chunk in job.attempt.allocation:
         if chunk.host + chunk.count > len(hosts):
             return ()
-    return hosts if allocation else ()
+    return hosts
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
@@ -230,7 +231,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         shell=spec.shell,
         variables={**spec.variables, "PBS_O_QUEUE": spec.queue.partition("@")[0] or settings.default_queue},
         submit_arguments=spec.submit_arguments,
-        comment=_comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
+        comment=job.comment or _comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
         run_count=job.attempts + _runs_before(job),
         session=attempt.session if attempt is not None else None,
         depend=depend_text(core, job),
