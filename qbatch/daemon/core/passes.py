@@ -80,10 +80,7 @@ def _ended_at_once(core: Core) -> None:
 
 def _has_more(core: Core) -> bool:
     """Tell whether there is something for another pass."""
-    for pool in core.pools:
-        if pool.events or pool.pending:
-            return True
-    return False
+    return any(pool.events or pool.pending for pool in core.pools)
 
 
 def _has_returned(core: Core) -> bool:
