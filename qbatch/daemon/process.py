@@ -409,7 +409,7 @@ def run(options: DaemonOptions) -> int:
     # The thread of the database waits for the interpreter after each commit: not as long as five milliseconds.
     sys.setswitchinterval(0.0005)
     # Jobs, records and texts refer to each other in one direction only: there is little for the collector to find.
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(10_000, 1, 10)
     return asyncio.run(serve(options))
 
 
