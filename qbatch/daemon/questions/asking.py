@@ -40,9 +40,6 @@ _CHANGING = (requests.Reload, requests.Time, requests.Shutdown)
 _LONG_ANSWERS = (requests.JobStatus, requests.History, requests.Trail)
 """Questions whose answers are read from the store and may be long: of one connection one at a time, once it has read the last."""
 
-_TO_THE_END = (requests.Backup, requests.Reload, requests.Shadow)
-"""Questions that commit first what was taken: nobody who leaves may stop a commit halfway."""
-
 MOST_WAITS = 1000
 """Questions of one connection that may wait for their answers (``wait``, ``history``, forecasts)."""
 
@@ -98,7 +95,7 @@ async def _later(service: Service, client: ConnectedClient, request: requests.Re
                 await client.has_read()
                 client.reply(request.id, await answer)
         else:
-            client.reply(request.id, await (asyncio.shield(answer) if isinstance(request, _TO_THE_END) else answer))
+            client.reply(request.id, await answer)
     except Refusal as error:
         client.refuse(request, error)
     except QbatchError as error:
