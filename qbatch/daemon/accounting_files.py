@@ -44,8 +44,7 @@ class AccountingFiles:
     def write(self, records: list[Account]) -> None:
         """Append records; a file that cannot be written is told in the log, and nothing else stops."""
         by_day: dict[str, list[str]] = {}
-        for record in records:
-            day, line = _line(record)
+        for day, line in map(_line, records):
             by_day.setdefault(day, []).append(line)
         for day, lines in by_day.items():
             try:

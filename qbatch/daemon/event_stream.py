@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -41,7 +41,7 @@ class EventStream:
     ``last``: the number of the last event that was committed.
     """
 
-    def __init__(self, subscribers: Callable[[], Iterable[Subscriber]]) -> None:
+    def __init__(self, subscribers: Callable[[], Sequence[Subscriber]]) -> None:
         self.last = 0
         self._subscribers = subscribers
         self._told: ClockRecord | None = None
@@ -51,7 +51,7 @@ class EventStream:
     def happened(self, core: Core, effect: Happening) -> None:
         """Tell what a commit has made true."""
         self.last = effect.number
-        subscribers = list(self._subscribers())
+        subscribers = self._subscribers()
         if not subscribers:
             return
         words = effect.text.split(" ", 1)
@@ -72,18 +72,16 @@ class EventStream:
 
     def shadowed(self, core: Core) -> None:
         """Tell that there is something new of the policies in shadow."""
-        self._send(EventRecord(number=core.events_made, at=core.now, kind="shadow"), list(self._subscribers()))
+        self._send(EventRecord(number=core.events_made, at=core.now, kind="shadow"), self._subscribers())
 
     def reloaded(self, core: Core) -> None:
         """Tell that the configuration was read again: a queue event that names no queue; all may have changed."""
         text = "the configuration was read again"
-        self._send(
-            EventRecord(number=core.events_made, at=core.now, kind="queue", text=text), list(self._subscribers())
-        )
+        self._send(EventRecord(number=core.events_made, at=core.now, kind="queue", text=text), self._subscribers())
 
     def clock(self, core: Core, record: Callable[[], ClockRecord]) -> None:
         """Tell how the clock goes: at once when it was driven, now and then when it only moved on."""
-        subscribers = list(self._subscribers())
+        subscribers = self._subscribers()
         if not subscribers:
             self._told = None
             return
@@ -105,7 +103,7 @@ class EventStream:
         self._timer = None
         self.clock(core, record)
 
-    def _send(self, event: EventRecord, subscribers: list[Subscriber]) -> None:
+    def _send(self, event: EventRecord, subscribers: Sequence[Subscriber]) -> None:
         frame = _encode(_EventFrame(event))
         for subscriber in subscribers:
             subscriber.send(frame)

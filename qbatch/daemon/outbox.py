@@ -70,8 +70,10 @@ class Outbox:
         lines: list[Account] = []
         for effect in outbox:
             try:
-                if isinstance(effect, Account):
+                if type(effect) is Account:
                     lines.append(effect)
+                elif type(effect) is Happening:
+                    self._tell(core, effect)
                 else:
                     self._carry_out(core, effect)
             except Exception:  # it is committed: the others follow from it all the same
@@ -81,8 +83,6 @@ class Outbox:
 
     def _carry_out(self, core: Core, effect: Effect) -> None:
         match effect:
-            case Happening():
-                self._tell(core, effect)
             case Ending():
                 self._ended(effect)
             case Launch():
@@ -127,10 +127,10 @@ class Outbox:
             return None
 
     def _ended(self, effect: Ending) -> None:
-        record = effect.record
         self._forecasts.forget(effect.key)
         if not self._waiters:
             return
+        record = effect.record
         outcome = Outcome(
             name=record.id,
             exit_status=record.exit_status,

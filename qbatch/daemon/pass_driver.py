@@ -148,11 +148,12 @@ class PassDriver:
     def _step(self) -> bool:
         """Handle one instant, if one is due; tell whether."""
         service, core = self._service, self._service.core
-        if self._loop.time() < self._rest_until or service.containment.is_spoiled:
+        began = self._loop.time()
+        if began < self._rest_until or service.containment.is_spoiled:
             return False
         if core.is_dirty and not self.clock.is_paused:
             # The pass that follows commands belongs to their instant, before anything that is due later.
-            if self._loop.time() < self._next_pass and self._arrivals() < MOST_ARRIVALS:
+            if began < self._next_pass and self._arrivals() < MOST_ARRIVALS:
                 return False
             at = core.now
         else:
@@ -161,7 +162,6 @@ class PassDriver:
                 return False
             self.clock.reach(due)
             at = max(core.now, due)
-        began = self._loop.time()
         try:
             arrivals = self.trace.take(core, at) if self.trace is not None else []
             passes.advance(core, at)
@@ -178,7 +178,8 @@ class PassDriver:
         if not self.clock.is_stepped:
             self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
         self.pass_times.add(took)
-        self.stop_at_breakpoint()
+        if self.breakpoint is not None:
+            self.stop_at_breakpoint()
         return service.uncommitted < MOST_UNCOMMITTED
 
     def stop_at_breakpoint(self) -> None:

@@ -408,6 +408,8 @@ def run(options: DaemonOptions) -> int:
     """Run a daemon in this process; return its exit code."""
     # The thread of the database waits for the interpreter after each commit: not as long as five milliseconds.
     sys.setswitchinterval(0.0005)
+    # Jobs, records and texts refer to each other in one direction only: there is little for the collector to find.
+    gc.set_threshold(10_000, 1, 10)
     return asyncio.run(serve(options))
 
 

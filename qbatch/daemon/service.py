@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -103,14 +103,13 @@ class CommitGroup:
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
-        self.endings: list[Ending] = []
         self.outbox: list[Effect] = []
         self.replies: list[tuple[ConnectedClient, int, object]] = []
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
-        return not (self.entries or self.endings or self.replies or self.outbox)
+        return not (self.entries or self.replies or self.outbox)
 
 
 class Service:
@@ -282,10 +281,7 @@ class Service:
 
     def collect(self) -> None:
         """Take from the core's outbox what was put there since; a commit follows."""
-        group = self._group
-        effects = self.core.take_effects()
-        group.endings += [effect for effect in effects if type(effect) is Ending]
-        group.outbox += effects
+        self._group.outbox += self.core.take_effects()
         self._work.set()
 
     async def run(self) -> None:
@@ -384,9 +380,10 @@ class Service:
     async def _write_group(self) -> CommitGroup | None:
         """Commit what was taken and return it; None: there is no space for it, and who asked was told."""
         group, self._group = self._group, CommitGroup()
-        if group.entries or group.endings:
+        endings = [effect for effect in group.outbox if type(effect) is Ending]
+        if group.entries or endings:
             try:
-                await self.store.commit(group.entries, group.endings)
+                await self.store.commit(group.entries, endings)
             except StorageFull:
                 await self._out_of_space(group)
                 return None
@@ -447,9 +444,9 @@ class Service:
 
     # Ends
 
-    def subscribers(self) -> Iterator[ConnectedClient]:
+    def subscribers(self) -> list[ConnectedClient]:
         """Return the callers that get events."""
-        return (client for client in self.clients if client.is_subscribed)
+        return [client for client in self.clients if client.is_subscribed]
 
     def stop(self, reason: str) -> None:
         """Commit what was taken and stop; jobs run on."""

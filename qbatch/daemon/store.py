@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from pathlib import Path
 
 import aiosqlite
@@ -39,6 +40,10 @@ CREATE TABLE history (
 CREATE INDEX history_ended ON history (ended);
 CREATE INDEX history_user ON history (user, ended);
 """
+_ROWS_AT_ONCE = 64
+_ENDED = "INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MANY_ENDED = _ENDED + ", (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" * (_ROWS_AT_ONCE - 1)
+# The database's thread gives the interpreter away in each statement, and has to wait for it then: many rows are one.
 _encode = msgspec.msgpack.Encoder().encode
 _decode_entries = msgspec.msgpack.Decoder(list[bytes]).decode
 _decode_record = msgspec.msgpack.Decoder(JobRecord).decode
@@ -226,10 +231,11 @@ class Store:
             if endings:
                 await self._db.execute("BEGIN IMMEDIATE")
                 await self._db.execute("INSERT INTO journal VALUES (?, ?, ?)", row)
-                await self._db.executemany(
-                    "INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    [_history_row(key, record) for key, record in endings],
-                )
+                rows = [_history_row(key, record) for key, record in endings]
+                alone = len(rows) % _ROWS_AT_ONCE
+                await self._db.executemany(_ENDED, rows[:alone])
+                for first in range(alone, len(rows), _ROWS_AT_ONCE):
+                    await self._db.execute(_MANY_ENDED, tuple(chain.from_iterable(rows[first : first + _ROWS_AT_ONCE])))
                 await self._db.execute("COMMIT")
             else:
                 await self._db.execute("INSERT INTO journal VALUES (?, ?, ?)", row)

@@ -64,7 +64,6 @@ class TraceSource:
         """Which log it is, in a word."""
         self._workload = workload
         self._log = LogSource(workload, offset)
-        self._core: Core | None = None
 
     @property
     def offset(self) -> int:
@@ -84,26 +83,22 @@ class TraceSource:
             )
         if core.log_arrived and core.log_offset != self.offset:
             self._log = LogSource(self._workload, core.log_offset)
-        self._core = core
+        self._log.go_to(core.log_arrived)
 
     def next_instant(self) -> int | None:
         """Return the instant of the next arrival, None after the last."""
-        arrived = self._core.log_arrived if self._core is not None else 0
-        if self._log.row != arrived:
-            self._log.go_to(arrived)
         return self._log.next_instant()
 
     def take(self, core: Core, at: int) -> list[bytes]:
         """Submit the jobs that arrive at or before an instant; return their journal entries."""
-        self._core = core
-        due = self.next_instant()
+        due = self._log.next_instant()
         if due is None or due > at:
             return []
         entries = []
         for arrival in self._log.take(at):
             core.now = max(core.now, arrival.job.submit)
             actor, request = _submission(arrival)
-            place = (arrival.job.row + 1, self.identity, self.offset)
+            place = (arrival.job.row + 1, self.identity, self._log.offset)
             try:
                 journal_entry.arrive(core, actor, request, place)
             except Refusal:

@@ -17,7 +17,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What all answers are."""
 
 
-class JobRecord(Record, frozen=True):
+class JobRecord(Record, frozen=True, gc=False):
     """One job as ``qstat`` shows it.
 
     ``state``: one letter (spec/pbs.md section 5: B E F H M Q R S T U W X).  ``resources``: Resource_List.  ``used``:

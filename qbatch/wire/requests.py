@@ -45,7 +45,7 @@ class TaskSpec(msgspec.Struct, frozen=True, array_like=True):
     route: Whole = -1
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """What a submission says of a job.  Texts as PBS writes them; the daemon reads and checks them.
 
     ``script``: the text of the script; or ``argv``: a command without a shell.  ``resources``: the ``-l`` names and

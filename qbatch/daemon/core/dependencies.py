@@ -69,7 +69,7 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
 def depend_text(core: Core, job: BatchJob) -> str:
     """Return what ``qstat -f`` shows: the jobs that it was submitted after or before, and those that wait for it, with the
     server of each, as in ``afterok:12.qbatch@qbatch``."""
-    waiting = core.children.get(job.key, ())
+    waiting = core.children.get(job.key, ()) if core.children else ()
     if not (job.spec.depend or waiting):
         return ""
     parts: dict[str, list[str]] = {}

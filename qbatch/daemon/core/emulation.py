@@ -109,7 +109,8 @@ def fate_of(core: Core, job: BatchJob) -> int:
         return core.runs.status_of(job)
     if wanted_run(core, job) > job.prepared.walltime:
         return -29
-    if job.spec.fate is not None:
-        return job.spec.fate
-    found = _FATE.findall(job.spec.script or "")
+    spec = job.spec
+    if spec.fate is not None:
+        return spec.fate
+    found = _FATE.findall(spec.script) if spec.script else ()
     return int(found[-1]) & 255 if found else 0

@@ -29,8 +29,10 @@ class Emulated:
         """Start a timer; a trial that uses more memory than it has is over as soon as it begins."""
         attempt = job.present
         attempt.progress = core.timers.launch(job, procs, emulation.work_of(core, job), core.now)
+        if not is_trial:
+            return False
         machine = core.pool_of(job).machine
-        if not is_trial or not core.timers.fails_trial(machine, attempt.allocation, emulation.memory_of(job)):
+        if not core.timers.fails_trial(machine, attempt.allocation, emulation.memory_of(job)):
             return False
         core.timers.give_up(attempt.progress)
         return True

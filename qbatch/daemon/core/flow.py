@@ -103,11 +103,10 @@ def _met(core: Core, key: JobKey) -> None:
 def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) -> None:
     """A job starts: the engine has given it hosts, for a trial or until it ends."""
     core.set_state(job, "started")
-    key, pool = job.key, core.pool_of(job)
+    key, pool, request = job.key, core.pool_of(job), job.prepared.request
     job.attempts += 1
-    asked = job.prepared.request.procs
-    has = allocation[0].procs if is_on_one_host(allocation) and not job.prepared.request.is_exclusive else asked
-    sizes = () if has == asked else ((core.now, has),)
+    has = allocation[0].procs if is_on_one_host(allocation) and not request.is_exclusive else request.procs
+    sizes = () if has == request.procs else ((core.now, has),)
     job.attempt = AttemptState(core.now, allocation, Progress(has), sizes=sizes)
     job.modified = core.now
     job.comment = ""
@@ -126,7 +125,8 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
     core.happened("started", key)
     core.outbox.append(Account(core.now, "S", core.id_of(key), accounting.started(core, job)))
     _mail(core, job, "b", "began")
-    _tell_of_start(core, key)
+    if core.children:
+        _tell_of_start(core, key)
 
 
 def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
@@ -147,8 +147,10 @@ def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
 
 
 def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
+    if not core.settings.mail_command:
+        return
     points = job.spec.mail_points
-    if core.settings.mail_command and point in points and (not job.is_subjob or "j" in points):
+    if point in points and (not job.is_subjob or "j" in points):
         users = job.spec.mail_users or job.user
         text = f"PBS Job Id: {core.id_of(job.key)} Job Name: {job.name}: {what}"
         core.outbox.append(Mail(job.key, point, users, text))
@@ -218,40 +220,39 @@ def _pieces_where(core: Core, job: BatchJob, attempt: AttemptState) -> list[tupl
 
 def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None = None) -> None:
     """A job is over for good: history, dependencies, its array (``doomed``: see :func:`_tell_of_end`)."""
-    has_begun = job.has_begun
-    core.set_state(job, "expired" if job.is_subjob else "finished")
-    job.final = FinalState(core.now, status, job.refused)
-    job.modified = core.now
-    queue = core.queues[job.queue]
+    has_begun, is_subjob, now, user = job.has_begun, job.is_subjob, core.now, job.user
+    core.set_state(job, "expired" if is_subjob else "finished")
+    job.final = FinalState(now, status, job.refused)
+    job.modified = now
     if not job.is_array:
-        queue.users[job.user] = queue.users.get(job.user, 0) - 1
-        if not queue.users[job.user]:
-            del queue.users[job.user]
-        core.user_jobs[job.user] -= 1
+        users = core.queues[job.queue].users
+        users[user] = users.get(user, 0) - 1
+        if not users[user]:
+            del users[user]
+        core.user_jobs[user] -= 1
         core.ended_count += 1
         if job.attempt is not None and status != NOT_STARTED:
-            ended = core.run_times.setdefault(job.user, [])
-            ended.append(job.walltime_used(core.now))
+            ended = core.run_times.setdefault(user, [])
+            ended.append(job.walltime_used(now))
             del ended[:-LAST]
-    record = full_record(core, job)
-    key = job.key
+    key, record = job.key, full_record(core, job)
     core.recent[key] = record
     if len(core.recent) > MOST_RECENT:
         core.recent.popitem(last=False)
     core.outbox.append(Ending(key, record))
     if job.attempt is not None:
-        text = accounting.ended(core, job, status, record)
-        core.outbox.append(Account(core.now, "E", core.id_of(key), text))
+        core.outbox.append(Account(now, "E", record.id, accounting.ended(core, job, status, record)))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)
     _mail(core, job, "e" if has_begun and not job.ending else "a", how or f"ended, Exit_status={status}")
-    if not job.is_subjob:
-        core.source.finished(core.now, job.sequence)
+    if not is_subjob:
+        core.source.finished(now, job.sequence)
         del core.jobs[job.sequence]
         core.arrays.pop(job.sequence, None)
-    _tell_of_end(core, key, status, doomed)
-    if job.is_subjob:
+    if core.children:
+        _tell_of_end(core, key, status, doomed)
+    if is_subjob:
         array = core.arrays.get(job.sequence)
         if array is None:
             return

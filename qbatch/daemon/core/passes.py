@@ -63,19 +63,19 @@ def make_pass(core: Core, pool: PoolState) -> None:
 
 
 def _pass_if_due(core: Core, pool: PoolState) -> None:
-    timer = pool.engine.next_timer()
-    if pool.events or pool.pending or (timer is not None and timer <= core.now):
+    if pool.events or pool.pending or ((timer := pool.engine.next_timer()) is not None and timer <= core.now):
         _one_pass(core, pool)
 
 
 def _ended_at_once(core: Core) -> None:
     """Jobs of no length end at the instant of their start, trials with too little memory too: another round follows."""
-    while (core.calendar and core.calendar[0][0] <= core.now) or _has_returned(core):
+    core.is_dirty = _has_more(core)
+    while (core.calendar and core.calendar[0][0] <= core.now) or (core.is_dirty and _has_returned(core)):
         _take_due(core)
         for pool in core.pools:
             if pool.events or pool.pending:
                 _one_pass(core, pool)
-    core.is_dirty = _has_more(core)
+        core.is_dirty = _has_more(core)
 
 
 def _has_more(core: Core) -> bool:
@@ -84,7 +84,7 @@ def _has_more(core: Core) -> bool:
 
 
 def _has_returned(core: Core) -> bool:
-    return _has_more(core) and any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
+    return any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
 
 
 def _take_due(core: Core) -> None:
@@ -96,13 +96,14 @@ def _take_due(core: Core) -> None:
 
 
 def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
-    if what == "end" and job.attempts == attempt and job.attempt is not None and job.under_way.due == due:
+    if what == "end" and job.attempts == attempt and job.attempt is not None and job.attempt.progress.due == due:
         status = fate_of(core, job)
-        if status >= 0:
+        if status >= 0 and core.faults:
             status = status_of(core.faults, job.name, status)
-        used = {"cput": job.worked(core.now) / 1e6, "walltime": job.walltime_used(core.now) / 1e6}
-        if job.spec.used_memory is not None:
-            used["mem"] = float(job.spec.used_memory)
+        worked, used_memory = job.worked(core.now), job.prepared.spec.used_memory
+        used = {"cput": worked / 1e6, "walltime": worked // job.prepared.request.procs / 1e6}
+        if used_memory is not None:
+            used["mem"] = float(used_memory)
         flow.ended(core, job, status, _WORDS.get(status, ""), used)
     elif what == "release" and job.state is BatchState.WAITING_FOR_TIME:
         flow.settle(core, job)
@@ -117,14 +118,14 @@ def _one_pass(core: Core, pool: PoolState) -> None:
         if len(pairs) > 1:
             pairs.sort(key=lambda pair: (pair[1].submit, pair[1].number, pair[0].member))
         first = len(pool.by_row)
-        for offset, (key, _) in enumerate(pairs):
+        for row, (key, request) in enumerate(pairs, first):
             job = core.find(key)
             assert job is not None
-            job.row = first + offset
+            job.row = row
             job.is_pending = False
             pool.by_row.append(job)
+            events.append(Submitted(request))
         pool.pending = {}
-        events += [Submitted(request) for _, request in pairs]
     done = pool.engine.handle(core.now, events or [Woken()])
     apply_round(core, pool, done)
 

@@ -14,7 +14,7 @@ from qbatch.daemon.core.job import BY_POLICY, Slot, hold_text
 from qbatch.daemon.core.slots import divide, ranges_of_chunks
 from qbatch.daemon.core.states import OVER, SUBSTATES, WAITING, BatchState
 from qbatch.model.actions import parts_of
-from qbatch.wire.identifiers import ARRAY, JobKey, format_indices
+from qbatch.wire.identifiers import ARRAY, JobKey, format_id, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
 from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
 
@@ -39,16 +39,18 @@ def used_of(job: BatchJob) -> dict[str, str]:
 
 def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
     """Return ``resources_used`` of measured figures: seconds and bytes."""
-    memory = used.get("mem", 0)
+    memory = int(used.get("mem", 0))
+    virtual = int(used.get("vmem", memory))
     cput = round(used.get("cput", 0) * MICROSECONDS)
     walltime = round(used.get("walltime", 0) * MICROSECONDS)
     percent = round(100 * cput / walltime) if walltime > 0 else 0
+    size = format_size(memory)
     return {
         "cpupercent": str(percent),
         "cput": format_duration(cput),
-        "mem": format_size(int(memory)),
+        "mem": size,
         "ncpus": str(procs),
-        "vmem": format_size(int(used.get("vmem", memory))),
+        "vmem": size if virtual == memory else format_size(virtual),
         "walltime": format_duration(walltime),
     }
 
@@ -66,13 +68,11 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     hosts = _hosts_of(core, job)
     if not hosts:
         return "", ""
-    places: list[str] = []
-    nodes: list[str] = []
-    for slot in job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]:
-        place, node = _texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory)
-        places.append(place)
-        nodes.append(node)
-    return "+".join(places), "+".join(nodes)
+    slots = job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]
+    texts = [_texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory) for slot in slots]
+    if len(texts) == 1:
+        return texts[0]
+    return "+".join([place for place, _ in texts]), "+".join([node for _, node in texts])
 
 
 @lru_cache(maxsize=1024)
@@ -100,14 +100,15 @@ def numbered_text(core: Core, job: BatchJob) -> str:
 
 def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
     """Return the hosts of a job's pool; none if it is on none of them."""
+    if job.attempt is None or not job.attempt.allocation:
+        return ()
     queue = core.queues.get(job.queue)
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
     # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
-    allocation = job.attempt.allocation if job.attempt is not None else ()
-    for chunk in allocation:
+    for chunk in job.attempt.allocation:
         if chunk.host + chunk.count > len(hosts):
             return ()
-    return hosts if allocation else ()
+    return hosts
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
@@ -184,21 +185,23 @@ def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
 
 def full_record(core: Core, job: BatchJob) -> JobRecord:
     """Return all that ``qstat -f`` shows of a job."""
-    spec, key = job.spec, job.key
+    spec, state, settings = job.prepared.spec, job.state, core.settings
     attempt, earlier, final = job.attempt, job.earlier, job.final
     hosts, nodes = exec_texts(core, job)
-    array: dict[str, Any] = _array_fields(core, job) if job.is_array else {}
-    if job.is_subjob:
+    array: dict[str, Any] = {}
+    if job.is_array:
+        array = _array_fields(core, job)
+    elif job.is_subjob:
         array = {"array_id": core.id_of(JobKey(job.sequence, ARRAY)), "array_index": job.member}
     return JobRecord(
-        id=core.id_of(key),
+        id=format_id(job.key, settings.name),
         name=job.name,
         user=job.user,
         queue=job.queue,
-        state=job.state.letter,
+        state=state.letter,
         owner=f"{job.user}@{spec.host or 'localhost'}",
         group=job.group,
-        substate=SUBSTATES[job.state] if job.ending != "deleted" or not job.is_over else 91,
+        substate=SUBSTATES[state] if job.ending != "deleted" or state not in OVER else 91,
         hold=hold_text(job.hold | (8 if job.unmet else 0)),
         priority=job.priority,
         submitted=job.submitted,
@@ -208,7 +211,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         started=_started(core, job),
         ended=final.ended if final is not None else None,
         not_before=job.not_before,
-        resources=resources_of(job),
+        resources=job.prepared.listed,
         used=_used_so_far(core, job),
         exec_host=hosts,
         exec_vnode=nodes,
@@ -226,15 +229,15 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         project=spec.project,
         group_list=spec.group_list,
         shell=spec.shell,
-        variables={**spec.variables, "PBS_O_QUEUE": asked_queue(core, job)},
+        variables={**spec.variables, "PBS_O_QUEUE": spec.queue.partition("@")[0] or settings.default_queue},
         submit_arguments=spec.submit_arguments,
-        comment=_comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
+        comment=job.comment or _comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
         run_count=job.attempts + _runs_before(job),
         session=attempt.session if attempt is not None else None,
         depend=depend_text(core, job),
         is_blocking=spec.is_blocking,
         umask=spec.umask,
-        server=core.settings.name,
+        server=settings.name,
         is_array=job.is_array,
         promised=job.promised,
         attempt=job.attempts,
@@ -277,7 +280,7 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
 
 def _runs_before(job: BatchJob) -> int:
     """Return from which number the runs of a job are counted: ``-W run_count``."""
-    text = job.spec.extra.get("run_count", "")
+    text = job.spec.extra.get("run_count")
     return int(text) if text and len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
@@ -289,7 +292,7 @@ def asked_queue(core: Core, job: BatchJob) -> str:
 def output_path(job: BatchJob, which: str) -> str:
     """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the
     index in place; a path that ends in ``/`` is a directory, and the daemon adds the name when the job starts."""
-    spec, is_subjob = job.spec, job.is_subjob
+    spec, is_subjob = job.prepared.spec, job.member >= 0
     given = spec.output if which == "out" else spec.error
     if not given:
         letter = "o" if which == "out" else "e"

@@ -31,8 +31,11 @@ def enter(pool: PoolState, job: BatchJob) -> None:
     found: list[Slot] = []
     for host, procs, memory, lines, count in divide(job, pool.machine.hosts):
         chunks, taken = pool.numbers.get(host, (0, 0))
-        numbers, ranges = _free_ranges(chunks, count), _free_ranges(taken, count * procs)
-        pool.numbers[host] = (chunks | _bits(numbers), taken | _bits(ranges))
+        numbers = _free_ranges(chunks, count)
+        # Where every chunk has one processor, both are the same numbers as long as they always were.
+        ranges = numbers if procs == 1 and chunks == taken else _free_ranges(taken, count * procs)
+        bits = _bits(numbers)
+        pool.numbers[host] = (chunks | bits, taken | (bits if ranges is numbers else _bits(ranges)))
         for first, last in numbers:
             many = last - first + 1
             own = ranges
@@ -44,26 +47,23 @@ def enter(pool: PoolState, job: BatchJob) -> None:
 
 def leave(pool: PoolState, job: BatchJob) -> None:
     """Give the numbers of a job back."""
-    for host, (numbers, ranges) in _numbers_of(job).items():
-        chunks, taken = pool.numbers.get(host, (0, 0))
-        pool.numbers[host] = (chunks & ~numbers, taken & ~ranges)
+    for slot in job.present.slots:
+        chunks, taken = pool.numbers.get(slot.host, (0, 0))
+        numbers, ranges = _numbers_of(slot)
+        pool.numbers[slot.host] = (chunks & ~numbers, taken & ~ranges)
 
 
 def restore(pool: PoolState, job: BatchJob) -> None:
     """Note the numbers of a job that runs, as a snapshot tells them."""
-    for host, (numbers, ranges) in _numbers_of(job).items():
-        chunks, taken = pool.numbers.get(host, (0, 0))
-        pool.numbers[host] = (chunks | numbers, taken | ranges)
-
-
-def _numbers_of(job: BatchJob) -> dict[int, tuple[int, int]]:
-    """Return by host the numbers of a job's chunks there and of its processors there, as bits."""
-    found: dict[int, tuple[int, int]] = {}
     for slot in job.present.slots:
-        chunks, taken = found.get(slot.host, (0, 0))
-        numbers = (1 << slot.count) - 1 << slot.number
-        found[slot.host] = (chunks | numbers, taken | _bits(slot.ranges))
-    return found
+        chunks, taken = pool.numbers.get(slot.host, (0, 0))
+        numbers, ranges = _numbers_of(slot)
+        pool.numbers[slot.host] = (chunks | numbers, taken | ranges)
+
+
+def _numbers_of(slot: Slot) -> tuple[int, int]:
+    """Return the numbers of chunks on a host and of their processors there, as bits."""
+    return (1 << slot.count) - 1 << slot.number, _bits(slot.ranges)
 
 
 def _bits(ranges: Ranges) -> int:

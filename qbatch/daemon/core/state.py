@@ -106,7 +106,7 @@ class Mail(NamedTuple):
     text: str
 
 
-class Account(NamedTuple):
+class Account(msgspec.Struct, frozen=True, gc=False):
     """Effect: an accounting record (spec/pbs.md section 6)."""
 
     at: int
@@ -122,7 +122,7 @@ class Ending(NamedTuple):
     record: JobRecord
 
 
-class Happening(NamedTuple):
+class Happening(msgspec.Struct, frozen=True, gc=False):
     """Effect: an event for subscribers."""
 
     number: int
@@ -370,8 +370,8 @@ class Core:
         state = NEXT[cause].get(job.state)
         if state is None:
             raise RuntimeError(f"job {self.id_of(job.key)} is {job.state.name.lower()}; it cannot be {cause}")
-        is_subjob = job.is_subjob
-        if not job.is_array:
+        is_subjob = job.member >= 0
+        if job.member != ARRAY:
             counts = self.queues[job.queue].counts
             counts[job.state] = counts.get(job.state, 0) - 1
             if state not in OVER:

@@ -42,8 +42,9 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
     queue, prepared = check(core, actor, spec)
     deadline = deadlines.asked(core, spec)
     found = dependencies.parse(core, actor, spec.depend) if spec.depend else []
-    dependencies.refuse_cycle(core, None, found)
-    hold = _hold(actor, spec.hold)
+    if found:
+        dependencies.refuse_cycle(core, None, found)
+    hold = _hold(actor, spec.hold) if spec.hold else 0
     sequence = core.next_sequence
     core.next_sequence += 1
     job = BatchJob(
@@ -199,10 +200,11 @@ def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared,
 
 def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     found = core.prepared
-    known = _encode(msgspec.structs.replace(spec, name="", queue="")), queue.settings.name
+    of_job = msgspec.structs.replace(spec, name="", queue="")
+    known = _encode(of_job), queue.settings.name
     prepared = found.get(known)
     if prepared is None:
-        prepared = prepare(core, spec, queue)
+        prepared = prepare(core, spec if spec.queue else of_job, queue)
         if len(found) >= _MOST_CACHED:
             found.popitem(last=False)
         found[known] = prepared
@@ -229,8 +231,9 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
                 "bad-value", f"illegal -J value: {len(listed)} jobs in one array; {core.settings.max_array} are allowed"
             )
         indices = tuple(listed)
-    _check_tasks(queue, spec, len(indices), asked.demand)
-    of_job = msgspec.structs.replace(spec, name="")
+    if spec.tasks:
+        _check_tasks(queue, spec, len(indices), asked.demand)
+    of_job = msgspec.structs.replace(spec, name="") if spec.name else spec
     return Prepared(of_job, asked.demand, asked.walltime, asked.request, indices, slot_limit, asked.listed)
 
 
@@ -294,7 +297,7 @@ def _check_tasks(queue: QueueState, spec: Spec, count: int, demand: Demand) -> N
     Raises:
         Refusal: with the reason.
     """
-    if spec.tasks and len(spec.tasks) != count:
+    if len(spec.tasks) != count:
         raise Refusal("bad-value", f"illegal tasks: {len(spec.tasks)} are described, the array has {count}")
     for task in spec.tasks:
         if not (0 <= task.walltime < 1 << 60 and 0 <= task.runtime < 1 << 60 and -1 <= task.route < 1 << 53):
@@ -438,7 +441,7 @@ def check_name(name: str, is_torque: bool = False) -> None:
 def _check_script(spec: Spec) -> None:
     if (spec.script is None) == (not spec.argv):
         raise Refusal("bad-request", "a submission has either a script or a command")
-    size = len(spec.script or "") + sum(len(word) for word in spec.argv)
+    size = len(spec.script or "") + len("".join(spec.argv))
     if size > LONGEST_SCRIPT:
         raise Refusal("too-large", f"the script has {size} letters; {LONGEST_SCRIPT} are allowed, more with upload")
     if spec.script_digest and (spec.argv or not re.fullmatch(r"[0-9a-f]{64}", spec.script_digest)):
@@ -447,17 +450,16 @@ def _check_script(spec: Spec) -> None:
 
 def _check_texts(spec: Spec) -> None:
     _check_script(spec)
-    texts = {
-        "-o": spec.output, "-e": spec.error, "-S": spec.shell, "directory": spec.directory, "-A": spec.account,
-        "-P": spec.project, "-M": spec.mail_users, "host": spec.host, "-W group_list": spec.group_list,
-        "arguments": spec.submit_arguments,
-    }  # fmt: skip
-    for name, text in texts.items():
+    for name, text in (
+        ("-o", spec.output), ("-e", spec.error), ("-S", spec.shell), ("directory", spec.directory), ("-A", spec.account),
+        ("-P", spec.project), ("-M", spec.mail_users), ("host", spec.host), ("-W group_list", spec.group_list),
+        ("arguments", spec.submit_arguments),
+    ):  # fmt: skip
         if text and ("\0" in text or (name != "arguments" and "\n" in text) or len(text) > LONGEST_PATH * 8):
             raise Refusal(
                 "bad-value", f"illegal {name} value: a NUL, a line break or more than {LONGEST_PATH * 8} letters"
             )
-    if any("\0" in word for word in spec.argv) or "\0" in (spec.script or ""):
+    if "\0" in "".join(spec.argv) or "\0" in (spec.script or ""):
         raise Refusal("bad-value", "a NUL byte may not stand in a script or a command")
     total = 0
     for name, value in spec.variables.items():

@@ -126,19 +126,15 @@ class PoolSpace(Space):
 
 def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -> list[int]:
     """Make one pass by the number of free processors; return the rows that start, in order (see :meth:`Space.list_pass`)."""
-    columns, end, free = view.columns, len(order), view.free_procs
+    end, free, jobs_of = len(order), view.free_procs, view.window.jobs_of
     if end == 1:
-        row = int(order[0])
-        return [row] if columns.procs[row] <= free else []
+        rows = order.tolist()
+        return rows if next(jobs_of(rows)).procs <= free else []
     # What was passed over before cannot start now, if nothing but arrivals happened since.
     is_as_before = view.only_arrivals and order is view.queue and (is_stopping or depth == 1) and not view.is_late
-    if is_as_before and len(view.arrived) < end:
-        if is_stopping:
-            return []
-        procs = columns.procs
-        if all(procs[row] > free for row in view.arrived):
-            return []
-    space = min(end, free)
+    if is_as_before and len(view.arrived) < end and (is_stopping or all(job.procs > free for job in jobs_of(view.arrived))):
+        return []
+    space, columns = min(end, free), view.columns
     started = np.empty(space, np.int64)
     if is_stopping:
         count = _fcfs_pass(order, 0, end, columns.procs, free, started)
@@ -151,8 +147,7 @@ def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -
         else:
             scratch = _profiles.new_profile(0, view.now, 4 * (running + space + min(depth, end)) + 16)
             count = _hybrid_pass(view.now, order, 0, end, depth, columns.procs, columns.estimate, scratch, *state)
-    rows: list[int] = started[:count].tolist() if count else []
-    return rows
+    return started[:count].tolist() if count else []
 
 
 def pass_over_hosts(
