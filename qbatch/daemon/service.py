@@ -36,6 +36,7 @@ from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import ShadowProcess
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.trace_source import LiveSource
+from qbatch.daemon.uninterrupted import to_its_end
 from qbatch.daemon.waiters import Waiters
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.wire.errors import Refusal
@@ -315,19 +316,25 @@ class Service:
         ``is_past_snapshot``: the journal has a number above that of the snapshot, so that another gets a file of its own.
         """
         async with self._commit_lock:
-            if is_past_snapshot and self.store.number == self.store.snapshot_number:
-                await self.store.commit([], [])
-            while self._is_unsettled():
-                await self._commit_group()
-                if self.failure is not None:
-                    raise StorageError(str(self.failure))
+            await to_its_end(self._settle(is_past_snapshot=is_past_snapshot))
             yield
+
+    async def _settle(self, *, is_past_snapshot: bool) -> None:
+        if is_past_snapshot and self.store.number == self.store.snapshot_number:
+            await self.store.commit([], [])
+        while self._is_unsettled():
+            await self._commit_group()
+            if self.failure is not None:
+                raise StorageError(str(self.failure))
 
     async def exchange_core(self, change: Callable[[Core], Core], keep: Callable[[], Awaitable[None]]) -> None:
         """Put another state in place of the present one, between two commits, and ``keep`` it before the next.
 
         What is taken under the new settings must never be replayed under the old ones.
         """
+        await to_its_end(self._exchange_core(change, keep))
+
+    async def _exchange_core(self, change: Callable[[Core], Core], keep: Callable[[], Awaitable[None]]) -> None:
         async with self.quiet(is_past_snapshot=True):
             before, self.core = self.settings.shadows, change(self.core)
             self.settings = self.core.settings

@@ -10,6 +10,7 @@ from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.restore import add_snapshot
 from qbatch.daemon.service import Service
+from qbatch.daemon.uninterrupted import to_its_end
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Done
 from qbatch.wire.requests import Backup
@@ -20,6 +21,10 @@ async def handle(service: Service, client: ConnectedClient, request: Backup) -> 
     path = Path(request.path)
     if not path.is_absolute() or "\0" in request.path:
         raise Refusal("bad-value", f"{request.path[:200]!r} is no absolute path")
+    return await to_its_end(_written(service, path))
+
+
+async def _written(service: Service, path: Path) -> Done:
     async with service.quiet():
         await service.store.backup(path)
         number, data = service.store.number, state_snapshot.dump(service.core)

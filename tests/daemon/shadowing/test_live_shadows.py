@@ -6,10 +6,12 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from qbatch.daemon.config import parse_config
@@ -18,8 +20,9 @@ from qbatch.daemon.handlers.authority import permit
 from qbatch.daemon.shadows import check
 from qbatch.model.errors import InputError
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import EventRecord, ShadowRecord, Shadows
-from qbatch.wire.requests import HostControl, Shadow
+from qbatch.wire.frames import encode
+from qbatch.wire.records import EventRecord, ShadowRecord, Shadows, Submitted
+from qbatch.wire.requests import HostControl, Shadow, Spec, Submit
 from tests.daemon.core.driver import Bench
 from tests.daemon.harness import Daemon, emulated
 
@@ -242,3 +245,17 @@ def test_a_policy_that_a_pool_refuses_is_refused_with_its_reason(
 def test_the_key_of_the_configuration_is_checked_with_its_line(value: str, text: str) -> None:
     with pytest.raises(InputError, match=rf"line 3.*shadows.*{text}"):
         parse_config(emulated(top=f"shadows = {value}"), "test.toml")
+
+
+def test_a_caller_that_leaves_while_shadows_are_set_stops_no_commit(tmp_path: Path) -> None:
+    """What is committed first comes to its end: a commit that nobody counted would have its number twice in the journal."""
+    submission = encode(msgspec.json.encode(Submit(id=1, spec=Spec(script="sleep 1\n"))))
+    with Daemon(tmp_path, config=emulated()) as daemon:
+        for number in range(60):
+            asked = Shadow(id=2, action="set", policies=("fcfs",) if number % 2 else ("lxf-backfill",))
+            with socket.socket(socket.AF_UNIX) as caller:
+                caller.connect(daemon.socket)
+                caller.sendall(submission + encode(msgspec.json.encode(asked)))
+                time.sleep(number % 7 * 0.001)
+        with daemon.session() as session:
+            session.ask(Submit(spec=Spec(script="true\n")), Submitted)
