@@ -49,7 +49,7 @@ def ratios(values: NDArray[np.float64]) -> Cells:
 def row_text(columns: Sequence[Cells]) -> memoryview:
     """Return the rows of columns of equal length as CSV, each with its line end."""
     # Pages and plots import this room too, and need no compiler.
-    from qbatch.planning.kernels.live import live
+    from qbatch.planning.kernels.live import little
     from qbatch.results.kernels import row_text as kernels
 
     rows = len(columns[0].whole)
@@ -70,7 +70,8 @@ def row_text(columns: Sequence[Cells]) -> memoryview:
     longest = max(kernels.LONGEST_NUMBER, 1 + max(map(len, words), default=0))
     out = np.empty(rows * (len(columns) * longest + 1), np.uint8)
     letters: Any = np.frombuffer(b"".join(words) or b"\0", np.uint8)
-    return out[: live(kernels.put_rows)(whole, millionths, is_absent, first_word, letters, ends, out)].data
+    put_rows = little(kernels.put_rows, whole.size)
+    return out[: put_rows(whole, millionths, is_absent, first_word, letters, ends, out)].data
 
 
 def quoted(word: str) -> str:
