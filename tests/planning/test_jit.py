@@ -13,6 +13,7 @@ import pytest
 
 from qbatch.planning.kernels import jit
 from qbatch.wire.paths import cache_directory
+from tests.harness import OWN_TRACES
 
 COMPILE = """
 import sys
@@ -40,6 +41,42 @@ def test_a_kernel_is_compiled_by_one_process_and_loaded_by_others_that_want_it_a
         process.stdin.write("go\n")
         process.stdin.flush()
     assert sorted(int(process.communicate()[0]) for process in both) == [0, 1]
+
+
+def times(factor: float) -> Any:
+    """Return a kernel that closes over a number, and returns an array of its type."""
+
+    @jit.allocating_kernel
+    def multiplied(values: Any) -> Any:
+        return values * factor
+
+    return multiplied
+
+
+CLOSURES = """
+import sys
+import numpy as np
+from qbatch.planning.kernels import jit
+from tests.planning.test_jit import times
+jit.load()
+print([times(eval(word))(np.array([10]))[0].item() for word in sys.argv[1:]])
+"""
+
+
+@pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
+def test_kernels_of_one_factory_that_two_processes_have_compiled_are_told_apart(tmp_path: Path) -> None:
+    """Numba names code by a count within its process: two that were compiled first in theirs would have one name in a third."""
+    environment = os.environ | {"QBATCH_CACHE": str(tmp_path), "PYTHONPATH": str(OWN_TRACES.parent)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+
+    def said(*words: str) -> str:
+        arguments = [sys.executable, "-c", CLOSURES, *words]
+        return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert said("2") == "[20]\n"
+    assert said("0.5") == "[5.0]\n"
+    assert said("2", "0.5") == "[20, 5.0]\n"
+    assert said("0.5", "2") == "[5.0, 20]\n"
 
 
 @pytest.mark.skipif(jit.cache_folder() is None, reason="kernels are not compiled here, or there is no cache")

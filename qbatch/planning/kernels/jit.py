@@ -190,9 +190,14 @@ class Kernel:
     @cached_property
     def compiled(self) -> Any:
         """What Numba makes of it."""
-        njit: Any = _numba().njit
-        compiled = njit(cache=cache_folder() is not None, nogil=True, **self._options)(self.py_func)
-        return _alone(compiled, f"{self.py_func.__module__}.{self.py_func.__qualname__}")
+        njit, function = _numba().njit, self.py_func
+        # Numba names code by the function and a count in its process.  Two kernels of one factory that were compiled first in
+        # theirs would share a name in a process that loads both, and what belongs to it: the types of returned arrays.
+        factory, _, name = function.__code__.co_qualname.rpartition(".<locals>.")
+        if factory and self._identity is not None:
+            function.__qualname__ = f"{factory}_{hashlib.sha256(repr(self._closure).encode()).hexdigest()[:8]}.<locals>.{name}"
+        compiled = njit(cache=cache_folder() is not None, nogil=True, **self._options)(function)
+        return _alone(compiled, f"{function.__module__}.{function.__qualname__}")
 
     @property
     def signatures(self) -> list[Any]:
@@ -200,13 +205,16 @@ class Kernel:
         return self.compiled.signatures if "compiled" in vars(self) else []
 
     @cached_property
+    def _closure(self) -> tuple[Any, ...]:
+        """The values that it was made with."""
+        return tuple(cell.cell_contents for cell in self.py_func.__closure__ or ())
+
+    @cached_property
     def _identity(self) -> str | None:
-        """What it is, with the values that it was made with; None where one of these has no name."""
-        values = [cell.cell_contents for cell in self.py_func.__closure__ or ()]
-        words = [value._identity if isinstance(value, Kernel) else repr(value) for value in values]
-        if any(not isinstance(value, int | Kernel) for value in values) or None in words:
+        """What it is, with the values that it was made with; None where one of these is no number."""
+        if not all(isinstance(value, int | float) for value in self._closure):
             return None
-        return f"{self.py_func.__module__}.{self.py_func.__qualname__}({', '.join(map(str, words))})"
+        return f"{self.py_func.__module__}.{self.py_func.__code__.co_qualname}{self._closure}"
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it compiled: as its object code while the compiler is not loaded and it was kept, or else by Numba."""
