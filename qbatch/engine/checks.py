@@ -47,15 +47,11 @@ def check(cluster: Cluster, action: Action, now: int) -> Allocation:
     Raises:
         DecisionError: if the action may not happen.
     """
-    kind: type = type(action)
-    if kind not in CHECKS:
-        kind = next(each for each in kind.__mro__ if each in CHECKS)
-    if kind is not WakeAt:
-        row: object = action.row  # type: ignore[union-attr]
+    if not isinstance(action, WakeAt):
+        row: object = action.row
         if type(row) is not int or cluster.withheld or not 0 <= row < len(cluster.rows.jobs):
             _row(cluster, action, now)
-    allocation: Allocation = CHECKS[kind](cluster, action, now)
-    return allocation
+    return CHECKS[type(action)](cluster, action, now)
 
 
 def _row(cluster: Cluster, action: Any, now: int) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from qbatch.engine.pieces import Pieces
-from qbatch.engine.rows import Rows, States, read_only
+from qbatch.engine.rows import Rows, States
 from qbatch.engine.waiting import Waiting
 from qbatch.model.actions import Allocation, outside, parts_of, procs_of
 from qbatch.model.job import Job
@@ -23,7 +23,7 @@ from qbatch.model.progress import time_left
 from qbatch.planning.chunks import give_on
 from qbatch.planning.kernels import running
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.shapes import ShapeBook
 from qbatch.planning.spaces import space_of
 from qbatch.planning.view import Columns, Run
@@ -167,13 +167,13 @@ class Cluster:
         self, row: int, allocation: Allocation, now: int, done: int, until: int | None, *, is_trial: bool = False
     ) -> None:
         """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
-        job = self.rows.job(row)
-        end = now + time_left(job.estimate * job.procs - done, self._width(job, allocation))
+        job, procs = self.rows.job(row), procs_of(allocation)
+        end = now + time_left(job.estimate * job.procs - done, self._width(job, procs))
         if is_trial and until is not None:
             self.trials.add(row)
             end = min(end, until)
         run = Run(row, allocation, now, end, done)
-        self._enter(end, self._open_procs(allocation))
+        self._enter(end, self._open_procs(allocation) if self.withheld else procs)
         if self.pieces is not None:
             self.pieces.enter(run)
         self.running[row] = run
@@ -188,23 +188,23 @@ class Cluster:
         run = self.running.pop(row)
         if self.pieces is not None:
             self.pieces.leave(row)
-        amount = self._open_procs(run.allocation)
+        procs = procs_of(run.allocation)
+        amount = self._open_procs(run.allocation) if self.withheld else procs
         if amount:
             _leave(self._ends, self._amounts, self._counted, run.expected_end, amount)
             self._counted -= 1
-        self.until.pop(row, None)
-        self.trials.discard(row)
-        done = run.done + (now - run.since) * self._width(self.rows.job(row), run.allocation)
+        if self.until or self.trials:
+            self.until.pop(row, None)
+            self.trials.discard(row)
+        done = run.done + (now - run.since) * self._width(self.rows.job(row), procs)
         return Run(row, run.allocation, now, run.expected_end, done, run.holds_memory)
 
-    def _width(self, job: Job, allocation: Allocation) -> int:
-        """Return on how many processors a job works: one that takes whole hosts does not use all that it takes."""
-        if job.is_exclusive and self.machine.chunked:
-            return job.procs
-        return procs_of(allocation)
+    def _width(self, job: Job, procs: int) -> int:
+        """Return on how many of its processors a job works: one that takes whole hosts does not use all that it takes."""
+        return job.procs if job.is_exclusive and self.machine.chunked else procs
 
     def _open_procs(self, allocation: Allocation) -> int:
-        return procs_of(outside(allocation, self.withheld.keys()) if self.withheld else allocation)
+        return procs_of(outside(allocation, self.withheld.keys()))
 
     def _enter(self, end: int, amount: int) -> None:
         if not amount:

@@ -106,21 +106,11 @@ class Engine(AsksPolicy):
         resumed = tuple(self._take_up()) if cluster.left_behind else ()
         parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
         arrived, refused, late = self._arrive(happened.jobs) if happened.jobs else (_NOTHING, (), _NOTHING)
+        only_arrivals = not (ended or stopped or requeued or happened.withdrawn or is_changed)
         view = View(
-            self._window,
-            at,
-            self.machine,
-            cluster.waiting.rows,
-            self._memory,
-            finished=happened.finished,
-            withdrawn=(*withdrawn, *parked),
-            arrived=arrived,
-            only_arrivals=not (ended or stopped or requeued or happened.withdrawn or is_changed),
-            is_machine_changed=is_changed,
-            requeued=requeued,
-            ended=ended,
-            ran=happened.ran,
-        )
+            self._window, at, self.machine, cluster.waiting.rows, self._memory, happened.finished, (*withdrawn, *parked), arrived,
+            only_arrivals, is_changed, requeued, ended, happened.ran,
+        )  # fmt: skip
         actions = (*resumed, *map(self._carry_out, self._decisions(view)))
         broken = _NOTHING
         if self._broken or self._late:
@@ -385,15 +375,24 @@ class Engine(AsksPolicy):
 
     def _carry_out(self, action: Action) -> Action:
         found = checks.check(self._cluster, action, self.now or 0)
+        if type(action) is Start:
+            return self._start(action, found)
+        if type(action) is Promise:
+            self._cluster.promises[action.row] = action.at
+        elif type(action) is WakeAt:
+            self._wake(action.at)
+        else:
+            self._carry_out_seldom(action)
+        return action
+
+    def _wake(self, at: int) -> None:
+        place = bisect_left(self._wake_at, at)
+        if self._wake_at[place : place + 1] != [at]:
+            self._wake_at.insert(place, at)
+
+    def _carry_out_seldom(self, action: Action) -> None:
+        """Do what is asked for that is not of the three of every day."""
         match action:
-            case Start():
-                return self._start(action, found)
-            case Promise():
-                self._cluster.promises[action.row] = action.at
-            case WakeAt():
-                place = bisect_left(self._wake_at, action.at)
-                if self._wake_at[place : place + 1] != [action.at]:
-                    self._wake_at.insert(place, action.at)
             case Break():
                 del self._cluster.promises[action.row]
                 self._broken.append(action.row)
@@ -407,7 +406,6 @@ class Engine(AsksPolicy):
                 self._change(action.row, "reject")
                 self._cluster.leave_queue(action.row)
                 self._over.append(action.row)
-        return action
 
     def _start(self, action: Start, allocation: Allocation) -> Start:
         cluster = self._cluster

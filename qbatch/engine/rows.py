@@ -13,19 +13,12 @@ import numpy as np
 from qbatch.engine.states import CODES, STATES, State
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Columns
 
 _QUEUED = CODES[State.QUEUED]
 _ASKED = ("submit", "procs", "estimate", "memory")
 _COLUMNS = (*_ASKED, "started")
-
-
-def read_only(array: Int64Array) -> Int64Array:
-    """Return a view of an array that cannot be written, nor can what is cut out of it."""
-    shown = array.view()
-    shown.flags.writeable = False
-    return shown
 
 
 class States:

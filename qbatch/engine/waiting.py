@@ -11,8 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from qbatch.engine.rows import read_only
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, read_only
 
 _FEW = 8
 """So many leave one by one: each moves the shorter side of the array."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from qbatch.model.job import Job
 from qbatch.planning.kernels import running as kernels
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.projection import ends_and_amounts, parts_of_runs
 from qbatch.planning.view import Columns, Run, View
 
@@ -51,12 +51,12 @@ class PredictedEnds:
     @property
     def ends(self) -> Int64Array:
         """The ends, ascending."""
-        return self._ends[: len(self.by_row)]
+        return read_only(self._ends[: len(self.by_row)])
 
     @property
     def amounts(self) -> Int64Array:
         """Their processors."""
-        return self._amounts[: len(self.by_row)]
+        return read_only(self._amounts[: len(self.by_row)])
 
 
 class PredictedWindow:

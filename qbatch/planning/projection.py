@@ -18,7 +18,7 @@ import numpy as np
 
 from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Start, WakeAt, outside, parts_of, procs_of
 from qbatch.model.errors import DecisionError
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Run, View
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def ends_and_amounts(runs: Iterable[Run], closed: Set[int]) -> Int64Array:
         amount = procs_of(outside(run.allocation, closed))
         if amount:
             found.append((run.expected_end, amount))
-    return np.ascontiguousarray(np.array(sorted(found), np.int64).reshape(-1, 2).T)
+    return read_only(np.ascontiguousarray(np.array(sorted(found), np.int64).reshape(-1, 2).T))
 
 
 def parts_of_runs(runs: Iterable[Run]) -> Int64Array:

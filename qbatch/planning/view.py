@@ -19,7 +19,7 @@ import numpy as np
 from qbatch.model.actions import Allocation, outside, procs_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -236,24 +236,25 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """Return how many processors of a run are on open hosts."""
         return procs_of(outside(run.allocation, self.closed))
 
-    def expected_ends(self, space: int) -> tuple[Int64Array, Int64Array, int]:
-        """Return copies of ``ends`` and ``amounts`` with ``space`` entries to spare, and how many are in use.
+    def ends_expected(self) -> tuple[Int64Array, Int64Array]:
+        """Return ``ends`` and ``amounts`` (read-only), where a job that has outlived its estimate ends ``OVERDUE`` from now."""
+        ends, amounts = self.ends, self.amounts
+        if not len(ends) or ends[0] > self.now:
+            return ends, amounts
+        late = int(ends.searchsorted(self.now, side="right"))
+        runs = [run for run in self.running.values() if run.expected_end <= self.now and self.open_procs_of(run)]
+        ends, amounts = ends.copy(), amounts.copy()
+        ends[:late] = [self.expected_end(run) for run in runs]
+        amounts[:late] = [self.open_procs_of(run) for run in runs]
+        order = np.argsort(ends, kind="stable")
+        return read_only(ends[order]), read_only(amounts[order])
 
-        A job that has outlived its estimate ends ``OVERDUE`` from now.
-        """
-        found = self.ends
+    def expected_ends(self, space: int) -> tuple[Int64Array, Int64Array, int]:
+        """Return copies of what :meth:`ends_expected` gives, with ``space`` entries to spare, and how many are in use."""
+        found, procs = self.ends_expected()
         count = len(found)
         ends, amounts = np.empty(count + space, np.int64), np.empty(count + space, np.int64)
-        ends[:count] = found
-        amounts[:count] = self.amounts
-        if count and found[0] <= self.now:
-            late = int(found.searchsorted(self.now, side="right"))
-            runs = [run for run in self.running.values() if run.expected_end <= self.now and self.open_procs_of(run)]
-            ends[:late] = [self.expected_end(run) for run in runs]
-            amounts[:late] = [self.open_procs_of(run) for run in runs]
-            order = np.argsort(ends[:count], kind="stable")
-            ends[:count] = ends[:count][order]
-            amounts[:count] = amounts[:count][order]
+        ends[:count], amounts[:count] = found, procs
         return ends, amounts, count
 
     def expected_end(self, run: Run) -> int:

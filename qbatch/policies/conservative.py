@@ -45,18 +45,19 @@ class Conservative:
         """Give back what ended, compress, place arrivals, start what is due."""
         memory: Plan = view.memory
         memory.follow(view)
+        is_late = view.is_late
         if view.is_machine_changed:
             memory.rebuild(view)
-            memory.was_late = view.is_late
-        elif view.is_late or memory.was_late:
+            memory.was_late = is_late
+        elif is_late or memory.was_late:
             memory.start_over(view)
-            memory.was_late = view.is_late
+            memory.was_late = is_late
         elif view.withdrawn or _ended_early(view, memory):
             memory.compress(self.compress, view)
         memory.arrive(view)
-        actions: list[Action] = [Promise(row, start) for row, start in memory.news()]
-        actions += memory.take_due(view)
-        upcoming = memory.next_start()
+        news, due, upcoming = memory.hand_out(view)
+        actions: list[Action] = [Promise(row, start) for row, start in news]
+        actions += due
         if upcoming is not None:
             actions.append(WakeAt(upcoming))
         return actions
@@ -79,6 +80,10 @@ class Conservative:
 
 def _ended_early(view: View, memory: Plan) -> bool:
     """Tell whether a job that finished in this round was booked for longer."""
-    started, jobs = view.columns.started, view.window.jobs_of(view.finished)
-    ends = (memory.ends.get(job.row, int(started[job.row]) + job.estimate) for job in jobs)
-    return any(end > view.now for end in ends)
+    if not view.finished:
+        return False
+    started = view.columns.started
+    for job in view.window.jobs_of(view.finished):
+        if memory.ends.get(job.row, int(started[job.row]) + job.estimate) > view.now:
+            return True
+    return False

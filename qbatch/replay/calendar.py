@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt, procs_of
+from qbatch.model.actions import Action, Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt, procs_of
 from qbatch.model.errors import DecisionError, InputError
 from qbatch.model.events import Event, Finished, Returned, Submitted, Woken
 from qbatch.model.machine import Machine
@@ -135,8 +135,6 @@ class Calendar:
             if run is not None and run.due == instant:
                 run.due = NEVER
                 events.append(Finished(row))
-        if self._timer == instant:
-            events.append(Woken())
         if self._arrival == instant:
             last = -1
             for arrival in self.source.take(instant):
@@ -150,6 +148,8 @@ class Calendar:
                 self._living[row] = arrival
                 self._record.add(row)
                 self._arrived, last = row + 1, job.number
+        if not events:
+            events.append(Woken())  # a timer: beside other events nobody need be told of it
         return events
 
     def _account(self, done: Round) -> None:
@@ -168,25 +168,29 @@ class Calendar:
             record.cut(row, self._runs.pop(row), self._hosts.pop(row), at, is_kept=False)
         started = 0
         for action in done.actions:
-            match action:
-                case Start():
-                    started += self._start(action, done)
-                case Promise():
-                    record.promise(action.row, action.at)
-                case WakeAt():
-                    pass
-                case Break():
-                    record.forget_promise(action.row)
-                case Suspend():
-                    self._pause(action.row, at)
-                case Resume():
-                    self._executor.resume(action.row, self._runs[action.row], at)
-                case Resize():
-                    self._resize(action, at)
-                case Reject():
-                    record.reject(action.row, at, action.reason)
-                    del self._living[action.row]
+            if type(action) is Start:
+                started += self._start(action, done)
+            elif type(action) is Promise:
+                record.promise(action.row, action.at)
+            elif type(action) is not WakeAt:
+                self._account_seldom(action, at)
         record.queue(self.engine.queue_length + started)
+
+    def _account_seldom(self, action: Action, at: int) -> None:
+        """Do what an action says that is not of the three of every day."""
+        record = self._record
+        match action:
+            case Break():
+                record.forget_promise(action.row)
+            case Suspend():
+                self._pause(action.row, at)
+            case Resume():
+                self._executor.resume(action.row, self._runs[action.row], at)
+            case Resize():
+                self._resize(action, at)
+            case Reject():
+                record.reject(action.row, at, action.reason)
+                del self._living[action.row]
 
     def _start(self, action: Start, done: Round) -> bool:
         """Launch a job; tell whether for the first time."""

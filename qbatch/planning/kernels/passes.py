@@ -8,7 +8,9 @@ starts them, enters them among the running jobs, and returns their number.
 
 from __future__ import annotations
 
-from qbatch.planning.kernels.jit import kernel
+import numpy as np
+
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.plan import booked
 from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, earliest, fits, reset
 from qbatch.planning.kernels.running import enter
@@ -96,6 +98,31 @@ def easy_pass(
         if free == 0:
             break
     return count
+
+
+@allocating_kernel
+def easy_pass_beside(
+    now: int,
+    waiting: Int64Array,
+    scan_from: int,
+    procs: Int64Array,
+    estimate: Int64Array,
+    free: int,
+    ends: Int64Array,
+    amounts: Int64Array,
+    started: Int64Array,
+) -> int:
+    """Do what :func:`easy_pass` does with all that wait, beside running jobs that are only looked at."""
+    running = len(ends)
+    space = running + min(len(waiting), free)
+    own_ends = np.empty(space, np.int64)
+    own_amounts = np.empty(space, np.int64)
+    for place in range(running):
+        own_ends[place] = ends[place]
+        own_amounts[place] = amounts[place]
+    return easy_pass(
+        now, waiting, 0, len(waiting), scan_from, procs, estimate, free, own_ends, own_amounts, running, started
+    )
 
 
 @kernel

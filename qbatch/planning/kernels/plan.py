@@ -458,6 +458,29 @@ def take_due(queue: Int64Array, place: Int64Array, starts: Int64Array, state: In
 
 
 @kernel
+def hand_out(
+    queue: Int64Array,
+    place: Int64Array,
+    starts: Int64Array,
+    state: Int64Array,
+    told: Int64Array,
+    now: int,
+    news: Int64Array,
+    due: Int64Array,
+) -> tuple[int, int, int]:
+    """Do what ends a pass: note what is told (:func:`earlier_than_told`), take all rows that are due into ``due``
+    (:func:`take_due`); return how many are in use of both, and the next start."""
+    told_now = earlier_than_told(queue, state, told, news)
+    count = 0
+    while True:
+        row = take_due(queue, place, starts, state, now)
+        if row == NOBODY:
+            return told_now, count, next_start(queue, place, starts, state)
+        due[count] = row
+        count += 1
+
+
+@kernel
 def leave_queue(queue: Int64Array, place: Int64Array, state: Int64Array, row: int) -> None:
     """Take a row out of the queue; what it booked stays booked."""
     queue[place[row], ROW] = NOBODY

@@ -11,3 +11,10 @@ Int64Array: TypeAlias = NDArray[np.int64]
 Float64Array: TypeAlias = NDArray[np.float64]
 Int8Array: TypeAlias = NDArray[np.int8]
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+def read_only(array: Int64Array) -> Int64Array:
+    """Return a view of an array that cannot be written, nor can what is cut out of it: to the compiler that is another type."""
+    shown = array.view()
+    shown.flags.writeable = False
+    return shown

@@ -292,18 +292,12 @@ class ChunkPlan:
         """Give each arrival the earliest reservation."""
         self.inner.arrive(view)
 
-    def news(self) -> list[tuple[int, int]]:
-        """Return the rows whose planned start is earlier than they were told, and note that they were told."""
-        return self.inner.news()
-
-    def take_due(self, view: View) -> list[Start]:
-        """Take the rows whose time has come out of the plan, and place them."""
-        due = self.inner.take_due(view)
-        return place_in_order(view, [start.row for start in due]) if isinstance(self.inner, PoolPlan) else due
-
-    def next_start(self) -> int | None:
-        """Return the earliest planned start, or None."""
-        return self.inner.next_start()
+    def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
+        """Return whom to tell of an earlier start, who starts now and where, and when the next one does (see :class:`Plan`)."""
+        news, due, upcoming = self.inner.hand_out(view)
+        if due and isinstance(self.inner, PoolPlan):
+            due = place_in_order(view, [start.row for start in due])
+        return news, due, upcoming
 
     def planned_start(self, row: int) -> int:
         """Return the planned start of a waiting row."""

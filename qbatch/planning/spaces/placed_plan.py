@@ -120,25 +120,17 @@ class PlacedPlan:
             self.plan[row] = profile.earliest(row, self._length(view, row), view.now)
             self._reserve(profile, view, row)
 
-    def news(self) -> list[tuple[int, int]]:
-        """Return the rows whose planned start is earlier than they were told, and note that they were told."""
+    def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
+        """Return whom to tell of an earlier start, who starts now, and when the next one does (see :class:`Plan`)."""
         news = [(row, start) for row, (start, _) in self.plan.items() if start < self.told.get(row, FOREVER)]
         self.told.update(news)
-        return news
-
-    def take_due(self, view: View) -> list[Start]:
-        """Take the rows whose time has come out of the plan."""
         due = []
         for row in [row for row, (start, _) in self.plan.items() if start <= view.now]:
             self.told.pop(row, None)
             if view.columns.started[row] >= 0:
                 self.ends = {**self.ends, row: view.now + _booked(view.jobs[row].estimate)}
             due.append(Start(row, self.plan.pop(row)[1]))
-        return due
-
-    def next_start(self) -> int | None:
-        """Return the earliest planned start, or None."""
-        return min((start for start, _ in self.plan.values() if start < FOREVER), default=None)
+        return news, due, min((start for start, _ in self.plan.values() if start < FOREVER), default=None)
 
     def planned_start(self, row: int) -> int:
         """Return the planned start of a waiting row."""

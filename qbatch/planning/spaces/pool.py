@@ -24,7 +24,7 @@ from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait
 from qbatch.planning.view import Run, View
 
 _fcfs_pass = live(passes.fcfs_pass)
-_easy_pass = live(passes.easy_pass)
+_easy_pass = live(passes.easy_pass_beside)
 _hybrid_pass = live(passes.hybrid_pass)
 _host_pass = live(host_passes.host_pass)
 _profiles = live_module(profiles)
@@ -134,19 +134,17 @@ def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -
     is_as_before = view.only_arrivals and order is view.queue and (is_stopping or depth == 1) and not view.is_late
     if is_as_before and len(view.arrived) < end and (is_stopping or all(job.procs > free for job in jobs_of(view.arrived))):
         return []
-    space, columns = min(end, free), view.columns
-    started = np.empty(space, np.int64)
+    columns, started = view.columns, np.empty(min(end, free), np.int64)
     if is_stopping:
         count = _fcfs_pass(order, 0, end, columns.procs, free, started)
+    elif depth == 1:
+        new = end - len(view.arrived) if is_as_before else 0
+        count = _easy_pass(view.now, order, new, columns.procs, columns.estimate, free, *view.ends_expected(), started)
     else:
-        ends, amounts, running = view.expected_ends(space)
-        state = (free, ends, amounts, running, started)
-        if depth == 1:
-            new = end - len(view.arrived) if is_as_before else 0
-            count = _easy_pass(view.now, order, 0, end, new, columns.procs, columns.estimate, *state)
-        else:
-            scratch = _profiles.new_profile(0, view.now, 4 * (running + space + min(depth, end)) + 16)
-            count = _hybrid_pass(view.now, order, 0, end, depth, columns.procs, columns.estimate, scratch, *state)
+        ends, amounts, running = view.expected_ends(len(started))
+        scratch = _profiles.new_profile(0, view.now, 4 * (running + len(started) + min(depth, end)) + 16)
+        state = (scratch, free, ends, amounts, running, started)
+        count = _hybrid_pass(view.now, order, 0, end, depth, columns.procs, columns.estimate, *state)
     return started[:count].tolist() if count else []
 
 

@@ -63,12 +63,16 @@ class PoolPlan:
             self.profile = new_profile(view.free_procs, view.now, 64)
             self.is_begun = True
         forget_before(self.profile, view.now)
-        self._room(len(view.finished) + len(view.withdrawn))
-        started = view.columns.started if view.finished else ()
-        for row, job in zip(view.finished, view.window.jobs_of(view.finished), strict=True):
-            end = self.ends.get(row, int(started[row]) + booked(job.estimate))
-            amount = self.partly.pop(row, job.procs) if self.partly else job.procs
-            plan.release(self.released, self.state, self.profile, view.now, end, amount)
+        if view.finished:
+            self._room(len(view.finished))
+            started = view.columns.started
+            for job in view.window.jobs_of(view.finished):
+                row = job.row
+                end = self.ends.get(row, int(started[row]) + booked(job.estimate))
+                amount = self.partly.pop(row, job.procs) if self.partly else job.procs
+                plan.release(self.released, self.state, self.profile, view.now, end, amount)
+        if view.withdrawn:
+            self._room(len(view.withdrawn))
         for row in view.withdrawn:
             if 0 <= row < len(self.place) and self.place[row] >= 0:
                 where = self.place[row]
@@ -117,14 +121,17 @@ class PoolPlan:
 
     def arrive(self, view: View) -> None:
         """Give each arrival the earliest reservation."""
-        self._enqueue(view, view.arrived)
+        if view.arrived:
+            self._enqueue(view, view.arrived)
 
     def _enqueue(self, view: View, rows: Sequence[int]) -> None:
         self._room(len(rows))
-        for row, job in zip(rows, view.window.jobs_of(rows), strict=True):
-            self._grow(row)
-            arrays = (self.queue, self.place, self.shapes, self.table, self.starts, self.state, self.profile)
-            plan.enqueue(*arrays, row, job.procs, job.estimate, view.now)
+        for job in view.window.jobs_of(rows):
+            self._grow(job.row)
+            plan.enqueue(
+                self.queue, self.place, self.shapes, self.table, self.starts, self.state, self.profile, job.row, job.procs,
+                job.estimate, view.now,
+            )  # fmt: skip
 
     def _grow(self, row: int) -> None:
         if row >= len(self.place):
@@ -138,28 +145,26 @@ class PoolPlan:
             self.shapes = np.concatenate([self.shapes, np.zeros_like(self.shapes)])
             self.table = plan.rehashed(self.shapes, int(self.state[plan.SHAPES]))
 
-    def news(self) -> list[tuple[int, int]]:
-        """Return the rows whose planned start is earlier than they were told, and note that they were told."""
-        found = np.empty((int(self.state[plan.QUEUED] - self.state[plan.FIRST]), 2), np.int64)
-        count = plan.earlier_than_told(self.queue, self.state, self.told, found)
-        news: list[tuple[int, int]] = found[:count].tolist() if count else []
-        return news
+    def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
+        """Return whom to tell of an earlier start, who starts now, and when the next one does (see :class:`Plan`)."""
+        news = np.empty((len(self.queue), 2), np.int64)
+        rows = np.empty(len(self.queue), np.int64)
+        told, due, upcoming = plan.hand_out(
+            self.queue, self.place, self.starts, self.state, self.told, view.now, news, rows
+        )
+        return (
+            news[:told].tolist() if told else [],
+            self._starts(view, rows[:due].tolist()) if due else [],
+            None if upcoming == FOREVER else upcoming,
+        )
 
-    def take_due(self, view: View) -> list[Start]:
-        """Take the rows whose time has come out of the plan."""
-        due: list[Start] = []
-        while True:
-            row = int(plan.take_due(self.queue, self.place, self.starts, self.state, view.now))
-            if row == plan.NOBODY:
-                return due
-            if view.columns.started[row] >= 0:
+    def _starts(self, view: View, rows: list[int]) -> list[Start]:
+        """Return the starts of rows that have left the plan."""
+        started = view.columns.started
+        for row in rows:
+            if started[row] >= 0:
                 self.ends = {**self.ends, row: view.now + booked(view.jobs[row].estimate)}
-            due.append(Start(row))
-
-    def next_start(self) -> int | None:
-        """Return the earliest planned start, or None."""
-        start = int(plan.next_start(self.queue, self.place, self.starts, self.state))
-        return None if start == FOREVER else start
+        return [Start(row) for row in rows]
 
     def planned_start(self, row: int) -> int:
         """Return the planned start of a waiting row."""

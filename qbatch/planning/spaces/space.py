@@ -78,16 +78,9 @@ class Plan(Protocol):
         """Give each arrival the earliest reservation."""
         ...
 
-    def news(self) -> list[tuple[int, int]]:
-        """Return the rows whose planned start is earlier than they were told, with it, and note that they were told."""
-        ...
-
-    def take_due(self, view: View) -> list[Start]:
-        """Take the rows whose time has come out of the plan."""
-        ...
-
-    def next_start(self) -> int | None:
-        """Return the earliest planned start, or None."""
+    def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
+        """Return the rows whose planned start is earlier than they were told, with it (they are told now); the starts of the
+        rows whose time has come, which leave the plan; and the earliest start planned after that, or None."""
         ...
 
     def planned_start(self, row: int) -> int:
