@@ -163,6 +163,7 @@ class Admission:
         # The most memory among the hosts that are at least as wide as each, in order of width.
         self._memory = np.maximum.accumulate(memory)
         self._counts_memory = self.machine.counts_memory
+        self._counts_only = not (self._counts_memory or machine.chunked)
 
     def holds(self, procs: Int64Array, memory: Int64Array) -> BoolArray:
         """Tell which requests of processors and memory the hosts could hold, as :func:`refusal` would."""
@@ -183,4 +184,6 @@ class Admission:
 
     def refusal(self, job: Job) -> Reason | None:
         """Return why these hosts can never hold a job, or None if they can."""
+        if self._counts_only and 1 <= job.procs <= self.widest and job.estimate >= 0:
+            return None
         return refusal(self.machine, job)

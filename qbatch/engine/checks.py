@@ -41,19 +41,6 @@ _first = attrgetter("host")
 _Answer = TypeVar("_Answer")
 
 
-def check(cluster: Cluster, action: Action, now: int) -> Allocation:
-    """Check one action against the cluster as it is now; return where a start goes, of another action nothing.
-
-    Raises:
-        DecisionError: if the action may not happen.
-    """
-    if not isinstance(action, WakeAt):
-        row: object = action.row
-        if type(row) is not int or cluster.withheld or not 0 <= row < len(cluster.rows.jobs):
-            _row(cluster, action, now)
-    return CHECKS[type(action)](cluster, action, now)
-
-
 def _row(cluster: Cluster, action: Any, now: int) -> None:
     row = action.row
     if type(row) is not int:
@@ -134,8 +121,18 @@ def _refused(action: Action, now: int, reason: str) -> DecisionError:
 
 
 def _state(cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject, now: int, cause: str) -> None:
-    if NEXT[cause][cluster.rows.states.codes[action.row]] < 0:
-        raise _refused(action, now, f"row {action.row} is {cluster.states[action.row].value}")
+    row, codes = action.row, cluster.rows.states.codes
+    if type(row) is not int or cluster.withheld or not 0 <= row < len(codes):
+        _row(cluster, action, now)
+    if NEXT[cause][codes[row]] < 0:
+        raise _refused(action, now, f"row {row} is {cluster.states[row].value}")
+
+
+def _is_queued(cluster: Cluster, action: Promise | Break, now: int) -> bool:
+    row, codes = action.row, cluster.rows.states.codes
+    if type(row) is not int or cluster.withheld or not 0 <= row < len(codes):
+        _row(cluster, action, now)
+    return codes[row] == _QUEUED
 
 
 def _until(action: Start | Resume, now: int) -> None:
@@ -268,18 +265,18 @@ def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
 
 
 def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
-    if type(action.at) is not int:
-        _whole(action, now, at=action.at)
-    if cluster.rows.states.codes[action.row] != _QUEUED:
+    if not _is_queued(cluster, action, now):
         raise _refused(action, now, "only a waiting job is promised a start")
-    told = cluster.promises.get(action.row)
-    if action.at < now or (told is not None and action.at > told):
+    at, told = action.at, cluster.promises.get(action.row)
+    if type(at) is not int:
+        _whole(action, now, at=at)
+    if at < now or (told is not None and at > told):
         raise _refused(action, now, f"a promise is not in the past and only moves earlier (told: {told})")
     return ()
 
 
 def _break(cluster: Cluster, action: Break, now: int) -> Allocation:
-    if cluster.rows.states.codes[action.row] != _QUEUED:
+    if not _is_queued(cluster, action, now):
         raise _refused(action, now, "only a promise to a waiting job can be broken")
     if action.row not in cluster.promises:
         raise _refused(action, now, "nothing is promised to it")
@@ -299,4 +296,4 @@ CHECKS: dict[type, Callable[..., Allocation]] = {
     Start: _start, Suspend: _suspend, Resume: _resume, Resize: _resize, Reject: _reject, Promise: _promise, Break: _break,
     WakeAt: _wake,
 }  # fmt: skip
-"""What may be asked for, and what is checked of it."""
+"""What may be asked for, and what is checked of it: each check returns where a start goes, of another action nothing."""

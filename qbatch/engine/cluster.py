@@ -51,10 +51,8 @@ class Cluster:
         self.promises: dict[int, int] = {}
         self.left_behind: set[int] = set()
         self.is_malleable = False
-        self._ends = np.empty(64, np.int64)
-        self._amounts = np.empty(64, np.int64)
-        self._shown_ends, self._shown_amounts = read_only(self._ends), read_only(self._amounts)
         self._counted = 0
+        self._count_in(np.empty(64, np.int64), np.empty(64, np.int64))
         self.shapes = ShapeBook(machine) if self.kind.uses_shapes else None
         self.pieces: Pieces | None = None
 
@@ -83,26 +81,23 @@ class Cluster:
         """The hosts that are closed."""
         return frozenset(self.withheld)
 
-    def running_arrays(self) -> tuple[Int64Array, Int64Array]:
-        """Return expected ends (ascending) and processors of the running jobs, read-only, until the next change.
+    @property
+    def ends(self) -> Int64Array:
+        """The expected ends of the running jobs, ascending, read-only, until the next change.
 
         Processors on closed hosts are left out, and so is a job that has no others.
         """
-        return self.ends, self.amounts
-
-    @property
-    def ends(self) -> Int64Array:
-        """The expected ends of :meth:`running_arrays`."""
-        if self._shown_ends.base is not self._ends:
-            self._shown_ends = read_only(self._ends)
         return self._shown_ends[: self._counted]
 
     @property
     def amounts(self) -> Int64Array:
-        """The processors of :meth:`running_arrays`."""
-        if self._shown_amounts.base is not self._amounts:
-            self._shown_amounts = read_only(self._amounts)
+        """The processors of ``ends``."""
         return self._shown_amounts[: self._counted]
+
+    def _count_in(self, ends: Int64Array, amounts: Int64Array) -> None:
+        """Keep the running jobs in these arrays, of which as many entries are in use as are counted."""
+        self._ends, self._amounts = ends, amounts
+        self._shown_ends, self._shown_amounts = read_only(ends), read_only(amounts)
 
     def leave_queue(self, row: int) -> None:
         """Take a row out of the queue, or from among the parked ones."""
@@ -210,8 +205,7 @@ class Cluster:
         if not amount:
             return
         if self._counted == len(self._ends):
-            self._ends = np.concatenate([self._ends, np.empty_like(self._ends)])
-            self._amounts = np.concatenate([self._amounts, np.empty_like(self._amounts)])
+            self._count_in(np.resize(self._ends, 2 * self._counted), np.resize(self._amounts, 2 * self._counted))
         _enter(self._ends, self._amounts, self._counted, end, amount)
         self._counted += 1
 
@@ -231,7 +225,7 @@ class Cluster:
         """Take over the sorted arrays of another cluster's running jobs."""
         self._counted = len(ends)
         space = np.empty(max(self._counted, 64) - self._counted, np.int64)
-        self._ends, self._amounts = np.concatenate([ends, space]), np.concatenate([amounts, space])
+        self._count_in(np.concatenate([ends, space]), np.concatenate([amounts, space]))
         self.renew_shapes()
 
     def renew_shapes(self) -> None:

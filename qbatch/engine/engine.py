@@ -228,9 +228,9 @@ class Engine(AsksPolicy):
 
     def _change(self, row: int, cause: str) -> None:
         codes = self._cluster.rows.states.codes
-        after = NEXT[cause][codes[row]] if 0 <= row < len(codes) else -1
-        if after < 0:
-            found = self._cluster.states[row].value if 0 <= row < len(codes) else "unknown"
+        is_known = 0 <= row < len(codes)
+        if not is_known or (after := NEXT[cause][codes[row]]) < 0:
+            found = self._cluster.states[row].value if is_known else "unknown"
             raise DecisionError(f"row {row} cannot be {cause} at {self.now}: it is {found}")
         codes[row] = after
 
@@ -271,9 +271,10 @@ class Engine(AsksPolicy):
 
     def _forget(self) -> None:
         """Drop the jobs that were over by the last round: policies could look at them then."""
+        rows, promises = self._cluster.rows, self._cluster.promises
         for row in self._over:
-            self._cluster.rows.forget(row)
-            self._cluster.promises.pop(row, None)
+            rows.forget(row)
+            promises.pop(row, None)
         self._over.clear()
 
     def _withdraw(self, row: int) -> bool:
@@ -374,7 +375,7 @@ class Engine(AsksPolicy):
         return (row,), (), _NOTHING
 
     def _carry_out(self, action: Action) -> Action:
-        found = checks.check(self._cluster, action, self.now or 0)
+        found = checks.CHECKS[type(action)](self._cluster, action, self.now or 0)
         if type(action) is Start:
             return self._start(action, found)
         if type(action) is Promise:

@@ -68,9 +68,14 @@ class Rows:
         self.jobs: list[Job | None] = []
         self.view = _Jobs(self.jobs)
         self.states = States()
-        self.arrays = {name: np.empty(64, np.int64) for name in _COLUMNS}
+        self.arrays: dict[str, Int64Array] = {}
         self._columns: Columns | None = None
         self._shown: tuple[Int64Array, ...] = ()
+        self.hold({name: np.empty(64, np.int64) for name in _COLUMNS})
+
+    def hold(self, arrays: dict[str, Int64Array]) -> None:
+        """Keep the columns in these arrays, which have space for more rows."""
+        self.arrays, self._shown, self._columns = arrays, tuple(map(read_only, arrays.values())), None
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -78,12 +83,9 @@ class Rows:
     @property
     def columns(self) -> Columns:
         """The columns of all rows so far, read-only."""
-        rows, first = len(self.jobs), self.arrays["submit"]
-        if not self._shown or self._shown[0].base is not first:
-            self._shown, self._columns = tuple(map(read_only, self.arrays.values())), None
         seen = self._columns
-        # Still those of as many rows: a view is asked for several times a round.
-        if seen is None or len(seen.submit) != rows:
+        if seen is None:  # a view is asked for several times a round
+            rows = len(self.jobs)
             submit, procs, estimate, memory, started = self._shown
             seen = self._columns = Columns(submit[:rows], procs[:rows], estimate[:rows], memory[:rows], started[:rows])
         return seen
@@ -103,6 +105,7 @@ class Rows:
         for name, values in fresh.items():
             self.arrays[name][first:end] = values
         self.arrays["started"][first:end] = -1
+        self._columns = None
         self.jobs.extend(jobs)
         self.states.codes.extend(bytes([CODES[State.QUEUED]]) * len(jobs))
 
@@ -112,9 +115,10 @@ class Rows:
         Raises:
             DecisionError: for a job with a number beyond 64 bits; nothing is changed then.
         """
-        row, arrays = len(self.jobs), self.arrays
-        if row == len(arrays["submit"]):
+        row = len(self.jobs)
+        if row == len(self.arrays["submit"]):
             self._grow(row + 1)
+        arrays = self.arrays
         try:
             arrays["submit"][row] = job.submit
             arrays["procs"][row] = job.procs
@@ -123,6 +127,7 @@ class Rows:
         except (OverflowError, TypeError, ValueError) as error:
             raise DecisionError(f"a job asks for what is no 64-bit whole number: {error}") from error
         arrays["started"][row] = -1
+        self._columns = None
         self.jobs.append(job)
         self.states.codes.append(_QUEUED)
 
@@ -130,10 +135,7 @@ class Rows:
         space = len(self.arrays["submit"])
         if rows <= space:
             return
-        for name, old in self.arrays.items():
-            bigger = np.empty(max(2 * space, rows), np.int64)
-            bigger[: len(self.jobs)] = old[: len(self.jobs)]
-            self.arrays[name] = bigger
+        self.hold({name: np.resize(old, max(2 * space, rows)) for name, old in self.arrays.items()})
 
     def job(self, row: int) -> Job:
         """Return the job of a row that lives."""

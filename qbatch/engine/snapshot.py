@@ -91,7 +91,7 @@ def dump(engine: Engine) -> bytes:
     """
     cluster, rows = engine._cluster, engine._cluster.rows
     jobs = [job for job in rows.jobs if job is not None]
-    ends, amounts = cluster.running_arrays()
+    ends, amounts = cluster.ends, cluster.amounts
     body = _Body(
         format=FORMAT,
         machine=_identity(engine.machine),
@@ -152,7 +152,7 @@ def _restore(engine: Engine, body: _Body) -> None:
     if not rows.states.are_known() or set(body.columns) != set(rows.arrays):
         raise InputError("the snapshot's columns are not those of this version of qbatch; start from the journal")
     # An array is empty or has space to spare; a growing one is never full by accident.
-    rows.arrays = {name: _roomy(body.columns[name].array(count)) for name in rows.arrays}
+    rows.hold({name: _roomy(body.columns[name].array(count)) for name in rows.arrays})
     _restore_cluster(engine._cluster, body)
     engine.now = body.now
     engine._wake_at = list(body.wake_at)

@@ -16,25 +16,25 @@ from qbatch.planning.view import Columns, Run
 class ClusterWindow:
     """The read-only side of a cluster (:class:`qbatch.planning.view.Window`)."""
 
-    __slots__ = ("_cluster", "kind")
+    __slots__ = ("_cluster", "_rows", "kind")
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self._cluster, self._rows = cluster, cluster.rows
         self.kind = cluster.kind
 
     @property
     def columns(self) -> Columns:
         """What was asked for, by row."""
-        return self._cluster.rows.columns
+        return self._rows.columns
 
     @property
     def jobs(self) -> Sequence[Job]:
         """The jobs by row."""
-        return self._cluster.rows.view
+        return self._rows.view
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
         """Return the jobs of rows that wait or run, or were over in this round."""
-        return map(self._cluster.rows.jobs.__getitem__, rows)  # type: ignore[arg-type]  # those live
+        return map(self._rows.jobs.__getitem__, rows)  # type: ignore[arg-type]  # those live
 
     @property
     def free(self) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Start, WakeAt, outside, parts_of, procs_of
 from qbatch.model.errors import DecisionError
 from qbatch.planning.kernels.types import Int64Array, read_only
-from qbatch.planning.view import Run, View
+from qbatch.planning.view import Run, SeenWindow, View
 
 if TYPE_CHECKING:
     from qbatch.planning.spaces.room import Room
@@ -102,21 +102,15 @@ class Projection:
         return self._seen.seen_through(window, queue=self._queue, **facts)
 
 
-class _ProjectedWindow:
+class _ProjectedWindow(SeenWindow):
     """What is shown of the state: parts of it are made when a policy first looks at them (:class:`qbatch.planning.view.Window`).
 
     ``runs``: those that are hidden, those that are shown in their place or beside them, and the rows that never paused.
     """
 
     def __init__(self, seen: View, runs: tuple[dict[int, Run], dict[int, Run], Set[int]], **shown: Any) -> None:
-        self._seen = seen
+        super().__init__(seen, **shown)
         self._hidden, self._shown, self._in_one_go = runs
-        self.kind, self.jobs_of = seen.window.kind, seen.window.jobs_of
-        self.__dict__.update(shown)
-
-    def __getattr__(self, name: str) -> Any:
-        """What nobody changes is what it was."""
-        return getattr(self._seen, name)
 
     @cached_property
     def _runs(self) -> dict[int, Run]:

@@ -69,6 +69,18 @@ class Window(Protocol):
 
     kind: type[Space]
 
+    @property
+    def columns(self) -> Columns: ...
+
+    @property
+    def free(self) -> tuple[int, ...]: ...
+
+    @property
+    def ends(self) -> Int64Array: ...
+
+    @property
+    def amounts(self) -> Int64Array: ...
+
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
         """Return the jobs of rows that wait or run, or were over in this round."""
         ...
@@ -87,6 +99,19 @@ class _Shown:
             return self
         value = view.__dict__[self._name] = self._look(view)
         return value
+
+
+class SeenWindow:
+    """What a view shows, but for some facts that are other ones."""
+
+    def __init__(self, seen: View, **facts: Any) -> None:
+        self._seen = seen
+        self.kind, self.jobs_of = seen.window.kind, seen.window.jobs_of
+        self.__dict__.update(facts)
+
+    def __getattr__(self, name: str) -> Any:
+        """What nobody changes is what it was."""
+        return getattr(self._seen, name)
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
@@ -169,10 +194,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     def changed(self, **facts: Any) -> View:
         """Return a view that differs from this one in what is given, for a policy inside another one."""
         own = {name: facts.pop(name) for name in View.__struct_fields__ if name in facts}
-        other = msgspec.structs.replace(self, **own)
-        other.__dict__.update(self.__dict__)
-        other.__dict__.update(facts)
-        return other
+        return msgspec.structs.replace(self, window=SeenWindow(self, **facts), **own)
 
     def seen_through(self, window: Window, **facts: Any) -> View:
         """Return a view of this round through another window; ``facts``: what else differs, of its own fields."""
@@ -204,7 +226,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     @property
     def free_procs(self) -> int:
         """Free processors of all hosts."""
-        free = self.free
+        free = self.window.free
         return free[0] if len(free) == 1 else sum(free)
 
     @property
@@ -227,7 +249,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
         One that started at this very instant, with nothing to do by its estimate, is not late yet.
         """
-        return bool(len(self.ends) and self.ends[0] <= self.now) and any(
+        ends = self.window.ends
+        return bool(len(ends) and ends[0] <= self.now) and any(
             run.expected_end <= self.now and run.since < self.now and self.open_procs_of(run)
             for run in self.running.values()
         )
@@ -238,7 +261,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     def ends_expected(self) -> tuple[Int64Array, Int64Array]:
         """Return ``ends`` and ``amounts`` (read-only), where a job that has outlived its estimate ends ``OVERDUE`` from now."""
-        ends, amounts = self.ends, self.amounts
+        window = self.window  # asked in most passes, once: what it shows is not kept
+        ends, amounts = window.ends, window.amounts
         if not len(ends) or ends[0] > self.now:
             return ends, amounts
         late = int(ends.searchsorted(self.now, side="right"))

@@ -38,6 +38,7 @@ class Backfill:
         self.which = which
         self.depth = depth
         self.order = order
+        self._is_by_submission = ORDERS[order] == BY_SUBMISSION
         self.loop = ListLoop(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy")
 
     def loop_on(self, machine: Machine) -> Loop | None:
@@ -46,9 +47,9 @@ class Backfill:
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
-        if len(view.queue) == 0 or max(view.free) == 0:
+        if len(view.queue) == 0 or not any(view.window.free):
             return []
-        return self.pass_in(view, self.in_order(view))
+        return self.pass_in(view, view.queue if self._is_by_submission else self.in_order(view))
 
     def pass_in(self, view: View, order: Int64Array) -> list[Start]:
         """Make one pass over the waiting rows in an order."""
@@ -59,11 +60,10 @@ class Backfill:
 
     def in_order(self, view: View) -> Int64Array:
         """Return the waiting rows as they are looked through."""
-        order = ORDERS[self.order]
-        if order == BY_SUBMISSION or len(view.queue) == 1:
+        if self._is_by_submission or len(view.queue) == 1:
             return view.queue
         columns = view.columns
-        found: Int64Array = _ordered(order, view.now, view.queue, 0, len(view.queue), columns.submit, columns.estimate)
+        found: Int64Array = _ordered(ORDERS[self.order], view.now, view.queue, 0, len(view.queue), columns.submit, columns.estimate)
         return found
 
     def explain(self, view: View, row: int) -> Reason:

@@ -50,7 +50,8 @@ class Calendar:
         self.source: Source = LogSource(jobs) if isinstance(jobs, Workload) else jobs
         self.engine = Engine(machine, policy, is_audited=is_audited)
         self._policy = policy
-        self._record = Recorder(self.source.size, has_hosts=machine.single_host and len(machine.hosts) > 1)
+        self._has_hosts = machine.single_host and len(machine.hosts) > 1
+        self._record = Recorder(self.source.size, has_hosts=self._has_hosts)
         self._executor: EmulatedExecutor[int] = EmulatedExecutor(self._note_end)
         self._idle = 0
         self._arrived = 0
@@ -174,7 +175,8 @@ class Calendar:
                 record.promise(action.row, action.at)
             elif type(action) is not WakeAt:
                 self._account_seldom(action, at)
-        record.queue(self.engine.queue_length + started)
+        if done.arrived or done.returned or done.requeued:
+            record.queue(self.engine.queue_length + started)  # at other instants it has not become longer
 
     def _account_seldom(self, action: Action, at: int) -> None:
         """Do what an action says that is not of the three of every day."""
@@ -199,7 +201,8 @@ class Calendar:
         chunk = allocation[0]
         procs = procs_of(allocation)
         self._hosts[row] = chunk.host
-        self._record.place(row, chunk.host, is_in_pieces=procs != job.procs)
+        if self._has_hosts or procs != job.procs:
+            self._record.place(row, chunk.host, is_in_pieces=procs != job.procs)
         self._runs[row] = progress = self._executor.launch(row, procs, run * job.procs, done.at)
         if action.is_trial:
             used_memory = used_memory if used_memory >= 0 else job.memory

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from qbatch.model.actions import Allocation
 from qbatch.model.machine import Machine
-from qbatch.model.progress import NEVER, Progress
+from qbatch.model.progress import NEVER, Progress, time_left
 
 Key = TypeVar("Key")
 """By what the caller knows a job."""
@@ -32,9 +32,11 @@ class EmulatedExecutor(Generic[Key]):
 
     def launch(self, key: Key, procs: int, work: int, at: int) -> Progress:
         """Start a job that takes ``work`` processor-microseconds, ``NEVER`` if its end is not known; return its progress."""
-        progress = Progress(procs, NEVER, 0, work)
-        self.resume(key, progress, at)
-        return progress
+        if work < 0:
+            return Progress(procs, at, 0, work)
+        due = at + time_left(work, procs)
+        self._note(due, key)
+        return Progress(procs, at, 0, work, due)
 
     def pause(self, progress: Progress, at: int) -> None:
         """Let a job stand still."""

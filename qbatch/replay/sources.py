@@ -96,7 +96,10 @@ class LogSource:
         found = []
         while self._next is not None and self._next <= at:
             found.append(self._coming.pop())
-            self._fetch()
+            if self._coming:
+                self._next = self._coming[-1].job.submit
+            else:
+                self._fetch()
         return found
 
     def told(self, done: Round) -> None:
@@ -107,13 +110,12 @@ class LogSource:
         return self._workload
 
     def _fetch(self) -> None:
-        """See to the next job; many are made at once."""
-        if not self._coming:
-            begin = self._made
-            places = np.arange(begin, min(begin + _AT_ONCE, len(self._workload)))
-            self._coming = list(arrivals_of(self._workload, places, None, begin, self.offset))
-            self._coming.reverse()
-            self._made += len(self._coming)
+        """Make the jobs that come next, many at once."""
+        begin = self._made
+        places = np.arange(begin, min(begin + _AT_ONCE, len(self._workload)))
+        self._coming = list(arrivals_of(self._workload, places, None, begin, self.offset))
+        self._coming.reverse()
+        self._made += len(self._coming)
         self._next = self._coming[-1].job.submit if self._coming else None
 
 

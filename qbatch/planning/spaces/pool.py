@@ -134,7 +134,7 @@ def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -
     is_as_before = view.only_arrivals and order is view.queue and (is_stopping or depth == 1) and not view.is_late
     if is_as_before and len(view.arrived) < end and (is_stopping or all(job.procs > free for job in jobs_of(view.arrived))):
         return []
-    columns, started = view.columns, np.empty(min(end, free), np.int64)
+    columns, started = view.window.columns, np.empty(min(end, free), np.int64)
     if is_stopping:
         count = _fcfs_pass(order, 0, end, columns.procs, free, started)
     elif depth == 1:
