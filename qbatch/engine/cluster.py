@@ -94,6 +94,10 @@ class Cluster:
         """The processors of ``ends``."""
         return self._shown_amounts[: self._counted]
 
+    def by_end(self) -> tuple[Int64Array, Int64Array, int]:
+        """Return ``ends`` and ``amounts`` in longer arrays, and how many entries are in use."""
+        return self._shown_ends, self._shown_amounts, self._counted
+
     def _count_in(self, ends: Int64Array, amounts: Int64Array) -> None:
         """Keep the running jobs in these arrays, of which as many entries are in use as are counted."""
         self._ends, self._amounts = ends, amounts
@@ -162,8 +166,9 @@ class Cluster:
         self, row: int, allocation: Allocation, now: int, done: int, until: int | None, *, is_trial: bool = False
     ) -> None:
         """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
-        job, procs = self.rows.job(row), procs_of(allocation)
-        end = now + time_left(job.estimate * job.procs - done, self._width(job, procs))
+        job, procs = self.rows.jobs[row], procs_of(allocation)
+        assert job is not None
+        end = now + time_left(job.estimate * job.procs - done, self._width(job, procs) if job.is_exclusive else procs)
         if is_trial and until is not None:
             self.trials.add(row)
             end = min(end, until)
@@ -191,7 +196,9 @@ class Cluster:
         if self.until or self.trials:
             self.until.pop(row, None)
             self.trials.discard(row)
-        done = run.done + (now - run.since) * self._width(self.rows.job(row), procs)
+        job = self.rows.jobs[row]
+        assert job is not None
+        done = run.done + (now - run.since) * (self._width(job, procs) if job.is_exclusive else procs)
         return Run(row, run.allocation, now, run.expected_end, done, run.holds_memory)
 
     def _width(self, job: Job, procs: int) -> int:

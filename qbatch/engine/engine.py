@@ -111,7 +111,8 @@ class Engine(AsksPolicy):
             self._window, at, self.machine, cluster.waiting.rows, self._memory, happened.finished, (*withdrawn, *parked), arrived,
             only_arrivals, is_changed, requeued, ended, happened.ran,
         )  # fmt: skip
-        actions = (*resumed, *map(self._carry_out, self._decisions(view)))
+        decisions = self._decisions(view)
+        actions = tuple(map(self._carry_out, decisions)) if decisions else ()
         broken = _NOTHING
         if self._broken or self._late:
             broken, self._broken, self._late = tuple(dict.fromkeys((*self._broken, *self._late))), [], []
@@ -120,8 +121,9 @@ class Engine(AsksPolicy):
             parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
         first = cluster.waiting.first()
         result = Round(
-            at, happened.finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued
-        )
+            at, happened.finished, stopped, arrived, refused, (*resumed, *actions) if resumed else actions, broken, first, parked,
+            returned, requeued,
+        )  # fmt: skip
         if self._watch is not None:
             self._watch.check(cluster, result)
         return result
@@ -387,9 +389,10 @@ class Engine(AsksPolicy):
         return action
 
     def _wake(self, at: int) -> None:
-        place = bisect_left(self._wake_at, at)
-        if self._wake_at[place : place + 1] != [at]:
-            self._wake_at.insert(place, at)
+        wake_at = self._wake_at
+        place = bisect_left(wake_at, at)
+        if place == len(wake_at) or wake_at[place] != at:
+            wake_at.insert(place, at)
 
     def _carry_out_seldom(self, action: Action) -> None:
         """Do what is asked for that is not of the three of every day."""

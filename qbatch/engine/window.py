@@ -70,6 +70,10 @@ class ClusterWindow:
         """Their processors."""
         return self._cluster.amounts
 
+    def by_end(self) -> tuple[Int64Array, Int64Array, int]:
+        """Return ``ends`` and ``amounts`` in longer arrays, and how many entries are in use."""
+        return self._cluster.by_end()
+
     @property
     def closed(self) -> frozenset[int]:
         """The hosts that are closed."""

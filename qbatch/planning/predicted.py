@@ -120,6 +120,11 @@ class PredictedWindow:
         """Their processors."""
         return self._predicted_ends.amounts if self._is_counted else self._ends_and_amounts[1]
 
+    def by_end(self) -> tuple[Int64Array, Int64Array, int]:
+        """Return ``ends`` and ``amounts``, and how many they are."""
+        ends = self.ends
+        return ends, self.amounts, len(ends)
+
     @cached_property
     def _ends_and_amounts(self) -> tuple[Int64Array, Int64Array]:
         ends, amounts = ends_and_amounts(self.running.values(), self._seen.closed)

@@ -75,11 +75,9 @@ class Window(Protocol):
     @property
     def free(self) -> tuple[int, ...]: ...
 
-    @property
-    def ends(self) -> Int64Array: ...
-
-    @property
-    def amounts(self) -> Int64Array: ...
+    def by_end(self) -> tuple[Int64Array, Int64Array, int]:
+        """Return ``ends`` and ``amounts``, maybe in longer arrays, and how many entries are in use."""
+        ...
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
         """Return the jobs of rows that wait or run, or were over in this round."""
@@ -112,6 +110,11 @@ class SeenWindow:
     def __getattr__(self, name: str) -> Any:
         """What nobody changes is what it was."""
         return getattr(self._seen, name)
+
+    def by_end(self) -> tuple[Int64Array, Int64Array, int]:
+        """Return ``ends`` and ``amounts``, and how many they are."""
+        ends: Int64Array = self.ends
+        return ends, self.amounts, len(ends)
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
@@ -249,8 +252,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
         One that started at this very instant, with nothing to do by its estimate, is not late yet.
         """
-        ends = self.window.ends
-        return bool(len(ends) and ends[0] <= self.now) and any(
+        ends, _, count = self.window.by_end()
+        return bool(count and ends[0] <= self.now) and any(
             run.expected_end <= self.now and run.since < self.now and self.open_procs_of(run)
             for run in self.running.values()
         )
@@ -259,26 +262,26 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """Return how many processors of a run are on open hosts."""
         return procs_of(outside(run.allocation, self.closed))
 
-    def ends_expected(self) -> tuple[Int64Array, Int64Array]:
-        """Return ``ends`` and ``amounts`` (read-only), where a job that has outlived its estimate ends ``OVERDUE`` from now."""
-        window = self.window  # asked in most passes, once: what it shows is not kept
-        ends, amounts = window.ends, window.amounts
-        if not len(ends) or ends[0] > self.now:
-            return ends, amounts
+    def ends_expected(self) -> tuple[Int64Array, Int64Array, int]:
+        """Return ``ends`` and ``amounts`` (read-only, and maybe longer), where a job that has outlived its estimate ends
+        ``OVERDUE`` from now, and how many entries are in use."""
+        ends, amounts, count = self.window.by_end()
+        if not count or ends[0] > self.now:
+            return ends, amounts, count
+        ends, amounts = ends[:count], amounts[:count]
         late = int(ends.searchsorted(self.now, side="right"))
         runs = [run for run in self.running.values() if run.expected_end <= self.now and self.open_procs_of(run)]
         ends, amounts = ends.copy(), amounts.copy()
         ends[:late] = [self.expected_end(run) for run in runs]
         amounts[:late] = [self.open_procs_of(run) for run in runs]
         order = np.argsort(ends, kind="stable")
-        return read_only(ends[order]), read_only(amounts[order])
+        return read_only(ends[order]), read_only(amounts[order]), count
 
     def expected_ends(self, space: int) -> tuple[Int64Array, Int64Array, int]:
         """Return copies of what :meth:`ends_expected` gives, with ``space`` entries to spare, and how many are in use."""
-        found, procs = self.ends_expected()
-        count = len(found)
+        found, procs, count = self.ends_expected()
         ends, amounts = np.empty(count + space, np.int64), np.empty(count + space, np.int64)
-        ends[:count], amounts[:count] = found, procs
+        ends[:count], amounts[:count] = found[:count], procs[:count]
         return ends, amounts, count
 
     def expected_end(self, run: Run) -> int:

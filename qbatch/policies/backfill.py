@@ -63,7 +63,8 @@ class Backfill:
         if self._is_by_submission or len(view.queue) == 1:
             return view.queue
         columns = view.columns
-        found: Int64Array = _ordered(ORDERS[self.order], view.now, view.queue, 0, len(view.queue), columns.submit, columns.estimate)
+        order, queue = ORDERS[self.order], view.queue
+        found: Int64Array = _ordered(order, view.now, queue, 0, len(queue), columns.submit, columns.estimate)
         return found
 
     def explain(self, view: View, row: int) -> Reason:

@@ -40,6 +40,7 @@ from qbatch.planning.kernels.profile import (
     FREE,
     TIME,
     add,
+    has_room,
     highest_between,
     segment_at,
     window_between,
@@ -95,6 +96,12 @@ def booked(estimate: int) -> int:
 def queued(state: Int64Array) -> int:
     """Return how many rows wait."""
     return int(state[QUEUED] - state[GONE])
+
+
+@kernel
+def has_room_to_sweep(profile: Int64Array, state: Int64Array, additions: int) -> bool:
+    """Tell whether a sweep and so many additions more fit into the profile: a sweep makes at most two a waiting row."""
+    return has_room(profile, additions + 2 * queued(state))
 
 
 @kernel

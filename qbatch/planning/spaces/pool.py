@@ -85,7 +85,8 @@ class PoolSpace(Space):
     ) -> tuple[list[Start], list[Reserved]]:  # fmt: skip
         """Make one pass (see :meth:`Space.list_pass`)."""
         if held is None:
-            return [Start(row) for row in pool_pass(self.view, order, depth, is_stopping=is_stopping)], []
+            rows = pool_pass(self.view, order, depth, is_stopping=is_stopping)
+            return [Start(row) for row in rows] if rows else [], []
         started, reserved = pass_over_hosts(
             self.view, self.hosts(), pool_pieces(self.view), order, depth, is_stopping=is_stopping, held=held
         )
@@ -126,7 +127,8 @@ class PoolSpace(Space):
 
 def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -> list[int]:
     """Make one pass by the number of free processors; return the rows that start, in order (see :meth:`Space.list_pass`)."""
-    end, free, jobs_of = len(order), view.free_procs, view.window.jobs_of
+    window = view.window
+    end, free, jobs_of = len(order), PoolSpace.widest(view.machine, window.free), window.jobs_of
     if end == 1:
         rows = order.tolist()
         return rows if next(jobs_of(rows)).procs <= free else []
@@ -134,7 +136,7 @@ def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -
     is_as_before = view.only_arrivals and order is view.queue and (is_stopping or depth == 1) and not view.is_late
     if is_as_before and len(view.arrived) < end and (is_stopping or all(job.procs > free for job in jobs_of(view.arrived))):
         return []
-    columns, started = view.window.columns, np.empty(min(end, free), np.int64)
+    columns, started = window.columns, np.empty(min(end, free), np.int64)
     if is_stopping:
         count = _fcfs_pass(order, 0, end, columns.procs, free, started)
     elif depth == 1:

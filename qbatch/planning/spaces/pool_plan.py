@@ -50,12 +50,9 @@ class PoolPlan:
         self.partly: dict[int, int] = {}
 
     def _room(self, additions: int) -> None:
-        while not has_room(self.profile, additions):
+        """See to the space for so many additions to the profile, and a sweep."""
+        while not plan.has_room_to_sweep(self.profile, self.state, additions):
             self.profile = grown(self.profile)
-
-    def _room_to_sweep(self) -> None:
-        """See to the space that every sweep asks for: two additions a waiting row."""
-        self._room(2 * int(plan.queued(self.state)))
 
     def follow(self, view: View) -> None:
         """Bring the profile up to date with what ended and what was taken back."""
@@ -63,16 +60,14 @@ class PoolPlan:
             self.profile = new_profile(view.free_procs, view.now, 64)
             self.is_begun = True
         forget_before(self.profile, view.now)
+        self._room(len(view.finished) + len(view.withdrawn) + len(view.arrived))  # for all of the pass
         if view.finished:
-            self._room(len(view.finished))
             started = view.columns.started
             for job in view.window.jobs_of(view.finished):
                 row = job.row
                 end = self.ends.get(row, int(started[row]) + booked(job.estimate))
                 amount = self.partly.pop(row, job.procs) if self.partly else job.procs
                 plan.release(self.released, self.state, self.profile, view.now, end, amount)
-        if view.withdrawn:
-            self._room(len(view.withdrawn))
         for row in view.withdrawn:
             if 0 <= row < len(self.place) and self.place[row] >= 0:
                 where = self.place[row]
@@ -83,7 +78,7 @@ class PoolPlan:
     def start_over(self, view: View) -> None:
         """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
         self._empty_profile(view)
-        self._room_to_sweep()
+        self._room(len(view.arrived))
         plan.place_anew(self.queue, self.place, self.starts, self.state, self.profile, view.now)
 
     def rebuild(self, view: View) -> None:
@@ -92,6 +87,7 @@ class PoolPlan:
         self.state[:] = 0
         self.place[:] = plan.NOBODY
         self.table[:] = -1
+        self._room(len(view.queue) + len(view.arrived))
         arrived = set(view.arrived)
         self._enqueue(view, [row for row in view.queue.tolist() if row not in arrived])
 
@@ -104,13 +100,13 @@ class PoolPlan:
             amount = view.open_procs_of(run)
             if amount != view.jobs[row].procs:
                 self.partly[row] = amount
-            self._room(1)
+            if not has_room(self.profile, 1):
+                self.profile = grown(self.profile)
             add(self.profile, booked_end(view, run), FOREVER, amount)
         self.state[plan.RELEASED] = 0
 
     def compress(self, how: str, view: View) -> None:
         """Move reservations earlier, in the given way."""
-        self._room_to_sweep()
         common = (self.starts, self.released, self.state, self.profile, view.now)
         if how == "arrival":
             plan.compress(self.queue, self.place, self.shapes, *common)
@@ -125,7 +121,6 @@ class PoolPlan:
             self._enqueue(view, view.arrived)
 
     def _enqueue(self, view: View, rows: Sequence[int]) -> None:
-        self._room(len(rows))
         for job in view.window.jobs_of(rows):
             self._grow(job.row)
             plan.enqueue(

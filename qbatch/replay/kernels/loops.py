@@ -46,6 +46,7 @@ from qbatch.planning.kernels.plan import (
     compress_by_start,
     enqueue,
     first_waiting,
+    has_room_to_sweep,
     next_start,
     queued,
     release,
@@ -224,7 +225,7 @@ def plan_loop(compression: int) -> Callable[..., tuple[bool, Int64Array]]:
                 release(released, state, profile, now, start[row] + booked(estimate[row]), procs[row])
                 early = early or run[row] < estimate[row]
             if early and queued(state) > 0:
-                while not has_room(profile, 2 * queued(state)):
+                while not has_room_to_sweep(profile, state, 0):
                     profile = grown(profile)
                 if compression == COMPRESS_ARRIVAL:
                     compress(queue, place, shapes, starts, released, state, profile, now)
