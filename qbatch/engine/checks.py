@@ -128,13 +128,6 @@ def _state(cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject,
         raise _refused(action, now, f"row {row} is {cluster.states[row].value}")
 
 
-def _is_queued(cluster: Cluster, action: Promise | Break, now: int) -> bool:
-    row, codes = action.row, cluster.rows.states.codes
-    if type(row) is not int or cluster.withheld or not 0 <= row < len(codes):
-        _row(cluster, action, now)
-    return codes[row] == _QUEUED
-
-
 def _until(action: Start | Resume, now: int) -> None:
     _whole(action, now, until=action.until)
     if action.until is not None and action.until <= now:
@@ -265,9 +258,12 @@ def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
 
 
 def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
-    if not _is_queued(cluster, action, now):
+    row, at, codes = action.row, action.at, cluster.rows.states.codes
+    if type(row) is not int or cluster.withheld or not 0 <= row < len(codes):
+        _row(cluster, action, now)
+    if codes[row] != _QUEUED:
         raise _refused(action, now, "only a waiting job is promised a start")
-    at, told = action.at, cluster.promises.get(action.row)
+    told = cluster.promises.get(row)
     if type(at) is not int:
         _whole(action, now, at=at)
     if at < now or (told is not None and at > told):
@@ -276,7 +272,8 @@ def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
 
 
 def _break(cluster: Cluster, action: Break, now: int) -> Allocation:
-    if not _is_queued(cluster, action, now):
+    _row(cluster, action, now)
+    if cluster.rows.states.codes[action.row] != _QUEUED:
         raise _refused(action, now, "only a promise to a waiting job can be broken")
     if action.row not in cluster.promises:
         raise _refused(action, now, "nothing is promised to it")

@@ -36,7 +36,7 @@ class EventsOfInstant:
                 self.finished = (event.row,)
                 if event.ran is not None:
                     self.ran = {event.row: event.ran}
-            else:
+            elif type(event) is not Woken:
                 self._sort_out(events)
 
     def _sort_out(self, events: list[Event]) -> None:

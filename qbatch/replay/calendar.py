@@ -60,7 +60,6 @@ class Calendar:
         self._hosts: dict[int, int] = {}
         self._ends: list[tuple[int, int]] = []
         self._outgrown: list[int] = []
-        self._timer: int | None = None
         self._arrival: int | None = None
 
     def run(self, observe: Observer | None = None, progress: ProgressCallback | None = None) -> Schedule:
@@ -115,10 +114,10 @@ class Calendar:
         ends, runs = self._ends, self._runs
         while ends and ((run := runs.get(ends[0][1])) is None or run.due != ends[0][0]):
             heapq.heappop(ends)
-        self._timer = timer = self.engine.next_timer()
         self._arrival = arrival = self.source.next_instant()
         if self._outgrown:
             return self.engine.now
+        timer = self.engine.next_timer()
         found = ends[0][0] if ends else None
         if arrival is not None and (found is None or arrival < found):
             found = arrival
