@@ -12,6 +12,7 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
+from qbatch.daemon.core.accounting import text_of
 from qbatch.daemon.core.state import Account
 
 log = logging.getLogger("qbatch")
@@ -78,7 +79,7 @@ def _private(path: str, flags: int) -> int:
 
 def _line(record: Account) -> tuple[str, str]:
     day, moment = _day_and_moment(record.at // 1_000_000)
-    return day, f"{moment};{record.kind};{record.job};{record.text}\n"
+    return day, f"{moment};{record.kind};{record.job};{text_of(record)}\n"
 
 
 @lru_cache(maxsize=64)

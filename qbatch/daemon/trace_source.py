@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from qbatch.daemon import journal_entry
+from qbatch.daemon.core.source_state import LOG_NUMBER
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.model.errors import InputError
 from qbatch.replay.sources import Arrival, LogSource
@@ -122,7 +123,7 @@ def _submission(arrival: Arrival) -> tuple[Actor, Submit]:
         runtime=run,
         used_memory=used if used >= 0 else None,
         host="trace",
-        extra={"log_number": str(job.number)},
+        extra={LOG_NUMBER: str(job.number)},
     )
     return Actor(-2 - max(job.user, 0), user, group, "user"), Submit(spec=spec)
 

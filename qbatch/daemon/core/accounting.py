@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import records
+from qbatch.daemon.core.job import Listed
 from qbatch.wire.resources import MICROSECONDS
 
 if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob, Listed
-    from qbatch.daemon.core.state import Core
+    from qbatch.daemon.core.job import BatchJob
+    from qbatch.daemon.core.state import Account, Core
     from qbatch.wire.records import JobRecord
 
 
@@ -42,12 +43,17 @@ def _owner(user: str, group: str, account: str, project: str) -> str:
 
 def _job(job: BatchJob) -> str:
     """Return with what the record of a job begins."""
-    spec, name = job.prepared.spec, job.name
-    owner = _owner(job.user, job.group, spec.account, spec.project)
+    spec = job.prepared.spec
+    return _whose(job, spec.account, spec.project)
+
+
+def _whose(job: BatchJob | JobRecord, account: str, project: str) -> str:
+    name = job.name
+    owner = _owner(job.user, job.group, account, project)
     return f"{owner} jobname={name if name.isalnum() else _word(name)} queue={job.queue}"
 
 
-def _owed(job: BatchJob) -> str:
+def _owed(job: BatchJob | JobRecord) -> str:
     """Return the deadline (seconds since 1970) and the price (processor-hours) of a job that has them."""
     deadline = "" if job.deadline is None else f" deadline={job.deadline // MICROSECONDS}"
     return deadline if job.price is None else f"{deadline} price={job.price // 1_000_000}.{job.price % 1_000_000:06d}"
@@ -63,14 +69,18 @@ def refused(job: BatchJob, code: str) -> str:
     return f"{_job(job)} refused={_word(code)}"
 
 
-def started(core: Core, job: BatchJob, places: tuple[str, str] | None = None) -> str:
-    """Return the text of an S record; ``places``: ``exec_host`` and ``exec_vnode``, where they are known already."""
-    hosts, nodes = places or records.exec_texts(core, job)
-    listed = job.prepared.listed
+def started(core: Core, job: BatchJob) -> str:
+    """Return the text of an S record."""
+    return _started(_job(job), job, job.present.started, records.exec_texts(core, job), job.prepared.listed)
+
+
+def _started(whose: str, job: BatchJob | JobRecord, start: int, places: tuple[str, str], listed: dict[str, str]) -> str:
+    hosts, nodes = places
+    asked = listed.text or _text_of(listed) if isinstance(listed, Listed) else _text_of(Listed(listed))
     return (
-        f"{_job(job)} ctime={job.submitted // MICROSECONDS} qtime={job.queued // MICROSECONDS} "
-        f"etime={(job.eligible or 0) // MICROSECONDS} start={job.present.started // MICROSECONDS} exec_host={hosts} "
-        f"exec_vnode={nodes} {listed.text or _text_of(listed)}{_owed(job)}"
+        f"{whose} ctime={(job.submitted or 0) // MICROSECONDS} qtime={(job.queued or 0) // MICROSECONDS} "
+        f"etime={(job.eligible or 0) // MICROSECONDS} start={start // MICROSECONDS} exec_host={hosts} "
+        f"exec_vnode={nodes} {asked}{_owed(job)}"
     )
 
 
@@ -79,14 +89,30 @@ def returned(core: Core, job: BatchJob) -> str:
     return f"{ended(core, job, 0)} requeue_reason=quantum_over"
 
 
-def ended(core: Core, job: BatchJob, status: int, record: JobRecord | None = None) -> str:
-    """Return the text of an E (or R) record; ``record``: all that is known of the job, where that was put together already."""
-    places, measured = (None, records.used_of(job)) if record is None else ((record.exec_host, record.exec_vnode), record.used)
-    used = " ".join([f"resources_used.{name}={value}" for name, value in measured.items()])
-    attempt = job.present
-    waited = max(attempt.started // MICROSECONDS - (job.eligible or 0) // MICROSECONDS, 0)
-    eligible = f"{waited // 3600:02d}:{waited // 60 % 60:02d}:{waited % 60:02d}"
+def ended(core: Core, job: BatchJob, status: int) -> str:
+    """Return the text of the R record of a job that is queued again: like that of one that has ended."""
+    attempt, used = job.present, records.used_of(job)
+    measured = _measured(core.now, status, used, attempt.started, job.eligible, job.attempts, attempt.session)
+    return f"{started(core, job)} {measured}"
+
+
+def text_of(told: Account) -> str:
+    """Return what an accounting record says; that of an E record is put together here, from all that is known of the job."""
+    job = told.record
+    if job is None:
+        return told.text
+    start, places = job.started or 0, (job.exec_host, job.exec_vnode)
+    text = _started(_whose(job, job.account, job.project), job, start, places, job.resources)
+    return f"{text} {_measured(told.at, job.exit_status, job.used, start, job.eligible, job.attempt, job.session)}"
+
+
+def _measured(
+    at: int, status: int | None, used: dict[str, str], start: int, eligible: int | None, attempts: int, session: int | None
+) -> str:
+    """Return with what the record of an attempt ends that is over."""
+    resources = " ".join([f"resources_used.{name}={value}" for name, value in used.items()])
+    waited = max(start // MICROSECONDS - (eligible or 0) // MICROSECONDS, 0)
     return (
-        f"{started(core, job, places)} session={attempt.session or 0} end={core.now // MICROSECONDS} Exit_status={status} {used} "
-        f"eligible_time={eligible} run_count={job.attempts}"
+        f"session={session or 0} end={at // MICROSECONDS} Exit_status={status} {resources} "
+        f"eligible_time={waited // 3600:02d}:{waited // 60 % 60:02d}:{waited % 60:02d} run_count={attempts}"
     )

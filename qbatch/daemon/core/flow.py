@@ -241,7 +241,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         core.recent.popitem(last=False)
     core.outbox.append(Ending(key, record))
     if job.attempt is not None:
-        core.outbox.append(Account(now, "E", record.id, accounting.ended(core, job, status, record)))
+        core.outbox.append(Account(now, "E", record.id, record=record))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)

@@ -80,7 +80,10 @@ def _ended_at_once(core: Core) -> None:
 
 def _has_more(core: Core) -> bool:
     """Tell whether there is something for another pass."""
-    return any(pool.events or pool.pending for pool in core.pools)
+    for pool in core.pools:  # noqa: SIM110 - any() costs a generator, twice an instant
+        if pool.events or pool.pending:
+            return True
+    return False
 
 
 def _has_returned(core: Core) -> bool:

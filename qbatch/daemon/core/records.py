@@ -69,9 +69,10 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     if not hosts:
         return "", ""
     slots = job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]
+    if len(slots) == 1:
+        slot = slots[0]
+        return _texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory)
     texts = [_texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory) for slot in slots]
-    if len(texts) == 1:
-        return texts[0]
     return "+".join([place for place, _ in texts]), "+".join([node for _, node in texts])
 
 
@@ -100,12 +101,13 @@ def numbered_text(core: Core, job: BatchJob) -> str:
 
 def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
     """Return the hosts of a job's pool; none if it is on none of them."""
-    if job.attempt is None or not job.attempt.allocation:
+    attempt = job.attempt
+    if attempt is None or not attempt.allocation:
         return ()
     queue = core.queues.get(job.queue)
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
     # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
-    for chunk in job.attempt.allocation:
+    for chunk in attempt.allocation:
         if chunk.host + chunk.count > len(hosts):
             return ()
     return hosts

@@ -10,6 +10,9 @@ import msgspec
 OWNER = "source_job"
 """The attribute of an arrival that says which job of the source it is."""
 
+LOG_NUMBER = "log_number"
+"""The attribute of an arrival of a log that says which job of the log it is."""
+
 REFUSED_FOR = 1_000_000
 """A job that was turned away has not ended before so many microseconds have passed: else time could stand still."""
 

@@ -107,12 +107,17 @@ class Mail(NamedTuple):
 
 
 class Account(msgspec.Struct, frozen=True, gc=False):
-    """Effect: an accounting record (spec/pbs.md section 6)."""
+    """Effect: an accounting record (spec/pbs.md section 6).
+
+    ``record``: of a job that has ended, in place of the text; :func:`.accounting.text_of` puts that together where it is
+    written.  A core that follows another one, or makes a journal again, writes nothing.
+    """
 
     at: int
     kind: str
     job: str
-    text: str
+    text: str = ""
+    record: JobRecord | None = None
 
 
 class Ending(NamedTuple):
@@ -367,22 +372,22 @@ class Core:
         Raises:
             RuntimeError: that cannot happen in this state (:data:`.states.NEXT`); a defect of the server.
         """
-        state = NEXT[cause].get(job.state)
+        was, member = job.state, job.member
+        state = NEXT[cause].get(was)
         if state is None:
-            raise RuntimeError(f"job {self.id_of(job.key)} is {job.state.name.lower()}; it cannot be {cause}")
-        is_subjob = job.member >= 0
-        if job.member != ARRAY:
+            raise RuntimeError(f"job {self.id_of(job.key)} is {was.name.lower()}; it cannot be {cause}")
+        if member != ARRAY:
             counts = self.queues[job.queue].counts
-            counts[job.state] = counts.get(job.state, 0) - 1
+            counts[was] = counts.get(was, 0) - 1
             if state not in OVER:
                 counts[state] = counts.get(state, 0) + 1
-        if is_subjob:
-            of_array = self.arrays[job.sequence].counts
-            of_array[job.state] = of_array.get(job.state, 0) - 1
-            of_array[state] = of_array.get(state, 0) + 1
         job.state = state
-        if is_subjob and (parent := self.jobs[job.sequence]).state in WAITING:
-            self._follow_members(parent)
+        if member >= 0:
+            of_array = self.arrays[job.sequence].counts
+            of_array[was] = of_array.get(was, 0) - 1
+            of_array[state] = of_array.get(state, 0) + 1
+            if (parent := self.jobs[job.sequence]).state in WAITING:
+                self._follow_members(parent)
 
     def _follow_members(self, parent: BatchJob) -> None:
         """An array of which nothing has begun is held, or waits for a time, if all of its jobs that wait do; else queued."""

@@ -9,6 +9,7 @@ import msgspec
 
 from qbatch.daemon.core import accounting, deadlines, dependencies, flow
 from qbatch.daemon.core.job import Asked, BatchJob, Listed, Prepared, hold_bits
+from qbatch.daemon.core.source_state import LOG_NUMBER
 from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.daemon.core.states import BatchState
 from qbatch.engine.admission import refusal
@@ -199,8 +200,9 @@ def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared,
 
 
 def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    found = core.prepared
-    of_job = msgspec.structs.replace(spec, name="", queue="")
+    found, of_job = core.prepared, msgspec.structs.replace(spec, name="", queue="")
+    if LOG_NUMBER in spec.extra:  # no other job is like it
+        return prepare(core, spec if spec.queue else of_job, queue)
     known = _encode(of_job), queue.settings.name
     prepared = found.get(known)
     if prepared is None:

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from qbatch.daemon.core import passes
+from qbatch.daemon.core.accounting import text_of
 from qbatch.daemon.core.state import Account, Core, Ending
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.daemon.trace_source import TraceSource
@@ -118,7 +119,7 @@ def test_the_record_and_the_accounting_tell_what_was_promised() -> None:
     record = bench.ended[job]
     assert (record.deadline, record.promised) == (200 * SECOND, 150 * SECOND)
     assert record.price == round(8 * 50 / 3600 * (1 + 100 / 86400) * 1e6)
-    (ended,) = [each.text for each in bench.outbox if isinstance(each, Account) and each.job == job and each.kind == "E"]
+    (ended,) = [text_of(each) for each in bench.outbox if isinstance(each, Account) and each.job == job and each.kind == "E"]
     assert f" deadline=200 price=0.{record.price:06d} " in ended
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from qbatch.daemon.core import flow, old_snapshots
+from qbatch.daemon.core.accounting import text_of
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import full_record
@@ -345,7 +346,7 @@ def test_accounting_tells_the_life_of_a_job(bench: Bench) -> None:
     bench.wait(10)
     kinds = [effect.kind for effect in bench.outbox if isinstance(effect, Account) and effect.job == job]
     assert kinds == ["Q", "S", "E"]
-    text = next(effect.text for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "E")
+    text = next(text_of(effect) for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "E")
     for part in (
         "user=alice",
         "jobname=told",
