@@ -177,9 +177,7 @@ class Cluster:
         if self.pieces is not None:
             self.pieces.enter(run)
         self.running[row] = run
-        started = self.rows.arrays["started"]
-        if started[row] < 0:
-            started[row] = now
+        self.rows.note_start(row, now)
         if until is not None:
             self.until[row] = until
 

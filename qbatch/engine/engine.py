@@ -331,7 +331,7 @@ class Engine(AsksPolicy):
     def _arrive(self, jobs: Sequence[Job]) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
         """Give rows to arrivals; return those that joined the queue, that were refused, that were parked."""
         cluster = self._cluster
-        first = len(cluster.rows)
+        first = len(cluster.rows.jobs)
         if len(jobs) == 1 and not cluster.withheld:
             return self._arrive_alone(jobs[0], first)
         replace = msgspec.structs.replace
