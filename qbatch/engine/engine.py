@@ -22,7 +22,7 @@ from qbatch.engine import audit, checks
 from qbatch.engine.admission import Admission
 from qbatch.engine.asking import AsksPolicy
 from qbatch.engine.cluster import Cluster
-from qbatch.engine.instant import EventsOfInstant
+from qbatch.engine.instant import sorted_out
 from qbatch.engine.round import Round
 from qbatch.engine.states import NEXT, State
 from qbatch.engine.window import ClusterWindow
@@ -91,25 +91,25 @@ class Engine(AsksPolicy):
         self.now = at
         if self._over:
             self._forget()
-        happened = EventsOfInstant(events)
+        finished, ran, taken_back, trials_over, hosts, jobs = sorted_out(events)
         cluster = self._cluster
-        ended = [self._finish(row) for row in happened.finished] if happened.finished else ()
+        ended = [self._finish(row) for row in finished] if finished else ()
         requeued, stopped, held_back = _NOTHING, _NOTHING, _NOTHING
-        if cluster.until or cluster.trials or happened.returned:
-            requeued, stopped, held_back = self._end_quanta(at, happened.returned)
+        if cluster.until or cluster.trials or trials_over:
+            requeued, stopped, held_back = self._end_quanta(at, trials_over)
         while self._wake_at and self._wake_at[0] <= at:
             del self._wake_at[0]
-        withdrawn = tuple(row for row in happened.withdrawn if self._withdraw(row)) if happened.withdrawn else ()
-        is_changed = bool(happened.hosts) and self._close_and_open(happened.hosts)
+        withdrawn = tuple(row for row in taken_back if self._withdraw(row)) if taken_back else ()
+        is_changed = bool(hosts) and self._close_and_open(hosts)
         is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind)
         self._is_new_policy = False
         resumed = tuple(self._take_up()) if cluster.left_behind else ()
         parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
-        arrived, refused, late = self._arrive(happened.jobs) if happened.jobs else (_NOTHING, (), _NOTHING)
-        only_arrivals = not (ended or stopped or requeued or happened.withdrawn or is_changed)
+        arrived, refused, late = self._arrive(jobs) if jobs else (_NOTHING, (), _NOTHING)
+        only_arrivals = not (ended or stopped or requeued or taken_back or is_changed)
         view = View(
-            self._window, at, self.machine, cluster.waiting.rows, self._memory, happened.finished, (*withdrawn, *parked), arrived,
-            only_arrivals, is_changed, requeued, ended, happened.ran,
+            self._window, at, self.machine, cluster.waiting.rows, self._memory, finished, (*withdrawn, *parked), arrived,
+            only_arrivals, is_changed, requeued, ended, ran,
         )  # fmt: skip
         decisions = self._decisions(view)
         actions = tuple(map(self._carry_out, decisions)) if decisions else ()
@@ -121,7 +121,7 @@ class Engine(AsksPolicy):
             parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
         first = cluster.waiting.first()
         result = Round(
-            at, happened.finished, stopped, arrived, refused, (*resumed, *actions) if resumed else actions, broken, first, parked,
+            at, finished, stopped, arrived, refused, (*resumed, *actions) if resumed else actions, broken, first, parked,
             returned, requeued,
         )  # fmt: skip
         if self._watch is not None:

@@ -13,46 +13,55 @@ from qbatch.model.job import Job
 
 _BY_SEQUENCE = attrgetter("submit", "number")
 
+Rows = tuple[int, ...]
 
-class EventsOfInstant:
-    """The events of one instant, sorted out by kind and each kind put in order."""
+Happened = tuple[Rows, Mapping[int, int], Rows, Set[int], Sequence[HostClosed | HostOpened], Sequence[Job]]
+"""The rows that finished, and the run times that the driver told of them; the rows that were withdrawn, and those that were
+returned; hosts that close and open; jobs that arrive."""
 
-    finished: tuple[int, ...] = ()
-    ran: Mapping[int, int] = MappingProxyType({})
-    withdrawn: tuple[int, ...] = ()
-    returned: Set[int] = frozenset()
-    hosts: Sequence[HostClosed | HostOpened] = ()
-    jobs: Sequence[Job] = ()
+_NO_ROWS: Rows = ()
+_NO_RUN_TIMES: Mapping[int, int] = MappingProxyType({})
+_NO_TRIALS: Set[int] = frozenset()
+_NO_HOSTS: Sequence[HostClosed | HostOpened] = ()
+_NO_JOBS: Sequence[Job] = ()
+_WOKEN = Woken()
 
-    def __init__(self, events: Iterable[Event]) -> None:
-        events = events if isinstance(events, list) else list(events)
-        if len(events) > 1:
-            self._sort_out(events)
-            return
-        for event in events:  # most instants have one
-            if type(event) is Submitted:
-                self.jobs = (event.job,)
-            elif type(event) is Finished:
-                self.finished = (event.row,)
-                if event.ran is not None:
-                    self.ran = {event.row: event.ran}
-            elif type(event) is not Woken:
-                self._sort_out(events)
 
-    def _sort_out(self, events: list[Event]) -> None:
-        kinds: dict[type, list[Any]] = {}
-        for event in events:
-            kinds.setdefault(type(event), []).append(event)
-        known = (Finished, Returned, Submitted, Withdrawn, Woken, HostClosed, HostOpened)
-        for kind in kinds:
-            if kind not in known:
-                raise DecisionError(f"{kinds[kind][0]!r} is no event")
-        self.finished = tuple(sorted(event.row for event in kinds.get(Finished, ())))
-        self.ran = {event.row: event.ran for event in kinds.get(Finished, ()) if event.ran is not None}
-        self.returned = {event.row for event in kinds.get(Returned, ())}
-        self.withdrawn = tuple(sorted(event.row for event in kinds.get(Withdrawn, ())))
-        self.hosts = [*kinds.get(HostClosed, ()), *kinds.get(HostOpened, ())]
-        if len(self.hosts) > 1:
-            # Of a host that closes and opens at one instant, the last word holds.
-            self.hosts = [event for event in events if isinstance(event, HostClosed | HostOpened)]
-        self.jobs = sorted((event.job for event in kinds.get(Submitted, ())), key=_BY_SEQUENCE)
+def sorted_out(events: Iterable[Event]) -> Happened:
+    """Return the events of one instant by kind, each kind in order.
+
+    Raises:
+        DecisionError: for something that is no event.
+    """
+    events = events if isinstance(events, list) else list(events)
+    if len(events) > 1:
+        return _sorted_out(events)
+    event = events[0] if events else _WOKEN  # most instants have one
+    if type(event) is Submitted:
+        return _NO_ROWS, _NO_RUN_TIMES, _NO_ROWS, _NO_TRIALS, _NO_HOSTS, (event.job,)
+    if type(event) is Finished:
+        ran = _NO_RUN_TIMES if event.ran is None else {event.row: event.ran}
+        return (event.row,), ran, _NO_ROWS, _NO_TRIALS, _NO_HOSTS, _NO_JOBS
+    if type(event) is Woken:
+        return _NO_ROWS, _NO_RUN_TIMES, _NO_ROWS, _NO_TRIALS, _NO_HOSTS, _NO_JOBS
+    return _sorted_out(events)
+
+
+def _sorted_out(events: list[Event]) -> Happened:
+    kinds: dict[type, list[Any]] = {}
+    for event in events:
+        kinds.setdefault(type(event), []).append(event)
+    known = (Finished, Returned, Submitted, Withdrawn, Woken, HostClosed, HostOpened)
+    for kind in kinds:
+        if kind not in known:
+            raise DecisionError(f"{kinds[kind][0]!r} is no event")
+    finished = tuple(sorted(event.row for event in kinds.get(Finished, ())))
+    ran = {event.row: event.ran for event in kinds.get(Finished, ()) if event.ran is not None}
+    returned = {event.row for event in kinds.get(Returned, ())}
+    withdrawn = tuple(sorted(event.row for event in kinds.get(Withdrawn, ())))
+    hosts = [*kinds.get(HostClosed, ()), *kinds.get(HostOpened, ())]
+    if len(hosts) > 1:
+        # Of a host that closes and opens at one instant, the last word holds.
+        hosts = [event for event in events if isinstance(event, HostClosed | HostOpened)]
+    jobs = sorted((event.job for event in kinds.get(Submitted, ())), key=_BY_SEQUENCE)
+    return finished, ran, withdrawn, returned, hosts, jobs
