@@ -54,7 +54,7 @@ class Backfill:
     def pass_in(self, view: View, order: Int64Array) -> list[Start]:
         """Make one pass over the waiting rows in an order."""
         loop = self.loop
-        return view.space.list_pass(
+        return view.window.kind(view).list_pass(
             order, loop.depth, is_stopping=loop.is_stopping, is_by_shadow=loop.is_by_shadow
         )[0]
 

@@ -9,9 +9,9 @@ is returned at the instant of its start, in another round.  A job that ends in i
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from dataclasses import replace
+from heapq import heappop, heappush
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
@@ -113,7 +113,7 @@ class Calendar:
     def _next_instant(self) -> int | None:
         ends, runs = self._ends, self._runs
         while ends and ((run := runs.get(ends[0][1])) is None or run.due != ends[0][0]):
-            heapq.heappop(ends)
+            heappop(ends)
         self._arrival = arrival = self.source.next_instant()
         if self._outgrown:
             return self.engine.now
@@ -130,7 +130,7 @@ class Calendar:
             self._outgrown = []
         ends = self._ends
         while ends and ends[0][0] == instant:
-            _, row = heapq.heappop(ends)
+            _, row = heappop(ends)
             run = self._runs.get(row)
             if run is not None and run.due == instant:
                 run.due = NEVER
@@ -211,7 +211,7 @@ class Calendar:
         return self._record.start(job, row, done)
 
     def _note_end(self, due: int, row: int) -> None:
-        heapq.heappush(self._ends, (due, row))
+        heappush(self._ends, (due, row))
 
     def _pause(self, row: int, at: int) -> None:
         progress = self._runs[row]

@@ -134,8 +134,12 @@ def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -
         return rows if next(jobs_of(rows)).procs <= free else []
     # What was passed over before cannot start now, if nothing but arrivals happened since.
     is_as_before = view.only_arrivals and order is view.queue and (is_stopping or depth == 1) and not view.is_late
-    if is_as_before and len(view.arrived) < end and (is_stopping or all(job.procs > free for job in jobs_of(view.arrived))):
-        return []
+    if is_as_before and len(view.arrived) < end:
+        for job in jobs_of(view.arrived):
+            if job.procs <= free and not is_stopping:
+                break
+        else:
+            return []
     columns, started = window.columns, np.empty(min(end, free), np.int64)
     if is_stopping:
         count = _fcfs_pass(order, 0, end, columns.procs, free, started)
