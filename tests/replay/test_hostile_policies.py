@@ -32,6 +32,10 @@ def work(count: int = 6):
     return workload_of(random_jobs(random.Random(3), count, 4), 4)
 
 
+class OwnStart(Start):
+    """An action of a policy's own."""
+
+
 def fail(view):
     raise ValueError("two\nlines")
 
@@ -56,6 +60,7 @@ def suspend_for_ever(view):
         (leave, "failed at .*SystemExit"),
         (lambda view: None, "failed at .*TypeError"),
         (lambda view: ["hello"], "'hello', which is no action"),
+        (lambda view: [OwnStart(0)], "OwnStart.*, which is no action"),
         (lambda view: [Start("a")], "row is 'a', not a whole number"),
         (lambda view: [Start(0, until=view.now + 0.5)], "until is .*not a whole number"),
         (lambda view: view.jobs.clear(), "failed at .*clear"),
