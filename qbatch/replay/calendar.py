@@ -59,6 +59,7 @@ class Calendar:
         self._runs: dict[int, Progress] = {}
         self._hosts: dict[int, int] = {}
         self._ends: list[tuple[int, int]] = []
+        self._has_void = False  # whether a run has ever been cut, so that ends among these may not come
         self._outgrown: list[int] = []
         self._arrival: int | None = None
 
@@ -112,7 +113,7 @@ class Calendar:
 
     def _next_instant(self) -> int | None:
         ends, runs = self._ends, self._runs
-        while ends and ((run := runs.get(ends[0][1])) is None or run.due != ends[0][0]):
+        while self._has_void and ends and ((run := runs.get(ends[0][1])) is None or run.due != ends[0][0]):
             heappop(ends)
         self._arrival = arrival = self.source.next_instant()
         if self._outgrown:
@@ -165,6 +166,7 @@ class Calendar:
         for row in done.stopped:
             self._pause(row, at)
         for row in done.requeued:
+            self._has_void = True
             record.cut(row, self._runs.pop(row), self._hosts.pop(row), at, is_kept=False)
         started = 0
         for action in done.actions:
@@ -207,6 +209,7 @@ class Calendar:
             used_memory = used_memory if used_memory >= 0 else job.memory
             if self._executor.fails_trial(self.engine.machine, allocation, used_memory):
                 self._executor.give_up(progress)
+                self._has_void = True
                 self._outgrown.append(row)
         return self._record.start(job, row, done)
 
@@ -214,11 +217,13 @@ class Calendar:
         heappush(self._ends, (due, row))
 
     def _pause(self, row: int, at: int) -> None:
+        self._has_void = True
         progress = self._runs[row]
         self._record.cut(row, progress, self._hosts[row], at)
         self._executor.pause(progress, at)
 
     def _resize(self, action: Resize, at: int) -> None:
+        self._has_void = True
         progress = self._runs[action.row]
         if progress.since >= 0:
             self._record.cut(action.row, progress, self._hosts[action.row], at)
