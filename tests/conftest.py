@@ -18,6 +18,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A command that has a home of its own need not compile the kernels again.
 os.environ.setdefault("QBATCH_CACHE", str(cache_directory()))
 
+# Nothing here multiplies matrices: no process need start threads for it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 settings.register_profile("qbatch", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("qbatch")
 
