@@ -24,8 +24,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = (
-    "qbatch.cli.up", "qbatch.daemon.process", "qbatch.daemon.running", "qbatch.daemon.executors.process", "qbatch.policies.registry",
-    "qbatch.workloads", "qbatch.replay.prepare", "qbatch.results.run_words",
+    "qbatch.cli.up", "qbatch.daemon.process", "qbatch.daemon.running", "qbatch.daemon.executors.process",
+    "qbatch.policies.registry", "qbatch.workloads", "qbatch.replay.prepare", "qbatch.results.run_words",
 )  # fmt: skip
 
 
@@ -74,8 +74,8 @@ class _Parent:
         self.lock = threading.Lock()
         given = {name: value for name, value in os.environ.items() if not name.startswith(("PBS_", "QBATCH_"))}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.daemon.forked", str(other.fileno())], pass_fds=(other.fileno(),), stdin=subprocess.DEVNULL,
-            env={**given, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}, cwd=ROOT,
+            [sys.executable, "-m", "tests.daemon.forked", str(other.fileno())], pass_fds=(other.fileno(),),
+            stdin=subprocess.DEVNULL, env={**given, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}, cwd=ROOT,
         )  # fmt: skip
         other.close()
         atexit.register(self.end)
