@@ -22,7 +22,8 @@ test: lint $(VENV)/.installed-test chromium
 	@# Tests start hundreds of processes, which need not compile the sources again, also where none may write what it compiles.
 	$(BIN)/python -m compileall -q qbatch tests
 	@# Many tests wait for processes. One that comes too late beside others is tried again alone; what is wrong stays wrong.
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal \
+	@# Only that second time each assertion is compiled to tell its values: done to every file in every process, it is dear.
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --assert=plain \
 		|| (echo "make: what failed beside others is run again alone" \
 			&& $(BIN)/python -m pytest -q -p no:xdist --last-failed --last-failed-no-failures none --maxfail 3)
 

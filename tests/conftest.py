@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
@@ -17,8 +18,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A command that has a home of its own need not compile the kernels again.
 os.environ.setdefault("QBATCH_CACHE", str(cache_directory()))
 
+# Nothing here multiplies matrices: no process need start threads for it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 settings.register_profile("qbatch", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("qbatch")
+
+
+WAITING = ("test_live_hosts.py", "test_live_slices.py", "test_dask_hosts.py", "test_dask_faults.py", "test_live.py")
+"""Files whose tests mostly wait, for scripts that run and for processes that die: they come first, five minutes of one
+worker in which the others have the processors, and nobody waits for them in the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in WAITING)  # a stable order: all others stay as they are
+
+
+def pytest_collection_finish() -> None:
+    # What ten thousand collected tests hold lives to the end: no collection, here or in a forked child, looks through it again.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,6 +9,7 @@ from qbatch.cli.main import run
 from qbatch.results.reading import read_result
 from qbatch.workloads import read_log
 from tests.daemon.harness import Daemon
+from tests.daemon.hostile.tools import until
 
 QUANTA = """
 executor = "emulated"
@@ -22,6 +23,12 @@ default_walltime = "1:00:00"
 """
 
 
+def accounted(daemon: Daemon, *jobs: str) -> None:
+    """Wait until the ends of jobs stand in the accounting files, which are written after a commit is answered."""
+    folder = daemon.state / "accounting"
+    until(lambda: all(f";E;{job};" in "".join(each.read_text() for each in folder.iterdir()) for job in jobs), "the records")
+
+
 def test_the_accounting_files_of_a_daemon_become_the_log_of_what_ran(tmp_path: Path) -> None:
     with Daemon(tmp_path, "--time", "virtual", "--executor", "emulated") as daemon:
         wide = daemon.submit("sleep 100\n", resources={"select": "4:ncpus=16", "walltime": "200"}, name="wide")
@@ -30,6 +37,7 @@ def test_the_accounting_files_of_a_daemon_become_the_log_of_what_ran(tmp_path: P
         never = daemon.submit("sleep 10\n", resources={"select": "4:ncpus=16"}, hold="u")
         for job in (wide, small, array):
             daemon.until(job, "FX")
+        accounted(daemon, wide, small)
         daemon.run("qdel", never)
         daemon.until(never, "F")
         kept = [
@@ -64,6 +72,7 @@ def test_a_rerun_on_a_daemon_is_two_attempts_in_the_log(tmp_path: Path) -> None:
         daemon.run("qbatch", "time", "until", "90000")
         record = daemon.until(job, "F")
         assert (record.exit_status, record.run_count) == (0, 2)
+        accounted(daemon, job)
         log = tmp_path / "own.swf"
         daemon.run("qbatch", "import", "pbs", str(daemon.state / "accounting"), "-o", str(log))
         daemon.kill()  # what is known of the attempt that was lost is known after a crash too
@@ -89,11 +98,12 @@ def test_a_rerun_on_a_daemon_is_two_attempts_in_the_log(tmp_path: Path) -> None:
 def test_quanta_on_a_daemon_are_neither_failures_nor_run_times(tmp_path: Path) -> None:
     virtual = ("--time", "virtual", "--paused", "--origin", "86400")
     with Daemon(tmp_path, *virtual, config=QUANTA) as daemon:
-        daemon.submit("sleep 1000\n", resources={"ncpus": "4"})
+        first = daemon.submit("sleep 1000\n", resources={"ncpus": "4"})
         daemon.run("qbatch", "time", "until", "87000")
         guest = daemon.submit("sleep 100\n", resources={"ncpus": "3", "walltime": "500"})
         daemon.run("qbatch", "time", "until", "91400")
         assert len(daemon.until(guest, "F").trials) == 1
+        accounted(daemon, first, guest)
         log = tmp_path / "own.swf"
         files = str(daemon.state / "accounting")
         done = json.loads(daemon.run("qbatch", "import", "pbs", files, "-o", str(log), "--json").stdout)

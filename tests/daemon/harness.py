@@ -15,6 +15,8 @@ from qbatch.client import Session
 from qbatch.daemon.service import BUSY
 from qbatch.wire.records import JobRecord, Jobs, Outcomes, ServerRecord, Submitted
 from qbatch.wire.requests import JobStatus, QueueControl, ServerStatus, Spec, Submit
+from tests.daemon.forked import Forked
+from tests.harness import NIGHTLY
 from tests.harness import command as run_here
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +55,7 @@ class Daemon:
         self.socket = str(directory / "s")
         self.state = directory / "state"
         self.arguments = list(arguments)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
         if config is not None:
             (directory / "qbatch.toml").write_text(config, encoding="utf-8")
             self.arguments += ["--config", str(directory / "qbatch.toml")]
@@ -79,9 +81,12 @@ class Daemon:
         """Start it and wait until it answers."""
         command = [*wrap, *self.command(), *self.arguments, *more]
         with open(self.directory / "log", "ab") as log:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, cwd=self.directory
-            )
+            if command[:3] == [sys.executable, "-m", "qbatch"] and not NIGHTLY:
+                self.process = Forked(command[3:], self.directory, self.environment, log.fileno())
+            else:
+                self.process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, cwd=self.directory
+                )
         if wait:
             self.wait_until_up()
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -62,15 +63,22 @@ def random_workload(rows: int, seed: int = 1, procs_total: int = 16, clock: LogC
 def scheduled(work: Workload, policy: str = "easy", name: str | None = None) -> Schedule:
     """Return what the naive scheduler makes of a workload."""
     columns = (work.submit, work.procs, work.estimate, work.run)
-    jobs = [naive.Job(row, *map(int, values)) for row, values in enumerate(zip(*columns, strict=True))]
-    run = {"fcfs": naive.fcfs, "easy": naive.easy, "conservative": lambda *given: naive.conservative(*given, "arrival")}
-    outcomes = run[policy](jobs, work.procs_total)
+    outcomes = _outcomes(policy, work.procs_total, tuple(column.astype(np.int64).tobytes() for column in columns))
     promise, first = ([NO_PROMISE if one is None else one for one in column] for column in
                       ([out.promise for out in outcomes], [out.first_promise for out in outcomes]))  # fmt: skip
     return by_hand(
         work, [out.start for out in outcomes], name or policy, promise=promise, first_promise=first,
         kind=[KINDS.index(out.kind) for out in outcomes],
     )  # fmt: skip
+
+
+@cache
+def _outcomes(policy: str, procs: int, columns: tuple[bytes, ...]) -> tuple[naive.Outcome, ...]:
+    """Return what the naive scheduler does: it is slow, and many tests have the same workload."""
+    rows = zip(*(np.frombuffer(column, np.int64).tolist() for column in columns), strict=True)
+    jobs = [naive.Job(row, *values) for row, values in enumerate(rows)]
+    run = {"fcfs": naive.fcfs, "easy": naive.easy, "conservative": lambda *given: naive.conservative(*given, "arrival")}
+    return tuple(run[policy](jobs, procs))
 
 
 def in_pieces(seed: int, jobs: int = 12, unit: int = MICROSECONDS) -> Schedule:
