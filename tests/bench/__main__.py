@@ -27,6 +27,7 @@ from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.bench import coverage, deadlines, live, monitor, network, origin2000, slices, sweeps
 from tests.bench.plain import plain_easy
 from tests.bench.timing import best
+from tests.daemon.harness import Daemon
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 LOGS = (("KTH-SP2-1996-2.1-cln", 100), ("CTC-SP2-1996-3.1-cln", 338), ("SDSC-BLUE-2000-4.2-cln", 1152))
@@ -275,6 +276,7 @@ def commands(report: Report, log: Log, jobs: int) -> None:
 
 def main() -> None:
     """Run the parts that are asked for, or all."""
+    Daemon.is_executed = True  # as a user's is
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--short", action="store_true", help="small runs, to see that it works; no file is written")
     only = parser.add_mutually_exclusive_group()

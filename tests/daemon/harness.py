@@ -48,7 +48,12 @@ default_walltime = "10:00"
 
 
 class Daemon:
-    """One daemon in a directory; starts again in the same one after ``kill``."""
+    """One daemon in a directory; starts again in the same one after ``kill``.
+
+    ``is_executed``: as a process of its own, not forked from one that has imported what a daemon imports.
+    """
+
+    is_executed = NIGHTLY
 
     def __init__(self, directory: Path, *arguments: str, config: str | None = None) -> None:
         self.directory = directory
@@ -81,7 +86,7 @@ class Daemon:
         """Start it and wait until it answers."""
         command = [*wrap, *self.command(), *self.arguments, *more]
         with open(self.directory / "log", "ab") as log:
-            if command[:3] == [sys.executable, "-m", "qbatch"] and not NIGHTLY:
+            if command[:3] == [sys.executable, "-m", "qbatch"] and not self.is_executed:
                 self.process = Forked(command[3:], self.directory, self.environment, log.fileno())
             else:
                 self.process = subprocess.Popen(
