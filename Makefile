@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
-# Many tests wait for a daemon: one process more than there are cores keeps them busy.
-JOBS ?= $(shell expr $$(nproc) + 1)
+# Many tests wait for a daemon: two processes more than there are cores keep them busy.
+JOBS ?= $(shell expr $$(nproc) + 2)
 # Real clients of PBS, and evalys (it reads an export), each in an environment of its own, made once; one that cannot be
 # installed says so in its test.
 CLIENTS := cobralab dask evalys ipyparallel parsl psij qtoolkit reframe signac snakemake
