@@ -404,12 +404,7 @@ def compress_by_start(
 
 @allocating_kernel
 def replan(
-    queue: Int64Array,
-    place: Int64Array,
-    starts: Int64Array,
-    state: Int64Array,
-    profile: Int64Array,
-    now: int,
+    queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, profile: Int64Array, now: int
 ) -> None:
     """Forget all reservations and place the queue anew in order of arrival; this may break promises.
 
@@ -466,15 +461,9 @@ def take_due(queue: Int64Array, place: Int64Array, starts: Int64Array, state: In
 
 @kernel
 def hand_out(
-    queue: Int64Array,
-    place: Int64Array,
-    starts: Int64Array,
-    state: Int64Array,
-    told: Int64Array,
-    now: int,
-    news: Int64Array,
+    queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, told: Int64Array, now: int, news: Int64Array,
     due: Int64Array,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int]:  # fmt: skip
     """Do what ends a pass: note what is told (:func:`earlier_than_told`), take all rows that are due into ``due``
     (:func:`take_due`); return how many are in use of both, and the next start."""
     told_now = earlier_than_told(queue, state, told, news)
