@@ -57,14 +57,46 @@ def easy_pass(
     arrivals happened since the last pass and the order is of arrival, the first new arrival: whoever could
     not start then cannot start now (free and extra are no larger, the shadow time is no later).
     """
-    heads = fcfs_pass(waiting, begin, end, procs, free, started)
-    free = _enter_started(now, started, 0, heads, procs, estimate, free, ends, amounts, running)
-    first = max(scan_from, begin + heads + 1)
+    count = fcfs_pass(waiting, begin, end, procs, free, started)
+    for place in range(count):
+        row = started[place]
+        free -= procs[row]
+        enter(ends, amounts, running + place, now + estimate[row], procs[row])
+    head = begin + count
+    first = max(scan_from, head + 1)
     if free == 0 or first >= end:
-        return heads
-    shadow, extra = _shadow(now, procs[waiting[begin + heads]], free, ends, amounts, running + heads)
-    count = _backfill(now, waiting, first, end, procs, estimate, free, shadow, extra, started, heads)
-    _enter_started(now, started, heads, count, procs, estimate, free, ends, amounts, running)
+        return count
+    wanted = procs[waiting[head]]
+    available = free
+    shadow = now
+    place = 0
+    while available < wanted:
+        if place == running + count:
+            # By what runs it never fits: nothing that starts now can delay it.
+            shadow = FOREVER
+            available = wanted + free
+            break
+        shadow = ends[place]
+        while place < running + count and ends[place] == shadow:
+            available += amounts[place]
+            place += 1
+    extra = available - wanted
+    for place in range(first, end):
+        row = waiting[place]
+        amount = procs[row]
+        if amount > free:
+            continue
+        finish = now + estimate[row]
+        if finish > shadow:
+            if amount > extra:
+                continue
+            extra -= amount
+        free -= amount
+        enter(ends, amounts, running + count, finish, amount)
+        started[count] = row
+        count += 1
+        if free == 0:
+            break
     return count
 
 
@@ -82,95 +114,12 @@ def easy_pass_beside(
     started: Int64Array,
 ) -> int:
     """Do what :func:`easy_pass` does with all that wait, beside running jobs that are only looked at."""
-    end = len(waiting)
-    heads = fcfs_pass(waiting, 0, end, procs, free, started)
-    for place in range(heads):
-        free -= procs[started[place]]
-    first = max(scan_from, heads + 1)
-    if free == 0 or first >= end:
-        return heads
-    wanted = procs[waiting[heads]]
-    if heads == 0:
-        shadow, extra = _shadow(now, wanted, free, ends, amounts, running)
-    else:
-        own_ends = np.empty(running + heads, np.int64)
-        own_amounts = np.empty(running + heads, np.int64)
-        own_ends[:running] = ends[:running]
-        own_amounts[:running] = amounts[:running]
-        _enter_started(now, started, 0, heads, procs, estimate, free, own_ends, own_amounts, running)
-        shadow, extra = _shadow(now, wanted, free, own_ends, own_amounts, running + heads)
-    return _backfill(now, waiting, first, end, procs, estimate, free, shadow, extra, started, heads)
-
-
-@kernel
-def _enter_started(
-    now: int,
-    started: Int64Array,
-    first: int,
-    count: int,
-    procs: Int64Array,
-    estimate: Int64Array,
-    free: int,
-    ends: Int64Array,
-    amounts: Int64Array,
-    running: int,
-) -> int:
-    """Enter the rows ``started[first:count]`` among the running jobs; return what they leave free."""
-    for place in range(first, count):
-        row = started[place]
-        free -= procs[row]
-        enter(ends, amounts, running + place, now + estimate[row], procs[row])
-    return free
-
-
-@kernel
-def _shadow(now: int, wanted: int, free: int, ends: Int64Array, amounts: Int64Array, running: int) -> tuple[int, int]:
-    """Return the shadow time of a head that wants more than is free, and the extra processors then."""
-    available = free
-    shadow = now
-    place = 0
-    while available < wanted:
-        if place == running:
-            # By what runs it never fits: nothing that starts now can delay it.
-            return FOREVER, free
-        shadow = ends[place]
-        while place < running and ends[place] == shadow:
-            available += amounts[place]
-            place += 1
-    return shadow, available - wanted
-
-
-@kernel
-def _backfill(
-    now: int,
-    waiting: Int64Array,
-    first: int,
-    end: int,
-    procs: Int64Array,
-    estimate: Int64Array,
-    free: int,
-    shadow: int,
-    extra: int,
-    started: Int64Array,
-    count: int,
-) -> int:
-    """Scan ``waiting[first:end]`` once; write the rows that start behind the ``count`` ones in ``started``; return how many
-    there are then."""
-    for place in range(first, end):
-        row = waiting[place]
-        amount = procs[row]
-        if amount > free:
-            continue
-        if now + estimate[row] > shadow:
-            if amount > extra:
-                continue
-            extra -= amount
-        free -= amount
-        started[count] = row
-        count += 1
-        if free == 0:
-            break
-    return count
+    space = running + min(len(waiting), free)
+    own = np.empty((2, space), np.int64)
+    for place in range(running):
+        own[0, place] = ends[place]
+        own[1, place] = amounts[place]
+    return easy_pass(now, waiting, 0, len(waiting), scan_from, procs, estimate, free, own[0], own[1], running, started)
 
 
 @kernel
