@@ -48,12 +48,9 @@ class EventStream:
         self._next = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    def is_heard(self) -> bool:
-        """Whether anybody subscribed."""
-        return bool(self._subscribers())
-
     def happened(self, core: Core, effect: Happening) -> None:
         """Tell what a commit has made true."""
+        self.last = effect.number
         subscribers = self._subscribers()
         if not subscribers:
             return

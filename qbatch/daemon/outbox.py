@@ -68,17 +68,12 @@ class Outbox:
     def carry_out(self, core: Core, outbox: list[Effect]) -> None:
         """Carry out what a commit has made true of a state."""
         lines: list[Account] = []
-        is_heard = self._event_stream.is_heard()
         for effect in outbox:
             try:
                 if type(effect) is Account:
                     lines.append(effect)
                 elif type(effect) is Happening:
-                    if effect.kind == "started":
-                        self._started(core, effect)
-                    self._event_stream.last = effect.number
-                    if is_heard:
-                        self._event_stream.happened(core, effect)
+                    self._tell(core, effect)
                 else:
                     self._carry_out(core, effect)
             except Exception:  # it is committed: the others follow from it all the same
@@ -152,12 +147,13 @@ class Outbox:
             except ValueError as error:
                 log.warning("run directory %s stays: %s", file_key, error)
 
-    def _started(self, core: Core, effect: Happening) -> None:
+    def _tell(self, core: Core, effect: Happening) -> None:
         key = effect.key
-        if key is not None:
+        if effect.kind == "started" and key is not None:
             self._forecasts.started(effect)
             if self._waiters:
                 self._waiters.started(key, Outcome(name=core.id_of(key), state="R"))
+        self._event_stream.happened(core, effect)
 
     def _append(self, core: Core, effect: Append) -> None:
         """Append a line to a job's files; never through a link, and only to a file that is there."""

@@ -168,7 +168,7 @@ class Cluster:
         """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
         job, procs = self.rows.jobs[row], procs_of(allocation)
         assert job is not None
-        end = now + time_left(job.estimate * job.procs - done, self._width(job, procs) if job.is_exclusive else procs)
+        end = now + time_left(job.estimate * job.procs - done, self._width(job, procs))
         if is_trial and until is not None:
             self.trials.add(row)
             end = min(end, until)
@@ -196,7 +196,7 @@ class Cluster:
             self.trials.discard(row)
         job = self.rows.jobs[row]
         assert job is not None
-        done = run.done + (now - run.since) * (self._width(job, procs) if job.is_exclusive else procs)
+        done = run.done + (now - run.since) * self._width(job, procs)
         return Run(row, run.allocation, now, run.expected_end, done, run.holds_memory)
 
     def _width(self, job: Job, procs: int) -> int:

@@ -18,7 +18,7 @@ from qbatch.planning.kernels import running as kernels
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.projection import ends_and_amounts, parts_of_runs
-from qbatch.planning.view import Columns, Run, View
+from qbatch.planning.view import Columns, Run, SeenWindow, View
 
 _enter = live(kernels.enter)
 _leave = live(kernels.leave)
@@ -59,7 +59,7 @@ class PredictedEnds:
         return read_only(self._amounts[: len(self.by_row)])
 
 
-class PredictedWindow:
+class PredictedWindow(SeenWindow):
     """The state with predicted run times (:class:`qbatch.planning.view.Window`).
 
     Args:
@@ -69,15 +69,9 @@ class PredictedWindow:
     """
 
     def __init__(self, seen: View, predicted: Int64Array, ends: PredictedEnds) -> None:
-        self._seen = seen
-        self._window = seen.window
+        super().__init__(seen)
         self._predicted = predicted
         self._predicted_ends = ends
-        self.kind = seen.window.kind
-
-    def __getattr__(self, name: str) -> Any:
-        """What is not predicted is what it was."""
-        return getattr(self._window, name)
 
     @property
     def columns(self) -> Columns:
@@ -92,7 +86,7 @@ class PredictedWindow:
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
         """Return the jobs of rows that wait or run, or were over in this round."""
-        return map(_as_predicted, self._window.jobs_of(rows), self._predicted[list(rows)].tolist())
+        return map(_as_predicted, super().jobs_of(rows), self._predicted[list(rows)].tolist())
 
     @property
     def running(self) -> Mapping[int, Run]:
@@ -106,11 +100,6 @@ class PredictedWindow:
         return self._seen.machine.is_one_pool and not self._seen.closed
 
     @property
-    def free(self) -> tuple[int, ...]:
-        """The free processors by host."""
-        return self._seen.free
-
-    @property
     def ends(self) -> Int64Array:
         """The predicted ends of the running jobs, ascending."""
         return self._predicted_ends.ends if self._is_counted else self._ends_and_amounts[0]
@@ -119,11 +108,6 @@ class PredictedWindow:
     def amounts(self) -> Int64Array:
         """Their processors."""
         return self._predicted_ends.amounts if self._is_counted else self._ends_and_amounts[1]
-
-    def by_end(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return ``ends`` and ``amounts``, and how many they are."""
-        ends = self.ends
-        return ends, self.amounts, len(ends)
 
     @cached_property
     def _ends_and_amounts(self) -> tuple[Int64Array, Int64Array]:

@@ -104,7 +104,7 @@ class SeenWindow:
 
     def __init__(self, seen: View, **facts: Any) -> None:
         self._seen = seen
-        self.kind, self.jobs_of = seen.window.kind, seen.window.jobs_of
+        self.kind = seen.window.kind
         self.__dict__.update(facts)
 
     def __getattr__(self, name: str) -> Any:
@@ -115,6 +115,10 @@ class SeenWindow:
         """Return ``ends`` and ``amounts``, and how many they are."""
         ends: Int64Array = self.ends
         return ends, self.amounts, len(ends)
+
+    def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
+        """Return the jobs of rows that wait or run, or were over in this round."""
+        return self._seen.window.jobs_of(rows)
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
@@ -262,8 +266,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """Return how many processors of a run are on open hosts."""
         return procs_of(outside(run.allocation, self.closed))
 
-    def ends_expected(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return ``ends`` and ``amounts`` (read-only, and maybe longer), where a job that has outlived its estimate ends
+    def expected_ends(self) -> tuple[Int64Array, Int64Array, int]:
+        """Return ``ends`` and ``amounts`` (read-only, maybe in longer arrays), where a job that has outlived its estimate ends
         ``OVERDUE`` from now, and how many entries are in use."""
         ends, amounts, count = self.window.by_end()
         if not count or ends[0] > self.now:
@@ -276,13 +280,6 @@ class View(msgspec.Struct, frozen=True, dict=True):
         amounts[:late] = [self.open_procs_of(run) for run in runs]
         order = np.argsort(ends, kind="stable")
         return read_only(ends[order]), read_only(amounts[order]), count
-
-    def expected_ends(self, space: int) -> tuple[Int64Array, Int64Array, int]:
-        """Return copies of what :meth:`ends_expected` gives, with ``space`` entries to spare, and how many are in use."""
-        found, procs, count = self.ends_expected()
-        ends, amounts = np.empty(count + space, np.int64), np.empty(count + space, np.int64)
-        ends[:count], amounts[:count] = found[:count], procs[:count]
-        return ends, amounts, count
 
     def expected_end(self, run: Run) -> int:
         """Return when a running job ends by its estimate; an overdue one ends ``OVERDUE`` from now."""

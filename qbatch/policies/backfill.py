@@ -47,14 +47,14 @@ class Backfill:
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
-        if len(view.queue) == 0 or not any(view.window.free):
+        if len(view.queue) == 0 or view.free_procs == 0:
             return []
         return self.pass_in(view, view.queue if self._is_by_submission else self.in_order(view))
 
     def pass_in(self, view: View, order: Int64Array) -> list[Start]:
         """Make one pass over the waiting rows in an order."""
         loop = self.loop
-        return view.window.kind(view).list_pass(
+        return view.space.list_pass(
             order, loop.depth, is_stopping=loop.is_stopping, is_by_shadow=loop.is_by_shadow
         )[0]
 

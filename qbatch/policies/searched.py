@@ -56,7 +56,7 @@ class SearchedBackfill:
         jobs[discrepancy.PROCS], jobs[discrepancy.ESTIMATE] = columns.procs[head], columns.estimate[head]
         jobs[discrepancy.BOOKED] = np.maximum(jobs[discrepancy.ESTIMATE], 1)
         jobs[discrepancy.AGE] = view.now - columns.submit[head]
-        ends, amounts, count = view.expected_ends(0)
+        ends, amounts, count = view.expected_ends()
         base: Int64Array = _profiles.new_profile(view.free_procs, view.now, 2 * count + 16)
         for end, procs in zip(ends[:count].tolist(), amounts[:count].tolist(), strict=True):
             _profiles.add(base, end, FOREVER, procs)

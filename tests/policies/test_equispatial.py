@@ -90,7 +90,7 @@ def test_the_compiled_loop_is_the_engine_to_the_microsecond(
         for job in sorted(jobs, key=lambda job: job.submit)
     ]
     text = f"equispatial:interval={hours * interval},over50={over50},quantum={hours * quantum},memory={memory}"
-    schedule_of(text, hosts, jobs)
+    assert len(schedule_of(text, hosts, jobs).start) == len(jobs)
 
 
 def test_many_jobs_of_many_widths_that_wait_have_their_shares_in_both_drivers() -> None:

@@ -95,7 +95,7 @@ class PoolSpace(Space):
     def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
         """Say whom a start would delay, and until when there is room."""
         view, head = self.view, self.view.jobs[ahead[0]]
-        ends, amounts, count = view.expected_ends(0)
+        ends, amounts, count = view.expected_ends()
         available, shadow, place = view.free_procs, view.now, 0
         while available < head.procs and place < count:
             shadow = int(ends[place])
@@ -145,9 +145,11 @@ def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -
         count = _fcfs_pass(order, 0, end, columns.procs, free, started)
     elif depth == 1:
         new = end - len(view.arrived) if is_as_before else 0
-        count = _easy_pass(view.now, order, new, columns.procs, columns.estimate, free, *view.ends_expected(), started)
+        count = _easy_pass(view.now, order, new, columns.procs, columns.estimate, free, *view.expected_ends(), started)
     else:
-        ends, amounts, running = view.expected_ends(len(started))
+        found, amounts_found, running = view.expected_ends()
+        ends, amounts = np.empty(running + len(started), np.int64), np.empty(running + len(started), np.int64)
+        ends[:running], amounts[:running] = found[:running], amounts_found[:running]
         scratch = _profiles.new_profile(0, view.now, 4 * (running + len(started) + min(depth, end)) + 16)
         state = (scratch, free, ends, amounts, running, started)
         count = _hybrid_pass(view.now, order, 0, end, depth, columns.procs, columns.estimate, *state)
@@ -179,9 +181,9 @@ def pass_over_hosts(
 
 def pool_pieces(view: View) -> tuple[Int64Array, int]:
     """Return the running jobs as those of one host, in order of expected end, and how many they are."""
-    ends, amounts, count = view.expected_ends(0)
+    ends, amounts, count = view.expected_ends()
     pieces = np.zeros((4, count), np.int64)
-    pieces[host_passes.END], pieces[host_passes.PROCS] = ends, amounts
+    pieces[host_passes.END], pieces[host_passes.PROCS] = ends[:count], amounts[:count]
     return pieces, count
 
 
@@ -190,7 +192,7 @@ class _PoolProfile:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        ends, amounts, count = view.expected_ends(0)
+        ends, amounts, count = view.expected_ends()
         self._free: Int64Array = _profiles.new_profile(view.free_procs, view.now, 4 * count + 64)
         for end, procs in zip(ends[:count].tolist(), amounts[:count].tolist(), strict=True):
             _profiles.add(self._free, end, FOREVER, procs)

@@ -258,4 +258,6 @@ def test_a_caller_that_leaves_while_shadows_are_set_stops_no_commit(tmp_path: Pa
                 caller.sendall(submission + encode(msgspec.json.encode(asked)))
                 time.sleep(number % 7 * 0.001)
         with daemon.session() as session:
-            session.ask(Submit(spec=Spec(script="true\n")), Submitted)
+            assert session.ask(Submit(spec=Spec(script="true\n")), Submitted).job
+        assert daemon.process is not None
+        assert daemon.process.poll() is None
