@@ -57,19 +57,22 @@ def easy_pass(
     arrivals happened since the last pass and the order is of arrival, the first new arrival: whoever could
     not start then cannot start now (free and extra are no larger, the shadow time is no later).
     """
-    count = fcfs_pass(waiting, begin, end, procs, free, started)
-    for place in range(count):
-        row = started[place]
-        free -= procs[row]
-        enter(ends, amounts, running + place, now + estimate[row], procs[row])
+    count = 0
+    for place in range(begin, end):
+        row = waiting[place]
+        amount = procs[row]
+        if amount > free:
+            break
+        free -= amount
+        enter(ends, amounts, running + count, now + estimate[row], amount)
+        started[count] = row
+        count += 1
     head = begin + count
     first = max(scan_from, head + 1)
     if free == 0 or first >= end:
         return count
     wanted = procs[waiting[head]]
-    available = free
-    shadow = now
-    place = 0
+    available, shadow, place = free, now, 0
     while available < wanted:
         if place == running + count:
             # By what runs it never fits: nothing that starts now can delay it.

@@ -69,15 +69,18 @@ COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
 
 
 @kernel
+def kind_of(row: int, first_left: int, submit: int, now: int) -> int:
+    """Return how a job started in a pass that left ``first_left`` as the first row that waits."""
+    if first_left != NOBODY and first_left < row:
+        return BACKFILLED
+    return IMMEDIATE if submit == now else IN_ORDER
+
+
+@kernel
 def note_kinds(started: Int64Array, first_left: int, submit: Int64Array, now: int, kind: Int8Array) -> None:
     """Note how the jobs of one pass started; ``first_left`` is the first row that it left waiting."""
     for row in started:
-        if first_left != NOBODY and first_left < row:
-            kind[row] = BACKFILLED
-        elif submit[row] == now:
-            kind[row] = IMMEDIATE
-        else:
-            kind[row] = IN_ORDER
+        kind[row] = kind_of(row, first_left, submit[row], now)
 
 
 @kernel
@@ -99,37 +102,27 @@ def _close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) ->
     return kept
 
 
-@kernel
-def _leave_queue(
-    started: Int64Array, waiting: Int64Array, head: int, tail: int, submit: Int64Array, now: int, begun: StartColumns
-) -> int:
-    """Take the rows of one pass, at least one, out of ``waiting[head:tail]`` and note how they started; return the new head."""
-    last = NOBODY
-    for row in started:
-        last = max(last, row)
-    head = _close_gaps(waiting, head, begun.start, last)
-    note_kinds(started, waiting[head] if head < tail else NOBODY, submit, now, begun.kind)
-    return head
-
-
 @cache
-def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
+def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:  # noqa: PLR0915, calls and slices cost its loop 3 %
     """Return the loop of one list scheduler, compiled for its pass or round and for whether the queue of a pool is put in order.
 
     Both are constants to the compiler, which leaves out what the policy never calls: that is what a first run waits for.
     Constants must be numbers: of a kernel that closes over another kernel, the cache on disk never finds the code again.
     """
 
-    @allocating_kernel
-    def run_passes(
+    # Where it makes no array it counts no references.
+    @(kernel if which in (PASS_FCFS, PASS_EASY) and not is_ordered else allocating_kernel)
+    def run_passes(  # noqa: PLR0915
         depth: int, order: int, jobs: JobColumns, state: LoopState, begun: StartColumns, on_hosts: OnHosts, budget: int
     ) -> bool:
         """Run up to ``budget`` rounds of a list scheduler; tell whether all is done."""
         submit, procs, estimate, run = jobs
+        start, kind = begun
         counts, endings, ends, amounts, waiting, started = state
         rows = submit.shape[0]
         arrived, active, free, head, tail, now, longest = counts[:7]
-        profile = new_profile(free, 0, 8 * ends.shape[0] + 4 * depth if which == PASS_HYBRID else 16)
+        if which == PASS_HYBRID:
+            profile = new_profile(free, 0, 8 * ends.shape[0] + 4 * depth)
         while budget > 0 and (arrived < rows or active > 0):
             budget -= 1
             now = endings[0, heap.INSTANT] if active > 0 else FOREVER
@@ -144,7 +137,7 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                 elif which == ROUND_LSF:
                     lsf_ended(row, procs, on_hosts)
                 elif which != PASS_FCFS:
-                    leave(ends, amounts, active, begun.start[row] + estimate[row], procs[row])
+                    leave(ends, amounts, active, start[row] + estimate[row], procs[row])
                 active -= 1
                 free += procs[row]
                 finished = True
@@ -158,9 +151,9 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
             if which >= ROUND_HOSTS:
                 scan = Scan(now, order, depth, finished, free, head, tail, active)
                 if which == ROUND_HOSTS:
-                    count = host_round(scan, jobs, state, begun.start, on_hosts)
+                    count = host_round(scan, jobs, state, start, on_hosts)
                 else:
-                    count = lsf_round(scan, jobs, state, begun.start, on_hosts)
+                    count = lsf_round(scan, jobs, state, start, on_hosts)
             elif free > 0 and head < tail:
                 view, begin, end = waiting, head, tail
                 if is_ordered:
@@ -176,14 +169,20 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:
                     count = hybrid_pass(
                         now, view, begin, end, depth, procs, estimate, profile, free, ends, amounts, active, started
                     )
+            last = NOBODY
             for place in range(count):
                 row = started[place]
-                begun.start[row] = now
+                last = max(last, row)
+                start[row] = now
                 free -= procs[row]
                 heap.push(endings, active, now + run[row], row)
                 active += 1
             if count > 0:
-                head = _leave_queue(started[:count], waiting, head, tail, submit, now, begun)
+                head = _close_gaps(waiting, head, start, last)
+                first_left = waiting[head] if head < tail else NOBODY
+                for place in range(count):
+                    row = started[place]
+                    kind[row] = kind_of(row, first_left, submit[row], now)
         counts[ARRIVED], counts[ACTIVE], counts[FREE_NOW] = arrived, active, free
         counts[HEAD], counts[TAIL], counts[NOW], counts[LONGEST] = head, tail, now, longest
         return bool(arrived >= rows and active == 0)
