@@ -40,10 +40,10 @@ CREATE TABLE history (
 CREATE INDEX history_ended ON history (ended);
 CREATE INDEX history_user ON history (user, ended);
 """
-_ROWS_AT_ONCE = 64
-_ENDED = "INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_MANY_ENDED = _ENDED + ", (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" * (_ROWS_AT_ONCE - 1)
-# The database's thread gives the interpreter away in each statement, and has to wait for it then: many rows are one.
+_ENDED, _COLUMNS = "INSERT OR REPLACE INTO history VALUES ", "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# The database's thread gives the interpreter away in each statement, and has to wait for it then: many rows are one.  Those that
+# are kept prepared are few: one of many rows takes a quarter of a megabyte.
+_ROWS_AT_ONCE, _STATEMENTS = 256, 16
 _encode = msgspec.msgpack.Encoder().encode
 _decode_entries = msgspec.msgpack.Decoder(list[bytes]).decode
 _decode_record = msgspec.msgpack.Decoder(JobRecord).decode
@@ -129,7 +129,7 @@ class Store:
             old_mask = os.umask(0o077)
             try:
                 self._copy_old()
-                self._database = await aiosqlite.connect(self.path, isolation_level=None)
+                self._database = await aiosqlite.connect(self.path, isolation_level=None, cached_statements=_STATEMENTS)
                 await self._prepare(is_new, was_used)
             finally:
                 os.umask(old_mask)
@@ -232,10 +232,10 @@ class Store:
                 await self._db.execute("BEGIN IMMEDIATE")
                 await self._db.execute("INSERT INTO journal VALUES (?, ?, ?)", row)
                 rows = [_history_row(key, record) for key, record in endings]
-                alone = len(rows) % _ROWS_AT_ONCE
-                await self._db.executemany(_ENDED, rows[:alone])
-                for first in range(alone, len(rows), _ROWS_AT_ONCE):
-                    await self._db.execute(_MANY_ENDED, tuple(chain.from_iterable(rows[first : first + _ROWS_AT_ONCE])))
+                for first in range(0, len(rows), _ROWS_AT_ONCE):
+                    some = rows[first : first + _ROWS_AT_ONCE]
+                    statement = _ENDED + ", ".join([_COLUMNS] * len(some))
+                    await self._db.execute(statement, tuple(chain.from_iterable(some)))
                 await self._db.execute("COMMIT")
             else:
                 await self._db.execute("INSERT INTO journal VALUES (?, ?, ?)", row)
