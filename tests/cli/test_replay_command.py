@@ -427,16 +427,16 @@ def _heed_interrupts() -> None:
 
 
 def test_interrupted_it_leaves_no_half_written_file(tmp_path: Path) -> None:
-    log = generate_log(jobs=60_000, procs=512, load=1.0, seed=3)
+    log = generate_log(jobs=45_000, procs=512, load=1.0, seed=3)
     path = tmp_path / "big.swf"
     with open(path, "wb") as file:
         write_log(file, log.header, log.columns)
     rows = tmp_path / "rows.csv"
     process = subprocess.Popen(
-        [sys.executable, "-m", "qbatch", "replay", str(path), "-p", "easy", "--driver", "engine", "--jobs", str(rows)],
+        [sys.executable, "-m", "qbatch", "replay", str(path), "-p", "conservative", "--driver", "engine", "--jobs", str(rows)],
         stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts,
     )  # fmt: skip
-    _wait_for_work(process, 2.0)
+    _wait_for_work(process, 1.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
