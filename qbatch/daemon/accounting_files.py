@@ -24,23 +24,6 @@ class AccountingFiles:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._day = ""
-        self._file = -1
-
-    def _open(self, day: str) -> int:
-        """Return the file of a day; one that was moved away (by logrotate, say) is made again."""
-        path = self.directory / day
-        if self._file >= 0:
-            try:
-                if day == self._day and os.path.samestat(os.stat(path), os.fstat(self._file)):
-                    return self._file
-            except FileNotFoundError:
-                log.info("accounting file %s was moved; a new one begins", path)
-            os.close(self._file)
-            self._file = -1
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._day = day
-        return self._file
 
     def write(self, records: list[Account]) -> None:
         """Append records; a file that cannot be written is told in the log, and nothing else stops."""

@@ -6,7 +6,6 @@ Unknown keys are refused with the nearest one; a file is taken as a whole or not
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -478,9 +477,3 @@ def _quoted(value: Any) -> str:
         return str(value)
     text = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
-
-
-def from_environment(settings: Settings) -> dict[str, str]:
-    """Return the keys that ``QBATCH_*`` variables give, as written: QBATCH_POLICY, QBATCH_EXECUTOR, ..."""
-    names = {key.name for key in KEYS if key.table == TOP}
-    return {name: value for name in names if (value := os.environ.get(f"QBATCH_{name.upper()}")) is not None}

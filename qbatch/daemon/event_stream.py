@@ -48,12 +48,12 @@ class EventStream:
         self._next = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
+    def is_heard(self) -> bool:
+        """Whether anybody gets events now."""
+        return bool(self._subscribers())
+
     def happened(self, core: Core, effect: Happening) -> None:
-        """Tell what a commit has made true."""
-        self.last = effect.number
-        subscribers = self._subscribers()
-        if not subscribers:
-            return
+        """Tell who subscribed what a commit has made true."""
         words = effect.text.split(" ", 1)
         record = event_record(core, effect.key) if effect.key is not None else None
         queue = core.queues.get(record.queue) if record is not None else None
@@ -68,7 +68,7 @@ class EventStream:
             text=effect.text,
             counts={} if queue is None else queue.letter_counts,
         )
-        self._send(event, subscribers)
+        self._send(event, self._subscribers())
 
     def shadowed(self, core: Core) -> None:
         """Tell that there is something new of the policies in shadow."""

@@ -68,12 +68,18 @@ class Outbox:
     def carry_out(self, core: Core, outbox: list[Effect]) -> None:
         """Carry out what a commit has made true of a state."""
         lines: list[Account] = []
+        stream = self._event_stream
+        is_heard = stream.is_heard()
         for effect in outbox:
             try:
                 if type(effect) is Account:
                     lines.append(effect)
                 elif type(effect) is Happening:
-                    self._tell(core, effect)
+                    stream.last = effect.number
+                    if effect.kind == "started":
+                        self._started(core, effect)
+                    if is_heard:
+                        stream.happened(core, effect)
                 else:
                     self._carry_out(core, effect)
             except Exception:  # it is committed: the others follow from it all the same
@@ -147,13 +153,10 @@ class Outbox:
             except ValueError as error:
                 log.warning("run directory %s stays: %s", file_key, error)
 
-    def _tell(self, core: Core, effect: Happening) -> None:
-        key = effect.key
-        if effect.kind == "started" and key is not None:
-            self._forecasts.started(effect)
-            if self._waiters:
-                self._waiters.started(key, Outcome(name=core.id_of(key), state="R"))
-        self._event_stream.happened(core, effect)
+    def _started(self, core: Core, effect: Happening) -> None:
+        self._forecasts.started(effect)
+        if self._waiters and effect.key is not None:
+            self._waiters.started(effect.key, Outcome(name=core.id_of(effect.key), state="R"))
 
     def _append(self, core: Core, effect: Append) -> None:
         """Append a line to a job's files; never through a link, and only to a file that is there."""

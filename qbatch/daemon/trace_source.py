@@ -5,6 +5,7 @@ It reads the log as a replay does (:class:`~qbatch.replay.sources.LogSource`), b
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -110,8 +111,6 @@ class TraceSource:
 
 def _submission(arrival: Arrival) -> tuple[Actor, Submit]:
     job, run, used = arrival
-    user = f"user{job.user}" if job.user >= 0 else "trace"
-    group = f"group{job.group}" if job.group >= 0 else "trace"
     select = f"1:ncpus={job.procs}:mem={job.memory}b" if job.memory > 0 else f"{job.procs}:ncpus=1"
     resources = {"select": select, "walltime": _seconds(job.estimate)}
     if job.deadline is not None:
@@ -125,7 +124,13 @@ def _submission(arrival: Arrival) -> tuple[Actor, Submit]:
         host="trace",
         extra={LOG_NUMBER: str(job.number)},
     )
-    return Actor(-2 - max(job.user, 0), user, group, "user"), Submit(spec=spec)
+    return _actor(job.user, job.group), Submit(spec=spec)
+
+
+@lru_cache(maxsize=1024)
+def _actor(user: int, group: int) -> Actor:
+    of_user = f"user{user}" if user >= 0 else "trace"
+    return Actor(-2 - max(user, 0), of_user, f"group{group}" if group >= 0 else "trace", "user")
 
 
 def _seconds(microseconds: int) -> str:

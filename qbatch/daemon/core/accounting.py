@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import records
 from qbatch.daemon.core.job import Listed
-from qbatch.wire.resources import MICROSECONDS
+from qbatch.wire.resources import MICROSECONDS, format_duration
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
@@ -111,8 +111,8 @@ def _measured(
 ) -> str:
     """Return with what the record of an attempt ends that is over."""
     resources = " ".join([f"resources_used.{name}={value}" for name, value in used.items()])
-    waited = max(start // MICROSECONDS - (eligible or 0) // MICROSECONDS, 0)
+    waited = (start // MICROSECONDS - (eligible or 0) // MICROSECONDS) * MICROSECONDS
     return (
         f"session={session or 0} end={at // MICROSECONDS} Exit_status={status} {resources} "
-        f"eligible_time={waited // 3600:02d}:{waited // 60 % 60:02d}:{waited % 60:02d} run_count={attempts}"
+        f"eligible_time={format_duration(waited)} run_count={attempts}"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from qbatch.daemon.core.state import Core, PoolState, QueueState
     from qbatch.model.machine import Host
 
-_BRIEF_RESOURCES = ("ncpus", "nodect", "mem", "walltime")
-
-
-def resources_of(job: BatchJob) -> dict[str, str]:
-    """Return ``Resource_List``."""
-    return job.prepared.listed
+_AS_SUBMITTED = (
+    "join", "keep", "mail_points", "mail_users", "is_rerunnable", "checkpoint", "account", "project", "group_list", "shell",
+    "submit_arguments", "is_blocking", "umask",
+)  # fmt: skip
+_as_submitted = attrgetter(*_AS_SUBMITTED)
+_UNSAID = _as_submitted(JobRecord(id="", name="", user="", queue="", state=""))
+# A record has seventy fields, and each that is given when it is made takes time: those that few submissions set are put in after.
 
 
 def used_of(job: BatchJob) -> dict[str, str]:
@@ -190,12 +192,15 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
     spec, state, settings = job.prepared.spec, job.state, core.settings
     attempt, earlier, final = job.attempt, job.earlier, job.final
     hosts, nodes = exec_texts(core, job)
-    array: dict[str, Any] = {}
+    queue = _queue_variable(asked_queue(core, job))
+    others: dict[str, Any] = {}
+    if (said := _as_submitted(spec)) != _UNSAID:
+        others.update(zip(_AS_SUBMITTED, said, strict=True))
     if job.is_array:
-        array = _array_fields(core, job)
+        others.update(_array_fields(core, job))
     elif job.is_subjob:
-        array = {"array_id": core.id_of(JobKey(job.sequence, ARRAY)), "array_index": job.member}
-    return JobRecord(
+        others.update(array_id=core.id_of(JobKey(job.sequence, ARRAY)), array_index=job.member)
+    record = JobRecord(
         id=format_id(job.key, settings.name),
         name=job.name,
         user=job.user,
@@ -221,24 +226,11 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         exit_status=final.status if final is not None else None,
         output=output_path(job, "out"),
         error=output_path(job, "err"),
-        join=spec.join,
-        keep=spec.keep,
-        mail_points=spec.mail_points,
-        mail_users=spec.mail_users,
-        is_rerunnable=spec.is_rerunnable,
-        checkpoint=spec.checkpoint,
-        account=spec.account,
-        project=spec.project,
-        group_list=spec.group_list,
-        shell=spec.shell,
-        variables={**spec.variables, "PBS_O_QUEUE": spec.queue.partition("@")[0] or settings.default_queue},
-        submit_arguments=spec.submit_arguments,
-        comment=job.comment or _comment(core, job) or (f"Job run on {nodes}" if nodes else ""),
+        variables={**spec.variables, **queue} if spec.variables else queue,
+        comment=job.comment or _comment(core, job) or _ran_on(nodes),
         run_count=job.attempts + _runs_before(job),
         session=attempt.session if attempt is not None else None,
         depend=depend_text(core, job),
-        is_blocking=spec.is_blocking,
-        umask=spec.umask,
         server=settings.name,
         is_array=job.is_array,
         promised=job.promised,
@@ -253,8 +245,8 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         price=job.price,
         planned=_planned(core, job),
         extra=spec.extra,
-        **array,
     )
+    return structs.replace(record, **others) if others else record
 
 
 def _planned(core: Core, job: BatchJob) -> int | None:
@@ -284,6 +276,17 @@ def _runs_before(job: BatchJob) -> int:
     """Return from which number the runs of a job are counted: ``-W run_count``."""
     text = job.spec.extra.get("run_count")
     return int(text) if text and len(text) < 10 and text.isascii() and text.isdecimal() else 0
+
+
+# Equal texts and mappings are shared: what a record takes of memory, it takes for as long as it is kept at hand.
+@lru_cache(maxsize=1024)
+def _ran_on(nodes: str) -> str:
+    return f"Job run on {nodes}" if nodes else ""
+
+
+@lru_cache(maxsize=64)
+def _queue_variable(queue: str) -> dict[str, str]:
+    return {"PBS_O_QUEUE": queue}
 
 
 def asked_queue(core: Core, job: BatchJob) -> str:

@@ -493,8 +493,3 @@ def _check_texts(spec: Spec) -> None:
 def digests(core: Core) -> set[str]:
     """Return the digests of the long scripts that live jobs have."""
     return {job.spec.script_digest for job in core.jobs.values()} - {""}
-
-
-def key_text(key: JobKey) -> str:
-    """Return a key as a short text for logs."""
-    return f"{key.sequence}" if key.member == PLAIN else f"{key.sequence}[{'' if key.member == ARRAY else key.member}]"
