@@ -30,8 +30,8 @@ _SECOND = 1_000_000
 class Projection:
     """A view in the making.
 
-    ``free`` and ``free_memory``: by host, to be changed by the wrapper; hosts of ``closed`` show nothing free whatever stands
-    there.  ``suspended``: what is left of them, by row.  ``in_one_go``: rows whose runs are shown as if they had never paused.
+    ``free`` and ``free_memory``: by host, to be changed by the wrapper; closed hosts show nothing free whatever stands there.
+    ``suspended``: what is left of them, by row.  ``in_one_go``: rows whose runs are shown as if they had never paused.
     """
 
     def __init__(self, view: View, in_one_go: Set[int] = frozenset()) -> None:
@@ -43,7 +43,6 @@ class Projection:
         self.suspended = dict(view.suspended)
         self.free = list(view.free)
         self.free_memory = list(view.free_memory)
-        self.closed = view.closed
 
     def take(self, allocation: Allocation) -> None:
         """Show the processors of an allocation as not free (never fewer than none)."""
@@ -51,17 +50,9 @@ class Projection:
             for host in chunk.hosts:
                 self.free[host] = max(self.free[host] - chunk.procs, 0)
 
-    def hide_waiting(self, rows: Iterable[int]) -> None:
-        """Show rows as if they did not wait."""
-        self._queue = np.setdiff1d(self._queue, np.array(list(rows), np.int64), assume_unique=True)
-
     def show_waiting(self, rows: Iterable[int]) -> None:
         """Show rows as if they waited."""
         self._queue = np.union1d(self._queue, np.array(list(rows), np.int64))
-
-    def close(self, hosts: Iterable[int]) -> None:
-        """Show hosts as closed: nothing is free there, and what runs there gives nothing back."""
-        self.closed |= set(hosts)
 
     def hide_running(self, row: int) -> Run:
         """Show a running job as if it did not run; return its run."""
@@ -91,14 +82,12 @@ class Projection:
 
         In ``pieces`` a run begins when it last resumed: there it only matters whether that is now.
         """
-        closed = self.closed
+        closed = self._seen.closed
         free = tuple(0 if host in closed else procs for host, procs in enumerate(self.free))
         free_memory = tuple(0 if host in closed else size for host, size in enumerate(self.free_memory))
         suspended = MappingProxyType(self.suspended)
         runs = (dict(self._hidden), dict(self._shown), self._in_one_go)
-        window = _ProjectedWindow(
-            self._seen, runs, free=free, free_memory=free_memory, closed=closed, suspended=suspended
-        )
+        window = _ProjectedWindow(self._seen, runs, free=free, free_memory=free_memory, suspended=suspended)
         return self._seen.seen_through(window, queue=self._queue, **facts)
 
 
