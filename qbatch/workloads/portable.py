@@ -13,8 +13,10 @@ from qbatch.workloads.log import Column
 
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 _SQRT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
-_LN_TERMS = 12
-_EXP_TERMS = 15
+# Arrays and not numbers: NumPy makes an array of a number each time, which takes as long as the hundred values of a class.
+_ONE = np.array(1.0)
+_LN_FACTORS = [np.array(1.0 / (2 * term + 1)) for term in range(12, -1, -1)]
+_EXP_FACTORS = [np.array(float(term)) for term in range(15, 0, -1)]
 
 
 def ln(x: Column) -> Column:
@@ -26,10 +28,10 @@ def ln(x: Column) -> Column:
     s = (mantissa - 1.0) / (mantissa + 1.0)
     square = s * s
     series = np.zeros_like(s)
-    for term in range(_LN_TERMS, -1, -1):
-        series = series * square
-        series = series + 1.0 / (2 * term + 1)
-    series = series * s
+    for factor in _LN_FACTORS:
+        np.multiply(series, square, series)
+        np.add(series, factor, series)
+    series *= s
     return np.asarray(exponent * _LN2 + 2.0 * series)
 
 
@@ -39,8 +41,8 @@ def exp(x: Column) -> Column:
     doublings = np.rint(x / _LN2)
     rest = x - doublings * _LN2
     series = np.ones_like(rest)
-    for term in range(_EXP_TERMS, 0, -1):
-        series = series * rest
-        series = series / term
-        series = series + 1.0
+    for factor in _EXP_FACTORS:
+        np.multiply(series, rest, series)
+        np.divide(series, factor, series)
+        np.add(series, _ONE, series)
     return np.asarray(np.ldexp(series, doublings.astype(np.int32)))

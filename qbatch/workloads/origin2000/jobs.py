@@ -112,7 +112,10 @@ def early_count(jobs: int, percent: int) -> int:
 
 def tilted(u: Column, low: Column, high: Column, tilt: float) -> Column:
     """Return numbers of [low, high]: density proportional to x**(tilt - 1), by the inverse of its distribution."""
-    span = ln(high / low)
+    return _bent(u, low, ln(high / low), tilt)
+
+
+def _bent(u: Column, low: Column, span: Column, tilt: float) -> Column:
     if abs(tilt) < _STRAIGHT:
         return np.asarray(low * exp(u * span))
     grown = u * (exp(tilt * span) - 1.0)
@@ -149,9 +152,10 @@ def _run_times(drawn: _Drawn, procs: Column, target: DemandTarget) -> Column | N
     bound = np.flatnonzero(drawn.is_bound & ~drawn.early & ~drawn.is_killed)
     run_u[bound[np.argsort(procs[bound], kind="stable")]] = np.sort(run_u[bound])
 
+    span = ln(drawn.requested_s.astype(np.float64) / low)
+
     def run_s(tilt: float) -> Column:
-        bent = np.floor(tilted(run_u, low, drawn.requested_s.astype(np.float64), tilt)).astype(np.int64)
-        bent = np.clip(bent, tables.EARLY_S, drawn.requested_s)
+        bent = np.clip(np.floor(_bent(run_u, low, span, tilt)).astype(np.int64), tables.EARLY_S, drawn.requested_s)
         return np.where(drawn.early, drawn.run_s, np.where(drawn.is_killed, drawn.requested_s, bent))
 
     found, _ = _solve(run_s, procs, target.procs_seconds, RUN_TILTS)
@@ -166,13 +170,14 @@ def _memory(
     least = np.where(is_narrow, smaller // procs + 1, -(-tables.MEMORY_KB_MIN // procs))
     most = tables.MEMORY_KB_MAX[target.size] // procs
 
-    low, high = least.astype(np.float64), most.astype(np.float64)
+    low = least.astype(np.float64)
+    span = ln(most.astype(np.float64) / low)
     is_apart = (procs == 1) & (target.size == "sj") & (serial_tilt != 0.0)
 
     def memory_kb(tilt: float) -> Column:
-        bent = tilted(drawn.memory_u, low, high, tilt)
+        bent = _bent(drawn.memory_u, low, span, tilt)
         if is_apart.any():
-            bent = np.where(is_apart, tilted(drawn.memory_u, low, high, tilt + serial_tilt), bent)
+            bent = np.where(is_apart, _bent(drawn.memory_u, low, span, tilt + serial_tilt), bent)
         return np.clip(np.floor(bent).astype(np.int64), least, most)
 
     return _solve(memory_kb, procs * run_s, target.memory_seconds, MEMORY_TILTS)
