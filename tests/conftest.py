@@ -29,9 +29,18 @@ WAITING = ("test_live_hosts.py", "test_live_slices.py", "test_dask_hosts.py", "t
 """Files whose tests mostly wait, for scripts that run and for processes that die: they come first, five minutes of one
 worker in which the others have the processors, and nobody waits for them in the end."""
 
+LONGEST = "test_blocks.py"
+"""The file of the longest single tests, which type whole documents: another worker begins with them (each has a part of the order
+to begin with)."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in WAITING)  # a stable order: all others stay as they are
+    first = [item for item in items if item.path.name in WAITING]
+    second = [item for item in items if item.path.name == LONGEST]
+    others = [item for item in items if item.path.name not in (*WAITING, LONGEST)]
+    share = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    place = max(share - len(first), 0)
+    items[:] = [*first, *others[:place], *second, *others[place:]]
 
 
 def pytest_collection_finish() -> None:
