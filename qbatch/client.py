@@ -71,7 +71,7 @@ class _Frame(msgspec.Struct):
 _FRAMES = msgspec.json.Decoder(_Frame)
 
 
-class Session:
+class ClientSession:
     """A connection to the daemon; a context manager.  ``timeout``: seconds for an answer, None for ever."""
 
     def __init__(self, path: str | None = None, timeout: float | None = TIMEOUT, patience: float = PATIENCE) -> None:
@@ -84,7 +84,7 @@ class Session:
         self._events: deque[EventRecord] = deque()
         self._number = 0
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> ClientSession:
         self.connect()
         return self
 

@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Any:
     return Server
 
 
-class _Pool:
+class _ServerPool:
     """The servers of a session, by configuration."""
 
     def __init__(self, directory: Path) -> None:
@@ -87,14 +87,14 @@ class _Pool:
 
 
 @pytest.fixture(scope="session")
-def _qbatch_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Pool]:
-    pool = _Pool(tmp_path_factory.mktemp("qbatch"))
+def _qbatch_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_ServerPool]:
+    pool = _ServerPool(tmp_path_factory.mktemp("qbatch"))
     yield pool
     pool.stop()
 
 
 @pytest.fixture
-def qbatch_server(request: pytest.FixtureRequest, _qbatch_pool: _Pool) -> Iterator[Server]:
+def qbatch_server(request: pytest.FixtureRequest, _qbatch_pool: _ServerPool) -> Iterator[Server]:
     """A private batch server: submit, wait, job, fault, hosts, environment, socket."""
     from qbatch.library.session import Server
 

@@ -17,7 +17,7 @@ import typer
 from qbatch.model.errors import QbatchError
 
 if TYPE_CHECKING:
-    from qbatch.client import Session
+    from qbatch.client import ClientSession
 
 Found = list[tuple[str, str]]
 """Words that may stand there, each with a word about it, which some shells show."""
@@ -59,7 +59,7 @@ def jobs(context: typer.Context, incomplete: str) -> Found:
     from qbatch.wire.records import Jobs
     from qbatch.wire.requests import JobStatus
 
-    def asked(session: Session) -> Iterator[tuple[str, str]]:
+    def asked(session: ClientSession) -> Iterator[tuple[str, str]]:
         for job in session.ask(JobStatus(is_brief=True, limit=_MOST), Jobs).jobs:
             yield job.id, f"{job.state} {job.name} of {job.user}"
 
@@ -89,12 +89,12 @@ def hosts(context: typer.Context, incomplete: str) -> Found:
 
 
 def _known(
-    context: typer.Context, incomplete: str, ask: Callable[[Session], Iterator[tuple[str, str]]]
+    context: typer.Context, incomplete: str, ask: Callable[[ClientSession], Iterator[tuple[str, str]]]
 ) -> Found:  # fmt: skip
     """Return what a daemon knows, nothing where there is none."""
-    from qbatch.client import Session
+    from qbatch.client import ClientSession
 
-    with suppress(QbatchError), Session(context.params.get("socket"), timeout=_PATIENCE, patience=0.0) as session:
+    with suppress(QbatchError), ClientSession(context.params.get("socket"), timeout=_PATIENCE, patience=0.0) as session:
         return _beginning(incomplete, ask(session))
     return []
 

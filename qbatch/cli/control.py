@@ -6,7 +6,7 @@ import typer
 
 from qbatch.cli import completion
 from qbatch.cli.daemon_answers import ask, print_json, read_states, report_outcomes
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.model.errors import UsageError
 from qbatch.wire import requests
 from qbatch.wire.records import Outcomes
@@ -31,7 +31,7 @@ def _chosen(names: list[str] | None, user: str, queue: str, state: str, socket: 
     request = JobStatus(
         users=(user,) if user else (), queues=(queue,) if queue else (), states=state, is_brief=True, limit=1000
     )
-    with Session(socket) as session:
+    with ClientSession(socket) as session:
         return tuple(job.id for job in session.jobs(request))
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from qbatch.cli.console import talk
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.model.errors import UsageError
 from qbatch.results.shown import clean
 from qbatch.wire.errors import ErrorRecord
@@ -26,7 +26,7 @@ def ask(request: Request, kind: type[Result], socket: str | None = None, *, time
     Raises:
         QbatchError: there is no daemon, or it refuses.
     """
-    with Session(socket, timeout=timeout) as session:
+    with ClientSession(socket, timeout=timeout) as session:
         return session.ask(request, kind)
 
 

@@ -147,12 +147,12 @@ def _commands() -> Iterator[HealthFinding]:
 
 
 def _daemon() -> Iterator[HealthFinding]:
-    from qbatch.client import Session
+    from qbatch.client import ClientSession
     from qbatch.wire.records import ServerRecord, Text
     from qbatch.wire.requests import Check, ServerStatus
 
     try:
-        with Session(patience=0.0) as session:
+        with ClientSession(patience=0.0) as session:
             server = session.ask(ServerStatus(), ServerRecord)
             yield HealthFinding("daemon", "ok", f"process {server.pid}, {server.total} jobs")
             for problem in server.problems:

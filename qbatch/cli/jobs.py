@@ -11,7 +11,7 @@ import typer
 
 from qbatch.cli.console import print_table, talk
 from qbatch.cli.daemon_answers import print_json, read_states, report_errors
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.results.shown import clean, is_cancelled, moment, status_of, wait_of, waited
 from qbatch.wire.identifiers import parse_id
@@ -126,7 +126,7 @@ def _all(request: JobStatus, socket: str | None, limit: int) -> tuple[Jobs, list
 
     found: list[JobRecord] = []
     errors: list[Any] = []
-    with Session(socket) as session:
+    with ClientSession(socket) as session:
         while True:
             page = session.ask(request, Jobs)
             found += page.jobs
@@ -153,7 +153,7 @@ def _show(
 
 def _wait_for_news(least: float, socket: str | None) -> None:
     begin = time.monotonic()
-    with Session(socket) as session:
+    with ClientSession(socket) as session:
         for _ in session.events():
             break
     time.sleep(max(least - (time.monotonic() - begin), 0.0))

@@ -8,7 +8,7 @@ import time
 import typer
 
 from qbatch.cli.console import talk
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.results.shown import clean
 from qbatch.tui.tail import PIECE, Tail
@@ -27,7 +27,7 @@ def output(
     socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
 ) -> None:
     """Print what a job has written so far, wherever it is: in its spool while it runs, then where it was delivered."""
-    with Session(socket) as session:
+    with ClientSession(socket) as session:
         files = session.ask(JobOutput(job=job), OutputFiles)
         if follow:
             _follow(session, files, is_error=stderr)
@@ -82,7 +82,7 @@ def _look(tail: Tail, files: OutputFiles) -> bytes:
         raise InputError(f"{files.job}: {clean(tail.places[-1])} is {error}") from None
 
 
-def _follow(session: Session, files: OutputFiles, *, is_error: bool) -> None:
+def _follow(session: ClientSession, files: OutputFiles, *, is_error: bool) -> None:
     """Write what is new until the job has ended; one that begins anew is followed from its new beginning."""
     if files.is_waiting:
         talk(f"{files.job} has not started (state {files.state}); waiting for it")
@@ -114,7 +114,7 @@ def _of_side(files: OutputFiles, is_error: bool) -> tuple[str, ...]:
     return files.error if {"oe": False, "eo": True}.get(files.join, is_error) else files.output
 
 
-def _until_started(session: Session, files: OutputFiles) -> OutputFiles:
+def _until_started(session: ClientSession, files: OutputFiles) -> OutputFiles:
     while files.is_waiting:
         time.sleep(PAUSE)
         files = session.ask(JobOutput(job=files.job), OutputFiles)

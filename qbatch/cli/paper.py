@@ -197,10 +197,10 @@ def _run_months(
     on where it stopped, and after a change of the sources only what depends on them is run again.
     """
     from qbatch.papers.origin2000 import SEED, run_paper, study_of
-    from qbatch.papers.origin2000_kept import Kept
+    from qbatch.papers.origin2000_kept import KeptOrigin2000Runs
 
     study = study_of(months, replicas=replicas, seed=SEED if seed is None else seed, days=days)
-    kept = None if out is None else Kept(Path(out) / "runs")
+    kept = None if out is None else KeptOrigin2000Runs(Path(out) / "runs")
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(study, tell, kept=kept)
     if kept is not None and kept.read_count and not is_quiet:
@@ -232,11 +232,11 @@ def _run_subsets(
     """
     from qbatch.papers.qops import SEED, run_paper, study_of
     from qbatch.papers.qops_runs import SUBSET_JOBS
-    from qbatch.papers.qops_study import Kept
+    from qbatch.papers.qops_study import KeptQopsGroups
 
     subsets, jobs, seed = draws
     study = study_of(logs, procs=procs, subsets=subsets, jobs=jobs or SUBSET_JOBS, seed=SEED if seed is None else seed)
-    kept = None if out is None else Kept(Path(out) / "runs")
+    kept = None if out is None else KeptQopsGroups(Path(out) / "runs")
     _announce_compiler("run_passes", "run_plan", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(study, tell, kept=kept, parts=parts, subsets=subsets)
@@ -266,13 +266,13 @@ def _run_workloads(
     """
     from qbatch.papers.scojo import SEED, WORKLOADS, run_paper, study_of
     from qbatch.papers.scojo_runs import WORKLOAD_JOBS
-    from qbatch.papers.scojo_study import Kept
+    from qbatch.papers.scojo_study import KeptScojoRuns
 
     workloads, jobs, seed = draws
     study = study_of(
         logs, workloads=workloads or WORKLOADS, jobs=jobs or WORKLOAD_JOBS, seed=SEED if seed is None else seed
     )
-    kept = None if out is None else Kept(Path(out) / "runs")
+    kept = None if out is None else KeptScojoRuns(Path(out) / "runs")
     _announce_compiler("run_passes", "run_plan", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(study, tell, kept=kept, parts=parts)
@@ -293,10 +293,10 @@ def _run_network(
     """Run the paper of the closed network; blocks of runs are kept as for the Origin 2000."""
     from qbatch.papers.closed_network import run_paper
     from qbatch.papers.closed_network_runs import SEED
-    from qbatch.papers.closed_network_study import REPLICATIONS, Kept, Study
+    from qbatch.papers.closed_network_study import REPLICATIONS, KeptNetworkRuns, NetworkStudy
 
-    study = Study(replications or REPLICATIONS, SEED if seed is None else seed)
-    kept = None if out is None else Kept(Path(out) / "runs")
+    study = NetworkStudy(replications or REPLICATIONS, SEED if seed is None else seed)
+    kept = None if out is None else KeptNetworkRuns(Path(out) / "runs")
     _announce_compiler("run_network", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(study, tell, kept=kept, parts=parts)

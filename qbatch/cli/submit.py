@@ -11,7 +11,7 @@ from qbatch.cli.console import talk
 from qbatch.cli.daemon_answers import ask, print_json, report_outcomes
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.quote import Quote
-from qbatch.wire.records import Outcomes, Submitted
+from qbatch.wire.records import Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Wait
 
 
@@ -72,7 +72,7 @@ def submit(
     spec = msgspec.structs.replace(spec, **changes)
     if not dry_run:
         spec = _uploaded(spec, socket)
-    said = ask(Submit(spec=spec, is_dry_run=dry_run), Submitted, socket)
+    said = ask(Submit(spec=spec, is_dry_run=dry_run), SubmissionRecord, socket)
     _show(said, as_json=json)
     if wait and said.job:
         try:
@@ -83,7 +83,7 @@ def submit(
         raise typer.Exit(code)
 
 
-def _show(said: Submitted, *, as_json: bool) -> None:
+def _show(said: SubmissionRecord, *, as_json: bool) -> None:
     if as_json:
         print_json("submitted", said)
         return
@@ -106,11 +106,11 @@ def _quoted(quote: Quote | None) -> str:
 def _uploaded(spec: Spec, socket: str | None) -> Spec:
     """Return the specification, with its script sent ahead if that is long."""
     from qbatch.cli.pbs.qsub import LONGEST_SENT, uploaded
-    from qbatch.client import Session
+    from qbatch.client import ClientSession
 
     if spec.script is None or len(spec.script) <= LONGEST_SENT:
         return spec
-    with Session(socket) as session:
+    with ClientSession(socket) as session:
         return uploaded(session, spec)
 
 

@@ -73,11 +73,11 @@ def _recorder(path: str | None) -> Iterator[Any]:
     if path is None:
         yield None
         return
-    from qbatch.tui.tape import Recorder
+    from qbatch.tui.tape import TapeRecorder
 
     try:
         with open(path, "xb") as file:
-            yield Recorder(file, __version__)
+            yield TapeRecorder(file, __version__)
     except FileExistsError:
         raise OutputError(f"{path}: is there already; name another file, or remove it first") from None
     except OSError as error:

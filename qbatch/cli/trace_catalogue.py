@@ -17,7 +17,7 @@ from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from qbatch.workloads.catalogue import Cache, Catalogue, Entry, Version
-    from qbatch.workloads.catalogue.fetching import Progress
+    from qbatch.workloads.catalogue.fetching import FetchProgress
 
 SCHEMA = "qbatch.trace-catalogue/1"
 
@@ -93,7 +93,7 @@ def _copied(path: Path, to: str) -> Path:
 
 
 @contextmanager
-def _bar(version: Version, *, is_quiet: bool) -> Iterator[Progress | None]:
+def _bar(version: Version, *, is_quiet: bool) -> Iterator[FetchProgress | None]:
     """Show a bar on stderr if it is a terminal; give the function that moves it."""
     if is_quiet or not sys.stderr.isatty():
         yield None

@@ -288,12 +288,12 @@ def _into_background(state: Path, socket_path: str) -> str:
 
 def _pid_of(socket_path: str) -> int:
     """Return the process that answers at a socket, 0 if none does."""
-    from qbatch.client import Session
+    from qbatch.client import ClientSession
     from qbatch.wire.records import ServerRecord
     from qbatch.wire.requests import ServerStatus
 
     try:
-        with Session(socket_path, patience=0.0) as session:
+        with ClientSession(socket_path, patience=0.0) as session:
             return session.ask(ServerStatus(), ServerRecord).pid
     except QbatchError:
         return 0
@@ -310,11 +310,11 @@ def down(
     socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
 ) -> None:
     """Stop the daemon; running jobs run on, and are found again at the next start."""
-    from qbatch.client import Session
+    from qbatch.client import ClientSession
     from qbatch.wire.records import Done, ServerRecord
     from qbatch.wire.requests import ServerStatus, Shutdown
 
-    with Session(socket) as session:
+    with ClientSession(socket) as session:
         pid = session.ask(ServerStatus(), ServerRecord).pid
         said = session.ask(Shutdown(is_with_jobs=jobs), Done, timeout=None)
     deadline = time.monotonic() + 60

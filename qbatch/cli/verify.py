@@ -13,7 +13,7 @@ from qbatch.model.errors import QbatchError, UsageError, suggestion
 
 if TYPE_CHECKING:
     from qbatch.referee.reading import Judged
-    from qbatch.referee.verify import Verdict
+    from qbatch.referee.verify import Judgement
 
 LISTED_MAX = 1000
 """Breaches that ``--all`` lists of one schedule."""
@@ -103,7 +103,7 @@ def _known(name: str) -> Text:
     return None
 
 
-def _print(verdict: Verdict, most: int) -> None:
+def _print(verdict: Judgement, most: int) -> None:
     from qbatch.referee.verify import CODES, seconds
 
     work = verdict.schedule.workload
@@ -131,7 +131,7 @@ def _print(verdict: Verdict, most: int) -> None:
         typer.echo(f"  not checked  {text}")
 
 
-def _print_rest(verdict: Verdict, most: int, meaning: str) -> None:
+def _print_rest(verdict: Judgement, most: int, meaning: str) -> None:
     total = len(verdict.breaches)
     if most == 1:
         typer.echo(f"    ({meaning})")

@@ -171,13 +171,13 @@ def _stop_daemon(directory: str, daemon: subprocess.Popen[bytes] | None) -> None
     handle: int | None = None
     path = f"{directory}/{SOCKET}"
     if _listens(path):
-        from qbatch.client import Session
+        from qbatch.client import ClientSession
         from qbatch.model.errors import QbatchError
         from qbatch.wire.records import Done, ServerRecord
         from qbatch.wire.requests import ServerStatus, Shutdown
 
         try:
-            with Session(path, timeout=STOP_PATIENCE / 2, patience=0.0) as session:
+            with ClientSession(path, timeout=STOP_PATIENCE / 2, patience=0.0) as session:
                 handle = os.pidfd_open(session.ask(ServerStatus(), ServerRecord).pid)
                 session.ask(Shutdown(is_with_jobs=True), Done)
         except (QbatchError, OSError):  # it does not answer, or ends at this moment

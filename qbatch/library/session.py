@@ -60,7 +60,7 @@ class Server:
             Refusal: the server does not take it.
             UsageError: there is no such field.
         """
-        from qbatch.wire.records import Submitted
+        from qbatch.wire.records import SubmissionRecord
         from qbatch.wire.requests import Spec, Submit
 
         if not isinstance(script, str):
@@ -72,7 +72,7 @@ class Server:
             spec = Spec(script=given, **fields)
         except TypeError as error:
             raise UsageError(f"submit: {error}") from error
-        return str(self._ask(Submit(spec=spec), Submitted).job)
+        return str(self._ask(Submit(spec=spec), SubmissionRecord).job)
 
     def wait(self, job: str, timeout: float = 60.0, until: str = "end") -> JobRecord:
         """Wait until a job has ended (or started: ``until="start"``), and return it.
@@ -80,7 +80,7 @@ class Server:
         Raises:
             TimeoutError: it has not, in so many seconds.
         """
-        from qbatch.client import Session as Connection
+        from qbatch.client import ClientSession as Connection
         from qbatch.wire.errors import Refusal
         from qbatch.wire.records import Outcomes
         from qbatch.wire.requests import Wait
@@ -135,7 +135,7 @@ class Server:
         return {host.name: host for host in said.hosts}
 
     def _ask(self, request: Request, kind: type[Answer]) -> Answer:
-        from qbatch.client import Session as Connection
+        from qbatch.client import ClientSession as Connection
 
         with Connection(self.socket) as connection:
             return connection.ask(request, kind)
@@ -214,7 +214,7 @@ class Session(Server):
         Instants of a record (``submitted``, ``started``, ``ended``) are microseconds of the server's clock; ``state`` is a letter
         of PBS; ``exit_status`` is None until it has ended.
         """
-        from qbatch.client import Session as Connection
+        from qbatch.client import ClientSession as Connection
         from qbatch.wire.requests import JobStatus
 
         with Connection(self.socket) as connection:

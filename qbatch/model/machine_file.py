@@ -46,7 +46,7 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     Raises:
         InputError: as :func:`parse_machine`.
     """
-    reader = _Reader(text)
+    reader = _MachineReader(text)
     reader.known_keys(document, _TOP_KEYS, "")
     if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
         way_out = f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top'
@@ -114,7 +114,7 @@ def _quoted(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class _Reader:
+class _MachineReader:
     """Takes the tables of a machine apart; ``text`` says where in it something is wrong."""
 
     def __init__(self, text: TomlText) -> None:

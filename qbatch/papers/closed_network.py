@@ -13,8 +13,8 @@ from qbatch.papers import closed_network_beyond as beyond
 from qbatch.papers import closed_network_figures as figures
 from qbatch.papers import closed_network_verdicts as verdicts
 from qbatch.papers.closed_network_pictures import all_pictures
-from qbatch.papers.closed_network_replicas import Replicas
-from qbatch.papers.closed_network_runs import SEED, RunFigures
+from qbatch.papers.closed_network_replicas import NetworkReplicas
+from qbatch.papers.closed_network_runs import SEED, NetworkFigures
 from qbatch.papers.closed_network_study import (
     COMBINATIONS,
     ERRORS,
@@ -27,8 +27,8 @@ from qbatch.papers.closed_network_study import (
     STATIONS,
     TAILS,
     TIES,
-    Kept,
-    Study,
+    KeptNetworkRuns,
+    NetworkStudy,
     run_study,
 )
 from qbatch.papers.closed_network_why import EXPECTED, METHOD
@@ -38,27 +38,27 @@ from qbatch.sweeps.kept import Tell, silent
 
 
 def run_paper(
-    study: Study,
+    study: NetworkStudy,
     tell: Tell = silent,
     *,
     workers: int = WORKERS,
-    kept: Kept | None = None,
+    kept: KeptNetworkRuns | None = None,
     parts: Collection[str] = PARTS,
 ) -> PaperOutcome:
     """Run the parts of the paper that are asked for; blocks that ``kept`` has are not made again."""
     return outcome_of(study, run_study(study, parts, tell, workers=workers, kept=kept), parts)
 
 
-def outcome_of(study: Study, runs: Sequence[RunFigures], parts: Collection[str]) -> PaperOutcome:
+def outcome_of(study: NetworkStudy, runs: Sequence[NetworkFigures], parts: Collection[str]) -> PaperOutcome:
     """Return the tables, claims and pictures of runs that have been made."""
-    replicas = Replicas(runs, study.replications)
+    replicas = NetworkReplicas(runs, study.replications)
     outcome = PaperOutcome(notes=_notes(study), method=list(METHOD))
     claims = []
     if FIGURES in parts:
         outcome.tables.extend(figures.all_tables(study, replicas))
         claims += verdicts.all_claims(study, replicas)
     if MAXIMA in parts:
-        outcome.tables.append(figures.maxima_table(study, replicas, Replicas(runs)))
+        outcome.tables.append(figures.maxima_table(study, replicas, NetworkReplicas(runs)))
     if ERRORS in parts:
         outcome.tables.extend(beyond.error_tables(study, replicas))
         claims += verdicts.errors(study, replicas)
@@ -76,13 +76,13 @@ def outcome_of(study: Study, runs: Sequence[RunFigures], parts: Collection[str])
     return outcome
 
 
-def expected(name: str, study: Study) -> str:
+def expected(name: str, study: NetworkStudy) -> str:
     """Return the verdict that is known of a claim, with the usual replications, seed and window; else undecided."""
     is_usual = study.replications >= REPLICATIONS and study.seed == SEED and study.length == LENGTH_S
     return EXPECTED.get(name, UNDECIDED) if is_usual else UNDECIDED
 
 
-def _notes(study: Study) -> list[str]:
+def _notes(study: NetworkStudy) -> list[str]:
     notes = [
         f"each replication is measured for {study.length:g} s after {study.warmup:g} s (rule 11): the paper does not say how "
         "long its runs were, and RT_max depends on it",

@@ -33,7 +33,7 @@ from qbatch.papers.closed_network_replicas import (
     SPREAD,
     THROUGHPUT,
     UTILISATION,
-    Replicas,
+    NetworkReplicas,
     Values,
     half_share,
     mean,
@@ -47,7 +47,7 @@ from qbatch.papers.closed_network_study import (
     SERVERS,
     SIZED_JOBS,
     TAIL_LENGTHS_S,
-    Study,
+    NetworkStudy,
 )
 from qbatch.papers.evidence import NO, OPEN, YES, above
 from qbatch.papers.means import pair, spread
@@ -64,12 +64,12 @@ _ORDER_NOTE = (
 )
 
 
-def says(replicas: Replicas, network: Network, policy: str, base: str) -> str:
+def says(replicas: NetworkReplicas, network: Network, policy: str, base: str) -> str:
     """Return whether a policy's throughput is decided to be higher than another's, lower, or neither."""
     return above(policy, list(replicas.more(network, policy, base, THROUGHPUT).values()), 0.0).says
 
 
-def order(replicas: Replicas, network: Network, policies: Sequence[str] = POLICIES) -> str:
+def order(replicas: NetworkReplicas, network: Network, policies: Sequence[str] = POLICIES) -> str:
     """Return the policies from the highest throughput to the lowest; empty if one has no run."""
     means = {one: interval(list(replicas.of(network, one, THROUGHPUT).values())).mean for one in policies}
     known = {one: value for one, value in means.items() if value is not None}
@@ -82,7 +82,7 @@ def order(replicas: Replicas, network: Network, policies: Sequence[str] = POLICI
     return text
 
 
-def pairs_kept(replicas: Replicas, network: Network, base: Network) -> dict[str, Cell]:
+def pairs_kept(replicas: NetworkReplicas, network: Network, base: Network) -> dict[str, Cell]:
     """Return of the pairs of policies that the base decides how many a network keeps, leaves open and turns round."""
     counts = {YES: 0, OPEN: 0, NO: 0}
     for one, other in combinations(POLICIES, 2):
@@ -93,11 +93,11 @@ def pairs_kept(replicas: Replicas, network: Network, base: Network) -> dict[str,
     return {"kept": counts[YES], "open": counts[OPEN], "turned": counts[NO]}
 
 
-def _order_cells(replicas: Replicas, network: Network, base: Network) -> dict[str, Cell]:
+def _order_cells(replicas: NetworkReplicas, network: Network, base: Network) -> dict[str, Cell]:
     return {"order": order(replicas, network), **pairs_kept(replicas, network, base)}
 
 
-def _gains(replicas: Replicas, network: Network) -> dict[str, Cell]:
+def _gains(replicas: NetworkReplicas, network: Network) -> dict[str, Cell]:
     row: dict[str, Cell] = {}
     for policy in POLICIES[1:]:
         row |= spread(policy, replicas.gain(network, policy))
@@ -108,14 +108,14 @@ _GAIN_COLUMNS = [column for policy in POLICIES[1:] for column in pair(policy, f"
 _U_COLUMNS = pair("U", "U of PrFCFS %", 1)
 
 
-def _utilisation(replicas: Replicas, network: Network) -> dict[str, Cell]:
+def _utilisation(replicas: NetworkReplicas, network: Network) -> dict[str, Cell]:
     return spread("U", replicas.of(network, PRFCFS, UTILISATION), PERCENT)
 
 
 # ------------------------------------------------------------------------------------------------ estimates
 
 
-def error_tables(study: Study, replicas: Replicas) -> list[Table]:
+def error_tables(study: NetworkStudy, replicas: NetworkReplicas) -> list[Table]:
     """Return what errors of estimates change, of each policy that asks for one, and what is left of the order."""
     estimating = [policy for policy in POLICIES if policy in ESTIMATING]
     rows: list[Row] = []
@@ -136,14 +136,14 @@ def error_tables(study: Study, replicas: Replicas) -> list[Table]:
 _POINT_COLUMNS = [Column("C", "C"), Column("d", "d = e"), Column("N", "N")]
 
 
-def _error_change(study: Study, replicas: Replicas, policy: str, exact: Network, error: float) -> Values:
+def _error_change(study: NetworkStudy, replicas: NetworkReplicas, policy: str, exact: Network, error: float) -> Values:
     """Return by how many points utilisation with errors lies above that without."""
     wrong = study.network(exact.jobs, exact.variation, exact.tasks_interval, error=error)
     before, now = (replicas.of(network, policy, UTILISATION) for network in (exact, wrong))
     return {place: PERCENT * (value - before[place]) for place, value in now.items() if place in before}
 
 
-def _error_orders(study: Study, replicas: Replicas) -> Table:
+def _error_orders(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     rows: list[Row] = []
     for variation, jobs, error in product(VARIATIONS, BEYOND_JOBS, (0.0, *ERROR_STEPS)):
         base = study.network(jobs, variation)
@@ -159,7 +159,7 @@ def _error_orders(study: Study, replicas: Replicas) -> Table:
 # ------------------------------------------------------------------------------------------------ ties
 
 
-def ties_table(study: Study, replicas: Replicas) -> Table:
+def ties_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what PrSNUTF is if of equal tasks the shortest goes first, beside Table 2 and the policies next to it."""
     rows: list[Row] = []
     for variation, (place, interval_s), jobs in product(VARIATIONS, enumerate(INTERVALS), (JOBS[0], JOBS[-1])):
@@ -184,7 +184,7 @@ def ties_table(study: Study, replicas: Replicas) -> Table:
 # ------------------------------------------------------------------------------------------------ combinations
 
 
-def combinations_table(study: Study, replicas: Replicas) -> Table:
+def combinations_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what the shortest queue gives with each discipline, against SQFCFS."""
     rows: list[Row] = []
     for variation, jobs, policy in product(VARIATIONS, JOBS, COMBINED):
@@ -209,7 +209,7 @@ def combinations_table(study: Study, replicas: Replicas) -> Table:
 # ------------------------------------------------------------------------------------------------ other networks
 
 
-def tails_table(study: Study, replicas: Replicas) -> Table:
+def tails_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what a heavier tail does, by the length of the window."""
     rows: list[Row] = []
     for jobs, length in product(BEYOND_JOBS, TAIL_LENGTHS_S):
@@ -236,7 +236,7 @@ def tails_table(study: Study, replicas: Replicas) -> Table:
     return Table("closed-network-tails", "Heavier tails: C = 8", columns, rows, notes)
 
 
-def stations_table(study: Study, replicas: Replicas) -> Table:
+def stations_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what stations of several processors do."""
     rows: list[Row] = []
     for variation, jobs, servers in product(VARIATIONS, BEYOND_JOBS, SERVERS):
@@ -253,7 +253,7 @@ def stations_table(study: Study, replicas: Replicas) -> Table:
     return Table("closed-network-stations", title, columns, rows, [_ORDER_NOTE])
 
 
-def sizes_table(study: Study, replicas: Replicas) -> Table:
+def sizes_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what more processors do."""
     rows: list[Row] = []
     for variation, (network_of, processors, several) in product(VARIATIONS, _networks(study)):
@@ -280,7 +280,7 @@ def sizes_table(study: Study, replicas: Replicas) -> Table:
     return Table("closed-network-sizes", title, [*columns, *_ORDER], rows, notes)
 
 
-def _networks(study: Study) -> list[tuple[Callable[[int, float], Network], int, tuple[int, ...]]]:
+def _networks(study: NetworkStudy) -> list[tuple[Callable[[int, float], Network], int, tuple[int, ...]]]:
     """Return the sizes, that of the paper first: what makes a network, its processors, and its N."""
 
     def of_size(processors: int) -> Callable[[int, float], Network]:

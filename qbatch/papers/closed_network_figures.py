@@ -15,13 +15,13 @@ from qbatch.papers.closed_network_replicas import (
     SPREAD,
     THROUGHPUT,
     UTILISATION,
+    NetworkReplicas,
     Number,
-    Replicas,
     half_share,
     replications_needed,
 )
 from qbatch.papers.closed_network_runs import RULES
-from qbatch.papers.closed_network_study import MANY_AT, MIDDLE, Study
+from qbatch.papers.closed_network_study import MANY_AT, MIDDLE, NetworkStudy
 from qbatch.papers.evidence import written
 from qbatch.papers.means import pair, spread
 from qbatch.papers.record import Cell, Column, Row, Table, Tolerance
@@ -36,7 +36,7 @@ def point(network: Network) -> dict[str, Cell]:
     return {"C": f"{network.variation:g}", "d": f"{network.tasks_interval:g}", "N": network.jobs}
 
 
-def all_tables(study: Study, replicas: Replicas) -> list[Table]:
+def all_tables(study: NetworkStudy, replicas: NetworkReplicas) -> list[Table]:
     """Return every table of the paper's own runs."""
     tables = [policies_table(), table_2(study, replicas), gains_table(study, replicas), longest_table(study, replicas)]
     for name, title, number, factor, decimals in (
@@ -68,7 +68,7 @@ def policies_table() -> Table:
     return Table("closed-network-policies", "The policies", columns, rows)
 
 
-def table_2(study: Study, replicas: Replicas) -> Table:
+def table_2(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return Table 2: utilisation at the lowest and the highest N."""
     rows: list[Row] = []
     for variation, policy, (place, length) in product(VARIATIONS, POLICIES, enumerate(INTERVALS)):
@@ -98,7 +98,7 @@ def table_2(study: Study, replicas: Replicas) -> Table:
     return Table("closed-network-table2", "Table 2: utilisation at the lowest and the highest N", columns, rows, notes)
 
 
-def gains_table(study: Study, replicas: Replicas) -> Table:
+def gains_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return Figures 3 to 8: D_R, by how much each policy's throughput lies above that of PrFCFS."""
     rows: list[Row] = []
     for network in study.of_paper():
@@ -120,7 +120,7 @@ def figure_of(network: Network, first: int) -> int:
     return first + 3 * VARIATIONS.index(network.variation) + INTERVALS.index(network.tasks_interval)
 
 
-def longest_table(study: Study, replicas: Replicas) -> Table:
+def longest_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return Figures 9 to 14: RT_max, and its ratio to that of PrFCFS."""
     rows: list[Row] = []
     for network in study.of_paper():
@@ -141,7 +141,7 @@ def longest_table(study: Study, replicas: Replicas) -> Table:
 
 
 def levels_table(
-    study: Study, replicas: Replicas, name: str, title: str, number: Number, factor: float, decimals: int
+    study: NetworkStudy, replicas: NetworkReplicas, name: str, title: str, number: Number, factor: float, decimals: int
 ) -> Table:
     """Return a number of each policy on each network of the paper."""
     rows: list[Row] = []
@@ -154,7 +154,7 @@ def levels_table(
     return Table(name, title, columns, rows)
 
 
-def precision_table(study: Study, replicas: Replicas) -> Table:
+def precision_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return half the intervals of RT_max in percent of the mean, how many replications 5 % would take, and those of U and R."""
     rows: list[Row] = []
     for network in study.of_paper():
@@ -179,7 +179,7 @@ def precision_table(study: Study, replicas: Replicas) -> Table:
     return Table("closed-network-precision", "Half the 95 % intervals in percent of the mean", columns, rows, notes)
 
 
-def maxima_table(study: Study, replicas: Replicas, whole: Replicas) -> Table:
+def maxima_table(study: NetworkStudy, replicas: NetworkReplicas, whole: NetworkReplicas) -> Table:
     """Return RT_max of the networks that are run so often that its interval should be below 5 %; ``whole``: all that was run."""
     rows: list[Row] = []
     for jobs, variation in MANY_AT:

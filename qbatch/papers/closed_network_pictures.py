@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from qbatch.metrics import interval
 from qbatch.model.record import LogClock
 from qbatch.papers.closed_network_printed import INTERVALS, JOBS, POLICIES, SQFCFS, VARIATIONS
-from qbatch.papers.closed_network_replicas import LONGEST, Replicas, Values
+from qbatch.papers.closed_network_replicas import LONGEST, NetworkReplicas, Values
 from qbatch.papers.closed_network_study import (
     BEYOND_JOBS,
     COMBINATIONS,
@@ -21,7 +21,7 @@ from qbatch.papers.closed_network_study import (
     SIZED_JOBS,
     SIZES,
     STATIONS,
-    Study,
+    NetworkStudy,
 )
 from qbatch.papers.means import half
 from qbatch.reports.plot_style import GREY, PALETTE, PlotRange, caption, legend_outside, new_figure
@@ -40,7 +40,7 @@ _GAIN = "D_R: throughput against PrFCFS, percent. "
 _MARKS = "os^Dv<>p"
 
 
-def all_pictures(study: Study, replicas: Replicas, parts: Sequence[str]) -> dict[str, Draw]:
+def all_pictures(study: NetworkStudy, replicas: NetworkReplicas, parts: Sequence[str]) -> dict[str, Draw]:
     """Return what draws each picture of some parts, by name of file."""
     pictures: dict[str, Draw] = {}
     if FIGURES in parts:
@@ -59,7 +59,7 @@ def all_pictures(study: Study, replicas: Replicas, parts: Sequence[str]) -> dict
     return pictures
 
 
-def draw_gains(study: Study, replicas: Replicas, variation: float, first: int) -> Figure:
+def draw_gains(study: NetworkStudy, replicas: NetworkReplicas, variation: float, first: int) -> Figure:
     """Draw Figures 3 to 5, or 6 to 8: D_R against N, a panel for each d."""
     figure = _figure(f"Figures {first} to {first + 2}: D_R (%) against N, C = {variation:g}")
     for axes, length in zip(figure.subplots(1, len(INTERVALS), sharey=True), INTERVALS, strict=True):
@@ -73,7 +73,7 @@ def draw_gains(study: Study, replicas: Replicas, variation: float, first: int) -
     return _finished(figure, _GAIN)
 
 
-def draw_longest(study: Study, replicas: Replicas, variation: float, first: int) -> Figure:
+def draw_longest(study: NetworkStudy, replicas: NetworkReplicas, variation: float, first: int) -> Figure:
     """Draw Figures 9 to 11, or 12 to 14: the ratio of RT_max to that of PrFCFS, a panel for each d."""
     figure = _figure(f"Figures {first} to {first + 2}: RT_max ratio against N, C = {variation:g}")
     for axes, length in zip(figure.subplots(1, len(INTERVALS), sharey=True), INTERVALS, strict=True):
@@ -89,7 +89,7 @@ def draw_longest(study: Study, replicas: Replicas, variation: float, first: int)
     return _finished(figure, "RT_max: the longest response of a replication, against PrFCFS; a scale of logarithms. ")
 
 
-def draw_errors(study: Study, replicas: Replicas) -> Figure:
+def draw_errors(study: NetworkStudy, replicas: NetworkReplicas) -> Figure:
     """Draw D_R against the error of estimates: a row for each C, a panel for each N."""
     steps = (0.0, *ERROR_STEPS)
     return _panels(
@@ -98,7 +98,7 @@ def draw_errors(study: Study, replicas: Replicas) -> Figure:
     )  # fmt: skip
 
 
-def draw_stations(study: Study, replicas: Replicas) -> Figure:
+def draw_stations(study: NetworkStudy, replicas: NetworkReplicas) -> Figure:
     """Draw D_R against the processors of a station: a row for each C, a panel for each N."""
     return _panels(
         replicas, "Beyond the paper: D_R (%) by processors of a station", "processors of a station, of 16", SERVERS,
@@ -107,7 +107,7 @@ def draw_stations(study: Study, replicas: Replicas) -> Figure:
 
 
 def _panels(
-    replicas: Replicas,
+    replicas: NetworkReplicas,
     title: str,
     below: str,
     places: Sequence[float],
@@ -129,7 +129,7 @@ def _panels(
     return _finished(figure, _GAIN)
 
 
-def draw_combinations(study: Study, replicas: Replicas) -> Figure:
+def draw_combinations(study: NetworkStudy, replicas: NetworkReplicas) -> Figure:
     """Draw the throughput of the shortest queue with each discipline against that with FCFS."""
     figure = _figure("Beyond the paper: the shortest queue, throughput against SQFCFS (%)")
     for axes, variation in zip(figure.subplots(1, len(VARIATIONS), sharey=True), VARIATIONS, strict=True):
@@ -143,7 +143,7 @@ def draw_combinations(study: Study, replicas: Replicas) -> Figure:
     return _finished(figure, "")
 
 
-def draw_sizes(study: Study, replicas: Replicas) -> Figure:
+def draw_sizes(study: NetworkStudy, replicas: NetworkReplicas) -> Figure:
     """Draw D_R against the processors: a row for each C, a panel for each N / P."""
     figure = _figure("Beyond the paper: D_R (%) by the number of processors", 4.2)
     shares = (1, 2, 3)

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from qbatch.metrics.interval import interval, t_quantile
 from qbatch.papers.closed_network_printed import PRFCFS
-from qbatch.papers.closed_network_runs import RunFigures, asked
+from qbatch.papers.closed_network_runs import NetworkFigures, asked
 from qbatch.papers.means import half
 from qbatch.replay.network_run import NetworkMeasures
 from qbatch.workloads.network import Network
@@ -34,10 +34,10 @@ BOUND = 0.05
 """Under which share of the mean the paper has all half intervals."""
 
 
-class Replicas:
+class NetworkReplicas:
     """The runs of a study; ``most``: only the first so many replications of each network."""
 
-    def __init__(self, runs: Sequence[RunFigures], most: int | None = None) -> None:
+    def __init__(self, runs: Sequence[NetworkFigures], most: int | None = None) -> None:
         self._found: dict[tuple[Network, str], dict[int, NetworkMeasures]] = {}
         for one in sorted(runs, key=lambda one: one.case.first):
             of_policy = self._found.setdefault((one.case.network, one.case.policy), {})

@@ -38,7 +38,7 @@ SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class NetworkCase:
     """One block: ``count`` replications of a network from the ``first`` on, under a policy; ``seed``: of the draws."""
 
     network: Network
@@ -49,10 +49,10 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFigures:
+class NetworkFigures:
     """What each replication of a block gave, in order."""
 
-    case: Case
+    case: NetworkCase
     measures: list[NetworkMeasures]
 
 
@@ -61,9 +61,9 @@ def asked(network: Network, policy: str) -> Network:
     return network if policy in ESTIMATING or not network.error else replace(network, error=0.0)
 
 
-def simulate(case: Case) -> RunFigures:
+def simulate(case: NetworkCase) -> NetworkFigures:
     """Run a block."""
-    return RunFigures(
+    return NetworkFigures(
         case,
         [
             NetworkRun(replace(case.network, replication=replication), RULES[case.policy], case.seed).run()

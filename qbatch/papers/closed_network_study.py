@@ -18,8 +18,8 @@ from qbatch.papers.closed_network_runs import (
     SQLSTF,
     SQSNUTF,
     SQSTF,
-    Case,
-    RunFigures,
+    NetworkCase,
+    NetworkFigures,
     asked,
     simulate,
 )
@@ -68,7 +68,7 @@ _BLOCK, _OF_PROCESSORS = 10, 16
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class NetworkStudy:
     """What is run: replications of each network, the seed of their draws, the length of the window in seconds."""
 
     replications: int = REPLICATIONS
@@ -112,12 +112,12 @@ class Study:
         """Return how many replications a part of the study has."""
         return max(self.replications, MANY * self.replications // REPLICATIONS) if part == MAXIMA else self.replications
 
-    def cases(self, parts: Collection[str] = PARTS) -> list[Case]:
+    def cases(self, parts: Collection[str] = PARTS) -> list[NetworkCase]:
         """Return all blocks of some parts: small networks first, and of these the first replications."""
         found = dict.fromkeys(one for part in PARTS if part in parts for one in self._cases(part))
         return sorted(found, key=lambda case: (case.network.processors, case.first))
 
-    def _cases(self, part: str) -> Iterator[Case]:
+    def _cases(self, part: str) -> Iterator[NetworkCase]:
         for network, policies in self._networks(part):
             replications = self.many(part)
             block = max(_BLOCK * _OF_PROCESSORS // network.processors, 1)
@@ -125,7 +125,7 @@ class Study:
                 replications = max(replications // 5, 1)
             for policy in policies:
                 for first in range(0, replications, block):
-                    yield Case(asked(network, policy), policy, first, min(block, replications - first), self.seed)
+                    yield NetworkCase(asked(network, policy), policy, first, min(block, replications - first), self.seed)
 
     def _networks(self, part: str) -> Iterator[tuple[Network, tuple[str, ...]]]:
         if part == FIGURES:
@@ -166,12 +166,12 @@ class Study:
                     yield self.sized(processors, jobs, variation)
 
 
-class Kept(KeptCases[RunFigures]):
+class KeptNetworkRuns(KeptCases[NetworkFigures]):
     """Blocks in a folder."""
 
     def __init__(self, folder: Path) -> None:
         """Keep them in this folder; it is made if only it is missing."""
-        super().__init__(folder, RunFigures, lambda case: sources_hash(case.policy))
+        super().__init__(folder, NetworkFigures, lambda case: sources_hash(case.policy))
 
 
 @lru_cache(maxsize=len(RULES))
@@ -181,12 +181,12 @@ def sources_hash(policy: str) -> str:
 
 
 def run_study(
-    study: Study,
+    study: NetworkStudy,
     parts: Collection[str] = PARTS,
     tell: Tell = silent,
     *,
     workers: int = WORKERS,
-    kept: Kept | None = None,
-) -> list[RunFigures]:
+    kept: KeptNetworkRuns | None = None,
+) -> list[NetworkFigures]:
     """Return the figures of all blocks of a study, in the order of its cases (``made_or_kept``)."""
     return made_or_kept(simulate, study.cases(parts), "blocks of runs", tell, workers=workers, kept=kept)

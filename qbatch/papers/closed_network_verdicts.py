@@ -29,7 +29,7 @@ from qbatch.papers.closed_network_replicas import (
     PERCENT,
     THROUGHPUT,
     UTILISATION,
-    Replicas,
+    NetworkReplicas,
     Values,
     combined,
     difference,
@@ -37,7 +37,7 @@ from qbatch.papers.closed_network_replicas import (
     mean,
     replications_needed,
 )
-from qbatch.papers.closed_network_study import ERROR_STEPS, Study
+from qbatch.papers.closed_network_study import ERROR_STEPS, NetworkStudy
 from qbatch.papers.closed_network_why import WHY
 from qbatch.papers.evidence import NO, OPEN, YES, EvidenceItem, above, answers_of, below, claim_of, inside, verdict_of
 from qbatch.papers.record import FAILS, UNCHECKED, Claim, claim
@@ -63,7 +63,7 @@ TASKS_MEAN, PROCESSORS, MEAN_IO = 8.5, 16, 0.531
 Item = Callable[..., EvidenceItem]
 
 
-def all_claims(study: Study, replicas: Replicas) -> list[Claim]:
+def all_claims(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Return every claim of Table 2 and Figures 3 to 14."""
     makers = (arithmetic, ranges, best_and_worst, close, gains, patterns, by_variation, longest, precision, unchecked)
     return [one for make in makers for one in make(study, replicas)]
@@ -75,7 +75,7 @@ def _claim(
     return claim_of(name, text, findings, why=WHY.get(name, ""), note=note, together=together)
 
 
-def _over_d(study: Study, jobs: int, variation: float, read: Callable[[Network], Values]) -> list[float]:
+def _over_d(study: NetworkStudy, jobs: int, variation: float, read: Callable[[Network], Values]) -> list[float]:
     """Return the mean over d of what is read of a network, by replication."""
     each = [read(study.network(jobs, variation, length)) for length in INTERVALS]
     return _listed(combined(lambda *values: sum(values) / len(values), *each))
@@ -86,7 +86,7 @@ def _label(network: Network, *names: str) -> str:
     return f"{' - '.join(names)} C{numbers['C']} d{numbers['d']} N{numbers['N']}".strip()
 
 
-def _apart(replicas: Replicas, network: Network, first: str, second: str) -> Values:
+def _apart(replicas: NetworkReplicas, network: Network, first: str, second: str) -> Values:
     return replicas.more(network, first, second, UTILISATION)
 
 
@@ -97,7 +97,7 @@ def _listed(values: Values) -> list[float]:
 # ------------------------------------------------------------------------------------------------ utilisation
 
 
-def arithmetic(study: Study, replicas: Replicas) -> list[Claim]:
+def arithmetic(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """What must be so whatever the policy: 5.4, checks 1 and 5."""
     kept = []
     for variation, policy in product(VARIATIONS, POLICIES):
@@ -130,7 +130,7 @@ def arithmetic(study: Study, replicas: Replicas) -> list[Claim]:
     ]
 
 
-def ranges(study: Study, replicas: Replicas) -> list[Claim]:
+def ranges(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Table 2, cell by cell; and that d hardly matters."""
     claims = []
     for variation, tolerance in printed.TOLERANCES.items():
@@ -155,7 +155,7 @@ def ranges(study: Study, replicas: Replicas) -> list[Claim]:
     return claims
 
 
-def best_and_worst(study: Study, replicas: Replicas) -> list[Claim]:
+def best_and_worst(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Section 4.1: the highest and the lowest utilisation, and the superiority of PrSTF."""
 
     def each(policy: str, others: Sequence[str], make: Item) -> list[EvidenceItem]:
@@ -171,7 +171,7 @@ def best_and_worst(study: Study, replicas: Replicas) -> list[Claim]:
     ]
 
 
-def close(study: Study, replicas: Replicas) -> list[Claim]:
+def close(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Section 4.1: what lies near each other, and what far."""
     near = [
         inside(
@@ -213,14 +213,14 @@ def close(study: Study, replicas: Replicas) -> list[Claim]:
     ]
 
 
-def _lead(study: Study, replicas: Replicas, jobs: int, variation: float, length: float) -> Values:
+def _lead(study: NetworkStudy, replicas: NetworkReplicas, jobs: int, variation: float, length: float) -> Values:
     """Return how far the utilisation of PrSTF lies above the better of PrSNUTF and PrLSTF, which is that of the higher mean."""
     network = study.network(jobs, variation, length)
     better = max((PRSNUTF, PRLSTF), key=lambda one: mean(replicas.of(network, one, UTILISATION)) or 0.0)
     return _apart(replicas, network, PRSTF, better)
 
 
-def _far(study: Study, replicas: Replicas, jobs: int) -> Iterator[tuple[EvidenceItem, EvidenceItem]]:
+def _far(study: NetworkStudy, replicas: NetworkReplicas, jobs: int) -> Iterator[tuple[EvidenceItem, EvidenceItem]]:
     """Give how far SQFCFS leads PrSTF less once, and less twice, what PrSTF leads another by."""
     for variation, length, other in product(VARIATIONS, INTERVALS, (PRSNUTF, PRLSTF)):
         network = study.network(jobs, variation, length)
@@ -237,7 +237,7 @@ def _far(study: Study, replicas: Replicas, jobs: int) -> Iterator[tuple[Evidence
 # ------------------------------------------------------------------------------------------------ Figures 3 to 8
 
 
-def gains(study: Study, replicas: Replicas) -> list[Claim]:
+def gains(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Figures 3 to 8: D_R."""
     falls = []
     for variation, length in product(VARIATIONS, INTERVALS):
@@ -257,7 +257,7 @@ def gains(study: Study, replicas: Replicas) -> list[Claim]:
     ]
 
 
-def _snutf_above_lstf(study: Study, replicas: Replicas) -> list[Claim]:
+def _snutf_above_lstf(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     found = [
         above(_label(network, PRSNUTF, PRLSTF), _listed(replicas.gain(network, PRSNUTF, PRLSTF)), 0.0, " %")
         for network in study.of_paper()
@@ -289,7 +289,7 @@ def _judged(name: str, text: str, said: str, numbers: str, answers: Mapping[str,
     return Claim(name, text, verdict, numbers, answers or {}, why=WHY.get(name, "") if verdict == FAILS else "")
 
 
-def patterns(study: Study, replicas: Replicas) -> list[Claim]:
+def patterns(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Section 4.1: the change of D_R with N has no pattern for the three others, and is smaller than that of SQFCFS."""
     smaller: list[EvidenceItem] = []
     trend: dict[str, list[EvidenceItem]] = {policy: [] for policy in OTHERS}
@@ -321,7 +321,7 @@ def patterns(study: Study, replicas: Replicas) -> list[Claim]:
 _WAYS = {YES: "rise", NO: "fall", OPEN: "open"}
 
 
-def by_variation(study: Study, replicas: Replicas) -> list[Claim]:
+def by_variation(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Section 4.1: C changes D_R of the three others less than that of SQFCFS, and not always in the same direction."""
     smaller, up = [], []
     for jobs, length, policy in product(JOBS, INTERVALS, OTHERS):
@@ -348,7 +348,7 @@ _BY_C = {YES: "higher with C = 4", NO: "higher with C = 2", OPEN: "open"}
 # ------------------------------------------------------------------------------------------------ Figures 9 to 14
 
 
-def longest(study: Study, replicas: Replicas) -> list[Claim]:
+def longest(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Figures 9 to 14: RT_max."""
     networks = study.of_paper()
 
@@ -391,7 +391,7 @@ def longest(study: Study, replicas: Replicas) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _singly(study: Study, replicas: Replicas) -> str:
+def _singly(study: NetworkStudy, replicas: NetworkReplicas) -> str:
     """Say in how many single replications PrSNUTF has the larger RT_max."""
     each = [
         value for network in study.of_paper() for value in replicas.more(network, PRSNUTF, PRSTF, LONGEST).values()
@@ -402,7 +402,7 @@ def _singly(study: Study, replicas: Replicas) -> str:
 # ------------------------------------------------------------------------------------------------ protocol, errors, the rest
 
 
-def precision(study: Study, replicas: Replicas) -> list[Claim]:
+def precision(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Section 3: 95 % intervals below 5 % of the mean."""
     claims = []
     for name, text, number in (
@@ -427,11 +427,11 @@ def precision(study: Study, replicas: Replicas) -> list[Claim]:
     return claims
 
 
-def _protocol(what: str, study: Study) -> str:
+def _protocol(what: str, study: NetworkStudy) -> str:
     return f"Half the 95 % interval of {what} is below 5 % of the mean everywhere ({study.replications} replications)"
 
 
-def errors(study: Study, replicas: Replicas) -> list[Claim]:
+def errors(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     """Section 4.1: errors of estimates of 10, 20 and 30 %."""
 
     def changed(exact: Network, policy: str, error: float) -> Values:
@@ -456,7 +456,7 @@ def errors(study: Study, replicas: Replicas) -> list[Claim]:
     return claims
 
 
-def unchecked(_study: Study, _replicas: Replicas) -> list[Claim]:
+def unchecked(_study: NetworkStudy, _replicas: NetworkReplicas) -> list[Claim]:
     """What the model leaves out."""
     return [
         Claim(

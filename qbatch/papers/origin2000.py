@@ -13,8 +13,8 @@ from qbatch.papers import origin2000_figures as figures
 from qbatch.papers import origin2000_pictures as pictures
 from qbatch.papers import origin2000_study as studies
 from qbatch.papers import origin2000_verdicts as verdicts
-from qbatch.papers.origin2000_kept import Kept
-from qbatch.papers.origin2000_runs import RunFigures
+from qbatch.papers.origin2000_kept import KeptOrigin2000Runs
+from qbatch.papers.origin2000_runs import Origin2000Figures
 from qbatch.papers.origin2000_why import EXPECTED, METHOD
 from qbatch.papers.origin2000_workload import drawn_month, workload_claims, workload_tables
 from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, PaperOutcome
@@ -38,7 +38,7 @@ NOTES = (
 
 def study_of(
     months: list[str] | None = None, *, replicas: int = REPLICAS, seed: int = SEED, days: int | None = None
-) -> studies.Study:
+) -> studies.Origin2000Study:
     """Return the study of these months (None: all six), ``replicas`` seeds of each from ``seed`` on.
 
     Raises:
@@ -50,24 +50,24 @@ def study_of(
     chosen = tuple(month for month in MONTHS if not months or month in months)
     if days is not None and not 1 <= days <= 29:
         raise UsageError(f"--days is {days}; use 1 to 29, or leave it out for whole months")
-    return studies.Study(chosen, tuple(range(seed, seed + replicas)), days=days)
+    return studies.Origin2000Study(chosen, tuple(range(seed, seed + replicas)), days=days)
 
 
 def run_paper(
-    study: studies.Study, tell: Tell = silent, *, workers: int = WORKERS, kept: Kept | None = None
+    study: studies.Origin2000Study, tell: Tell = silent, *, workers: int = WORKERS, kept: KeptOrigin2000Runs | None = None
 ) -> PaperOutcome:
     """Run a study and return its tables and claims; runs that ``kept`` has are not made again."""
     return outcome_of(study, studies.run_study(study, tell, workers=workers, kept=kept))
 
 
-def expected(claim: str, study: studies.Study) -> str:
+def expected(claim: str, study: studies.Origin2000Study) -> str:
     """Return the verdict that is known of a claim; of one that fails, only for six whole months and ten replicas."""
     known = EXPECTED.get(claim, HOLDS)
     is_whole = len(study.months) == len(MONTHS) and len(study.seeds) >= REPLICAS and study.days is None
     return known if is_whole or known != FAILS else UNDECIDED
 
 
-def outcome_of(study: studies.Study, found: list[RunFigures]) -> PaperOutcome:
+def outcome_of(study: studies.Origin2000Study, found: list[Origin2000Figures]) -> PaperOutcome:
     """Return the tables and claims of runs that have been made."""
     notes = list(NOTES)
     if len(study.seeds) < REPLICAS:

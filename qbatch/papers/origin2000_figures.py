@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from qbatch.metrics import Interval, interval
 from qbatch.metrics.per_job import Metrics
 from qbatch.papers.origin2000_replicas import HOUR_S, RANGES, Number, top_of_range, values_of, whole
-from qbatch.papers.origin2000_runs import BOUNDED, RunFigures, by_policy
+from qbatch.papers.origin2000_runs import BOUNDED, Origin2000Figures, by_policy
 from qbatch.papers.record import Cell, Column, Table
 from qbatch.workloads.origin2000 import CLASSES
 
@@ -46,7 +46,7 @@ _FIGURE_4 = "2000-01"
 _FIGURE_9 = "1999-11"
 
 
-def all_tables(runs: Sequence[RunFigures], months: Sequence[str]) -> list[Table]:
+def all_tables(runs: Sequence[Origin2000Figures], months: Sequence[str]) -> list[Table]:
     """Return every table in the order of the figures."""
     summaries = {name: summary(runs, months, name) for name in SUMMARIES}
     return [
@@ -69,7 +69,7 @@ def all_tables(runs: Sequence[RunFigures], months: Sequence[str]) -> list[Table]
     ]
 
 
-def figure_3(runs: Sequence[RunFigures], months: Sequence[str]) -> Table:
+def figure_3(runs: Sequence[Origin2000Figures], months: Sequence[str]) -> Table:
     """Return the mean wait of each class under LSF*, a column for each month."""
     rows: list[dict[str, Cell]] = []
     for name in CLASSES:
@@ -83,7 +83,7 @@ def figure_3(runs: Sequence[RunFigures], months: Sequence[str]) -> Table:
     return Table("figure3", "Figure 3: mean wait in hours of each class under LSF*", columns, rows)
 
 
-def figure_4(runs: Sequence[RunFigures], months: Sequence[str]) -> Table:
+def figure_4(runs: Sequence[Origin2000Figures], months: Sequence[str]) -> Table:
     """Return how the 5 % of jobs that wait longest under LSF* are spread over the ranges of run time."""
     month = the_month(months, _FIGURE_4)
     mine = by_policy(runs, month, "LSF*")
@@ -104,7 +104,7 @@ def figure_4(runs: Sequence[RunFigures], months: Sequence[str]) -> Table:
 
 
 def by_range(
-    runs: Sequence[RunFigures], months: Sequence[str], name: str, title: str, policies: Sequence[str]
+    runs: Sequence[Origin2000Figures], months: Sequence[str], name: str, title: str, policies: Sequence[str]
 ) -> Table:
     """Return mean wait, 95th percentile and slowdown by range of run time, a line for each month and range."""
     measures = [measure for measure in MEASURES if measure[0] != "max"]
@@ -123,7 +123,7 @@ def by_range(
     return Table(name, title, columns, rows)
 
 
-def summary(runs: Sequence[RunFigures], months: Sequence[str], name: str) -> Table:
+def summary(runs: Sequence[Origin2000Figures], months: Sequence[str], name: str) -> Table:
     """Return the four measures of some policies, a line for each month and policy."""
     title, policies = SUMMARIES[name]
     rows = [_summary_row(by_policy(runs, month, policy), month, policy) for month in months for policy in policies]
@@ -133,7 +133,7 @@ def summary(runs: Sequence[RunFigures], months: Sequence[str], name: str) -> Tab
     return Table(name, title, columns, rows)
 
 
-def _summary_row(replicas: Sequence[RunFigures], month: str, policy: str) -> dict[str, Cell]:
+def _summary_row(replicas: Sequence[Origin2000Figures], month: str, policy: str) -> dict[str, Cell]:
     row: dict[str, Cell] = {"month": month, "policy": policy, "replicas": len(replicas)}
     for key, _, metric, _ in MEASURES:
         values = interval([float(value) for one in replicas if (value := one.whole[metric]) is not None])
@@ -141,7 +141,7 @@ def _summary_row(replicas: Sequence[RunFigures], month: str, policy: str) -> dic
     return row
 
 
-def shares(runs: Sequence[RunFigures], months: Sequence[str]) -> Table:
+def shares(runs: Sequence[Origin2000Figures], months: Sequence[str]) -> Table:
     """Return in percent: what stood idle under specials, which jobs had a place at once, how busy the machine was."""
     rows: list[dict[str, Cell]] = []
     for month in months:
@@ -161,12 +161,12 @@ def divisor_of(metric: str) -> float:
     return HOUR_S if metric.endswith("_s") else 1.0
 
 
-def _over(replicas: Sequence[RunFigures], label: str, metric: str, where: str) -> Interval:
+def _over(replicas: Sequence[Origin2000Figures], label: str, metric: str, where: str) -> Interval:
     """Return the interval of a metric of one class or range over the replicas that have such jobs."""
     return interval(list(read_group(replicas, label, metric, where)))
 
 
-def read_group(replicas: Sequence[RunFigures], label: str, metric: str, where: str) -> Iterator[float]:
+def read_group(replicas: Sequence[Origin2000Figures], label: str, metric: str, where: str) -> Iterator[float]:
     """Give a metric of one class (``where`` is classes) or range of run time, for each replica that has such jobs."""
     for one in replicas:
         groups: dict[str, Metrics] = one.classes if where == "classes" else one.ranges

@@ -6,18 +6,18 @@ from functools import lru_cache
 from pathlib import Path
 
 from qbatch.papers import origin2000_runs
-from qbatch.papers.origin2000_runs import POLICIES, RunFigures, machine_of_paper
+from qbatch.papers.origin2000_runs import POLICIES, Origin2000Figures, machine_of_paper
 from qbatch.policies import load_policy
 from qbatch.sweeps.code import hash_of, modules_of_policy
 from qbatch.sweeps.kept import KeptCases
 
 
-class Kept(KeptCases[RunFigures]):
+class KeptOrigin2000Runs(KeptCases[Origin2000Figures]):
     """Runs in a folder."""
 
     def __init__(self, folder: Path) -> None:
         """Keep them in this folder; it is made if only it is missing."""
-        super().__init__(folder, RunFigures, lambda case: sources_hash(case.policy))
+        super().__init__(folder, Origin2000Figures, lambda case: sources_hash(case.policy))
 
 
 @lru_cache(maxsize=len(POLICIES))

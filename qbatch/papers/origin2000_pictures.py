@@ -13,7 +13,7 @@ from qbatch.metrics import interval
 from qbatch.model.record import LogClock
 from qbatch.papers.origin2000_figures import MEASURES, SUMMARIES, divisor_of, read_group, the_month
 from qbatch.papers.origin2000_replicas import HOUR_S, RANGES
-from qbatch.papers.origin2000_runs import RunFigures, by_policy
+from qbatch.papers.origin2000_runs import Origin2000Figures, by_policy
 from qbatch.reports.plot_style import PALETTE, PlotRange, caption, legend_outside, new_figure
 from qbatch.workloads.origin2000 import CLASSES
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Runs = Sequence[RunFigures]
+Runs = Sequence[Origin2000Figures]
 _NOTE = "Generated months, not the logs of the paper. Means over the replicas; bars: 95 % intervals."
 
 

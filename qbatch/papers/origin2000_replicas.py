@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from qbatch.papers.origin2000_runs import RunFigures, by_policy
+from qbatch.papers.origin2000_runs import Origin2000Figures, by_policy
 
 HOUR_S = 3600.0
 RANGES = {
@@ -15,7 +15,7 @@ RANGES = {
 }  # fmt: skip
 """The ranges of run time of the figures, and where each ends, in seconds; one that lies on an end belongs to the next."""
 
-Number = Callable[[RunFigures], float | None]
+Number = Callable[[Origin2000Figures], float | None]
 """What is read of one run."""
 
 _Told = TypeVar("_Told")
@@ -36,7 +36,7 @@ def in_range(label: str, key: str) -> Number:
     return lambda one: _as_float(one.ranges.get(label, {}).get(key))
 
 
-def top_of_range(one: RunFigures, label: str) -> list[float]:
+def top_of_range(one: Origin2000Figures, label: str) -> list[float]:
     """Return the waits in seconds of those of the 5 % that waited longest whose run time lies in a range."""
     labels = list(RANGES)
     place = labels.index(label)
@@ -48,28 +48,28 @@ def _as_float(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def differences(runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number) -> list[float]:
+def differences(runs: Sequence[Origin2000Figures], month: str, first: str, second: str, number: Number) -> list[float]:
     """Return first - second for each replica of a month that has both."""
     return [one - other for one, other in _pairs(runs, month, first, second, number).values()]
 
 
-def ratios(runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number) -> list[float]:
+def ratios(runs: Sequence[Origin2000Figures], month: str, first: str, second: str, number: Number) -> list[float]:
     """Return first / second for each replica of a month; a replica where the second is 0 is left out."""
     return [one / other for one, other in _pairs(runs, month, first, second, number).values() if other]
 
 
-def values_of(runs: Sequence[RunFigures], month: str, policy: str, number: Number) -> list[float]:
+def values_of(runs: Sequence[Origin2000Figures], month: str, policy: str, number: Number) -> list[float]:
     """Return a number of each replica of a month under a policy that has it."""
     return list(_values(runs, month, policy, number).values())
 
 
-def overall_values(runs: Sequence[RunFigures], months: Sequence[str], policy: str, number: Number) -> list[float]:
+def overall_values(runs: Sequence[Origin2000Figures], months: Sequence[str], policy: str, number: Number) -> list[float]:
     """Return for each replica the mean of a number over the months (see ``_by_replica``)."""
     return [_mean(row) for row in _by_replica([_values(runs, month, policy, number) for month in months])]
 
 
 def overall_ratios(
-    runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, number: Number
+    runs: Sequence[Origin2000Figures], months: Sequence[str], first: str, second: str, number: Number
 ) -> list[float]:
     """Return for each replica the mean over the months under the first, divided by that under the second."""
     found = []
@@ -81,7 +81,7 @@ def overall_ratios(
 
 
 def overall_differences(
-    runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, number: Number
+    runs: Sequence[Origin2000Figures], months: Sequence[str], first: str, second: str, number: Number
 ) -> list[float]:
     """Return for each replica the mean over the months of first - second."""
     rows = _by_replica([_pairs(runs, month, first, second, number) for month in months])
@@ -89,7 +89,7 @@ def overall_differences(
 
 
 def pairs_by_replica(
-    runs: Sequence[RunFigures], months: Sequence[str], first: str, second: str, numbers: Sequence[Number]
+    runs: Sequence[Origin2000Figures], months: Sequence[str], first: str, second: str, numbers: Sequence[Number]
 ) -> list[list[tuple[float, float]]]:
     """Return for each replica the pairs of all numbers in all months."""
     return _by_replica([_pairs(runs, month, first, second, number) for month in months for number in numbers])
@@ -109,14 +109,14 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _values(runs: Sequence[RunFigures], month: str, policy: str, number: Number) -> dict[int, float]:
+def _values(runs: Sequence[Origin2000Figures], month: str, policy: str, number: Number) -> dict[int, float]:
     """Return a number by seed, of the replicas that have it."""
     found = {one.case.seed: number(one) for one in by_policy(runs, month, policy)}
     return {seed: value for seed, value in found.items() if value is not None}
 
 
 def _pairs(
-    runs: Sequence[RunFigures], month: str, first: str, second: str, number: Number
+    runs: Sequence[Origin2000Figures], month: str, first: str, second: str, number: Number
 ) -> dict[int, tuple[float, float]]:
     """Return a number under two policies by seed, of the replicas that have both."""
     others = _values(runs, month, second, number)

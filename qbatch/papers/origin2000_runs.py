@@ -52,7 +52,7 @@ BOUNDED = "slowdown_60s_mean"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Origin2000Case:
     """One run: a month, a seed, a policy by its name in the figures."""
 
     month: str
@@ -63,7 +63,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFigures:
+class Origin2000Figures:
     """What is kept of one run: small, so that hundreds of them fit anywhere.
 
     ``whole``: the metrics of ``measure`` over the jobs of the month; ``longer``: the same over those that ran more than a
@@ -74,7 +74,7 @@ class RunFigures:
     seconds of the 5 % of jobs that waited longest.
     """
 
-    case: Case
+    case: Origin2000Case
     jobs: int
     whole: Metrics
     longer: Metrics
@@ -123,7 +123,7 @@ class _Watch:
             self.placed += sum(1 for row in done.arrived if self.counted[row] and memory.host_of(row) >= 0)
 
 
-def simulate(case: Case) -> RunFigures:
+def simulate(case: Origin2000Case) -> Origin2000Figures:
     """Run one case and return its figures."""
     work = workload_of(case.month, case.seed, case.days, case.warmup_days)
     month_days = MONTHS[case.month].days if case.days is None else case.days
@@ -144,8 +144,8 @@ def simulate(case: Case) -> RunFigures:
 
 
 def figures_of(
-    case: Case, schedule: Schedule, *, kept_idle: float | None = None, placed: float | None = None
-) -> RunFigures:
+    case: Origin2000Case, schedule: Schedule, *, kept_idle: float | None = None, placed: float | None = None
+) -> Origin2000Figures:
     """Return the figures of a schedule, all by the metrics that everybody has."""
     work = schedule.workload
     whole = measure(schedule, costly=False)
@@ -156,7 +156,7 @@ def figures_of(
         work.changed(counted=is_longer), schedule.policy, schedule.start, schedule.kind, schedule.promise,
         schedule.first_promise, schedule.end, schedule.queue_max, schedule.pieces,
     )  # fmt: skip
-    return RunFigures(
+    return Origin2000Figures(
         case,
         int(whole["jobs"] or 0),
         whole,
@@ -183,6 +183,6 @@ def _top_waits(schedule: Schedule) -> tuple[tuple[float, float], ...]:
     return tuple(zip(run.tolist(), wait.tolist(), strict=True))
 
 
-def by_policy(runs: Sequence[RunFigures], month: str, policy: str) -> list[RunFigures]:
+def by_policy(runs: Sequence[Origin2000Figures], month: str, policy: str) -> list[Origin2000Figures]:
     """Return the replicas of a month under a policy, in order of seed."""
     return [one for one in runs if one.case.month == month and one.case.policy == policy]

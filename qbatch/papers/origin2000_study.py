@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qbatch.papers.origin2000_kept import Kept
-from qbatch.papers.origin2000_runs import POLICIES, WARMUP_DAYS, Case, RunFigures, simulate
+from qbatch.papers.origin2000_kept import KeptOrigin2000Runs
+from qbatch.papers.origin2000_runs import POLICIES, WARMUP_DAYS, Origin2000Case, Origin2000Figures, simulate
 from qbatch.sweeps.executors import WORKERS
 from qbatch.sweeps.kept import Tell, made_or_kept, silent
 from qbatch.workloads.origin2000 import MONTHS
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class Origin2000Study:
     """What is run: which months, which seeds (a replica each), under which policies, and on how much of a month.
 
     ``days``: only the first so many days of each month are submitted (None: all of it).
@@ -24,10 +24,10 @@ class Study:
     days: int | None = None
     warmup_days: int = WARMUP_DAYS
 
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[Origin2000Case]:
         """Return all runs, replica by replica, so that an early end leaves whole replicas."""
         return [
-            Case(month, seed, policy, self.days, self.warmup_days)
+            Origin2000Case(month, seed, policy, self.days, self.warmup_days)
             for seed in self.seeds
             for month in self.months
             for policy in self.policies
@@ -35,8 +35,8 @@ class Study:
 
 
 def run_study(
-    study: Study, tell: Tell = silent, *, workers: int = WORKERS, kept: Kept | None = None
-) -> list[RunFigures]:
+    study: Origin2000Study, tell: Tell = silent, *, workers: int = WORKERS, kept: KeptOrigin2000Runs | None = None
+) -> list[Origin2000Figures]:
     """Return the figures of all runs of a study, in the order of its cases; ``workers`` processes share them.
 
     With one worker everything runs in this process.  Runs that ``kept`` has are not made again; those that are made are

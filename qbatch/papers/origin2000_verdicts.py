@@ -17,11 +17,11 @@ from qbatch.papers import evidence
 from qbatch.papers import origin2000_replicas as replicas
 from qbatch.papers.evidence import EvidenceItem, claim_of
 from qbatch.papers.origin2000_replicas import Number
-from qbatch.papers.origin2000_runs import RunFigures
+from qbatch.papers.origin2000_runs import Origin2000Figures
 from qbatch.papers.origin2000_why import WHY
 from qbatch.papers.record import Claim
 
-Runs = Sequence[RunFigures]
+Runs = Sequence[Origin2000Figures]
 Months = Sequence[str]
 
 HIGH_LOAD = ("1999-12", "2000-02")
@@ -306,13 +306,13 @@ def row_9(runs: Runs, months: Months) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _hours_share(one: RunFigures) -> float:
+def _hours_share(one: Origin2000Figures) -> float:
     """Return the share of the classes whose mean wait is 1 to 100 hours."""
     waits = [float(each["wait_mean_s"] or 0) / replicas.HOUR_S for each in one.classes.values()]
     return sum(1 <= wait < 100 for wait in waits) / len(waits)
 
 
-def _top_share(one: RunFigures, label: str) -> float:
+def _top_share(one: Origin2000Figures, label: str) -> float:
     """Return the share of one range of run time among the 5 % that waited longest."""
     return len(replicas.top_of_range(one, label)) / len(one.top) if one.top else 0.0
 

@@ -18,7 +18,7 @@ from qbatch.metrics import interval
 from qbatch.papers import evidence
 from qbatch.papers import origin2000_printed as printed
 from qbatch.papers.evidence import NO, YES
-from qbatch.papers.origin2000_runs import RunFigures
+from qbatch.papers.origin2000_runs import Origin2000Figures
 from qbatch.papers.record import CONTRADICTED, Cell, Claim, Column, Table
 from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month
 from qbatch.workloads.origin2000.arrivals import DAY_S, HOUR_S, is_weekend
@@ -138,12 +138,12 @@ def _printed_share(month: str, classes: Sequence[str]) -> int:
 # ------------------------------------------------------------------------------------------------ claims
 
 
-def workload_claims(drawn: Sequence[DrawnMonth], runs: Sequence[RunFigures]) -> list[Claim]:
+def workload_claims(drawn: Sequence[DrawnMonth], runs: Sequence[Origin2000Figures]) -> list[Claim]:
     """Return the claims A (Table 4) and F (what is said of the jobs); ``runs``: where the jobs of a class were counted."""
     return [*_claims_of_table_4(drawn, runs), _claim_of_periods(drawn), *_claims_of_statements(drawn)]
 
 
-def _claims_of_table_4(drawn: Sequence[DrawnMonth], runs: Sequence[RunFigures]) -> list[Claim]:
+def _claims_of_table_4(drawn: Sequence[DrawnMonth], runs: Sequence[Origin2000Figures]) -> list[Claim]:
     sums = [sum(month.counts) == printed.TOTAL_JOBS[name] for name, month in MONTHS.items()]
     whole = [one for one in runs if one.case.days is None]
     counted = [

@@ -20,7 +20,7 @@ from qbatch.papers import qops_figures as figures
 from qbatch.papers import qops_packed as packed
 from qbatch.papers import qops_pictures as pictures
 from qbatch.papers import qops_verdicts as verdicts
-from qbatch.papers.qops_replicas import Replicas
+from qbatch.papers.qops_replicas import QopsReplicas
 from qbatch.papers.qops_runs import (
     DUPLICATION,
     EXPANSION,
@@ -31,7 +31,7 @@ from qbatch.papers.qops_runs import (
     GroupFigures,
     Trace,
 )
-from qbatch.papers.qops_study import Kept, Source, Study, run_study
+from qbatch.papers.qops_study import KeptQopsGroups, QopsSource, QopsStudy, run_study
 from qbatch.papers.qops_why import EXPECTED, METHOD
 from qbatch.papers.record import HOLDS, UNCHECKED, UNDECIDED, Claim, PaperOutcome, claim
 from qbatch.papers.registry import PAPERS
@@ -49,7 +49,7 @@ CTC_PROCS = 430
 """The processors that the calibration took for CTC's log, whose header names the 338 of its batch partition."""
 
 
-def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBSETS, jobs: int = SUBSET_JOBS) -> Source:
+def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBSETS, jobs: int = SUBSET_JOBS) -> QopsSource:
     """Return a log as a source of subsets (None: generated logs): which trace of the paper it is, and how many it has.
 
     Raises:
@@ -62,7 +62,7 @@ def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBS
             raise UsageError(
                 f"--procs {procs}: the generated logs are for {OWN_PROCS} processors; name a log, or leave it out"
             )
-        return Source(Trace("generated", "generated", OWN_PROCS), subsets, both)
+        return QopsSource(Trace("generated", "generated", OWN_PROCS), subsets, both)
     log = read_log(path)
     slug, name = _trace_of(log, path)
     size = choose_procs(log, CTC_PROCS if procs is None and slug == CTC else procs)
@@ -73,7 +73,7 @@ def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBS
             "use a longer log, or --jobs N with fewer jobs to a subset"
         )
     methods = (DUPLICATION,) if slug == SDSC else both
-    return Source(Trace(slug, name, size, log.sha256, path), min(subsets, there), methods)
+    return QopsSource(Trace(slug, name, size, log.sha256, path), min(subsets, there), methods)
 
 
 def _trace_of(log: Log, path: str) -> tuple[str, str]:
@@ -94,7 +94,7 @@ def study_of(
     subsets: int = SUBSETS,
     jobs: int = SUBSET_JOBS,
     seed: int = SEED,
-) -> Study:
+) -> QopsStudy:
     """Return the study of these logs, or of generated ones.
 
     Raises:
@@ -111,15 +111,15 @@ def study_of(
     for slug in slugs:
         if slugs.count(slug) > 1:
             raise UsageError(f"two of the logs are {slug}; name each once")
-    return Study(tuple(sources), jobs, seed)
+    return QopsStudy(tuple(sources), jobs, seed)
 
 
 def run_paper(
-    study: Study,
+    study: QopsStudy,
     tell: Tell = silent,
     *,
     workers: int = WORKERS,
-    kept: Kept | None = None,
+    kept: KeptQopsGroups | None = None,
     parts: Collection[str] = PAPER.parts,
     subsets: int = SUBSETS,
 ) -> PaperOutcome:
@@ -142,19 +142,19 @@ def run_paper(
     return outcome
 
 
-def add_figures(outcome: PaperOutcome, study: Study, groups: list[GroupFigures]) -> None:
+def add_figures(outcome: PaperOutcome, study: QopsStudy, groups: list[GroupFigures]) -> None:
     """Add tables, claims and pictures of groups that have been run."""
     claims = _claims_of_every_run(groups)
     for source in study.sources:
         for method in source.methods:
-            replicas = Replicas(source.trace, method, groups)
+            replicas = QopsReplicas(source.trace, method, groups)
             outcome.tables.extend(figures.all_tables(replicas))
             outcome.pictures.update(pictures.all_pictures(replicas))
             claims += verdicts.all_claims(replicas)
     outcome.claims.extend(replace(one, expected=expected(one.name, study)) for one in claims)
 
 
-def expected(name: str, study: Study) -> str:
+def expected(name: str, study: QopsStudy) -> str:
     """Return the verdict that is known of a claim; of one on runs only for ten or more subsets of the paper's logs."""
     slug = name.partition(".")[0]
     for source in study.sources:
@@ -166,7 +166,7 @@ def expected(name: str, study: Study) -> str:
     return EXPECTED.get(name, HOLDS)
 
 
-def _notes(study: Study, subsets: int) -> list[str]:
+def _notes(study: QopsStudy, subsets: int) -> list[str]:
     notes = ["the figures of the paper print no values: only what it concludes is checked"]
     if any(source.trace.path is None for source in study.sources):
         notes.append(

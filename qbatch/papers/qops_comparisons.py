@@ -15,7 +15,7 @@ from qbatch.papers.qops_replicas import (
     SLOWDOWN,
     UTILISATION,
     Number,
-    Replicas,
+    QopsReplicas,
     less,
 )
 from qbatch.papers.qops_runs import (
@@ -41,7 +41,7 @@ Rivals = tuple[str, str]
 """MSB and MRT, as presets or in their stronger settings."""
 
 
-def first_figures(replicas: Replicas) -> dict[str, int]:
+def first_figures(replicas: QopsReplicas) -> dict[str, int]:
     """Return the number of the first figure of each kind; a trace that is not the paper's takes the numbers of CTC's."""
     kinds = ("all", "mixed", "response", "utilisation", "against")
     if replicas.method == EXPANSION:
@@ -50,7 +50,7 @@ def first_figures(replicas: Replicas) -> dict[str, int]:
 
 
 def claim_on(
-    replicas: Replicas,
+    replicas: QopsReplicas,
     figure: int | str,
     what: str,
     text: str,
@@ -63,7 +63,7 @@ def claim_on(
 
 
 def claim_twice(
-    replicas: Replicas,
+    replicas: QopsReplicas,
     figure: int,
     what: str,
     text: str,
@@ -79,7 +79,7 @@ def claim_twice(
 
 
 def gap(
-    replicas: Replicas, setting: Setting, rival: str, number: Number, load: float, scheme: str = QOPS
+    replicas: QopsReplicas, setting: Setting, rival: str, number: Number, load: float, scheme: str = QOPS
 ) -> dict[int, float]:
     """Return by subset how far a rival's number lies above QoPS's at a load."""
     mine = replicas.at(setting, load, scheme, number)
@@ -90,7 +90,7 @@ def gap(
     }
 
 
-def gaps(replicas: Replicas, setting: Setting, number: Number, rivals: Sequence[str]) -> list[EvidenceItem]:
+def gaps(replicas: QopsReplicas, setting: Setting, number: Number, rivals: Sequence[str]) -> list[EvidenceItem]:
     """Compare QoPS with rivals at every load: theirs is above."""
     return [
         above(
@@ -105,7 +105,7 @@ def gaps(replicas: Replicas, setting: Setting, number: Number, rivals: Sequence[
     ]
 
 
-def gaps_together(replicas: Replicas, setting: Setting, number: Number, rivals: Sequence[str]) -> list[EvidenceItem]:
+def gaps_together(replicas: QopsReplicas, setting: Setting, number: Number, rivals: Sequence[str]) -> list[EvidenceItem]:
     """Compare QoPS with rivals over the mean of the loads: theirs is above."""
     mine = replicas.over(setting, QOPS, number)
     apart = {rival: less(replicas.over(setting, rival, number), mine) for rival in rivals}
@@ -113,7 +113,7 @@ def gaps_together(replicas: Replicas, setting: Setting, number: Number, rivals: 
 
 
 def losses(
-    replicas: Replicas, setting: Setting, reference: str, scheme: str, loads: Sequence[float] = LOADS
+    replicas: QopsReplicas, setting: Setting, reference: str, scheme: str, loads: Sequence[float] = LOADS
 ) -> dict[int, float]:
     """Return by subset the points of utilisation that a scheme loses to a reference, over loads."""
     mine = replicas.over(setting, scheme, UTILISATION, loads)
@@ -121,7 +121,7 @@ def losses(
     return {subset: PERCENT * (value - mine[subset]) for subset, value in base.items() if subset in mine}
 
 
-def convergence(replicas: Replicas, rivals: Rivals, share: float) -> list[EvidenceItem]:
+def convergence(replicas: QopsReplicas, rivals: Rivals, share: float) -> list[EvidenceItem]:
     """Compare the gaps of rivals over the loads: at s = 0.2 they are wider than at s = 0.5."""
     found = []
     for rival in rivals:
@@ -134,7 +134,7 @@ def convergence(replicas: Replicas, rivals: Rivals, share: float) -> list[Eviden
     return found
 
 
-def order_of_utilisation(replicas: Replicas, figure: int, settings: Sequence[Setting]) -> list[Claim]:
+def order_of_utilisation(replicas: QopsReplicas, figure: int, settings: Sequence[Setting]) -> list[Claim]:
     """Return what is said of QoPS, MSB and MRT in utilisation."""
 
     def alike(rivals: Rivals) -> list[EvidenceItem]:

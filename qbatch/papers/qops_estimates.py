@@ -27,7 +27,7 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.papers.evidence import EvidenceItem, above, claim_of
 from qbatch.papers.qops_runs import OWN_LOAD, QOPS, SCHEMES, WARMUP_JOBS, Trace
-from qbatch.papers.qops_study import Study
+from qbatch.papers.qops_study import QopsStudy
 from qbatch.papers.qops_why import WHY
 from qbatch.papers.record import Cell, Claim, Column, Row, Table, claim
 from qbatch.policies import load_policy
@@ -76,7 +76,7 @@ class BoundFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateFigures:
+class QopsEstimateFigures:
     """The runs of a subset by kind of deadline and bound; ``outlived``: the share of jobs that outlive the prediction."""
 
     case: EstimateCase
@@ -84,7 +84,7 @@ class EstimateFigures:
     runs: dict[str, dict[str, BoundFigures]]
 
 
-def simulate_bounds(case: EstimateCase) -> EstimateFigures:
+def simulate_bounds(case: EstimateCase) -> QopsEstimateFigures:
     """Run a subset under every bound."""
     trace, machine = case.trace, one_host(case.trace.procs)
     if trace.path is None:
@@ -107,7 +107,7 @@ def simulate_bounds(case: EstimateCase) -> EstimateFigures:
             # A job that outlives its bound is beyond what the compiled loop knows.
             driver = "engine" if (runs > estimate).any() else "auto"
             found[rule][name] = bound_figures(run(timed, machine, policy, driver=driver), work)
-    return EstimateFigures(case, float(np.mean(predicted < work.run)), found)
+    return QopsEstimateFigures(case, float(np.mean(predicted < work.run)), found)
 
 
 def predictions(work: Workload, end: Int64Array) -> Int64Array:
@@ -143,7 +143,7 @@ def bound_figures(schedule: Schedule, work: Workload) -> BoundFigures:
     )
 
 
-def run_estimates(study: Study, tell: Tell = silent, *, workers: int = WORKERS) -> list[EstimateFigures]:
+def run_estimates(study: QopsStudy, tell: Tell = silent, *, workers: int = WORKERS) -> list[QopsEstimateFigures]:
     """Return the figures of at most ``SUBSETS`` subsets of each source, at most their first ``JOBS`` jobs, in that order."""
     jobs = min(study.jobs, JOBS)
     cases = [
@@ -157,7 +157,7 @@ def run_estimates(study: Study, tell: Tell = silent, *, workers: int = WORKERS) 
 # ------------------------------------------------------------------------------------------------ tables and claims
 
 
-def estimates_table(found: Sequence[EstimateFigures]) -> Table:
+def estimates_table(found: Sequence[QopsEstimateFigures]) -> Table:
     """Return what was refused and what was kept, a line for each trace, kind of deadline and bound."""
     rows: list[Row] = []
     for trace in dict.fromkeys(one.case.trace for one in found):
@@ -179,7 +179,7 @@ def estimates_table(found: Sequence[EstimateFigures]) -> Table:
     return Table("estimates", title, columns, rows, [f"jobs that outlive the prediction: {outlived}"])
 
 
-def _row(mine: Sequence[EstimateFigures], rule: str, bound: str) -> dict[str, Cell]:
+def _row(mine: Sequence[QopsEstimateFigures], rule: str, bound: str) -> dict[str, Cell]:
     runs = [one.runs[rule][bound] for one in mine]
     refused = interval([100 * one.refused for one in runs])
     admitted, late = sum(one.admitted for one in runs), sum(one.late for one in runs)
@@ -193,7 +193,7 @@ def _row(mine: Sequence[EstimateFigures], rule: str, bound: str) -> dict[str, Ce
     }  # fmt: skip
 
 
-def estimates_claims(found: Sequence[EstimateFigures]) -> list[Claim]:
+def estimates_claims(found: Sequence[QopsEstimateFigures]) -> list[Claim]:
     """Return what is asked of users' estimates, for each trace; none of it is a claim of the paper."""
     claims = []
     for trace in dict.fromkeys(one.case.trace for one in found):
@@ -218,7 +218,7 @@ def estimates_claims(found: Sequence[EstimateFigures]) -> list[Claim]:
     return claims
 
 
-def _compared(mine: Sequence[EstimateFigures], trace: Trace, what: str, text: str, bounds: tuple[str, str]) -> Claim:
+def _compared(mine: Sequence[QopsEstimateFigures], trace: Trace, what: str, text: str, bounds: tuple[str, str]) -> Claim:
     upper, lower = bounds
     gaps: list[EvidenceItem] = [
         above(f"{upper} - {lower}, deadlines {rule}",
@@ -228,7 +228,7 @@ def _compared(mine: Sequence[EstimateFigures], trace: Trace, what: str, text: st
     return claim_of(f"{trace.slug}.estimates.{what}", text, gaps, why=WHY.get(what, ""))
 
 
-def _breaks(mine: Sequence[EstimateFigures], trace: Trace) -> Claim:
+def _breaks(mine: Sequence[QopsEstimateFigures], trace: Trace) -> Claim:
     shares = [
         above(f"deadlines {rule}", [one.runs[rule][PREDICTED].late / max(one.runs[rule][PREDICTED].admitted, 1) for one in mine],
               0.01, " %", 100.0)

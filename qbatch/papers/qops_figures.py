@@ -16,7 +16,7 @@ from qbatch.papers.qops_replicas import (
     UTILISATION,
     WORK,
     Number,
-    Replicas,
+    QopsReplicas,
     Subsets,
     less,
 )
@@ -55,7 +55,7 @@ _NOTE = (
 )
 
 
-def all_tables(replicas: Replicas) -> list[Table]:
+def all_tables(replicas: QopsReplicas) -> list[Table]:
     """Return every table of a trace: one for each share of deadline jobs, the paired differences, and R."""
     tables = [runs_table(replicas, share) for share in SHARES]
     tables.append(differences_table(replicas))
@@ -64,18 +64,18 @@ def all_tables(replicas: Replicas) -> list[Table]:
     return tables
 
 
-def name_of(replicas: Replicas, what: str) -> str:
+def name_of(replicas: QopsReplicas, what: str) -> str:
     """Return the name of a table or picture of a trace."""
     return f"{replicas.trace.slug}-{replicas.method}-{what}"
 
 
-def trace_words(replicas: Replicas) -> str:
+def trace_words(replicas: QopsReplicas) -> str:
     """Return ``CTC (430 processors), duplication``."""
     return f"{replicas.trace.name} ({replicas.trace.procs} processors), {replicas.method}"
 
 
 def figures_of_share(
-    replicas: Replicas, share: float, kinds: Sequence[str] = ("mixed", "response", "utilisation", "against")
+    replicas: QopsReplicas, share: float, kinds: Sequence[str] = ("mixed", "response", "utilisation", "against")
 ) -> str:
     """Return which figures of the paper show this share of deadline jobs, as text; of mixed ones only some kinds."""
     first = first_figures(replicas)
@@ -88,7 +88,7 @@ def figures_of_share(
     return f"Figures {', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def runs_table(replicas: Replicas, share: float) -> Table:
+def runs_table(replicas: QopsReplicas, share: float) -> Table:
     """Return what became of a share of deadline jobs: a line for each stringency, load and scheme."""
     rows: list[Row] = []
     for setting in (Setting(share, stringency) for stringency in STRINGENCIES):
@@ -120,7 +120,7 @@ _RULE_18 = (
 )
 
 
-def _numbers(replicas: Replicas, setting: Setting, load: float, scheme: str) -> dict[str, Cell]:
+def _numbers(replicas: QopsReplicas, setting: Setting, load: float, scheme: str) -> dict[str, Cell]:
     is_reference = scheme not in SCHEMES
     found = {key: replicas.at(setting, load, scheme, number) for key, _, number in _SHARES}
     cells: dict[str, Cell] = {"subsets": len(found["jobs"])}
@@ -135,7 +135,7 @@ def _numbers(replicas: Replicas, setting: Setting, load: float, scheme: str) -> 
     return cells
 
 
-def differences_table(replicas: Replicas) -> Table:
+def differences_table(replicas: QopsReplicas) -> Table:
     """Return by how much each rival lies above QoPS, paired by subset: a line for each setting, load and rival."""
     rows: list[Row] = []
     for setting in (Setting(share, stringency) for share in SHARES for stringency in STRINGENCIES):
@@ -156,7 +156,7 @@ def differences_table(replicas: Replicas) -> Table:
     return Table(name_of(replicas, "differences"), title, columns, rows, notes)
 
 
-def relaxation_table(replicas: Replicas) -> Table:
+def relaxation_table(replicas: QopsReplicas) -> Table:
     """Return Figures 55 to 58: QoPS under several R."""
     rows: list[Row] = []
     for share in (0.2, 0.8):
@@ -176,7 +176,7 @@ def relaxation_table(replicas: Replicas) -> Table:
 
 
 def curve(
-    replicas: Replicas, setting: Setting, scheme: str, number: Number, loads: Sequence[float] = LOADS
+    replicas: QopsReplicas, setting: Setting, scheme: str, number: Number, loads: Sequence[float] = LOADS
 ) -> Iterator[tuple[float, float, float, float]]:
     """Give the points of a curve: load, mean utilisation, mean of the number, half its 95 % interval."""
     for load in loads:

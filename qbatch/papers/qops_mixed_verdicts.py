@@ -28,7 +28,7 @@ from qbatch.papers.qops_replicas import (
     SLOWDOWN,
     WORK,
     Number,
-    Replicas,
+    QopsReplicas,
     less,
     ratio,
 )
@@ -45,7 +45,7 @@ from qbatch.papers.qops_runs import (
 from qbatch.papers.record import Claim
 
 
-def mixed(replicas: Replicas) -> list[Claim]:
+def mixed(replicas: QopsReplicas) -> list[Claim]:
     """Figures 13 to 16: admission of the deadline jobs where others have none."""
     first = first_figures(replicas)["mixed"]
     claims = []
@@ -68,7 +68,7 @@ def mixed(replicas: Replicas) -> list[Claim]:
     return claims
 
 
-def response(replicas: Replicas) -> list[Claim]:
+def response(replicas: QopsReplicas) -> list[Claim]:
     """Figures 25 to 28: response and slowdown of jobs without deadlines, against load."""
     first = first_figures(replicas)["response"]
     lower = [
@@ -116,7 +116,7 @@ def response(replicas: Replicas) -> list[Claim]:
     ]
 
 
-def _response_of_few(replicas: Replicas, first: int) -> list[Claim]:
+def _response_of_few(replicas: QopsReplicas, first: int) -> list[Claim]:
     few = Setting(0.2, 0.2)
 
     def comparable(rivals: Rivals) -> list[EvidenceItem]:
@@ -155,7 +155,7 @@ def _response_of_few(replicas: Replicas, first: int) -> list[Claim]:
     ]
 
 
-def utilisation_of_mixed(replicas: Replicas) -> list[Claim]:
+def utilisation_of_mixed(replicas: QopsReplicas) -> list[Claim]:
     """Figures 37 and 38: what of the machine is lost where some jobs have deadlines."""
     figure = first_figures(replicas)["utilisation"]
     most, few = Setting(0.8, 0.2), Setting(0.2, 0.2)
@@ -189,7 +189,7 @@ def utilisation_of_mixed(replicas: Replicas) -> list[Claim]:
     ]
 
 
-def against(replicas: Replicas) -> list[Claim]:
+def against(replicas: QopsReplicas) -> list[Claim]:
     """Figures 43 to 46: response and slowdown of jobs without deadlines, at equal utilisation."""
     first = first_figures(replicas)["against"]
     claims = []
@@ -221,7 +221,7 @@ def against(replicas: Replicas) -> list[Claim]:
     return [*claims, claim_on(replicas, first, "slowdown-gains-more", text, gains)]
 
 
-def relaxation(replicas: Replicas) -> list[Claim]:
+def relaxation(replicas: QopsReplicas) -> list[Claim]:
     """Figures 55 to 58: QoPS under several R."""
     claims = []
     least, most = FACTORS[0], FACTORS[-1]
@@ -242,13 +242,13 @@ def relaxation(replicas: Replicas) -> list[Claim]:
     return claims
 
 
-def _over(replicas: Replicas, setting: Setting, first: str, second: str, number: Number) -> list[float]:
+def _over(replicas: QopsReplicas, setting: Setting, first: str, second: str, number: Number) -> list[float]:
     return ratio(replicas.over(setting, first, number), replicas.over(setting, second, number))
 
 
-def _at(replicas: Replicas, setting: Setting, first: str, second: str, number: Number, load: float) -> list[float]:
+def _at(replicas: QopsReplicas, setting: Setting, first: str, second: str, number: Number, load: float) -> list[float]:
     return ratio(replicas.at(setting, load, first, number), replicas.at(setting, load, second, number))
 
 
-def _equal(replicas: Replicas, setting: Setting, other: str, number: Number) -> list[float]:
+def _equal(replicas: QopsReplicas, setting: Setting, other: str, number: Number) -> list[float]:
     return list(replicas.ratios_at_equal_utilisation(setting, other, QOPS, number).values())

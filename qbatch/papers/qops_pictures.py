@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from qbatch.model.record import LogClock
 from qbatch.papers.qops_figures import CURVES, HOUR_S, curve, figures_of_share, name_of, trace_words
-from qbatch.papers.qops_replicas import JOBS, RESPONSE, SLOWDOWN, UTILISATION, WORK, Number, Replicas
+from qbatch.papers.qops_replicas import JOBS, RESPONSE, SLOWDOWN, UTILISATION, WORK, Number, QopsReplicas
 from qbatch.papers.qops_runs import (
     CONSERVATIVE,
     DUPLICATION,
@@ -58,7 +58,7 @@ _ADMISSION: tuple[tuple[str, Number, float], ...] = (
 _SERVICE: tuple[tuple[str, Number, float], ...] = (("Response (h)", RESPONSE, 1 / HOUR_S), ("Slowdown", SLOWDOWN, 1.0))
 
 
-def all_pictures(replicas: Replicas) -> dict[str, Callable[[], Figure]]:
+def all_pictures(replicas: QopsReplicas) -> dict[str, Callable[[], Figure]]:
     """Return what draws each picture of a trace, by name of file."""
     pictures: dict[str, Callable[[], Figure]] = {}
     for share in SHARES:
@@ -71,7 +71,7 @@ def all_pictures(replicas: Replicas) -> dict[str, Callable[[], Figure]]:
     return pictures
 
 
-def draw_admission(replicas: Replicas, share: float) -> Figure:
+def draw_admission(replicas: QopsReplicas, share: float) -> Figure:
     """Draw what is not admitted and how busy the machine is, against load: a row for each stringency."""
     figure = _figure(f"{figures_of_share(replicas, share, ('mixed', 'utilisation'))}, q = {share:g}", replicas)
     panels = figure.subplots(len(STRINGENCIES), len(_ADMISSION), sharex=True, sharey="col")
@@ -86,7 +86,7 @@ def draw_admission(replicas: Replicas, share: float) -> Figure:
     return figure
 
 
-def draw_response(replicas: Replicas, share: float) -> Figure:
+def draw_response(replicas: QopsReplicas, share: float) -> Figure:
     """Draw response and slowdown of jobs without deadlines, against load and against utilisation."""
     figure = _figure(f"{figures_of_share(replicas, share, ('response', 'against'))}, q = {share:g}", replicas)
     panels = figure.subplots(len(STRINGENCIES), 2 * len(_SERVICE), sharey="col")
@@ -101,7 +101,7 @@ def draw_response(replicas: Replicas, share: float) -> Figure:
     return figure
 
 
-def draw_relaxation(replicas: Replicas) -> Figure:
+def draw_relaxation(replicas: QopsReplicas) -> Figure:
     """Draw response and slowdown of jobs without deadlines under QoPS, a line for each R."""
     figure = _figure("Figures 55 to 58, QoPS by R", replicas)
     panels = figure.subplots(len(_SERVICE), 4, sharex=True)
@@ -120,7 +120,7 @@ def draw_relaxation(replicas: Replicas) -> Figure:
 
 def _lines(
     axes: Axes,
-    replicas: Replicas,
+    replicas: QopsReplicas,
     setting: Setting,
     names: Sequence[str],
     number: Number,
@@ -166,5 +166,5 @@ def _finish(figure: Figure, axes: Axes, text: str = _CAPTION) -> None:
     caption(figure, text)
 
 
-def _figure(title: str, replicas: Replicas) -> Figure:
+def _figure(title: str, replicas: QopsReplicas) -> Figure:
     return new_figure(PlotRange(trace_words(replicas), (), 1, LogClock(), 0, 1), 4.4, title)

@@ -25,7 +25,7 @@ Subsets = Mapping[int, float]
 """A number by subset."""
 
 
-class Replicas:
+class QopsReplicas:
     """The groups of one trace whose load was changed by one method."""
 
     def __init__(self, trace: Trace, method: str, groups: Sequence[GroupFigures]) -> None:

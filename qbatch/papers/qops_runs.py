@@ -72,7 +72,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class QopsCase:
     """One group: a subset of so many jobs, by its place and the seed of its draws, at one load."""
 
     trace: Trace
@@ -125,7 +125,7 @@ class SettingFigures:
 class GroupFigures:
     """All runs of a group; ``jobs``: of the changed log; ``easy_late``: jobs that EASY ends after a deadline of stringency 0."""
 
-    case: Case
+    case: QopsCase
     jobs: int
     easy_late: int
     settings: list[SettingFigures]
@@ -147,7 +147,7 @@ def _log_of(path: str, procs: int) -> Log:
     return sized(read_log(path), procs)
 
 
-def subset_of(case: Case) -> Log:
+def subset_of(case: QopsCase) -> Log:
     """Return the jobs of a subset, with exact estimates, at load 1."""
     trace = case.trace
     if trace.path is None:
@@ -157,7 +157,7 @@ def subset_of(case: Case) -> Log:
     return exact_estimates(taken(log, skip=WARMUP_JOBS + case.subset * case.jobs, first=case.jobs))
 
 
-def log_of(case: Case) -> Log:
+def log_of(case: QopsCase) -> Log:
     """Return the jobs of a group: the subset with its load changed (rule 15)."""
     subset = subset_of(case)
     if case.method == EXPANSION:
@@ -165,7 +165,7 @@ def log_of(case: Case) -> Log:
     return duplicated(subset, case.load, case.seed + case.subset)
 
 
-def simulate(case: Case) -> GroupFigures:
+def simulate(case: QopsCase) -> GroupFigures:
     """Run a group under every setting and scheme."""
     log, machine = log_of(case), one_host(case.trace.procs)
     work = prepare(log, machine)

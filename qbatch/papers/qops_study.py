@@ -13,8 +13,8 @@ from qbatch.papers.qops_runs import (
     REFERENCES,
     SCHEMES,
     SUBSET_JOBS,
-    Case,
     GroupFigures,
+    QopsCase,
     Trace,
     simulate,
 )
@@ -25,7 +25,7 @@ from qbatch.sweeps.kept import KeptCases, Tell, made_or_kept, silent
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class QopsSource:
     """A trace, how its load is changed, and how many of its subsets are run."""
 
     trace: Trace
@@ -34,18 +34,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class QopsStudy:
     """What is run: the sources, the jobs of a subset, the seed of the first."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[QopsSource, ...]
     jobs: int = SUBSET_JOBS
     seed: int = 1
     loads: tuple[float, ...] = LOADS
 
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[QopsCase]:
         """Return all groups, subset by subset, so that an early end leaves whole subsets."""
         return [
-            Case(source.trace, method, subset, load, self.jobs, self.seed)
+            QopsCase(source.trace, method, subset, load, self.jobs, self.seed)
             for subset in range(max(source.subsets for source in self.sources))
             for source in self.sources
             if subset < source.subsets
@@ -54,7 +54,7 @@ class Study:
         ]
 
 
-class Kept(KeptCases[GroupFigures]):
+class KeptQopsGroups(KeptCases[GroupFigures]):
     """Groups in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -71,7 +71,7 @@ def sources_hash() -> str:
 
 
 def run_study(
-    study: Study, tell: Tell = silent, *, workers: int = WORKERS, kept: Kept | None = None
+    study: QopsStudy, tell: Tell = silent, *, workers: int = WORKERS, kept: KeptQopsGroups | None = None
 ) -> list[GroupFigures]:
     """Return the figures of all groups of a study, in the order of its cases; ``workers`` processes share them.
 

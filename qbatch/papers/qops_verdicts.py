@@ -35,7 +35,7 @@ from qbatch.papers.qops_replicas import (
     REFUSED,
     UTILISATION,
     WORK,
-    Replicas,
+    QopsReplicas,
     less,
 )
 from qbatch.papers.qops_runs import (
@@ -52,9 +52,9 @@ from qbatch.papers.qops_runs import (
 from qbatch.papers.record import Claim
 
 
-def all_claims(replicas: Replicas) -> list[Claim]:
+def all_claims(replicas: QopsReplicas) -> list[Claim]:
     """Return every claim of the figures of a trace with its verdict."""
-    makers: list[Callable[[Replicas], list[Claim]]] = [
+    makers: list[Callable[[QopsReplicas], list[Claim]]] = [
         admission,
         utilisation,
         mixed,
@@ -67,7 +67,7 @@ def all_claims(replicas: Replicas) -> list[Claim]:
     return [one for make in makers for one in make(replicas)]
 
 
-def admission(replicas: Replicas) -> list[Claim]:
+def admission(replicas: QopsReplicas) -> list[Claim]:
     """Figures 4 and 5: who admits more, how that changes with load and stringency."""
     first = first_figures(replicas)["all"]
     claims = []
@@ -90,7 +90,7 @@ def admission(replicas: Replicas) -> list[Claim]:
     return claims + _with_load(replicas, first) + _with_stringency(replicas, first)
 
 
-def _growth(replicas: Replicas, rivals: Rivals) -> list[EvidenceItem]:
+def _growth(replicas: QopsReplicas, rivals: Rivals) -> list[EvidenceItem]:
     ends = [[gap(replicas, ALL, rival, JOBS, load) for load in (HIGH, LOW)] for rival in rivals]
     return [
         above(f"{rival} - QoPS, load 1.6 less 1.0", less(high, low), 0.0, POINTS, PERCENT)
@@ -98,7 +98,7 @@ def _growth(replicas: Replicas, rivals: Rivals) -> list[EvidenceItem]:
     ]
 
 
-def _with_load(replicas: Replicas, figure: int) -> list[Claim]:
+def _with_load(replicas: QopsReplicas, figure: int) -> list[Claim]:
     """What the paper says of the rise of the load."""
     before, after = (replicas.at(ALL, load, QOPS, REFUSED) for load in LOADS[-2:])
     work = [replicas.at(ALL, load, QOPS, WORK) for load in (LOW, HIGH)]
@@ -120,7 +120,7 @@ def _with_load(replicas: Replicas, figure: int) -> list[Claim]:
     ]
 
 
-def _with_stringency(replicas: Replicas, figure: int) -> list[Claim]:
+def _with_stringency(replicas: QopsReplicas, figure: int) -> list[Claim]:
     claims = []
     for what, number, of in (("jobs-rise-with-s", JOBS, "jobs"), ("work-rises-with-s", WORK, "processor-seconds")):
         found = []
@@ -133,7 +133,7 @@ def _with_stringency(replicas: Replicas, figure: int) -> list[Claim]:
     return claims
 
 
-def utilisation(replicas: Replicas) -> list[Claim]:
+def utilisation(replicas: QopsReplicas) -> list[Claim]:
     """Figure 6: what of the machine is lost."""
     figure = first_figures(replicas)["all"] + 2
     lost = [
@@ -174,7 +174,7 @@ def utilisation(replicas: Replicas) -> list[Claim]:
     ]
 
 
-def calibration(replicas: Replicas) -> list[Claim]:
+def calibration(replicas: QopsReplicas) -> list[Claim]:
     """What the calibration on CTC asked for at load 1.4 (spec/papers.md, R000, acceptance)."""
     load = 1.4
     found = [

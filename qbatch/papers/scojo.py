@@ -19,7 +19,7 @@ from qbatch.papers import scojo_verdicts as verdicts
 from qbatch.papers.record import UNDECIDED, PaperOutcome
 from qbatch.papers.registry import PAPERS
 from qbatch.papers.scojo_printed import LABELS, TRACE_FACTS
-from qbatch.papers.scojo_replicas import Replicas
+from qbatch.papers.scojo_replicas import ScojoReplicas
 from qbatch.papers.scojo_runs import (
     EXACT,
     GROUPS,
@@ -29,11 +29,20 @@ from qbatch.papers.scojo_runs import (
     SCOJO_ALONE,
     USERS,
     WORKLOAD_JOBS,
-    RunFigures,
-    Source,
+    ScojoFigures,
+    ScojoSource,
     log_workload,
 )
-from qbatch.papers.scojo_study import ESTIMATES, FIGURES, PLAIN, SCHEMES_OF, SIZES_PART, Kept, Study, run_study
+from qbatch.papers.scojo_study import (
+    ESTIMATES,
+    FIGURES,
+    PLAIN,
+    SCHEMES_OF,
+    SIZES_PART,
+    KeptScojoRuns,
+    ScojoStudy,
+    run_study,
+)
 from qbatch.papers.scojo_why import EXPECTED, METHOD
 from qbatch.replay.prepare import choose_procs
 from qbatch.sweeps.executors import WORKERS
@@ -55,7 +64,7 @@ _KNOWN = (
 """Short name and name of the logs that are looked for, and what their headers say."""
 
 
-def source_of(path: str, jobs: int = WORKLOAD_JOBS, workloads: int = LOG_WORKLOADS) -> tuple[Source, int]:
+def source_of(path: str, jobs: int = WORKLOAD_JOBS, workloads: int = LOG_WORKLOADS) -> tuple[ScojoSource, int]:
     """Return a log as a source of workloads, and how many it has, at most so many.
 
     LANL's log says nothing that can be taken for an estimate (its field 9 looks like processor time).
@@ -73,7 +82,7 @@ def source_of(path: str, jobs: int = WORKLOAD_JOBS, workloads: int = LOG_WORKLOA
         )
     has_estimates = slug != LANL and bool((log["time_requested"] > 0).mean() > 0.5)
     most = workloads if has_estimates else 1
-    return Source(slug, name, procs, log.sha256, path, has_estimates), min(there // jobs, most)
+    return ScojoSource(slug, name, procs, log.sha256, path, has_estimates), min(there // jobs, most)
 
 
 def _name_of(log: Log, path: str) -> tuple[str, str]:
@@ -88,7 +97,7 @@ def _name_of(log: Log, path: str) -> tuple[str, str]:
 
 def study_of(
     paths: Sequence[str] = (), *, workloads: int = WORKLOADS, jobs: int = WORKLOAD_JOBS, seed: int = SEED
-) -> Study:
+) -> ScojoStudy:
     """Return the study of the model and of these logs.
 
     Raises:
@@ -101,15 +110,15 @@ def study_of(
         if slugs.count(slug) > 1:
             raise UsageError(f"two of the sources are {slug}; name each log once")
     shown = tuple(source.slug for source, _ in logs if source.slug in TRACE_FACTS or not source.has_estimates)
-    return Study(workloads, logs, shown, jobs, seed)
+    return ScojoStudy(workloads, logs, shown, jobs, seed)
 
 
 def run_paper(
-    study: Study,
+    study: ScojoStudy,
     tell: Tell = silent,
     *,
     workers: int = WORKERS,
-    kept: Kept | None = None,
+    kept: KeptScojoRuns | None = None,
     parts: Collection[str] = PAPER.parts,
 ) -> PaperOutcome:
     """Run the parts of the paper that are asked for; runs that ``kept`` has are not made again."""
@@ -119,14 +128,14 @@ def run_paper(
     return outcome
 
 
-def add_outcome(outcome: PaperOutcome, study: Study, runs: Sequence[RunFigures], parts: Collection[str]) -> None:
+def add_outcome(outcome: PaperOutcome, study: ScojoStudy, runs: Sequence[ScojoFigures], parts: Collection[str]) -> None:
     """Add tables, claims and pictures of runs that have been made."""
-    model = Replicas(MODEL.slug, runs)
+    model = ScojoReplicas(MODEL.slug, runs)
     outcome.tables.append(figures.schemes_table())
     claims = []
     if FIGURES in parts:
         logs = {
-            source.slug: Replicas(source.slug, runs).only(0) for source, _ in study.logs if source.slug in study.figures
+            source.slug: ScojoReplicas(source.slug, runs).only(0) for source, _ in study.logs if source.slug in study.figures
         }
         _add_figures(outcome, model, logs)
         claims += verdicts.all_claims(model, logs)
@@ -156,7 +165,7 @@ def add_outcome(outcome: PaperOutcome, study: Study, runs: Sequence[RunFigures],
     outcome.claims.extend(replace(one, expected=expected(one.name, study)) for one in claims)
 
 
-def _add_figures(outcome: PaperOutcome, model: Replicas, logs: dict[str, Replicas]) -> None:
+def _add_figures(outcome: PaperOutcome, model: ScojoReplicas, logs: dict[str, ScojoReplicas]) -> None:
     sources = [model, *logs.values()]
     outcome.tables.extend([figures.tree_table(), *(figures.facts_table(one) for one in sources)])
     outcome.tables.extend([figures.groups_table(sources, GROUPS), figures.groups_table(sources, GROUPS_ALONE)])
@@ -170,18 +179,18 @@ def _add_figures(outcome: PaperOutcome, model: Replicas, logs: dict[str, Replica
     outcome.pictures.update(pictures.all_pictures(model, logs))
 
 
-def _both(study: Study, runs: Sequence[RunFigures]) -> list[Replicas]:
+def _both(study: ScojoStudy, runs: Sequence[ScojoFigures]) -> list[ScojoReplicas]:
     """Return what was run of each source with exact and with users' estimates, and of all windows of several logs together."""
     slugs = [source.slug for source, _ in study.logs if source.has_estimates]
-    found = [Replicas(slug, runs, known) for slug in (MODEL.slug, *slugs) for known in (EXACT, USERS)]
+    found = [ScojoReplicas(slug, runs, known) for slug in (MODEL.slug, *slugs) for known in (EXACT, USERS)]
     if len(slugs) > 1:
         found += [
-            Replicas.pooled(ALL_LOGS, [one for one in found[2:] if one.estimates == known]) for known in (EXACT, USERS)
+            ScojoReplicas.pooled(ALL_LOGS, [one for one in found[2:] if one.estimates == known]) for known in (EXACT, USERS)
         ]
     return found
 
 
-def expected(name: str, study: Study) -> str:
+def expected(name: str, study: ScojoStudy) -> str:
     """Return the verdict that is known of a claim: of the model with the usual workloads, of a log with its usual window."""
     is_usual = study.jobs == WORKLOAD_JOBS and study.workloads >= WORKLOADS and study.seed == SEED
     slug = name.partition(".")[2]
@@ -190,7 +199,7 @@ def expected(name: str, study: Study) -> str:
     return known if (is_usual and is_run) or name.startswith("t2.") else UNDECIDED
 
 
-def _notes(study: Study) -> list[str]:
+def _notes(study: ScojoStudy) -> list[str]:
     notes = [
         "most figures of the paper print no values, and its workloads are of another generator: only sign and size can be held",
         "classes by run time; slowdown as in the paper: ceil(max(1, response / max(run, 600 s)))",

@@ -11,7 +11,16 @@ from collections.abc import Sequence
 from qbatch.papers.means import pair, spread
 from qbatch.papers.record import Cell, Column, Row, Table
 from qbatch.papers.scojo_figures import HOUR_S, PERCENT, change
-from qbatch.papers.scojo_replicas import RESPONSE, UTILISATION, WAIT, Number, Replicas, groups_of, of_cell, slowdown
+from qbatch.papers.scojo_replicas import (
+    RESPONSE,
+    UTILISATION,
+    WAIT,
+    Number,
+    ScojoReplicas,
+    groups_of,
+    of_cell,
+    slowdown,
+)
 from qbatch.papers.scojo_runs import (
     BOTTOM,
     BOTTOM_ALONE,
@@ -76,7 +85,7 @@ _NOTE = (
 )
 
 
-def change_tables(sources: Sequence[Replicas], name: str, title: str, comparisons: Sequence[Comparison]) -> list[Table]:
+def change_tables(sources: Sequence[ScojoReplicas], name: str, title: str, comparisons: Sequence[Comparison]) -> list[Table]:
     """Return two tables of some comparisons on some sources: by class, and by class and width."""
     by_class = [Column(key, heading) for key, heading, _ in _NUMBERS]
     by_class += [Column("groups", "groups", 1), *pair("utilisation", "utilisation points", 2)]
@@ -106,7 +115,7 @@ _FIRST = [
 
 
 def _rows(
-    sources: Sequence[Replicas],
+    sources: Sequence[ScojoReplicas],
     comparisons: Sequence[Comparison],
     numbers: Sequence[tuple[str, str, Number]] = _NUMBERS,
 ) -> list[Row]:
@@ -129,7 +138,7 @@ def _rows(
     return rows
 
 
-def levels_table(sources: Sequence[Replicas], name: str, title: str, schemes: Sequence[str]) -> Table:
+def levels_table(sources: Sequence[ScojoReplicas], name: str, title: str, schemes: Sequence[str]) -> Table:
     """Return what each scheme is worth on each source: means over the workloads."""
     rows: list[Row] = []
     for replicas in sources:

@@ -17,7 +17,7 @@ from qbatch.papers.scojo_replicas import (
     UTILISATION,
     WAIT,
     Number,
-    Replicas,
+    ScojoReplicas,
     groups_of,
     pruned_percent,
     slowdown,
@@ -34,7 +34,7 @@ from qbatch.papers.scojo_runs import (
     SCOJO_ALONE,
     WIDTHS,
     Facts,
-    RunFigures,
+    ScojoFigures,
     grouped_share,
     label_of,
     sized,
@@ -61,7 +61,7 @@ def change(ratios: Sequence[float]) -> str | None:
     return f"{found.mean:.1f}{bounds}"
 
 
-def workload_name(replicas: Replicas, workload: int) -> str:
+def workload_name(replicas: ScojoReplicas, workload: int) -> str:
     """Return ``71``, ``own 3``, or the name of a log."""
     if replicas.slug != "model":
         return replicas.slug
@@ -69,7 +69,7 @@ def workload_name(replicas: Replicas, workload: int) -> str:
     return f"own {workload - len(printed.LABELS) + 1}" if label is None else str(label)
 
 
-def printed_key(replicas: Replicas, workload: int) -> int | str | None:
+def printed_key(replicas: ScojoReplicas, workload: int) -> int | str | None:
     """Return by what the printed tables know a workload; None where they do not."""
     return label_of(workload) if replicas.slug == "model" else replicas.slug
 
@@ -92,7 +92,7 @@ def counted_nodes(jobs: int) -> int:
     """Return how many placements the search makes that looks at every order."""
     asked = np.empty((4, jobs), np.int64)
     asked[:] = [[1], [1_000_000], [1_000_000], [0]]
-    rules = searching.Rules(walk="lex", budget=paths_of(jobs) + 1, cuts=False)
+    rules = searching.SearchRules(walk="lex", budget=paths_of(jobs) + 1, cuts=False)
     return searching.search(0, _new_profile(jobs, 0, 4 * jobs), asked, rules).nodes
 
 
@@ -119,7 +119,7 @@ def tree_table() -> Table:
 # ------------------------------------------------------------------------------------------------ Tables 5 and 6
 
 
-def facts_table(replicas: Replicas) -> Table:
+def facts_table(replicas: ScojoReplicas) -> Table:
     """Return Table 5 (the model) or Table 6 (a log): what the workloads are like."""
     found = {workload: one.facts for workload, one in sorted(_one_each(replicas).items())}
     rows = [
@@ -142,8 +142,8 @@ def facts_table(replicas: Replicas) -> Table:
     return Table(f"scojo-{'table5' if is_model else f'table6-{replicas.slug}'}", title, columns, rows, notes)
 
 
-def _one_each(replicas: Replicas) -> dict[int, RunFigures]:
-    found: dict[int, RunFigures] = {}
+def _one_each(replicas: ScojoReplicas) -> dict[int, ScojoFigures]:
+    found: dict[int, ScojoFigures] = {}
     for scheme in replicas.schemes:
         found |= replicas.runs(scheme)
     return found
@@ -165,7 +165,7 @@ def _facts(facts: Facts) -> dict[str, Cell]:
     return cells
 
 
-def _printed_facts(replicas: Replicas, workload: int) -> dict[str, Cell]:
+def _printed_facts(replicas: ScojoReplicas, workload: int) -> dict[str, Cell]:
     if replicas.slug in printed.TRACE_FACTS:
         *three, ratio = printed.TRACE_FACTS[replicas.slug]
         return {**_slashed(three), "printed_ratio": f"{ratio:g}"}
@@ -186,7 +186,7 @@ def _slashed(three: Sequence[object]) -> dict[str, Cell]:
 # ------------------------------------------------------------------------------------------------ Tables 7, 8 and 9
 
 
-def groups_table(sources: Sequence[Replicas], scheme: str) -> Table:
+def groups_table(sources: Sequence[ScojoReplicas], scheme: str) -> Table:
     """Return Table 7, or Table 9 (without smart backfilling): how many groups there were."""
     known = printed.GROUPS if scheme == GROUPS else printed.GROUPS_ALONE
     rows: list[Row] = []
@@ -215,7 +215,7 @@ def groups_table(sources: Sequence[Replicas], scheme: str) -> Table:
     return Table(f"scojo-table{number}", f"Table {number}: groups{what}", columns, rows, notes)
 
 
-def _mean_of_model(sources: Sequence[Replicas], scheme: str) -> list[Row]:
+def _mean_of_model(sources: Sequence[ScojoReplicas], scheme: str) -> list[Row]:
     runs = [one for replicas in sources if replicas.slug == "model" for one in replicas.runs(scheme).values()]
     if len(runs) < 2:
         return []
@@ -230,7 +230,7 @@ def _mean_of_model(sources: Sequence[Replicas], scheme: str) -> list[Row]:
     ]
 
 
-def nodes_table(replicas: Replicas) -> Table:
+def nodes_table(replicas: ScojoReplicas) -> Table:
     """Return Table 8: nodes and pruned nodes, by the search that the paper had (``lex``) and by the default."""
     rows: list[Row] = []
     for workload in replicas.workloads:
@@ -265,7 +265,7 @@ def nodes_table(replicas: Replicas) -> Table:
 # ------------------------------------------------------------------------------------------------ Figure 15
 
 
-def sizes_table(replicas: Replicas) -> Table:
+def sizes_table(replicas: ScojoReplicas) -> Table:
     """Return Figure 15: the slowdown of medium and of long jobs by the longest groups."""
     rows: list[Row] = []
     best = sized(printed.BEST_MEDIUM, printed.BEST_LONG)
@@ -304,7 +304,7 @@ MEANS_OF: tuple[tuple[str, str, Number, float, int], ...] = (
 MEANS_SCHEMES = (SCOJO, GROUPS, NO_LEVEL2, SCOJO_ALONE, GROUPS_ALONE)
 
 
-def means_table(sources: Sequence[Replicas]) -> Table:
+def means_table(sources: Sequence[ScojoReplicas]) -> Table:
     """Return Figures 23, 24, 26, 28, 29, 38 and 39: mean response, mean wait and utilisation of each workload."""
     rows: list[Row] = []
     for replicas in sources:
@@ -332,7 +332,7 @@ def _scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else factor * value
 
 
-def _printed_means(replicas: Replicas, workload: int, scheme: str) -> dict[str, Cell]:
+def _printed_means(replicas: ScojoReplicas, workload: int, scheme: str) -> dict[str, Cell]:
     known = printed.MEANS_S.get(printed_key(replicas, workload) or 0)
     if known is None or scheme != GROUPS:
         return {}
@@ -342,7 +342,7 @@ def _printed_means(replicas: Replicas, workload: int, scheme: str) -> dict[str, 
 # ------------------------------------------------------------------------------------------------ slowdowns
 
 
-def slowdowns_table(replicas: Replicas, name: str, title: str, schemes: Sequence[str]) -> Table:
+def slowdowns_table(replicas: ScojoReplicas, name: str, title: str, schemes: Sequence[str]) -> Table:
     """Return the mean slowdown of each class and width under some schemes, over the workloads: Figures 16 to 22, 30 to 36."""
     rows: list[Row] = []
     for kind in NAMES:
@@ -363,7 +363,7 @@ def slowdowns_table(replicas: Replicas, name: str, title: str, schemes: Sequence
     return Table(name, title, columns, rows)
 
 
-def _mean_count(replicas: Replicas, kind: str, width: str) -> float:
+def _mean_count(replicas: ScojoReplicas, kind: str, width: str) -> float:
     name = kind if width == "all" else f"{kind} {width}"
     counts = [one.cells[name].jobs if name in one.cells else 0 for one in _one_each(replicas).values()]
     return sum(counts) / max(len(counts), 1)

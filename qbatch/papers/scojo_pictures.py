@@ -15,7 +15,7 @@ from qbatch.papers.evidence import change_interval
 from qbatch.papers.means import half
 from qbatch.papers.scojo_changes import Comparison
 from qbatch.papers.scojo_figures import HOUR_S, PERCENT, workload_name
-from qbatch.papers.scojo_replicas import RESPONSE, UTILISATION, WAIT, Number, Replicas, of_cell, slowdown
+from qbatch.papers.scojo_replicas import RESPONSE, UTILISATION, WAIT, Number, ScojoReplicas, of_cell, slowdown
 from qbatch.papers.scojo_runs import (
     BOTTOM,
     BOTTOM_ALONE,
@@ -46,7 +46,7 @@ Values = Sequence[Sequence[float]]
 """Of each bar of a series the values of its workloads."""
 
 
-def all_pictures(model: Replicas, logs: Mapping[str, Replicas]) -> dict[str, Callable[[], Figure]]:
+def all_pictures(model: ScojoReplicas, logs: Mapping[str, ScojoReplicas]) -> dict[str, Callable[[], Figure]]:
     """Return what draws each picture of the paper's runs, by name of file."""
     pictures: dict[str, Callable[[], Figure]] = {}
     for name, title, schemes in (
@@ -82,7 +82,7 @@ def all_pictures(model: Replicas, logs: Mapping[str, Replicas]) -> dict[str, Cal
     return pictures
 
 
-def draw_sizes(model: Replicas) -> Figure:
+def draw_sizes(model: ScojoReplicas) -> Figure:
     """Draw Figure 15: the slowdown by the longest groups, ours and the printed one."""
     figure = _figure(3.6, "Figure 15: mean slowdown by the longest groups of medium (M) and long (L) jobs")
     for axes, place, kind in zip(figure.subplots(2, 1, sharex=True), (0, 1), ("medium", "long"), strict=True):
@@ -103,7 +103,7 @@ def draw_sizes(model: Replicas) -> Figure:
     return figure
 
 
-def draw_slowdowns(replicas: Replicas, title: str, schemes: Sequence[str]) -> Figure:
+def draw_slowdowns(replicas: ScojoReplicas, title: str, schemes: Sequence[str]) -> Figure:
     """Draw the mean slowdown by class and width: a panel for each class."""
     labelled = [workload for workload in replicas.workloads if label_of(workload) in printed.FACTS]
     chosen = [None] if replicas.slug != "model" or len(replicas.workloads) < 2 else [None, *labelled]
@@ -128,7 +128,7 @@ def draw_slowdowns(replicas: Replicas, title: str, schemes: Sequence[str]) -> Fi
 
 
 def draw_workloads(
-    sources: Sequence[Replicas], title: str, number: Number, factor: float, schemes: Sequence[str]
+    sources: Sequence[ScojoReplicas], title: str, number: Number, factor: float, schemes: Sequence[str]
 ) -> Figure:
     """Draw a number of each workload: a bar for each scheme."""
     places = [
@@ -148,7 +148,7 @@ def draw_workloads(
     return figure
 
 
-def draw_worst(model: Replicas) -> Figure:
+def draw_worst(model: ScojoReplicas) -> Figure:
     """Draw Figure 37: the largest slowdown of a job of each class, without smart backfilling."""
     figure = _figure(2.6, "Figure 37: the worst slowdown without smart backfilling")
     axes = figure.subplots()
@@ -161,7 +161,7 @@ def draw_worst(model: Replicas) -> Figure:
     return figure
 
 
-def draw_changes(sources: Sequence[Replicas], title: str, comparisons: Sequence[Comparison]) -> Figure:
+def draw_changes(sources: Sequence[ScojoReplicas], title: str, comparisons: Sequence[Comparison]) -> Figure:
     """Draw the change of slowdown by class and by width of long jobs, a panel for each comparison, a row of dots a source."""
     names = [f"{replicas.slug}, {replicas.estimates}" for replicas in sources]
     parts = [(kind, "all") for kind in NAMES] + [("long", width) for width in WIDTHS]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
-from qbatch.papers.scojo_runs import ALL, EXACT, Cell, RunFigures, cell_name, grouped_share
+from qbatch.papers.scojo_runs import ALL, EXACT, ScojoCell, ScojoFigures, cell_name, grouped_share
 from qbatch.policies.slice_rules import LONG, MEDIUM
 
-Number = Callable[[RunFigures], float | None]
+Number = Callable[[ScojoFigures], float | None]
 """What is read of one run."""
 
 
 def of_cell(field: str, kind: str = ALL, width: str = ALL) -> Number:
     """Return what reads a field of the jobs of a class and a width; None where there is no such job."""
-    read: Callable[[Cell], float] = attrgetter(field)
+    read: Callable[[ScojoCell], float] = attrgetter(field)
     name = cell_name(kind, width)
     return lambda one: read(one.cells[name]) if name in one.cells else None
 
@@ -28,17 +28,17 @@ RESPONSE, WAIT = of_cell("response_s"), of_cell("wait_s")
 UTILISATION: Number = attrgetter("utilisation")
 
 
-def groups_of(one: RunFigures) -> float:
+def groups_of(one: ScojoFigures) -> float:
     """Return the groups of a run, of both classes."""
     return one.groups[MEDIUM] + one.groups[LONG]
 
 
-def grouped_percent(one: RunFigures) -> float:
+def grouped_percent(one: ScojoFigures) -> float:
     """Return how many percent of the medium and long jobs were in a group."""
     return 100 * grouped_share(one)
 
 
-def pruned_percent(one: RunFigures) -> float | None:
+def pruned_percent(one: ScojoFigures) -> float | None:
     """Return how many percent of the nodes were pruned; None without a search."""
     return 100 * one.pruned / one.nodes if one.nodes else None
 
@@ -46,18 +46,18 @@ def pruned_percent(one: RunFigures) -> float | None:
 _MOST_WORKLOADS = 1000
 
 
-class Replicas:
+class ScojoReplicas:
     """The runs of one source with one kind of estimates."""
 
-    def __init__(self, slug: str, runs: Sequence[RunFigures], estimates: str = EXACT) -> None:
+    def __init__(self, slug: str, runs: Sequence[ScojoFigures], estimates: str = EXACT) -> None:
         self.slug, self.estimates = slug, estimates
-        self._found: dict[str, dict[int, RunFigures]] = {}
+        self._found: dict[str, dict[int, ScojoFigures]] = {}
         for one in runs:
             if one.case.source.slug == slug and one.case.estimates == estimates:
                 self._found.setdefault(one.case.scheme, {})[one.case.workload] = one
 
     @classmethod
-    def pooled(cls, slug: str, parts: Sequence[Replicas]) -> Replicas:
+    def pooled(cls, slug: str, parts: Sequence[ScojoReplicas]) -> ScojoReplicas:
         """Return the workloads of several sources as those of one, each with a number of its own."""
         whole = cls(slug, [], parts[0].estimates if parts else EXACT)
         for place, part in enumerate(parts):
@@ -76,12 +76,12 @@ class Replicas:
         """The numbers of the workloads of which there is a run."""
         return sorted({workload for found in self._found.values() for workload in found})
 
-    def only(self, workload: int) -> Replicas:
+    def only(self, workload: int) -> ScojoReplicas:
         """Return the runs of one workload."""
         runs = [one for found in self._found.values() for place, one in found.items() if place == workload]
-        return Replicas(self.slug, runs, self.estimates)
+        return ScojoReplicas(self.slug, runs, self.estimates)
 
-    def runs(self, scheme: str) -> dict[int, RunFigures]:
+    def runs(self, scheme: str) -> dict[int, ScojoFigures]:
         """Return the runs of a scheme by workload."""
         return self._found.get(scheme, {})
 

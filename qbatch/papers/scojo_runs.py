@@ -95,7 +95,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScojoSource:
     """Where workloads come from: a short name for files, a name, the processors, the log's digest and its path.
 
     Without a path they are of the model.  ``has_estimates``: whether users' estimates can be had.
@@ -109,17 +109,17 @@ class Source:
     has_estimates: bool = True
 
 
-MODEL = Source("model", "Lublin-Feitelson", MODEL_PROCS)
+MODEL = ScojoSource("model", "Lublin-Feitelson", MODEL_PROCS)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ScojoCase:
     """One run: a workload of a source by its number, of so many jobs, what is known of run times, and the scheme.
 
     ``seed``: of the first workload of the model that has no label.
     """
 
-    source: Source
+    source: ScojoSource
     workload: int
     estimates: str
     scheme: str
@@ -145,7 +145,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ScojoCell:
     """How the jobs of a class and a width fared.
 
     ``slowdown``: mean of ceil(max(1, response / max(run, 600 s))), as the paper has it; ``plain_slowdown`` without rounding up;
@@ -161,12 +161,12 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFigures:
+class ScojoFigures:
     """What a run is worth: cells by class and width (``cell_name``), utilisation over the makespan, what was searched."""
 
-    case: Case
+    case: ScojoCase
     facts: Facts
-    cells: dict[str, Cell]
+    cells: dict[str, ScojoCell]
     utilisation: float
     groups: list[int]
     grouped: list[int]
@@ -184,13 +184,13 @@ def label_of(workload: int) -> int | None:
     return LABELS[workload] if workload < len(LABELS) else None
 
 
-def workload_of(case: Case) -> Workload:
+def workload_of(case: ScojoCase) -> Workload:
     """Return the jobs of a case."""
     return _workload_of(case.source, case.source.path, case.workload, case.estimates, case.jobs, case.seed)
 
 
 @lru_cache(maxsize=2)
-def _workload_of(source: Source, path: str | None, workload: int, estimates: str, jobs: int, seed: int) -> Workload:
+def _workload_of(source: ScojoSource, path: str | None, workload: int, estimates: str, jobs: int, seed: int) -> Workload:
     if path is not None:
         first = workload * jobs
         return log_workload(path, source.procs, estimates).only(np.arange(first, first + jobs))
@@ -212,11 +212,11 @@ def log_workload(path: str, procs: int, estimates: str) -> Workload:
     return prepare(read_log(path), one_host(procs), options)
 
 
-def simulate(case: Case) -> RunFigures:
+def simulate(case: ScojoCase) -> ScojoFigures:
     """Make a run."""
     work, machine = workload_of(case), one_host(case.source.procs)
     schedule, tally = _run(work, machine, load_policy(SCHEMES[case.scheme]))
-    return RunFigures(
+    return ScojoFigures(
         case=case,
         facts=facts_of(work),
         cells=cells_of(schedule),
@@ -247,7 +247,7 @@ def widths_of(work: Workload) -> Int64Array:
     return np.where(10 * work.procs < work.procs_total, 0, np.where(2 * work.procs > work.procs_total, 2, 1))
 
 
-def cells_of(schedule: Schedule) -> dict[str, Cell]:
+def cells_of(schedule: Schedule) -> dict[str, ScojoCell]:
     """Return how each class, each width and both together fared, of those that have a job."""
     work = schedule.workload
     response = responses(work.submit, schedule.end)
@@ -259,7 +259,7 @@ def cells_of(schedule: Schedule) -> dict[str, Cell]:
         rows = np.flatnonzero(((kind == first) | (first < 0)) & ((width == second) | (second < 0)))
         if len(rows):
             name = cell_name(ALL if first < 0 else NAMES[first], ALL if second < 0 else WIDTHS[second])
-            cells[name] = Cell(
+            cells[name] = ScojoCell(
                 jobs=len(rows),
                 slowdown=float(np.mean(np.ceil(plain[rows]))),
                 plain_slowdown=float(np.mean(plain[rows])),
@@ -292,7 +292,7 @@ def _area(work: Workload, rows: BoolArray) -> int:
     return exact_area(work.procs[rows], work.run[rows])
 
 
-def grouped_share(one: RunFigures) -> float:
+def grouped_share(one: ScojoFigures) -> float:
     """Return what share of the medium and long jobs was in a group."""
     there = sum(one.cells[NAMES[kind]].jobs for kind in (MEDIUM, LONG) if NAMES[kind] in one.cells)
     return sum(one.grouped) / max(there, 1)

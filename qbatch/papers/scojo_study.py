@@ -37,9 +37,9 @@ from qbatch.papers.scojo_runs import (
     SCOJO_EASY,
     USERS,
     WORKLOAD_JOBS,
-    Case,
-    RunFigures,
-    Source,
+    ScojoCase,
+    ScojoFigures,
+    ScojoSource,
     simulate,
     sized,
 )
@@ -63,23 +63,23 @@ SCHEMES_OF = {
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class ScojoStudy:
     """What is run: workloads of the model, and of each log so many; the jobs of each; the seed of the first without a label.
 
     ``logs``: with the number of their workloads; those among ``figures`` (by slug) have the runs of the paper too, of the first.
     """
 
     workloads: int
-    logs: tuple[tuple[Source, int], ...] = ()
+    logs: tuple[tuple[ScojoSource, int], ...] = ()
     figures: tuple[str, ...] = ()
     jobs: int = WORKLOAD_JOBS
     seed: int = 101
 
-    def cases(self, parts: Collection[str]) -> list[Case]:
+    def cases(self, parts: Collection[str]) -> list[ScojoCase]:
         """Return all runs of some parts, workload by workload, so that an early end leaves whole ones."""
         return list(dict.fromkeys(self._cases(parts)))
 
-    def _cases(self, parts: Collection[str]) -> Iterator[Case]:
+    def _cases(self, parts: Collection[str]) -> Iterator[ScojoCase]:
         for workload in range(self.workloads):
             for part in (one for one in SCHEMES_OF if one in parts):
                 if part != SIZES_PART or workload < len(LABELS):
@@ -93,17 +93,17 @@ class Study:
                     for known in (EXACT, USERS):
                         yield from self._of(source, workload, known, part)
 
-    def _of(self, source: Source, workload: int, known: str, part: str) -> Iterator[Case]:
+    def _of(self, source: ScojoSource, workload: int, known: str, part: str) -> Iterator[ScojoCase]:
         for scheme in SCHEMES_OF[part]:
-            yield Case(source, workload, known, scheme, self.jobs, self.seed)
+            yield ScojoCase(source, workload, known, scheme, self.jobs, self.seed)
 
 
-class Kept(KeptCases[RunFigures]):
+class KeptScojoRuns(KeptCases[ScojoFigures]):
     """Runs in a folder."""
 
     def __init__(self, folder: Path) -> None:
         """Keep them in this folder; it is made if only it is missing."""
-        super().__init__(folder, RunFigures, lambda case: sources_hash(case.scheme))
+        super().__init__(folder, ScojoFigures, lambda case: sources_hash(case.scheme))
 
 
 @lru_cache(maxsize=len(SCHEMES))
@@ -114,13 +114,13 @@ def sources_hash(scheme: str) -> str:
 
 
 def run_study(
-    study: Study,
+    study: ScojoStudy,
     parts: Collection[str] = tuple(SCHEMES_OF),
     tell: Tell = silent,
     *,
     workers: int = WORKERS,
-    kept: Kept | None = None,
-) -> list[RunFigures]:
+    kept: KeptScojoRuns | None = None,
+) -> list[ScojoFigures]:
     """Return the figures of all runs of a study, in the order of its cases; ``workers`` processes share them.
 
     Runs that ``kept`` has are not made again; those that are made are kept there one by one, so that a study that was

@@ -17,7 +17,7 @@ from qbatch.papers.scojo_replicas import (
     RESPONSE,
     UTILISATION,
     WAIT,
-    Replicas,
+    ScojoReplicas,
     grouped_percent,
     groups_of,
     of_cell,
@@ -45,9 +45,9 @@ _POINTS = " points"
 _NOT_WIDE = [(kind, width) for kind in ("long", "medium") for width in ("narrow", "medium")]
 
 
-def all_claims(model: Replicas, logs: Mapping[str, Replicas]) -> list[Claim]:
+def all_claims(model: ScojoReplicas, logs: Mapping[str, ScojoReplicas]) -> list[Claim]:
     """Return every claim of the tables and figures but Figure 15; ``logs``: those of the paper that were run, by slug."""
-    makers: list[Callable[[Replicas], list[Claim]]] = [
+    makers: list[Callable[[ScojoReplicas], list[Claim]]] = [
         workloads, groups, gains, means, dynamic, pruning, second_level, without_smart, bottom_line, smart
     ]  # fmt: skip
     claims = tree() + [one for make in makers for one in make(model)]
@@ -78,7 +78,7 @@ def _more(label: str, ratios: Mapping[int, float], percent: float = 0.0) -> Evid
 
 
 def _cells(
-    replicas: Replicas, scheme: str, base: str, parts: Sequence[tuple[str, str]]
+    replicas: ScojoReplicas, scheme: str, base: str, parts: Sequence[tuple[str, str]]
 ) -> list[tuple[str, dict[int, float]]]:
     """Return the changes of slowdown of some classes and widths, with what they are called."""
     return [(f"{kind} {width}", replicas.ratio(scheme, base, slowdown(kind, width))) for kind, width in parts]
@@ -102,7 +102,7 @@ def tree() -> list[Claim]:
     return [claim("t2.tree", text, not wrong and not far, counts)]
 
 
-def workloads(model: Replicas) -> list[Claim]:
+def workloads(model: ScojoReplicas) -> list[Claim]:
     """Table 5: what the workloads are like (jobs to 1.5 points, work to 3, sizes to 1.5, of the mean of those printed)."""
     runs = model.runs(SCOJO) or model.runs(GROUPS)
     known = list(printed.FACTS.values())
@@ -116,7 +116,7 @@ def workloads(model: Replicas) -> list[Claim]:
     return [_claim("t5.facts", "The workloads of the model are as Table 5 prints them", found)]
 
 
-def groups(model: Replicas) -> list[Claim]:
+def groups(model: ScojoReplicas) -> list[Claim]:
     """Tables 7 and 9: how many groups there are."""
     total, percent = ([*model.of(GROUPS, number).values()] for number in (groups_of, grouped_percent))
     alone = model.more(GROUPS_ALONE, GROUPS, groups_of)
@@ -131,7 +131,7 @@ def groups(model: Replicas) -> list[Claim]:
     ]
 
 
-def gains(model: Replicas) -> list[Claim]:
+def gains(model: ScojoReplicas) -> list[Claim]:
     """Figures 16 to 20: slowdown with groups against conservative scojo."""
     change = {kind: model.ratio(GROUPS, SCOJO, slowdown(kind)) for kind in ("all", *NAMES)}
     wide = _cells(model, GROUPS, SCOJO, [("long", "wide"), ("medium", "wide")])
@@ -181,7 +181,7 @@ def _size_of_gains(change: Mapping[str, Mapping[int, float]]) -> Claim:
     )
 
 
-def means(model: Replicas) -> list[Claim]:
+def means(model: ScojoReplicas) -> list[Claim]:
     """Figures 23, 24 and 26: response, wait, utilisation."""
     response, wait = (model.ratio(GROUPS, SCOJO, number) for number in (RESPONSE, WAIT))
     used = [PERCENT * value for value in model.more(GROUPS, SCOJO, UTILISATION).values()]
@@ -199,7 +199,7 @@ def means(model: Replicas) -> list[Claim]:
     ]
 
 
-def dynamic(model: Replicas) -> list[Claim]:
+def dynamic(model: ScojoReplicas) -> list[Claim]:
     """Figure 25: dynamic backfilling on submission."""
     wait = model.ratio(GROUPS, NO_DYNAMIC, WAIT)
     by_class = {kind: model.ratio(GROUPS, NO_DYNAMIC, of_cell("wait_s", kind)) for kind in NAMES}
@@ -213,7 +213,7 @@ def dynamic(model: Replicas) -> list[Claim]:
     ]
 
 
-def pruning(model: Replicas) -> list[Claim]:
+def pruning(model: ScojoReplicas) -> list[Claim]:
     """Table 8: branch and bound."""
     found = [
         below(name, [*model.of(scheme, pruned_percent).values()], 15.0, _PERCENT)
@@ -222,7 +222,7 @@ def pruning(model: Replicas) -> list[Claim]:
     return [_claim("t8.little", "Branch and bound prunes less than 15 % of the nodes", found)]
 
 
-def second_level(model: Replicas) -> list[Claim]:
+def second_level(model: ScojoReplicas) -> list[Claim]:
     """Figures 27 to 29: what the search of the merged order gives."""
     change = {kind: model.ratio(GROUPS, NO_LEVEL2, slowdown(kind)) for kind in ("medium", "long")}
     response, wait = (model.ratio(GROUPS, NO_LEVEL2, number) for number in (RESPONSE, WAIT))
@@ -255,7 +255,7 @@ def second_level(model: Replicas) -> list[Claim]:
     ]
 
 
-def without_smart(model: Replicas) -> list[Claim]:
+def without_smart(model: ScojoReplicas) -> list[Claim]:
     """Figures 30 to 39: both without smart backfilling."""
     change = {kind: model.ratio(GROUPS_ALONE, SCOJO_ALONE, slowdown(kind)) for kind in NAMES}
     worst = {kind: model.ratio(GROUPS_ALONE, SCOJO_ALONE, of_cell("worst", kind)) for kind in NAMES}
@@ -286,7 +286,7 @@ def without_smart(model: Replicas) -> list[Claim]:
     ]
 
 
-def bottom_line(model: Replicas) -> list[Claim]:
+def bottom_line(model: ScojoReplicas) -> list[Claim]:
     """Figures 40 and 41: groups against the search without groups."""
     claims = []
     for figure, scheme, base, said in (
@@ -312,7 +312,7 @@ def bottom_line(model: Replicas) -> list[Claim]:
     return claims
 
 
-def smart(model: Replicas) -> list[Claim]:
+def smart(model: ScojoReplicas) -> list[Claim]:
     """Section 4: smart backfilling by itself, under conservative scojo."""
     change = {kind: model.ratio(SCOJO, SCOJO_ALONE, of_cell("response_s", kind)) for kind in ("short", "medium")}
     return [
@@ -329,7 +329,7 @@ def smart(model: Replicas) -> list[Claim]:
     ]
 
 
-def sizes(model: Replicas) -> list[Claim]:
+def sizes(model: ScojoReplicas) -> list[Claim]:
     """Figure 15: the best sizes of groups, on the workloads that the paper labels."""
     best = sized(printed.BEST_MEDIUM, printed.BEST_LONG)
 
@@ -363,7 +363,7 @@ def sizes(model: Replicas) -> list[Claim]:
 # ------------------------------------------------------------------------------------------------ the logs
 
 
-def on_log(slug: str, model: Replicas, log: Replicas | None) -> list[Claim]:
+def on_log(slug: str, model: ScojoReplicas, log: ScojoReplicas | None) -> list[Claim]:
     """Table 6 and Figures 21 and 22: one window of a log, so numbers without intervals; None: it was not run."""
     one = None if log is None else log.runs(GROUPS).get(0)
     jobs, work, *_ = printed.TRACE_FACTS[slug]
@@ -404,7 +404,7 @@ def _with_why(one: Claim) -> Claim:
     return replace(one, why=WHY.get(one.name, "")) if one.verdict == FAILS else one
 
 
-def _less_gain(name: str, text: str, model: Replicas, log: Replicas) -> Claim:
+def _less_gain(name: str, text: str, model: ScojoReplicas, log: ScojoReplicas) -> Claim:
     said, answers = [], []
     for kind in ("medium", "long"):
         here = [PERCENT * (value - 1) for value in log.ratio(GROUPS, SCOJO, slowdown(kind)).values()]

@@ -25,7 +25,7 @@ _place_in_order = live(discrepancy.place_in_order)
 _merged = live(discrepancy.merged)
 
 
-class Rules(msgspec.Struct, frozen=True):
+class SearchRules(msgspec.Struct, frozen=True):
     """What is searched for and how.
 
     ``walk``: of :data:`WALKS`.  ``budget``: how many iterations (complete orders and cuts) end the search, or how many
@@ -65,7 +65,7 @@ class Found(NamedTuple):
     response: int
 
 
-class Outcome(NamedTuple):
+class SearchOutcome(NamedTuple):
     """What a search found: the last orders that were better than all before them (three at most, the best last), how many
     placements it made, and how many prefixes with jobs left it cut."""
 
@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
         return self.found[-1]
 
 
-def search(now: int, base: Int64Array, jobs: Int64Array, rules: Rules) -> Outcome:
+def search(now: int, base: Int64Array, jobs: Int64Array, rules: SearchRules) -> SearchOutcome:
     """Search an order in which the jobs are worth least.
 
     Args:
@@ -98,11 +98,11 @@ def search(now: int, base: Int64Array, jobs: Int64Array, rules: Rules) -> Outcom
     for place in kept:
         first, second, end, area, response = facts[:, place].tolist()
         outcomes.append(Found(tuple(found[place].tolist()), (first, second), end, area, response))
-    return Outcome(outcomes, int(counts[discrepancy.NODES]), int(counts[discrepancy.PRUNED]))
+    return SearchOutcome(outcomes, int(counts[discrepancy.NODES]), int(counts[discrepancy.PRUNED]))
 
 
 def place_in_order(
-    now: int, base: Int64Array, jobs: Int64Array, order: Sequence[int], rules: Rules
+    now: int, base: Int64Array, jobs: Int64Array, order: Sequence[int], rules: SearchRules
 ) -> tuple[Int64Array, Int64Array, tuple[int, int]]:
     """Place jobs one after another, each at its earliest; return their starts, the profile that they leave, and the value."""
     places = np.array(order, np.int64)
@@ -112,7 +112,7 @@ def place_in_order(
     return starts, profile, (int(value[0]), int(value[1]))
 
 
-def largest_slowdown_first(now: int, base: Int64Array, jobs: Int64Array, line: Sequence[int], rules: Rules) -> list[int]:
+def largest_slowdown_first(now: int, base: Int64Array, jobs: Int64Array, line: Sequence[int], rules: SearchRules) -> list[int]:
     """Return an order: again and again the job with the largest slowdown if it were placed next.
 
     Args:

@@ -39,7 +39,7 @@ class Division:
     look_at: int | None
 
 
-class Shares(Protocol):
+class EarlierShares(Protocol):
     """What was remembered: who had a place, and who of them had not begun; of those that waited, what they would have got and
     would get; the instant of the last pass; which hosts were closed."""
 
@@ -52,7 +52,7 @@ class Shares(Protocol):
     closed: frozenset[int]
 
 
-def state_of(earlier: Shares, view: View, rules: tuple[int, int, int]) -> SharesState:
+def state_of(earlier: EarlierShares, view: View, rules: tuple[int, int, int]) -> SharesState:
     """Return the books that hold the same, as they were before the round of a view."""
     count = len(earlier.placed) + len(earlier.missed)
     state = shares.new_state(view.machine, rules, max(64, count))

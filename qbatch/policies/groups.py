@@ -132,7 +132,7 @@ class GroupScheduler(SliceScheduler):
         book, now, base = work.book, work.now, work.profile
         share = self.rules.share(work.kind, now)
         jobs = search_jobs(book, places, now)
-        rules = searching.Rules(walk=self.groups.walk, budget=self.groups.budget, share=share, least=LEAST)
+        rules = searching.SearchRules(walk=self.groups.walk, budget=self.groups.budget, share=share, least=LEAST)
         line = self._line(now, base, jobs, size, rules, book.procs) if self.groups.tries_wide else []
         first = searching.largest_slowdown_first(now, base, jobs, line, rules)
         if not self.groups.searches:
@@ -154,7 +154,7 @@ class GroupScheduler(SliceScheduler):
         return [int(places[job]) for job in order], planned, nodes, pruned
 
     def _line(
-        self, now: int, base: Int64Array, jobs: Int64Array, size: GroupSize, rules: searching.Rules, procs: int
+        self, now: int, base: Int64Array, jobs: Int64Array, size: GroupSize, rules: searching.SearchRules, procs: int
     ) -> list[int]:
         """Return the wide jobs that last, in the best of all their orders; none if they are few (rule 10)."""
         is_wide = size.wide * jobs[discrepancy.PROCS] >= procs
@@ -235,7 +235,7 @@ class BottomLine(SliceScheduler):
             for age, estimate in zip(ages, estimates, strict=True)
         ]
         first = sorted(range(len(places)), key=slowdowns.__getitem__, reverse=True)
-        rules = searching.Rules(
+        rules = searching.SearchRules(
             walk="dds", budget=self.nodes, counts_placements=True, objective=discrepancy.EXCESS, least=LEAST, cuts=False,
             bound=max(ages) if self.bound is None else self.bound,
         )  # fmt: skip

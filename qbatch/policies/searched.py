@@ -41,7 +41,7 @@ class SearchedBackfill:
     def __init__(self, name: str, inner: Backfill, walk: str, budget: int) -> None:
         self.name = name
         self.inner = inner
-        self.rules = searching.Rules(walk=walk, budget=budget, least=LEAST)
+        self.rules = searching.SearchRules(walk=walk, budget=budget, least=LEAST)
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""

@@ -36,12 +36,12 @@ SCHEMA = "qbatch.verify/1"
 """The schema of the document that ``qbatch verify --json`` prints."""
 
 __all__ = [
-    "CODES", "SCHEMA", "Breach", "Conditions", "Verdict", "judge", "read_finished", "seconds", "verdict_document",
+    "CODES", "SCHEMA", "Breach", "Conditions", "Judgement", "judge", "read_finished", "seconds", "verdict_document",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """What the referee found: every breach, in order of instant, what was checked and what could not be.
 
     ``schedule``: the jobs that were judged, those that were not refused, their estimates never below their run times.
@@ -78,7 +78,7 @@ class _Findings:
 
 def judge(
     schedule: Schedule, policy: str | None = None, known: Conditions | None = None, *, is_killing: bool = True
-) -> Verdict:
+) -> Judgement:
     """Check a finished schedule against what every schedule owes, and what the policy named owes.
 
     ``known``: what is known besides, if anything is.  Jobs that were refused owe nothing and are owed nothing.
@@ -123,7 +123,7 @@ def judge(
     notes = (*known.notes, *_refusals(len(schedule.rejected)))
     counts = taken_back(done)
     told = int(counts.sum()), int((counts > 0).sum())
-    return Verdict(done, name, breaches, tuple(found.checked), tuple(found.unchecked), notes, told)
+    return Judgement(done, name, breaches, tuple(found.checked), tuple(found.unchecked), notes, told)
 
 
 def _not_refused(schedule: Schedule) -> Schedule:
@@ -278,7 +278,7 @@ def _judge_plan(done: Schedule, compression: str, known: Conditions, found: _Fin
     found.unchecked.append(f"the order in which compression ({compression}) moved the jobs")
 
 
-def verdict_document(verdict: Verdict, most: int) -> dict[str, Any]:
+def verdict_document(verdict: Judgement, most: int) -> dict[str, Any]:
     """Return a verdict for JSON, with at most so many breaches; instants in seconds of the log's clock.
 
     ``promises_taken_back`` is there only where the policy took one back.

@@ -15,7 +15,7 @@ from qbatch.reports.report.page import environment
 from qbatch.reports.report.vector import inline_svg
 from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, metric_words
 from qbatch.sweeps.grid import AXES
-from qbatch.sweeps.summary import SHOWN, Against, Mean, Point, differences, points
+from qbatch.sweeps.summary import SHOWN, Mean, Point, PolicyDifference, differences, points
 from qbatch.sweeps.table import SweepTable
 from qbatch.workloads.log import counted
 
@@ -142,7 +142,7 @@ def _number(value: float, name: str) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _difference_row(one: Against, axes: list[str]) -> list[str]:
+def _difference_row(one: PolicyDifference, axes: list[str]) -> list[str]:
     share = None if one.difference is None or not one.base else one.difference / one.base
     has_bounds = one.base and one.low is not None and one.high is not None
     bounds = f" [{one.low / one.base:+.1%}, {one.high / one.base:+.1%}]" if has_bounds else ""  # type: ignore[operator]

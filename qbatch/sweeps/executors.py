@@ -67,7 +67,7 @@ class Place:
         return self.address is None and self.processes == 1
 
 
-class Outcome(NamedTuple):
+class CaseOutcome(NamedTuple):
     """What came of a case: its value, or an error; how many seconds it took; whether its workers were lost."""
 
     case: Any
@@ -96,7 +96,7 @@ def place_of(text: str) -> Place:
     raise UsageError(f"--on {text!r}: use local, local:N with N processes, or dask=ADDRESS such as dask=tcp://127.0.0.1:8786")
 
 
-def each_outcome(make: Make, cases: Iterable[Any], place: Place, context: Any = None) -> Iterator[Outcome]:
+def each_outcome(make: Make, cases: Iterable[Any], place: Place, context: Any = None) -> Iterator[CaseOutcome]:
     """Give the outcome of each case as it is there; ``cases`` are taken from their iterator when there is room for them.
 
     Raises:
@@ -112,17 +112,17 @@ def each_outcome(make: Make, cases: Iterable[Any], place: Place, context: Any = 
         yield from _Sharing(make, iter(cases), pool).outcomes()
 
 
-def _outcome(make: Make, context: Any, case: Any) -> Outcome:
+def _outcome(make: Make, context: Any, case: Any) -> CaseOutcome:
     begin = time.perf_counter()
     try:
         value, error = make(context, case), None
     except Exception as failure:
         text = " ".join(f"{type(failure).__name__}: {failure}".split())
         value, error = None, text.encode(errors="backslashreplace").decode()
-    return Outcome(case, value, error, time.perf_counter() - begin)
+    return CaseOutcome(case, value, error, time.perf_counter() - begin)
 
 
-def make_chunk(make: Make, context: Any, cases: list[Any]) -> list[Outcome]:
+def make_chunk(make: Make, context: Any, cases: list[Any]) -> list[CaseOutcome]:
     """Make some cases one after another; on a worker."""
     return [_outcome(make, context, case) for case in cases]
 
@@ -145,9 +145,9 @@ class _Sharing:
     pool: _Pool
     size: int = 1
     again: deque[_Chunk] = field(default_factory=deque)
-    under_way: dict[Future[list[Outcome]], _Chunk] = field(default_factory=dict)
+    under_way: dict[Future[list[CaseOutcome]], _Chunk] = field(default_factory=dict)
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[CaseOutcome]:
         """Give all outcomes."""
         while self._fill():
             done, _ = wait(self.under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
@@ -180,13 +180,13 @@ class _Sharing:
             self.under_way[self.pool.submit(self.make, chunk.cases)] = chunk
         return bool(self.under_way)
 
-    def _learn(self, found: list[Outcome]) -> None:
+    def _learn(self, found: list[CaseOutcome]) -> None:
         """Take longer chunks where runs are short; by little at a time, as runs differ."""
         seconds = sum(each.seconds for each in found) / len(found)
         fitting = int(CHUNK_SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(fitting, 4 * self.size, _LARGEST_CHUNK))
 
-    def _lost(self, lost: list[_Chunk]) -> Iterator[Outcome]:
+    def _lost(self, lost: list[_Chunk]) -> Iterator[CaseOutcome]:
         """Queue the cases of lost workers again, each by itself, and give up those that have lost too many."""
         if self.pool.restarts():
             lost += self.under_way.values()
@@ -195,7 +195,7 @@ class _Sharing:
             # Where several were under way, which of them is to blame is seen only when each is alone.
             if chunk.losses >= LOSSES:
                 text = f"the worker was lost {chunk.losses} times while it made this run (killed, or out of memory)"
-                yield from (Outcome(case, None, text, 0.0, True) for case in chunk.cases)
+                yield from (CaseOutcome(case, None, text, 0.0, True) for case in chunk.cases)
             else:
                 self.again += (_Chunk([case], chunk.losses) for case in chunk.cases)
 
@@ -218,7 +218,7 @@ class _Pool(ABC):
         """Return how many runs are made at once."""
 
     @abstractmethod
-    def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
+    def submit(self, make: Make, cases: list[Any]) -> Future[list[CaseOutcome]]:
         """Send out a chunk."""
 
     def check(self) -> None:  # noqa: B027 - most pools have nothing to refuse
@@ -251,14 +251,14 @@ class _Processes(_Pool):
         """Return the number of processes."""
         return self.count
 
-    def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
+    def submit(self, make: Make, cases: list[Any]) -> Future[list[CaseOutcome]]:
         """Send out a chunk."""
         others = set(active_children())
         try:
             with _without_main():
                 future = self.executor.submit(_make_here, make, cases)
         except BrokenExecutor as error:
-            failed: Future[list[Outcome]] = Future()
+            failed: Future[list[CaseOutcome]] = Future()
             failed.set_exception(error)
             return failed
         self.begun |= set(active_children()) - others
@@ -311,7 +311,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _make_here(make: Make, cases: list[Any]) -> list[Outcome]:
+def _make_here(make: Make, cases: list[Any]) -> list[CaseOutcome]:
     return make_chunk(make, _CONTEXT, cases)
 
 
@@ -376,10 +376,10 @@ class _Cluster(_Pool):
             self.take(self.given)
         return False
 
-    def submit(self, make: Make, cases: list[Any]) -> Future[list[Outcome]]:
+    def submit(self, make: Make, cases: list[Any]) -> Future[list[CaseOutcome]]:
         """Send out a chunk."""
         try:
-            return cast("Future[list[Outcome]]", self.executor.submit(make_chunk, make, self.context, cases))
+            return cast("Future[list[CaseOutcome]]", self.executor.submit(make_chunk, make, self.context, cases))
         except RuntimeError:  # the client was closed since the last look
             self.check()
             raise

@@ -34,7 +34,7 @@ _KEY_SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """A grid that can be run.
 
     ``log_digests``: the SHA-256 of each log as it is stored, None where a model generates it.  ``machines``: None for the log's
@@ -142,7 +142,7 @@ def _stem(path: str) -> str:
     return name
 
 
-def plan_of(grid: Grid) -> Plan:
+def plan_of(grid: Grid) -> SweepPlan:
     """Read the logs and machines of a grid and check every value of it.
 
     Raises:
@@ -163,7 +163,7 @@ def plan_of(grid: Grid) -> Plan:
     logs = tuple(_digest_of_log(text) for text in grid.log)
     machines = tuple(_machine(text) for text in grid.machine)
     grid = msgspec.structs.replace(grid, estimates=estimates, policy=tuple(names))
-    plan = Plan(grid, logs, machines, digests)
+    plan = SweepPlan(grid, logs, machines, digests)
     if len(grid.seed) > 1 and not any(
         len(plan.seeds_of(*one)) > 1 for one in product(range(len(logs)), grid.resample, grid.estimates)
     ):
@@ -216,7 +216,7 @@ def _machine(text: str) -> Machine | None:
     return load_machine(text)
 
 
-def check(plan: Plan, context: Context, place: Place) -> None:
+def check(plan: SweepPlan, context: Context, place: Place) -> None:
     """Prepare every log on every machine in every window, and try each policy with a few jobs of each.
 
     A user's own policy is tried where its runs are to be made: one that ends its process does not end this one.
@@ -249,7 +249,7 @@ def check(plan: Plan, context: Context, place: Place) -> None:
             raise _failure(plan, outcome.case, outcome.error)
 
 
-def _at(plan: Plan, case: Case, work: Any) -> None:
+def _at(plan: SweepPlan, case: Case, work: Any) -> None:
     """Do something for a case; where it fails, say at which corner of the grid."""
     try:
         work(case)
@@ -259,11 +259,11 @@ def _at(plan: Plan, case: Case, work: Any) -> None:
         raise _failure(plan, case, " ".join(f"{type(error).__name__}: {error}".split())) from error
 
 
-def _failure(plan: Plan, case: Case, text: str) -> QbatchError:
+def _failure(plan: SweepPlan, case: Case, text: str) -> QbatchError:
     return QbatchError(f"{plan.words(case)}: fails with {text}; mend the policy, or leave it out")
 
 
-def log_facts(plan: Plan) -> list[dict[str, Any]]:
+def log_facts(plan: SweepPlan) -> list[dict[str, Any]]:
     """Return what the record of a sweep says of its logs."""
     return [
         {"name": name, "path": None if digest is None else str(Path(text).resolve()), "sha256": digest}
@@ -271,7 +271,7 @@ def log_facts(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def check_logs(plan: Plan, before: list[dict[str, Any]], where: str) -> None:
+def check_logs(plan: SweepPlan, before: list[dict[str, Any]], where: str) -> None:
     """Refuse to go on with a log that is not what it was.
 
     Raises:

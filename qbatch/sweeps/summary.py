@@ -172,7 +172,7 @@ def _text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class PolicyDifference:
     """A policy beside the baseline at one point: both means, the mean difference over pairs, its interval, and what that says."""
 
     at: dict[str, Any]
@@ -188,7 +188,7 @@ class Against:
 
 def differences(
     found: Sequence[Point], metric: str, baseline: str, *, confidence: float = 0.95, practical: float = PRACTICAL
-) -> list[Against]:
+) -> list[PolicyDifference]:
     """Return how every policy differs from the baseline at each point, in pairs of the same seed.
 
     The finding is that of ``qbatch compare``; one pair has no interval, and its finding is unknown.
@@ -212,7 +212,7 @@ def differences(
         mean = float(theirs.mean())
         told = finding_of(estimate, mean, is_less_better=is_less_better, practical=practical, level=1 - confidence)
         records.append(
-            Against(
+            PolicyDifference(
                 point.at, point.at["policy"], len(ours), mean, float(ours.mean()), estimate.value, estimate.low,
                 estimate.high, told.value,
             )

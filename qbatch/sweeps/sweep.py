@@ -15,7 +15,7 @@ from qbatch.model.errors import InputError, OutputError
 from qbatch.sweeps.cases import Case
 from qbatch.sweeps.code import program_digest
 from qbatch.sweeps.executors import Place, each_outcome
-from qbatch.sweeps.plan import Plan, check, check_logs, log_facts
+from qbatch.sweeps.plan import SweepPlan, check, check_logs, log_facts
 from qbatch.sweeps.store import FILE, Kept, RunStore
 from qbatch.sweeps.table import (
     DOCUMENT,
@@ -36,7 +36,7 @@ _PART = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SweepDone:
     """What a call has done: the sweep, how many runs there were already, were made and failed, and the seconds these took."""
 
     table: SweepTable
@@ -47,14 +47,14 @@ class Done:
 
 
 def run_sweep(
-    plan: Plan,
+    plan: SweepPlan,
     folder: Path,
     place: Place,
     *,
     progress: Progress | None = None,
     retry: bool = False,
     command: Sequence[str] = (),
-) -> Done:
+) -> SweepDone:
     """Make all runs of a plan that its folder has not, and write its table.
 
     Args:
@@ -100,17 +100,17 @@ def run_sweep(
             failed = int(before["failed"])
         else:
             failed = _written(plan, store, folder, command)
-    return Done(SweepTable(folder, read_document(folder)), missing.kept, made, failed, seconds)
+    return SweepDone(SweepTable(folder, read_document(folder)), missing.kept, made, failed, seconds)
 
 
-def _written(plan: Plan, store: RunStore, folder: Path, command: Sequence[str]) -> int:
+def _written(plan: SweepPlan, store: RunStore, folder: Path, command: Sequence[str]) -> int:
     """Write the table and the record; return how many runs failed."""
     written = write_table(plan, store, folder)
     write_document(folder, _document(plan, command, written))
     return written.failed
 
 
-def _is_written(plan: Plan, folder: Path, document: dict[str, Any]) -> bool:
+def _is_written(plan: SweepPlan, folder: Path, document: dict[str, Any]) -> bool:
     """Tell whether table and record there are those of the plan, and whole, so that nothing has to be written."""
     return document.get("inputs") == plan.inputs and document.get("missing") == 0 and has_table(folder, plan.inputs)
 
@@ -126,7 +126,7 @@ def _earlier(folder: Path) -> dict[str, Any] | None:
 class _Missing(Iterator[Case]):
     """The cases of which the store has no run, found as they are asked for; ``kept``: how many others there were so far."""
 
-    def __init__(self, plan: Plan, store: RunStore, *, retry: bool) -> None:
+    def __init__(self, plan: SweepPlan, store: RunStore, *, retry: bool) -> None:
         self.kept = 0
         self._plan, self._store, self._retry = plan, store, retry
         self._found = self._all()
@@ -158,7 +158,7 @@ def _check_folder(folder: Path) -> None:
         raise OutputError(f"{folder}: holds {others[0]}, which is no part of a sweep; name a new directory")
 
 
-def _document(plan: Plan, command: Sequence[str], written: Written) -> dict[str, Any]:
+def _document(plan: SweepPlan, command: Sequence[str], written: Written) -> dict[str, Any]:
     grid = msgspec.to_builtins(plan.grid)
     return {
         "schema": SCHEMA, "version": __version__, "program": program_digest()[:16], "command": list(command),

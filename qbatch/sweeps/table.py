@@ -18,7 +18,7 @@ from qbatch.metrics import METRICS
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.results.output import whole_file
 from qbatch.sweeps.grid import AXES
-from qbatch.sweeps.plan import Plan
+from qbatch.sweeps.plan import SweepPlan
 from qbatch.sweeps.store import RunStore
 
 SCHEMA = "qbatch.sweep/1"
@@ -72,7 +72,7 @@ class Written(NamedTuple):
     missing: int
 
 
-def write_table(plan: Plan, store: RunStore, folder: Path) -> Written:
+def write_table(plan: SweepPlan, store: RunStore, folder: Path) -> Written:
     """Write the runs of a plan, whole or not at all.
 
     Raises:
@@ -101,7 +101,7 @@ def write_table(plan: Plan, store: RunStore, folder: Path) -> Written:
     return Written(failures, failed, missing)
 
 
-def _parts(plan: Plan, store: RunStore) -> Iterator[list[dict[str, Any]]]:
+def _parts(plan: SweepPlan, store: RunStore) -> Iterator[list[dict[str, Any]]]:
     cases = plan.cases()
     while part := list(islice(cases, _PART)):
         keys = [plan.key_of(case) for case in part]

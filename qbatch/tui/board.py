@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import msgspec
 
-from qbatch.tui.grid import Grid
+from qbatch.tui.grid import ShownHosts
 from qbatch.tui.series import Series
 from qbatch.wire.records import ClockRecord, EventRecord, Forecasts, HostRecord, JobRecord, QueueRecord, ServerRecord
 from qbatch.wire.resources import parse_duration
@@ -44,7 +44,7 @@ class Board:
         self.queues: dict[str, QueueRecord] = {}
         self.running: dict[str, JobRecord] = {}
         self.waiting: dict[str, JobRecord] = {}
-        self.grid = Grid()
+        self.grid = ShownHosts()
         self.events: deque[EventRecord] = deque(maxlen=MOST_EVENTS)
         self.series = Series()
         self.forecasts: Forecasts | None = None

@@ -32,7 +32,7 @@ def next_speed(board: Board, is_faster: bool) -> float:
 
 
 def read_until(text: str, board: Board) -> dict[str, Any]:
-    """Return the arguments of :meth:`qbatch.tui.source.Source.drive` for "run until" ...
+    """Return the arguments of :meth:`qbatch.tui.source.MonitorSource.drive` for "run until" ...
 
     ``start 17``, ``end 17``, ``5 jobs``, an instant (``2026-11-21T08:00``) or ``+1:30:00`` from now.
 

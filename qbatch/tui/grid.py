@@ -16,7 +16,7 @@ Runs = list[tuple[int, int]]
 """Processors, as runs ``[low, high)``."""
 
 
-class Place:
+class ShownHost:
     """One host: its record, what is free of it, who runs where and who is suspended where (job -> runs of processors), and
     memory by job.  ``lendable``: the processors of suspended jobs on which nobody runs."""
 
@@ -92,9 +92,9 @@ class Place:
         if low < high:
             self.free.give(low, high)
 
-    def copy(self) -> Place:
+    def copy(self) -> ShownHost:
         """Return a place that goes on by itself."""
-        twin = Place(self.record)
+        twin = ShownHost(self.record)
         twin.free, twin.lendable = self.free.copy(), self.lendable.copy()
         twin.runs = {job: list(runs) for job, runs in self.runs.items()}
         twin.stopped = {job: list(runs) for job, runs in self.stopped.items()}
@@ -107,15 +107,15 @@ class Place:
         return sum(self.memory.values())
 
 
-class Grid:
+class ShownHosts:
     """All hosts, in the order of the configuration."""
 
     def __init__(self) -> None:
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, ShownHost] = {}
         self.busy = 0
-        self._homes: dict[str, list[Place]] = {}
+        self._homes: dict[str, list[ShownHost]] = {}
         self._touched: set[str] | None = None
-        self._followed: Grid | None = None
+        self._followed: ShownHosts | None = None
 
     @property
     def cpus(self) -> int:
@@ -124,7 +124,7 @@ class Grid:
 
     def load(self, hosts: Iterable[HostRecord], running: Iterable[JobRecord]) -> None:
         """Begin anew with these hosts and what runs on them."""
-        self.places = {host.name: Place(host) for host in hosts}
+        self.places = {host.name: ShownHost(host) for host in hosts}
         self._touched = None
         self._homes = {}
         self.busy = 0
@@ -137,7 +137,7 @@ class Grid:
         self._touch(host.name)
         place = self.places.get(host.name)
         if place is None or place.record.cpus != host.cpus:
-            self.places[host.name] = Place(host)
+            self.places[host.name] = ShownHost(host)
             return
         place.record = host
 
@@ -179,7 +179,7 @@ class Grid:
         if self._touched is not None:
             self._touched.add(name)
 
-    def follow(self, other: Grid) -> None:
+    def follow(self, other: ShownHosts) -> None:
         """Show what another grid shows now, to be looked at only; what has not changed since the last time is not copied."""
         touched, other._touched = other._touched, set()
         if touched is None or self._followed is not other:
@@ -188,9 +188,9 @@ class Grid:
             self.places.update((name, other.places[name].copy()) for name in touched)
         self.busy, self._followed = other.busy, other
 
-    def copy(self) -> Grid:
+    def copy(self) -> ShownHosts:
         """Return a grid that goes on by itself."""
-        twin = Grid()
+        twin = ShownHosts()
         twin.busy = self.busy
         for name, place in self.places.items():
             twin.places[name] = place.copy()

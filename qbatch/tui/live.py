@@ -35,14 +35,14 @@ PATIENCE = 3.0
 _PIECE = 1 << 18
 
 
-class _Frame(msgspec.Struct):
+class _PushedFrame(msgspec.Struct):
     id: int = 0
     result: msgspec.Raw = msgspec.Raw(b"{}")
     error: ErrorRecord | None = None
     event: EventRecord | None = None
 
 
-_frames = msgspec.json.Decoder(_Frame)
+_frames = msgspec.json.Decoder(_PushedFrame)
 
 
 class Live:
@@ -61,7 +61,7 @@ class Live:
         self._asked: dict[int, float] = {}
         self._recorder = recorder
         self._writer: asyncio.StreamWriter | None = None
-        self._answers: dict[int, asyncio.Future[_Frame]] = {}
+        self._answers: dict[int, asyncio.Future[_PushedFrame]] = {}
         self._number = 0
         self._is_filling = False
         self._has_loaded = False
@@ -262,7 +262,7 @@ class Live:
         for event in instant:
             self._take(event, board)
 
-    def _answer(self, frame: _Frame) -> None:
+    def _answer(self, frame: _PushedFrame) -> None:
         answer = self._answers.get(frame.id)
         if answer is not None and not answer.done():
             answer.set_result(frame)

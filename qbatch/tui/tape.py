@@ -74,7 +74,7 @@ _lines = msgspec.json.Decoder(_Line)
 _events = msgspec.json.Decoder(_EventLine)
 
 
-class Recorder:
+class TapeRecorder:
     """Writes a recording, line by line; an interrupted one is whole up to its last line."""
 
     def __init__(self, file: BinaryIO, version: str) -> None:

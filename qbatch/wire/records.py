@@ -127,7 +127,7 @@ class Jobs(Record, frozen=True):
     has_history: bool = True
 
 
-class Submitted(Record, frozen=True):
+class SubmissionRecord(Record, frozen=True):
     """The identifier that a submission got; with ``--dry-run``, empty, and what would happen in ``comment``.
 
     ``quote``: with ``--dry-run``, what the policy of the queue would answer, if it may refuse and can say.

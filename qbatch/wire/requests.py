@@ -130,7 +130,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Submit(Request, frozen=True):
-    """Queue a job; gives ``Submitted``.  ``key`` makes a repeated submission of one user give the same job."""
+    """Queue a job; gives ``SubmissionRecord``.  ``key`` makes a repeated submission of one user give the same job."""
 
     spec: Spec
     key: str = ""

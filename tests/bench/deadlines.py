@@ -12,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
 from qbatch.papers.qops import source_of
-from qbatch.papers.qops_runs import DUPLICATION, Case, log_of
+from qbatch.papers.qops_runs import DUPLICATION, QopsCase, log_of
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.replay.reference import responses_of
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Outcomes, Submitted
+from qbatch.wire.records import Outcomes, SubmissionRecord
 from qbatch.wire.requests import Delete, Spec, Submit
 from qbatch.workloads.transform import with_deadlines
 from tests.bench.live import percentile, resident_megabytes
@@ -64,7 +64,7 @@ def figures(row: Row, traces: Path, *, is_short: bool) -> None:
 def replays(row: Row, path: Path, load: float, targets: tuple[float, ...], *, times: int) -> None:
     """Time the simulation proper of 5,000 jobs, duplicated to a load, most of them with deadlines."""
     trace = source_of(str(path)).trace
-    log, machine = log_of(Case(trace, DUPLICATION, 0, load)), one_host(trace.procs)
+    log, machine = log_of(QopsCase(trace, DUPLICATION, 0, load)), one_host(trace.procs)
     responses = responses_of(log, run(prepare(log, machine), machine, load_policy("easy")))
     asked = with_deadlines(log, responses, stringency=STRINGENCY, share=SHARE, seed=1).deadline
     work = prepare(log, machine, deadlines=np.where(asked >= 0, asked * MICROSECONDS, -1))
@@ -90,7 +90,7 @@ def _against(measured: float, unit: str, target: float) -> str:
 class Client:
     """Asks one daemon for jobs, drawn in the same order every time."""
 
-    def __init__(self, session: Session, *, has_deadlines: bool) -> None:
+    def __init__(self, session: ClientSession, *, has_deadlines: bool) -> None:
         self.session = session
         self.has_deadlines = has_deadlines
         self.draw = random.Random(1)
@@ -109,7 +109,7 @@ class Client:
             time.sleep(PAUSE_S)
             begun = time.perf_counter()
             try:
-                job = self.session.ask(asked, Submitted).job
+                job = self.session.ask(asked, SubmissionRecord).job
             except Refusal:
                 job = ""
             found.append((time.perf_counter() - begun) * 1e3)
@@ -123,7 +123,7 @@ class Client:
         for _ in range(count):
             asked = self.job()
             begun = time.perf_counter()
-            self.session.ask(Submit(spec=asked.spec, is_dry_run=True), Submitted)
+            self.session.ask(Submit(spec=asked.spec, is_dry_run=True), SubmissionRecord)
             found.append((time.perf_counter() - begun) * 1e3)
         return sorted(found)
 
@@ -144,13 +144,13 @@ def _promising(scheme: str, promised: int) -> Iterator[tuple[Client, int]]:
         daemon.session() as session,
     ):
         client = Client(session, has_deadlines=scheme != "slack")
-        session.ask(_submission(PROCS, 3600, 0), Submitted)
+        session.ask(_submission(PROCS, 3600, 0), SubmissionRecord)
         daemon.warm()
         waiting = 0
         while waiting < promised:
             asked = client.job()
             try:
-                session.ask(asked, Submitted)
+                session.ask(asked, SubmissionRecord)
                 waiting += 1
             except Refusal:
                 continue
@@ -179,7 +179,7 @@ def flood(row: Row, *, promised: int, refused: int) -> None:
         begun, count = time.perf_counter(), 0
         for turn in range(refused):
             try:
-                client.session.ask(impossible[turn % 2], Submitted)
+                client.session.ask(impossible[turn % 2], SubmissionRecord)
             except Refusal:
                 count += 1
         seconds, grown = time.perf_counter() - begun, resident_megabytes(pid) - memory

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.wire.frames import encode
-from qbatch.wire.records import ClockRecord, JobRecord, Jobs, Outcomes, Shadows, Submitted, Text
+from qbatch.wire.records import ClockRecord, JobRecord, Jobs, Outcomes, Shadows, SubmissionRecord, Text
 from qbatch.wire.requests import Delete, JobStatus, Metrics, Shadow, Spec, Submit, Time
 from tests.daemon.harness import Daemon
 
@@ -101,9 +101,9 @@ def empty_server(row: Row) -> None:
         assert daemon.process is not None
         pid = daemon.process.pid
         with daemon.session() as session:
-            session.ask(submission(1), Submitted)
+            session.ask(submission(1), SubmissionRecord)
             daemon.warm()
-            waits = timed(lambda: session.ask(submission(2), Submitted), 3000)
+            waits = timed(lambda: session.ask(submission(2), SubmissionRecord), 3000)
             row(
                 "one synchronous client",
                 f"{3000 / sum(waits) * 1e3:,.0f} submissions/s, p99 {percentile(waits, 0.99):.1f} ms",
@@ -120,7 +120,7 @@ def empty_server(row: Row) -> None:
         with daemon.session() as session:
             begun = time.perf_counter()
             session.ask(
-                Submit(spec=Spec(script="true\n", directory="/tmp", array="1-100000", runtime=_LONG)), Submitted
+                Submit(spec=Spec(script="true\n", directory="/tmp", array="1-100000", runtime=_LONG)), SubmissionRecord
             )
             row("an array of 100,000 tasks, acknowledged", f"{time.perf_counter() - begun:.2f} s")
 
@@ -170,7 +170,7 @@ def long_queue(row: Row, policy: str, jobs: int = 1_000_000) -> None:
             for name, action, kind in (
                 ("qstat JOB", lambda: session.ask(JobStatus(jobs=(str(next(numbers)),)), Jobs), "socket"),
                 ("qdel JOB", lambda: session.ask(Delete(jobs=(str(next(numbers)),)), Outcomes), "socket"),
-                ("submission", lambda: session.ask(submission(3), Submitted), "socket"),
+                ("submission", lambda: session.ask(submission(3), SubmissionRecord), "socket"),
             ):
                 found = timed(action, 300)
                 row(
@@ -210,7 +210,7 @@ def beside_shadows(row: Row, *, rounds: int = 10, jobs: int = 1500, rate: float 
     with tempfile.TemporaryDirectory() as directory, Daemon(Path(directory), config=settings) as daemon:
         found: dict[tuple[str, ...], list[list[float]]] = {(): [], ("fcfs", "conservative"): []}
         with daemon.session() as session:
-            session.ask(submission(1), Submitted)
+            session.ask(submission(1), SubmissionRecord)
             daemon.warm()
             for number in range(rounds):
                 for policies in sorted(found, reverse=bool(number % 2)):
@@ -254,14 +254,14 @@ def virtual_time(row: Row, *, jobs: int = 2000) -> None:
         )
 
 
-def _paced(session: Session, jobs: int, rate: float) -> list[float]:
+def _paced(session: ClientSession, jobs: int, rate: float) -> list[float]:
     """Submit so many jobs a second, one after the other; return ascending milliseconds."""
     found = []
     begun = time.perf_counter()
     for number in range(jobs):
         time.sleep(max(begun + number / rate - time.perf_counter(), 0.0))
         sent = time.perf_counter()
-        session.ask(submission(number), Submitted)
+        session.ask(submission(number), SubmissionRecord)
         found.append((time.perf_counter() - sent) * 1e3)
     return sorted(found)
 

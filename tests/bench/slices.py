@@ -50,7 +50,7 @@ def placements(count: int) -> float:
     jobs[discrepancy.PROCS] = 2 ** draw.integers(0, 7, count)
     jobs[discrepancy.ESTIMATE] = jobs[discrepancy.BOOKED] = draw.integers(600, 60_000, count) * _SECOND
     jobs[discrepancy.AGE] = draw.integers(0, 50_000, count) * _SECOND
-    rules = searching.Rules(budget=20_000)
+    rules = searching.SearchRules(budget=20_000)
     searching.search(0, base, jobs, rules)
     begun = time.perf_counter()
     nodes = sum(searching.search(0, base, jobs, rules).nodes for _ in range(5))

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.daemon.service import BUSY
-from qbatch.wire.records import JobRecord, Jobs, Outcomes, ServerRecord, Submitted
+from qbatch.wire.records import JobRecord, Jobs, Outcomes, ServerRecord, SubmissionRecord
 from qbatch.wire.requests import JobStatus, QueueControl, ServerStatus, Spec, Submit
 from tests.daemon.forked import Forked
 from tests.harness import NIGHTLY
@@ -104,7 +104,7 @@ class Daemon:
             if self.process.poll() is not None:
                 raise AssertionError(f"the daemon ended with {self.process.returncode}:\n{self.log()}")
             try:
-                with Session(self.socket, patience=0.0) as session:
+                with ClientSession(self.socket, patience=0.0) as session:
                     session.ask(ServerStatus(), ServerRecord)
                 return
             except Exception:
@@ -124,9 +124,9 @@ class Daemon:
         self.process = None
         return code
 
-    def session(self) -> Session:
+    def session(self) -> ClientSession:
         """Return a session with it, to be used as a context manager."""
-        return Session(self.socket)
+        return ClientSession(self.socket)
 
     def warm(self, seconds: float = 180.0) -> None:
         """Keep it busy until compiled kernels serve."""
@@ -142,7 +142,7 @@ class Daemon:
         """Submit a script and return its identifier."""
         fields.setdefault("directory", str(self.directory))
         with self.session() as session:
-            return session.ask(Submit(spec=Spec(script=script, **fields)), Submitted).job  # type: ignore[arg-type]
+            return session.ask(Submit(spec=Spec(script=script, **fields)), SubmissionRecord).job  # type: ignore[arg-type]
 
     def jobs(self, *names: str, finished: str = "also", subjobs: bool = False) -> dict[str, JobRecord]:
         """Return jobs by identifier."""

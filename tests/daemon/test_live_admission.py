@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Explanation, Submitted, Text
+from qbatch.wire.records import Explanation, SubmissionRecord, Text
 from qbatch.wire.requests import Check, Explain, Spec, Submit
 from tests.daemon.harness import Daemon
 
@@ -44,7 +44,7 @@ def test_a_refused_submission_is_told_so_with_the_reason_and_the_codes(tmp_path:
         assert "too late" in again.stderr
         with daemon.session() as session:
             with pytest.raises(Refusal) as caught:
-                session.ask(Submit(spec=Spec(script="x\n", resources={"ncpus": "4", "walltime": "600"})), Submitted)
+                session.ask(Submit(spec=Spec(script="x\n", resources={"ncpus": "4", "walltime": "600"})), SubmissionRecord)
             error = caught.value
             assert (error.code, error.reason, error.job) == ("refused-by-policy", "too-late", "4.qbatch")
             assert 0 < error.numbers["late"] < 1_000_000_000
@@ -80,7 +80,7 @@ def test_submissions_that_share_a_commit_are_judged_one_after_another(tmp_path: 
         answers = []
         for request in requests:
             try:
-                answers.append(session.ask(request, Submitted).job)
+                answers.append(session.ask(request, SubmissionRecord).job)
             except Refusal as error:
                 answers.append(error.reason)
         assert answers == ["1.qbatch", "2.qbatch", "3.qbatch", *["too-late"] * 5]
@@ -105,7 +105,7 @@ def test_nothing_acknowledged_is_lost_and_no_promise_changes_by_kill_9(tmp_path:
             while not is_over.is_set():
                 try:
                     with daemon.session() as session:
-                        accepted[session.ask(request, Submitted).job] = f"k{key}"
+                        accepted[session.ask(request, SubmissionRecord).job] = f"k{key}"
                     break
                 except Refusal as error:
                     if error.code == "refused-by-policy":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Submitted, Text
+from qbatch.wire.records import SubmissionRecord, Text
 from qbatch.wire.requests import Check, Spec, Submit
 from tests.daemon.harness import Daemon
 from tests.harness import size
@@ -97,7 +97,7 @@ def test_no_promise_changes_by_kill_9_and_every_accepted_deadline_stands(tmp_pat
             while not is_over.is_set():
                 try:
                     with daemon.session() as session:
-                        accepted[session.ask(request, Submitted).job] = request.spec.name
+                        accepted[session.ask(request, SubmissionRecord).job] = request.spec.name
                     break
                 except Refusal as error:
                     if error.code == "refused-by-policy":
@@ -134,12 +134,12 @@ def test_no_promise_changes_by_kill_9_and_every_accepted_deadline_stands(tmp_pat
 
 def test_a_flood_of_impossible_deadlines_leaves_no_job_behind(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=CONFIG) as daemon, daemon.session() as session:
-        session.ask(Submit(spec=Spec(script="x\n", resources=asked(8, 3600))), Submitted)
+        session.ask(Submit(spec=Spec(script="x\n", resources=asked(8, 3600))), SubmissionRecord)
         impossible = Submit(spec=Spec(script="x\n", resources=asked(8, 600, 60)))
         for _ in range(1000):
             with pytest.raises(Refusal, match="cannot be kept"):
-                session.ask(impossible, Submitted)
-        assert session.ask(Submit(spec=Spec(script="x\n", resources=asked(8, 600, 9000))), Submitted).job == "2.qbatch"
+                session.ask(impossible, SubmissionRecord)
+        assert session.ask(Submit(spec=Spec(script="x\n", resources=asked(8, 600, 9000))), SubmissionRecord).job == "2.qbatch"
 
 
 def test_what_really_ran_is_exported_with_its_deadlines_and_verified(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.wire.records import Forecasts
 from qbatch.wire.requests import Forecast
 from tests.daemon.harness import Daemon, emulated
@@ -45,7 +45,7 @@ def test_no_waiting_job_is_left_out(tmp_path: Path) -> None:
         assert {job: code for job, (code, _) in reasons.items()} == {
             held: "held", never: "dependency", behind: "dependency", shut: "queue-stopped",
         }  # fmt: skip
-        with Session(daemon.socket) as session:
+        with ClientSession(daemon.socket) as session:
             for limit, count in ((2, 2), (7, 7), (1 << 62, len(said["jobs"])), (-1, len(said["jobs"]))):
                 assert len(session.ask(Forecast(limit=limit), Forecasts).jobs) == count
         assert reasons[held][1] == "is held (u) until somebody releases it"

@@ -21,13 +21,13 @@ from qbatch.papers.closed_network_replicas import (
     LONGEST,
     THROUGHPUT,
     UTILISATION,
-    Replicas,
+    NetworkReplicas,
     difference,
     half_share,
     ratio_of_means,
     replications_needed,
 )
-from qbatch.papers.closed_network_runs import RULES, SQLSTF, SQSTF, Case, RunFigures, asked, simulate
+from qbatch.papers.closed_network_runs import RULES, SQLSTF, SQSTF, NetworkCase, NetworkFigures, asked, simulate
 from qbatch.papers.closed_network_study import (
     COMBINATIONS,
     ERRORS,
@@ -37,8 +37,8 @@ from qbatch.papers.closed_network_study import (
     SIZES,
     STATIONS,
     TAILS,
-    Kept,
-    Study,
+    KeptNetworkRuns,
+    NetworkStudy,
     run_study,
     sources_hash,
 )
@@ -48,12 +48,12 @@ from qbatch.papers.registry import PAPERS
 from qbatch.replay.network_run import NetworkMeasures, NetworkRun
 from qbatch.workloads.network import Network
 
-SMALL = Study(2, length=40.0)
+SMALL = NetworkStudy(2, length=40.0)
 NETWORK = SMALL.network(16, 2.0)
 
 
 @pytest.fixture(scope="module")
-def runs() -> list[RunFigures]:
+def runs() -> list[NetworkFigures]:
     return run_study(SMALL, [FIGURES], workers=1)
 
 
@@ -66,40 +66,41 @@ def measured(utilisation: float, longest: float = 10.0) -> NetworkMeasures:
 
 
 def test_a_block_is_its_replications_each_with_draws_of_its_own() -> None:
-    whole = simulate(Case(NETWORK, PRSTF, 0, 4, 7)).measures
-    parts = [simulate(Case(NETWORK, PRSTF, first, 2, 7)).measures for first in (2, 0)]
+    whole = simulate(NetworkCase(NETWORK, PRSTF, 0, 4, 7)).measures
+    parts = [simulate(NetworkCase(NETWORK, PRSTF, first, 2, 7)).measures for first in (2, 0)]
     assert [*parts[1], *parts[0]] == whole, "in any order, in any blocks"
     assert whole[3] == NetworkRun(replace(NETWORK, replication=3), RULES[PRSTF], 7).run()
     assert len(set(whole)) == 4
-    assert simulate(Case(NETWORK, PRSTF, 0, 1, 8)).measures[0] != whole[0], "another seed"
+    assert simulate(NetworkCase(NETWORK, PRSTF, 0, 1, 8)).measures[0] != whole[0], "another seed"
 
 
 @pytest.mark.parametrize("policy", [PRFCFS, SQFCFS, PRSNUTF])
 def test_errors_change_nothing_for_a_policy_that_asks_for_no_estimate(policy: str) -> None:
     wrong = replace(NETWORK, error=0.7)
     assert asked(wrong, policy) == NETWORK
-    assert simulate(Case(wrong, policy, 0, 2)).measures == simulate(Case(NETWORK, policy, 0, 2)).measures
+    assert simulate(NetworkCase(wrong, policy, 0, 2)).measures == simulate(NetworkCase(NETWORK, policy, 0, 2)).measures
 
 
 def test_errors_change_what_a_policy_does_that_asks_for_estimates() -> None:
     wrong = replace(SMALL.network(48, 2.0), error=0.7)
     assert asked(wrong, PRLSTF) == wrong
     for policy in (PRSTF, PRLSTF, SQSTF, SQLSTF):
-        assert simulate(Case(wrong, policy, 0, 1)).measures != simulate(Case(replace(wrong, error=0.0), policy, 0, 1)).measures
+        exact = NetworkCase(replace(wrong, error=0.0), policy, 0, 1)
+        assert simulate(NetworkCase(wrong, policy, 0, 1)).measures != simulate(exact).measures
 
 
 def test_at_one_station_routing_does_not_matter() -> None:
     one = replace(NETWORK, servers=16)
     pairs = ((PRFCFS, SQFCFS), (PRSTF, SQSTF), (PRLSTF, SQLSTF))
     for first, second in pairs:
-        assert simulate(Case(one, first, 0, 2)).measures == simulate(Case(one, second, 0, 2)).measures
+        assert simulate(NetworkCase(one, first, 0, 2)).measures == simulate(NetworkCase(one, second, 0, 2)).measures
 
 
 # ------------------------------------------------------------------------------------------------ what is run and kept
 
 
 def test_a_study_has_each_block_once_and_all_replications_of_each_network() -> None:
-    study = Study()
+    study = NetworkStudy()
     cases = study.cases()
     assert len(cases) == len(set(cases))
     counts: dict[tuple[Network, str], list[int]] = {}
@@ -117,7 +118,7 @@ def test_a_study_has_each_block_once_and_all_replications_of_each_network() -> N
 
 
 def test_each_part_brings_what_it_is_compared_with() -> None:
-    study = Study(1)
+    study = NetworkStudy(1)
     for part in (ERRORS, COMBINATIONS, TAILS, STATIONS, SIZES):
         found = {(case.network, case.policy) for case in study.cases([part])}
         assert {(study.network(48, 4.0), policy) for policy in POLICIES} <= found, part
@@ -130,18 +131,18 @@ def test_each_part_brings_what_it_is_compared_with() -> None:
 
 def test_a_larger_network_has_a_balanced_io_station() -> None:
     for processors in (64, 256):
-        large = Study().sized(processors, 2 * processors, 4.0)
+        large = NetworkStudy().sized(processors, 2 * processors, 4.0)
         assert large.mean_io * processors / ((1 + processors) / 2) == pytest.approx(1.0)
         assert (large.warmup, large.length) == (200 * processors / 16, 2000)
 
 
 def test_a_study_runs_only_what_is_not_kept(
-    runs: list[RunFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: list[NetworkFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Kept(tmp_path)
+    kept = KeptNetworkRuns(tmp_path)
     for one in runs[3:]:
         kept.write(one)
-    made: list[Case] = []
+    made: list[NetworkCase] = []
     results = {one.case: one for one in runs}
     monkeypatch.setattr(study_module, "simulate", lambda case: made.append(case) or results[case])
     told: list[int] = []
@@ -160,7 +161,7 @@ def test_a_run_depends_on_the_kernels_and_on_its_policy() -> None:
     assert sources_hash(PRSTF) != sources_hash(PRLSTF)
 
 
-def test_any_number_of_processes_and_any_order_make_the_same_bit_for_bit(runs: list[RunFigures]) -> None:
+def test_any_number_of_processes_and_any_order_make_the_same_bit_for_bit(runs: list[NetworkFigures]) -> None:
     assert run_study(SMALL, [FIGURES], workers=2) == runs
     backwards = [simulate(case) for case in reversed(SMALL.cases([FIGURES])[:40])]
     assert backwards[::-1] == runs[:40]
@@ -171,12 +172,12 @@ def test_any_number_of_processes_and_any_order_make_the_same_bit_for_bit(runs: l
 
 def test_only_the_first_replications_count_where_there_are_more() -> None:
     blocks = [
-        RunFigures(Case(NETWORK, PRFCFS, first, 2), [measured(0.5 + first / 100), measured(0.6)]) for first in (2, 0)
+        NetworkFigures(NetworkCase(NETWORK, PRFCFS, first, 2), [measured(0.5 + first / 100), measured(0.6)]) for first in (2, 0)
     ]
-    assert Replicas(blocks, 3).of(NETWORK, PRFCFS, UTILISATION) == {0: 0.5, 1: 0.6, 2: 0.52}
-    assert list(Replicas(blocks).of(NETWORK, PRFCFS, UTILISATION)) == [0, 1, 2, 3]
-    assert Replicas(blocks).of(NETWORK, PRSTF, UTILISATION) == {}
-    none = Replicas([RunFigures(Case(NETWORK, PRFCFS, 0, 1), [measured(0.5)._replace(response_max=None)])])
+    assert NetworkReplicas(blocks, 3).of(NETWORK, PRFCFS, UTILISATION) == {0: 0.5, 1: 0.6, 2: 0.52}
+    assert list(NetworkReplicas(blocks).of(NETWORK, PRFCFS, UTILISATION)) == [0, 1, 2, 3]
+    assert NetworkReplicas(blocks).of(NETWORK, PRSTF, UTILISATION) == {}
+    none = NetworkReplicas([NetworkFigures(NetworkCase(NETWORK, PRFCFS, 0, 1), [measured(0.5)._replace(response_max=None)])])
     assert none.of(NETWORK, PRFCFS, LONGEST) == {}
 
 
@@ -212,11 +213,11 @@ def test_so_many_replications_are_needed_and_one_less_is_not_enough() -> None:
     assert replications_needed({0: 1.0, 1: 1.0}) == 2
 
 
-def made(utilisations: dict[str, float], network: Network = NETWORK, jitter: float = 0.001) -> list[RunFigures]:
+def made(utilisations: dict[str, float], network: Network = NETWORK, jitter: float = 0.001) -> list[NetworkFigures]:
     """Return four replications of a network whose policies have these utilisations, with noise of their own."""
     return [
-        RunFigures(
-            Case(network, policy, 0, 4),
+        NetworkFigures(
+            NetworkCase(network, policy, 0, 4),
             [measured(mean + jitter * ((place * (number + 2)) % 3 - 1)) for place in range(4)],
         )
         for number, (policy, mean) in enumerate(utilisations.items())
@@ -227,7 +228,7 @@ def test_an_order_says_what_is_decided_and_what_became_of_its_pairs() -> None:
     base, other = NETWORK, replace(NETWORK, servers=4)
     before = {PRFCFS: 0.5, SQFCFS: 0.9, PRSTF: 0.7, PRSNUTF: 0.6001, PRLSTF: 0.6}
     after = {PRFCFS: 0.72, SQFCFS: 0.9, PRSTF: 0.72, PRSNUTF: 0.6, PRLSTF: 0.8}
-    replicas = Replicas([*made(before, base), *made(after, other)])
+    replicas = NetworkReplicas([*made(before, base), *made(after, other)])
     assert order(replicas, base) == "SQFCFS > PrSTF > PrSNUTF ~ PrLSTF > PrFCFS"
     assert order(replicas, other).startswith("SQFCFS > PrLSTF > Pr")
     assert order(replicas, other).endswith(" > PrSNUTF")
@@ -241,7 +242,7 @@ def test_an_order_says_what_is_decided_and_what_became_of_its_pairs() -> None:
 
 def test_every_part_has_tables_and_pictures_of_its_own_runs() -> None:
     pytest.importorskip("matplotlib")
-    study = Study(1, length=20.0)
+    study = NetworkStudy(1, length=20.0)
     names = []
     for part in PARTS:
         if part != SIZES:
@@ -255,7 +256,7 @@ def test_every_part_has_tables_and_pictures_of_its_own_runs() -> None:
 
 def test_more_processors_are_told_beside_those_of_the_paper() -> None:
     pytest.importorskip("matplotlib")
-    study = Study(2)
+    study = NetworkStudy(2)
     networks = {case.network for case in study.cases([SIZES])}
     utilisations = {PRFCFS: 0.5, SQFCFS: 0.9, PRSTF: 0.7, PRSNUTF: 0.65, PRLSTF: 0.6}
     found = [run for network in networks for run in made(utilisations, network)]
@@ -271,11 +272,11 @@ def test_more_processors_are_told_beside_those_of_the_paper() -> None:
 def test_what_is_known_of_a_verdict_is_only_of_whole_studies() -> None:
     assert closed_network.EXPECTED
     for name, verdict in closed_network.EXPECTED.items():
-        assert closed_network.expected(name, Study()) == verdict
-        assert closed_network.expected(name, Study(29)) == UNDECIDED
-        assert closed_network.expected(name, Study(seed=2)) == UNDECIDED
+        assert closed_network.expected(name, NetworkStudy()) == verdict
+        assert closed_network.expected(name, NetworkStudy(29)) == UNDECIDED
+        assert closed_network.expected(name, NetworkStudy(seed=2)) == UNDECIDED
         assert closed_network.expected(name, SMALL) == UNDECIDED
-    assert closed_network.expected("f99.nothing", Study()) == UNDECIDED
+    assert closed_network.expected("f99.nothing", NetworkStudy()) == UNDECIDED
 
 
 def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
@@ -302,7 +303,7 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert json.loads((out / "tables.json").read_text())["tables"] == first["tables"]
 
 
-def test_the_verdicts_of_a_study_of_a_few_replications_are_all_told(runs: list[RunFigures]) -> None:
+def test_the_verdicts_of_a_study_of_a_few_replications_are_all_told(runs: list[NetworkFigures]) -> None:
     outcome = closed_network.outcome_of(SMALL, runs, [FIGURES])
     verdicts = {one.name: one.verdict for one in outcome.claims}
     assert len(verdicts) == len(outcome.claims)

@@ -18,16 +18,16 @@ from qbatch.papers.closed_network_printed import (
     SQFCFS,
     VARIATIONS,
 )
-from qbatch.papers.closed_network_replicas import Replicas
-from qbatch.papers.closed_network_runs import ESTIMATING, Case, RunFigures, asked
-from qbatch.papers.closed_network_study import ERROR_STEPS, ERRORS, FIGURES, Study
+from qbatch.papers.closed_network_replicas import NetworkReplicas
+from qbatch.papers.closed_network_runs import ESTIMATING, NetworkCase, NetworkFigures, asked
+from qbatch.papers.closed_network_study import ERROR_STEPS, ERRORS, FIGURES, NetworkStudy
 from qbatch.papers.closed_network_verdicts import all_claims, errors
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
 from qbatch.replay.network_run import NetworkMeasures
 from qbatch.workloads.network import Network
 
 REPLICATIONS = 6
-STUDY = Study(REPLICATIONS)
+STUDY = NetworkStudy(REPLICATIONS)
 
 World = Callable[[Network, str], tuple[float, float]]
 """Of a network and a policy: utilisation, and RT_max."""
@@ -56,7 +56,7 @@ def as_printed(network: Network, policy: str) -> tuple[float, float]:
     return low + share * (high - low), longest
 
 
-def made(world: World, *, jitter: float = 1e-4, is_balanced: bool = True) -> list[RunFigures]:
+def made(world: World, *, jitter: float = 1e-4, is_balanced: bool = True) -> list[NetworkFigures]:
     """Return the runs of a world, with a little noise of each policy's own."""
     found = []
     for network, policy in {(case.network, case.policy): None for case in STUDY.cases([FIGURES, ERRORS])}:
@@ -68,12 +68,12 @@ def made(world: World, *, jitter: float = 1e-4, is_balanced: bool = True) -> lis
             )
             for factor in factors
         ]  # fmt: skip
-        found.append(RunFigures(Case(network, policy, 0, REPLICATIONS), measures))
+        found.append(NetworkFigures(NetworkCase(network, policy, 0, REPLICATIONS), measures))
     return found
 
 
-def claims_of(found: list[RunFigures]) -> dict[str, Claim]:
-    replicas = Replicas(found)
+def claims_of(found: list[NetworkFigures]) -> dict[str, Claim]:
+    replicas = NetworkReplicas(found)
     claims = [*all_claims(STUDY, replicas), *errors(STUDY, replicas)]
     by_name = {one.name: one for one in claims}
     assert len(by_name) == len(claims) == 46
@@ -154,14 +154,14 @@ def test_what_is_measured_but_not_by_5_percent_is_said() -> None:
 
 
 def test_one_replication_decides_nothing() -> None:
-    single = [RunFigures(Case(one.case.network, one.case.policy, 0, 1), one.measures[:1]) for one in made(as_printed)]
+    single = [NetworkFigures(NetworkCase(one.case.network, one.case.policy, 0, 1), one.measures[:1]) for one in made(as_printed)]
     verdicts = {name: one.verdict for name, one in claims_of(single).items()}
     assert {name for name, verdict in verdicts.items() if verdict not in (UNDECIDED, UNCHECKED)} == {"a.balance"}
-    assert all(table.rows for table in all_tables(STUDY, Replicas(single)))
+    assert all(table.rows for table in all_tables(STUDY, NetworkReplicas(single)))
 
 
 def test_table_2_holds_ours_beside_the_printed_numbers() -> None:
-    replicas = Replicas(made(changed(PRSTF, 0.06, where=at(48, 2.0, 10.0))))
+    replicas = NetworkReplicas(made(changed(PRSTF, 0.06, where=at(48, 2.0, 10.0))))
     tables = {table.name: table for table in all_tables(STUDY, replicas)}
     rows = tables["closed-network-table2"].rows
     assert len(rows) == 2 * 5 * 3 * 2
@@ -181,7 +181,7 @@ def test_table_2_holds_ours_beside_the_printed_numbers() -> None:
 
 
 def test_errors_are_told_as_points_and_the_order_beside_them() -> None:
-    replicas = Replicas(made(changed(PRSTF, -0.05, where=lambda one: one.error == 1.0)))
+    replicas = NetworkReplicas(made(changed(PRSTF, -0.05, where=lambda one: one.error == 1.0)))
     changes, orders = error_tables(STUDY, replicas)
     row = next(row for row in changes.rows if row["policy"] == PRSTF)
     assert row["E1"] == pytest.approx(-5.0, abs=0.01)
@@ -194,8 +194,8 @@ def test_errors_are_told_as_points_and_the_order_beside_them() -> None:
 
 
 def test_many_replications_say_what_they_took() -> None:
-    few = Replicas(made(as_printed), 3)
-    (row, *_) = maxima_table(STUDY, few, Replicas(made(as_printed))).rows
+    few = NetworkReplicas(made(as_printed), 3)
+    (row, *_) = maxima_table(STUDY, few, NetworkReplicas(made(as_printed))).rows
     assert (row["policy"], row["replications"], row["ratio"]) == (PRFCFS, 6, "1 [1, 1]")
     assert row["needed"] == 2
 

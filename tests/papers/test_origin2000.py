@@ -21,8 +21,8 @@ from qbatch.papers import origin2000_replicas as readings
 from qbatch.papers import origin2000_verdicts as verdicts
 from qbatch.papers.markdown import markdown_of
 from qbatch.papers.origin2000 import expected, outcome_of, study_of
-from qbatch.papers.origin2000_runs import BOUNDED, POLICIES, Case, RunFigures, simulate, workload_of
-from qbatch.papers.origin2000_study import Study, run_study
+from qbatch.papers.origin2000_runs import BOUNDED, POLICIES, Origin2000Case, Origin2000Figures, simulate, workload_of
+from qbatch.papers.origin2000_study import Origin2000Study, run_study
 from qbatch.papers.origin2000_why import EXPECTED, WHY
 from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, PaperOutcome
 from qbatch.policies import load_policy
@@ -31,18 +31,18 @@ from qbatch.workloads.machines import load_machine
 from qbatch.workloads.origin2000 import CLASSES, generate_month
 
 MONTHS = ("1999-12", "2000-02")
-STUDY = Study(MONTHS, (1, 2), days=1, warmup_days=1)
+STUDY = Origin2000Study(MONTHS, (1, 2), days=1, warmup_days=1)
 app = typer.Typer()
 app.command()(paper)
 
 
 @pytest.fixture(scope="module")
-def found() -> list[RunFigures]:
+def found() -> list[Origin2000Figures]:
     return run_study(STUDY, workers=1)
 
 
 @pytest.fixture(scope="module")
-def outcome(found: list[RunFigures]) -> PaperOutcome:
+def outcome(found: list[Origin2000Figures]) -> PaperOutcome:
     return outcome_of(STUDY, found)
 
 
@@ -53,12 +53,12 @@ def invoke(*arguments: str) -> Any:
 # ------------------------------------------------------------------------------------------------ runs
 
 
-def test_every_month_seed_and_policy_is_run_once(found: list[RunFigures]) -> None:
+def test_every_month_seed_and_policy_is_run_once(found: list[Origin2000Figures]) -> None:
     assert [one.case for one in found] == STUDY.cases()
     assert len(set(STUDY.cases())) == len(found) == 2 * 2 * len(POLICIES)
 
 
-def test_only_the_month_counts_and_the_warm_up_runs(found: list[RunFigures]) -> None:
+def test_only_the_month_counts_and_the_warm_up_runs(found: list[Origin2000Figures]) -> None:
     log = generate_month("1999-12", seed=1, warmup_days=1)
     submit = np.asarray(log["submit"])
     inside = int(np.count_nonzero((submit >= 86_400) & (submit < 2 * 86_400)))
@@ -72,7 +72,7 @@ def test_the_numbers_are_those_of_a_replay_by_hand(policy: str) -> None:
     log = generate_month("1999-12", seed=2, warmup_days=1)
     work = prepare(log, machine, Options(counted_from="86400", before=str(2 * 86_400)))
     schedule = run(work, machine, load_policy(POLICIES[policy]))
-    found = simulate(Case("1999-12", 2, policy, 1, 1))
+    found = simulate(Origin2000Case("1999-12", 2, policy, 1, 1))
     assert found.whole == {**measure(schedule, costly=False), BOUNDED: pytest.approx(minute_slowdown(schedule))}
 
 
@@ -89,7 +89,7 @@ def minute_slowdown(schedule: Schedule) -> float:
     return sum(ratios) / len(ratios)
 
 
-def test_classes_and_ranges_add_up_to_the_whole(found: list[RunFigures]) -> None:
+def test_classes_and_ranges_add_up_to_the_whole(found: list[Origin2000Figures]) -> None:
     for one in found:
         for groups in (one.classes, one.ranges):
             assert sum(int(group["jobs"] or 0) for group in groups.values()) == one.jobs
@@ -100,14 +100,14 @@ def test_classes_and_ranges_add_up_to_the_whole(found: list[RunFigures]) -> None
             assert slowed / one.jobs >= 1
 
 
-def test_only_lsf_tells_of_specials_and_only_equal_shares_of_places(found: list[RunFigures]) -> None:
+def test_only_lsf_tells_of_specials_and_only_equal_shares_of_places(found: list[Origin2000Figures]) -> None:
     assert {one.case.policy for one in found if one.kept_idle is not None} == {"LSF*"}
     placed = {one.case.policy: one.placed for one in found if one.placed is not None}
     assert set(placed) == {"EQ-5m", "EQ-0m", "EQ-5m/>50hr"}
     assert all(0 < float(share or 0) <= 1 for share in placed.values())
 
 
-def test_the_longest_waits_are_a_twentieth_of_the_jobs_longest_first(found: list[RunFigures]) -> None:
+def test_the_longest_waits_are_a_twentieth_of_the_jobs_longest_first(found: list[Origin2000Figures]) -> None:
     for one in found:
         waits = [wait for _, wait in one.top]
         assert len(waits) == one.jobs // 20
@@ -116,7 +116,7 @@ def test_the_longest_waits_are_a_twentieth_of_the_jobs_longest_first(found: list
 
 
 def test_a_pool_gives_what_one_process_gives() -> None:
-    study = Study(("1999-12",), (1,), ("LSF*", "FCFS-bf"), days=1, warmup_days=1)
+    study = Origin2000Study(("1999-12",), (1,), ("LSF*", "FCFS-bf"), days=1, warmup_days=1)
     told: list[tuple[int, int]] = []
     assert run_study(study, lambda _, done, of: told.append((done, of)), workers=2) == run_study(study, workers=1)
     assert told == [(0, 2), (1, 2), (2, 2)]
@@ -133,7 +133,7 @@ def test_the_tables_have_a_line_for_all_that_was_run(outcome: PaperOutcome) -> N
     }  # fmt: skip
 
 
-def test_a_cell_is_the_mean_over_the_replicas_in_hours(outcome: PaperOutcome, found: list[RunFigures]) -> None:
+def test_a_cell_is_the_mean_over_the_replicas_in_hours(outcome: PaperOutcome, found: list[Origin2000Figures]) -> None:
     table = next(table for table in outcome.tables if table.name == "figure5-months")
     row = next(row for row in table.rows if row["month"] == "2000-02" and row["policy"] == "LSF*")
     waits = [one.whole["wait_mean_s"] for one in found if one.case.month == "2000-02" and one.case.policy == "LSF*"]
@@ -228,7 +228,7 @@ def made(
     slowdown: float = 10.0,
     very_long: float = 20.0,
     **more: Any,
-) -> RunFigures:
+) -> Origin2000Figures:
     """Return a run with these hours of wait, a little more with each seed."""
     part = 1 + seed / 1000
     numbers: dict[str, float | int | None] = {
@@ -237,15 +237,16 @@ def made(
     }  # fmt: skip
     classes = more.pop("classes", {name: {"jobs": 5, "wait_mean_s": mean * 3600 * part} for name in CLASSES})
     ranges = {">100h": {"jobs": 5, "wait_max_s": very_long * 3600 * part}}
-    return RunFigures(Case(month, seed, policy), 100, numbers, more.pop("longer", numbers), classes, ranges, **more)
+    case = Origin2000Case(month, seed, policy)
+    return Origin2000Figures(case, 100, numbers, more.pop("longer", numbers), classes, ranges, **more)
 
 
-def replicas(*policies: tuple[str, dict[str, Any]]) -> list[RunFigures]:
+def replicas(*policies: tuple[str, dict[str, Any]]) -> list[Origin2000Figures]:
     return [made(policy, seed, **numbers) for policy, numbers in policies for seed in (1, 2, 3)]
 
 
 def told(
-    row: Callable[..., list[Any]], runs: list[RunFigures], months: tuple[str, ...] = ("2000-02",)
+    row: Callable[..., list[Any]], runs: list[Origin2000Figures], months: tuple[str, ...] = ("2000-02",)
 ) -> dict[str, str]:
     return {claim.name.partition(".")[2]: claim.verdict for claim in row(runs, months)}
 

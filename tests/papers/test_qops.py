@@ -18,7 +18,7 @@ from qbatch.papers import qops_study as study_module
 from qbatch.papers.markdown import markdown_of
 from qbatch.papers.qops_comparisons import first_figures
 from qbatch.papers.qops_figures import all_tables, figures_of_share
-from qbatch.papers.qops_replicas import RESPONSE, SLOWDOWN, Replicas
+from qbatch.papers.qops_replicas import RESPONSE, SLOWDOWN, QopsReplicas
 from qbatch.papers.qops_runs import (
     CONSERVATIVE,
     DUPLICATION,
@@ -34,8 +34,8 @@ from qbatch.papers.qops_runs import (
     SCHEMES,
     SHARES,
     STRONGER,
-    Case,
     GroupFigures,
+    QopsCase,
     SchemeFigures,
     Setting,
     SettingFigures,
@@ -45,7 +45,7 @@ from qbatch.papers.qops_runs import (
     simulate,
     subset_of,
 )
-from qbatch.papers.qops_study import Kept, Source, Study, run_study, sources_hash
+from qbatch.papers.qops_study import KeptQopsGroups, QopsSource, QopsStudy, run_study, sources_hash
 from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, VERDICTS, Claim
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
@@ -54,7 +54,7 @@ from qbatch.workloads import generate_log, parse_header, write_log
 from qbatch.workloads.transform import with_deadlines
 
 OWN = Trace("generated", "generated", 128)
-SMALL = Study((Source(OWN, 2, (DUPLICATION, EXPANSION)),), jobs=60)
+SMALL = QopsStudy((QopsSource(OWN, 2, (DUPLICATION, EXPANSION)),), jobs=60)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def groups() -> list[GroupFigures]:
 
 
 def test_the_figures_of_a_run_are_those_of_its_schedule(groups: list[GroupFigures]) -> None:
-    case, setting = Case(OWN, DUPLICATION, 1, 1.6, 60, 1), Setting(0.8, 0.5, 2.0)
+    case, setting = QopsCase(OWN, DUPLICATION, 1, 1.6, 60, 1), Setting(0.8, 0.5, 2.0)
     log, machine = log_of(case), one_host(128)
     assert len(log) == 96
     asked = with_deadlines(log, easy_responses(log), stringency=0.5, share=0.8, seed=2).deadline
@@ -116,11 +116,11 @@ def test_every_group_has_every_run_and_breaks_no_promise(groups: list[GroupFigur
 def test_subsets_of_a_log_are_disjoint_and_those_generated_differ(tmp_path: Path) -> None:
     path = written(tmp_path / "log.swf", 1300)
     trace = Trace("log", "log", 128, None, path)
-    numbers = [set(subset_of(Case(trace, DUPLICATION, subset, 1.0, 100))["job"].tolist()) for subset in range(3)]
+    numbers = [set(subset_of(QopsCase(trace, DUPLICATION, subset, 1.0, 100))["job"].tolist()) for subset in range(3)]
     assert [len(each) for each in numbers] == [100, 100, 100]
     assert len(set.union(*numbers)) == 300
     assert min(numbers[0]) > 1000, "the first 1,000 jobs are left out"
-    one, other = (subset_of(Case(OWN, DUPLICATION, subset, 1.0, 100)) for subset in (0, 1))
+    one, other = (subset_of(QopsCase(OWN, DUPLICATION, subset, 1.0, 100)) for subset in (0, 1))
     assert one["run"].tolist() != other["run"].tolist()
     assert (one["time_requested"] == one["run"]).all()
 
@@ -130,7 +130,7 @@ def test_subsets_of_a_log_are_disjoint_and_those_generated_differ(tmp_path: Path
 
 def made(
     numbers: Callable[[Setting, float, str, int], dict[str, float]], trace: Trace = OWN, method: str = DUPLICATION
-) -> Replicas:
+) -> QopsReplicas:
     """Return replicas of three subsets with made-up numbers."""
     groups = []
     for subset in range(3):
@@ -148,8 +148,8 @@ def made(
                         told["utilisation"], told["response_s"], told["slowdown"], 0,
                     )  # fmt: skip
                 settings.append(SettingFigures(setting, schemes))
-            groups.append(GroupFigures(Case(trace, method, subset, load), 5000, 0, settings))
-    return Replicas(trace, method, groups)
+            groups.append(GroupFigures(QopsCase(trace, method, subset, load), 5000, 0, settings))
+    return QopsReplicas(trace, method, groups)
 
 
 def by_name(claims: list[Claim]) -> dict[str, Claim]:
@@ -259,7 +259,7 @@ def test_every_figure_of_the_paper_is_shown_once() -> None:
 
 
 def test_the_tables_have_presets_and_stronger_rivals_side_by_side(groups: list[GroupFigures]) -> None:
-    tables = {table.name: table for table in all_tables(Replicas(OWN, DUPLICATION, groups))}
+    tables = {table.name: table for table in all_tables(QopsReplicas(OWN, DUPLICATION, groups))}
     assert list(tables) == [f"generated-duplication-{what}" for what in ("q100", "q80", "q20", "differences", "R")]
     table = tables["generated-duplication-q100"]
     assert len(table.rows) == 2 * len(LOADS) * 7
@@ -277,17 +277,17 @@ def test_the_tables_have_presets_and_stronger_rivals_side_by_side(groups: list[G
 def test_a_study_runs_only_what_is_not_kept(
     groups: list[GroupFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Kept(tmp_path)
+    kept = KeptQopsGroups(tmp_path)
     for one in groups[3:]:
         kept.write(one)
-    asked: list[Case] = []
+    asked: list[QopsCase] = []
     results = {one.case: one for one in groups}
     monkeypatch.setattr(study_module, "simulate", lambda case: asked.append(case) or results[case])
     told: list[int] = []
     assert run_study(SMALL, lambda what, done, of: told.append(done), workers=1, kept=kept) == groups
     assert asked == [one.case for one in groups[:3]]
     assert told == [13, 14, 15, 16]
-    assert not kept.read([Case(OWN, DUPLICATION, 0, 1.0, 60, 2)]), "another seed"
+    assert not kept.read([QopsCase(OWN, DUPLICATION, 0, 1.0, 60, 2)]), "another seed"
     monkeypatch.setattr(study_module, "sources_hash", lambda: "other sources")
     assert not kept.read([groups[0].case])
 
@@ -333,8 +333,8 @@ def test_the_logs_of_the_paper_are_known_by_their_headers(tmp_path: Path) -> Non
 
 def test_what_is_known_of_a_verdict_is_only_of_whole_studies_of_the_logs_of_the_paper() -> None:
     ctc, sdsc = Trace("ctc", "CTC", 430), Trace("sdsc", "SDSC", 128)
-    whole = Study((Source(ctc, 10, (DUPLICATION, EXPANSION)), Source(sdsc, 10)))
-    part = Study((Source(ctc, 3, (DUPLICATION, EXPANSION)), Source(sdsc, 3)))
+    whole = QopsStudy((QopsSource(ctc, 10, (DUPLICATION, EXPANSION)), QopsSource(sdsc, 10)))
+    part = QopsStudy((QopsSource(ctc, 3, (DUPLICATION, EXPANSION)), QopsSource(sdsc, 3)))
     for name, verdict in qops.EXPECTED.items():
         assert qops.expected(name, whole) == verdict
         assert qops.expected(name, part) == (verdict if name.startswith("4.1.") else UNDECIDED)

@@ -8,7 +8,7 @@ from qbatch.model.record import MICROSECONDS
 from qbatch.papers import qops_estimates as estimates
 from qbatch.papers.qops_estimates import BY_ESTIMATE, BY_RUN, EXACT, PREDICTED, USERS, EstimateCase, simulate_bounds
 from qbatch.papers.qops_runs import DUPLICATION, Trace
-from qbatch.papers.qops_study import Source, Study
+from qbatch.papers.qops_study import QopsSource, QopsStudy
 from qbatch.papers.record import HOLDS
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
@@ -45,12 +45,12 @@ def test_a_job_that_outlives_its_bound_breaks_the_promise_of_the_one_behind_it()
 
 
 @pytest.fixture(scope="module")
-def found() -> list[estimates.EstimateFigures]:
-    study = Study((Source(OWN, 2, (DUPLICATION,)),), jobs=60)
+def found() -> list[estimates.QopsEstimateFigures]:
+    study = QopsStudy((QopsSource(OWN, 2, (DUPLICATION,)),), jobs=60)
     return estimates.run_estimates(study, workers=1)
 
 
-def test_upper_bounds_break_nothing_and_predictions_are_outlived(found: list[estimates.EstimateFigures]) -> None:
+def test_upper_bounds_break_nothing_and_predictions_are_outlived(found: list[estimates.QopsEstimateFigures]) -> None:
     assert [one.case for one in found] == [EstimateCase(OWN, 1000, 60, 1), EstimateCase(OWN, 1060, 60, 2)]
     for one in found:
         assert set(one.runs) == {BY_RUN, BY_ESTIMATE}
@@ -62,7 +62,7 @@ def test_upper_bounds_break_nothing_and_predictions_are_outlived(found: list[est
     assert simulate_bounds(found[0].case) == found[0]
 
 
-def test_the_table_and_the_questions_tell_every_bound(found: list[estimates.EstimateFigures]) -> None:
+def test_the_table_and_the_questions_tell_every_bound(found: list[estimates.QopsEstimateFigures]) -> None:
     table = estimates.estimates_table(found)
     assert [(row["deadlines"], row["bound"]) for row in table.rows] == [
         (rule, bound) for rule in (BY_RUN, BY_ESTIMATE) for bound in (EXACT, USERS, estimates.ALL_USED, PREDICTED)

@@ -34,9 +34,9 @@ from qbatch.papers.scojo_runs import (
     SCHEMES,
     SCOJO,
     USERS,
-    Case,
-    RunFigures,
-    Source,
+    ScojoCase,
+    ScojoFigures,
+    ScojoSource,
     cells_of,
     grouped_share,
     label_of,
@@ -50,8 +50,8 @@ from qbatch.papers.scojo_study import (
     PLAIN,
     SCHEMES_OF,
     SIZES_PART,
-    Kept,
-    Study,
+    KeptScojoRuns,
+    ScojoStudy,
     run_study,
     sources_hash,
 )
@@ -61,11 +61,11 @@ from qbatch.replay.calendar import Calendar
 from qbatch.workloads import generate_log, parse_header, write_log
 from qbatch.workloads.transform import taken
 
-SMALL = Study(2, jobs=40)
+SMALL = ScojoStudy(2, jobs=40)
 
 
 @pytest.fixture(scope="module")
-def runs() -> list[RunFigures]:
+def runs() -> list[ScojoFigures]:
     return run_study(SMALL, workers=1)
 
 
@@ -74,7 +74,7 @@ def runs() -> list[RunFigures]:
 
 @pytest.mark.parametrize("scheme", [SCOJO, EASY])
 def test_the_figures_of_a_run_are_those_of_its_schedule(scheme: str) -> None:
-    case = Case(MODEL, 1, USERS, scheme, 150)
+    case = ScojoCase(MODEL, 1, USERS, scheme, 150)
     work = workload_of(case)
     schedule = run(work, one_host(128), load_policy(SCHEMES[scheme]), driver="engine", is_audited=True)
     found = simulate(case)
@@ -106,7 +106,7 @@ def test_the_figures_of_a_run_are_those_of_its_schedule(scheme: str) -> None:
 
 
 def test_the_groups_of_a_run_are_those_that_the_policy_has_counted() -> None:
-    case = Case(MODEL, 0, EXACT, GROUPS, 1500)
+    case = ScojoCase(MODEL, 0, EXACT, GROUPS, 1500)
     found = simulate(case)
     calendar = Calendar(workload_of(case), one_host(128), load_policy("scojo-groups"))
     formed: list[int] = []
@@ -127,13 +127,13 @@ def test_the_groups_of_a_run_are_those_that_the_policy_has_counted() -> None:
     assert found.nodes > found.pruned > 0
     there = found.cells["medium"].jobs + found.cells["long"].jobs
     assert grouped_share(found) == pytest.approx(sum(found.grouped) / there)
-    assert simulate(Case(MODEL, 0, EXACT, EASY, 1500)).groups == [0, 0, 0]
+    assert simulate(ScojoCase(MODEL, 0, EXACT, EASY, 1500)).groups == [0, 0, 0]
 
 
 def test_one_class_is_conservative_backfilling_where_run_times_are_known() -> None:
-    one, other = (simulate(Case(MODEL, 2, EXACT, scheme, 300)) for scheme in (ONE, CONSERVATIVE))
+    one, other = (simulate(ScojoCase(MODEL, 2, EXACT, scheme, 300)) for scheme in (ONE, CONSERVATIVE))
     assert one.cells == other.cells
-    case = Case(MODEL, 2, USERS, ONE, 300)
+    case = ScojoCase(MODEL, 2, USERS, ONE, 300)
     from_scratch = run(workload_of(case), one_host(128), load_policy("conservative:compress=scratch"))
     assert simulate(case).cells == cells_of(from_scratch), "else it is a plan that is made anew in each pass"
 
@@ -141,16 +141,16 @@ def test_one_class_is_conservative_backfilling_where_run_times_are_known() -> No
 def test_workloads_of_the_model_have_the_gaps_of_table_5() -> None:
     known = {workload: label_of(workload) for workload in range(8)}
     assert known == {0: 71, 1: 31, 2: 73, 3: 35, 4: 7, 5: 13, 6: None, 7: None}
-    works = [workload_of(Case(MODEL, workload, EXACT, SCOJO, 200)) for workload in range(8)]
+    works = [workload_of(ScojoCase(MODEL, workload, EXACT, SCOJO, 200)) for workload in range(8)]
     gaps = [int(work.submit[-1] - work.submit[0]) / 1e6 / 199 for work in works]
     assert gaps == pytest.approx([808, 859, 797, 800, 839, 820.6, 820.6, 820.6], abs=0.01)
     assert len({tuple(work.run.tolist()) for work in works}) == 8, "each has jobs of its own"
-    again = workload_of(Case(MODEL, 6, EXACT, SCOJO, 200, seed=102))
+    again = workload_of(ScojoCase(MODEL, 6, EXACT, SCOJO, 200, seed=102))
     assert again.run.tolist() == works[7].run.tolist(), "the seed is that of the first without a label"
 
 
 def test_both_kinds_of_estimates_are_of_the_same_jobs() -> None:
-    exact, users = (workload_of(Case(MODEL, 0, known, SCOJO, 400)) for known in (EXACT, USERS))
+    exact, users = (workload_of(ScojoCase(MODEL, 0, known, SCOJO, 400)) for known in (EXACT, USERS))
     for name in ("submit", "run", "procs"):
         assert getattr(exact, name).tolist() == getattr(users, name).tolist()
     assert (exact.estimate == exact.run).all()
@@ -175,8 +175,8 @@ def test_the_tree_has_the_nodes_of_table_2() -> None:
 
 
 def test_a_study_has_each_run_once() -> None:
-    log, mute = Source("kth", "KTH", 100), Source("lanl", "LANL-CM5", 1024, has_estimates=False)
-    study = Study(7, ((log, 2), (mute, 1)), ("lanl",))
+    log, mute = ScojoSource("kth", "KTH", 100), ScojoSource("lanl", "LANL-CM5", 1024, has_estimates=False)
+    study = ScojoStudy(7, ((log, 2), (mute, 1)), ("lanl",))
     cases = study.cases(tuple(SCHEMES_OF))
     assert len(cases) == len(set(cases))
     of_model = [case for case in cases if case.source == MODEL]
@@ -192,12 +192,12 @@ def test_a_study_has_each_run_once() -> None:
 
 
 def test_a_study_runs_only_what_is_not_kept(
-    runs: list[RunFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: list[ScojoFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Kept(tmp_path)
+    kept = KeptScojoRuns(tmp_path)
     for one in runs[3:]:
         kept.write(one)
-    asked: list[Case] = []
+    asked: list[ScojoCase] = []
     results = {one.case: one for one in runs}
     monkeypatch.setattr(study_module, "simulate", lambda case: asked.append(case) or results[case])
     told: list[int] = []
@@ -206,7 +206,7 @@ def test_a_study_runs_only_what_is_not_kept(
     assert asked == [one.case for one in runs[:3]]
     assert told == [len(runs) - 3 + made_now for made_now in range(4)]
     assert len(kept.store) == len(runs)
-    assert not kept.read([Case(MODEL, 0, EXACT, SCOJO, 40, seed=7)]), "another seed"
+    assert not kept.read([ScojoCase(MODEL, 0, EXACT, SCOJO, 40, seed=7)]), "another seed"
     monkeypatch.setattr(study_module, "sources_hash", lambda scheme: f"other sources of {scheme}")
     assert not kept.read([runs[0].case])
 
@@ -217,7 +217,7 @@ def test_a_run_depends_on_its_own_policy_only() -> None:
     assert simulate(SMALL.cases([FIGURES])[3]) == simulate(SMALL.cases([FIGURES])[3])
 
 
-def test_two_processes_make_what_one_makes(runs: list[RunFigures]) -> None:
+def test_two_processes_make_what_one_makes(runs: list[ScojoFigures]) -> None:
     results = {one.case: one for one in runs}
     assert run_study(SMALL, [PLAIN], workers=2) == [results[case] for case in SMALL.cases([PLAIN])]
 
@@ -255,10 +255,10 @@ def test_logs_are_known_by_their_headers(tmp_path: Path) -> None:
 def test_windows_of_a_log_are_disjoint_and_begin_with_its_first_jobs(tmp_path: Path) -> None:
     path = written(tmp_path / "log.swf", 320)
     ((source, count),) = scojo.study_of([path], jobs=100).logs
-    works = [workload_of(Case(source, workload, EXACT, SCOJO, 100)) for workload in range(count)]
+    works = [workload_of(ScojoCase(source, workload, EXACT, SCOJO, 100)) for workload in range(count)]
     numbers = [work.number.tolist() for work in works]
     assert [number for each in numbers for number in each] == list(range(1, 301))
-    users = workload_of(Case(source, 1, USERS, SCOJO, 100))
+    users = workload_of(ScojoCase(source, 1, USERS, SCOJO, 100))
     assert users.number.tolist() == numbers[1]
     assert users.run.tolist() == works[1].run.tolist(), "nobody is ended at an estimate"
     assert (users.estimate >= users.run).all()
@@ -269,8 +269,8 @@ def test_windows_of_a_log_are_disjoint_and_begin_with_its_first_jobs(tmp_path: P
 
 
 def test_what_is_known_of_a_verdict_is_only_of_whole_studies() -> None:
-    blue = Source("sdsc-blue", "SDSC-BLUE", 1152)
-    whole, part = Study(20, ((blue, 3),), ("sdsc-blue",)), Study(3)
+    blue = ScojoSource("sdsc-blue", "SDSC-BLUE", 1152)
+    whole, part = ScojoStudy(20, ((blue, 3),), ("sdsc-blue",)), ScojoStudy(3)
     assert scojo.EXPECTED
     for name, verdict in scojo.EXPECTED.items():
         is_elsewhere = name.endswith(".lanl")

@@ -14,7 +14,7 @@ from qbatch.papers.scojo_figures import (
     nodes_table,
     sizes_table,
 )
-from qbatch.papers.scojo_replicas import RESPONSE, Replicas, slowdown
+from qbatch.papers.scojo_replicas import RESPONSE, ScojoReplicas, slowdown
 from qbatch.papers.scojo_runs import (
     BOTTOM,
     BOTTOM_ALONE,
@@ -29,11 +29,11 @@ from qbatch.papers.scojo_runs import (
     SCOJO,
     SCOJO_ALONE,
     WIDTHS,
-    Case,
-    Cell,
     Facts,
-    RunFigures,
-    Source,
+    ScojoCase,
+    ScojoCell,
+    ScojoFigures,
+    ScojoSource,
     cell_name,
     sized,
 )
@@ -46,13 +46,13 @@ Numbers = Callable[[str, str, str, str], float]
 """Of a scheme, a field of its cells, a class and a width (``all`` for both): the number."""
 
 
-def made(numbers: Numbers, groups: Callable[[str], int] = lambda scheme: 60, used: float = 0.0) -> Replicas:
+def made(numbers: Numbers, groups: Callable[[str], int] = lambda scheme: 60, used: float = 0.0) -> ScojoReplicas:
     """Return replicas of six workloads with made-up numbers, near each other."""
     made_runs = []
     for workload in range(6):
         for scheme in SCHEMES:
             cells = {
-                cell_name(kind, width): Cell(
+                cell_name(kind, width): ScojoCell(
                     10, *(numbers(scheme, field, kind, width) * _jitter(scheme, workload) for field in FIELDS)
                 )
                 for kind in ("all", *NAMES)
@@ -61,12 +61,12 @@ def made(numbers: Numbers, groups: Callable[[str], int] = lambda scheme: 60, use
             count = groups(scheme) + workload % 2
             loss = used if scheme == GROUPS else 0.0
             made_runs.append(
-                RunFigures(
-                    Case(MODEL, workload, EXACT, scheme), FACTS, cells, 0.8 - loss + workload / 1e5, [0, 1, count - 1],
+                ScojoFigures(
+                    ScojoCase(MODEL, workload, EXACT, scheme), FACTS, cells, 0.8 - loss + workload / 1e5, [0, 1, count - 1],
                     [0, 1, 2], 1000, 50 + workload,
                 )
             )  # fmt: skip
-    return Replicas("model", made_runs)
+    return ScojoReplicas("model", made_runs)
 
 
 FIELDS = ("slowdown", "plain_slowdown", "worst", "response_s", "wait_s")
@@ -139,19 +139,19 @@ def test_claims_of_a_gain_fail_where_there_is_a_loss() -> None:
 
 
 def test_claims_without_runs_or_with_one_workload_are_left_open() -> None:
-    nothing = by_name(scojo_verdicts.all_claims(Replicas("model", []), {}))
+    nothing = by_name(scojo_verdicts.all_claims(ScojoReplicas("model", []), {}))
     assert nothing["f16.long"].verdict == UNDECIDED
     assert by_name(scojo_verdicts.gains(made(as_printed).only(0)))["f16.long"].verdict == UNDECIDED
 
 
-def log_run(scheme: str, long: float, facts: Facts, groups: list[int]) -> RunFigures:
+def log_run(scheme: str, long: float, facts: Facts, groups: list[int]) -> ScojoFigures:
     cells = {
-        cell_name(kind, width): Cell(10, long, long, long, 1.0, 1.0)
+        cell_name(kind, width): ScojoCell(10, long, long, long, 1.0, 1.0)
         for kind in ("all", *NAMES)
         for width in ("all", *WIDTHS)
     }
-    return RunFigures(
-        Case(Source("sdsc-blue", "SDSC-BLUE", 1152), 0, EXACT, scheme), facts, cells, 0.8, groups, [0, 0, 0], 0, 0
+    return ScojoFigures(
+        ScojoCase(ScojoSource("sdsc-blue", "SDSC-BLUE", 1152), 0, EXACT, scheme), facts, cells, 0.8, groups, [0, 0, 0], 0, 0
     )
 
 
@@ -160,7 +160,7 @@ def test_a_window_of_a_log_is_held_to_what_is_printed_of_it() -> None:
     far = Facts([0.60, 0.30, 0.10], [0.012, 0.15, 0.838], [33, 112, 110], 336, 0.76, 0.5, 0.7)
     model = made(as_printed)
     for facts, gain, groups, verdict in ((near, 0.99, [0, 9, 1], HOLDS), (far, 0.5, [0, 30, 1], FAILS)):
-        log = Replicas("sdsc-blue", [log_run(SCOJO, 4.0, facts, [0, 0, 0]), log_run(GROUPS, 4.0 * gain, facts, groups)])
+        log = ScojoReplicas("sdsc-blue", [log_run(SCOJO, 4.0, facts, [0, 0, 0]), log_run(GROUPS, 4.0 * gain, facts, groups)])
         claims = by_name(scojo_verdicts.on_log("sdsc-blue", model, log))
         assert {claim.verdict for claim in claims.values()} == {verdict}, claims
     assert "medium -50.0 % (the model -12" in claims["f21.sdsc-blue"].numbers
@@ -205,7 +205,7 @@ def test_changes_are_told_by_class_and_by_width() -> None:
     assert str(by_class.rows[0]["response"]).startswith("-12.0 [")
     assert str(by_width.rows[0]["long_wide"]).startswith("20.0 [")
     assert by_class.rows[0]["workloads"] == 6
-    none = scojo_changes.change_tables([Replicas("kth", [])], "x", "X", [(GROUPS, SCOJO)])
+    none = scojo_changes.change_tables([ScojoReplicas("kth", [])], "x", "X", [(GROUPS, SCOJO)])
     assert none[0].rows == []
 
 
@@ -217,6 +217,6 @@ def test_replicas_pair_by_workload() -> None:
     assert ratio[3] == pytest.approx(0.88, abs=1e-3)
     assert model.only(2).of(SCOJO, slowdown("long")) == {2: model.of(SCOJO, slowdown("long"))[2]}
     assert model.of("no such scheme", RESPONSE) == {}
-    whole = Replicas.pooled("all", [model, model.only(2)])
+    whole = ScojoReplicas.pooled("all", [model, model.only(2)])
     assert whole.workloads == [0, 1, 2, 3, 4, 5, 1002]
     assert whole.ratio(GROUPS, SCOJO, RESPONSE)[1002] == ratio[2]

@@ -65,7 +65,7 @@ def test_every_order_is_visited_once_in_waves(walk_name: str, waves: list[int]) 
         jobs, base = random_jobs(draw, 4), random_base(draw)
         values = [value_of(jobs, order, base, 1000) for order in orders]
         for budget in (1, *np.cumsum(waves).tolist()):
-            rules = searching.Rules(walk=walk_name, budget=budget, cuts=False)
+            rules = searching.SearchRules(walk=walk_name, budget=budget, cuts=False)
             best = searching.search(0, base, jobs, rules).best
             assert best.value[0] == min(values[:budget])
             assert best.order == orders[values.index(best.value[0])]
@@ -76,7 +76,7 @@ def test_the_search_finds_the_optimum_with_and_without_cuts(walk_name: str) -> N
     draw = random.Random(7)
     for count in (1, 2, 5, 6, 7):
         jobs, base = random_jobs(draw, count), random_base(draw)
-        rules = searching.Rules(walk=walk_name, share=265)
+        rules = searching.SearchRules(walk=walk_name, share=265)
         with_cuts, without = (
             searching.search(0, base, jobs, msgspec.structs.replace(rules, cuts=cuts)) for cuts in (True, False)
         )
@@ -90,7 +90,7 @@ def test_the_search_finds_the_optimum_with_and_without_cuts(walk_name: str) -> N
 @pytest.mark.parametrize(("count", "paths", "nodes"), [(4, 24, 64), (8, 40_320, 109_600)])
 def test_the_tree_of_all_orders_has_as_many_nodes_as_table_2_says(count: int, paths: int, nodes: int) -> None:
     jobs, base = random_jobs(random.Random(1), count), new_profile(PROCS, 0, 64)
-    rules = searching.Rules(walk="lex", budget=paths, cuts=False)
+    rules = searching.SearchRules(walk="lex", budget=paths, cuts=False)
     assert searching.search(0, base, jobs, rules).nodes == nodes
     fewer = searching.search(0, base, jobs, msgspec.structs.replace(rules, budget=paths - 1))
     assert fewer.nodes == nodes - 2, "the last order has its two last placements for itself"
@@ -101,7 +101,7 @@ def test_the_plan_is_never_worse_than_its_start_and_a_budget_of_placements_compl
     for walk_name in searching.WALKS:
         for count in (3, 9, 20):
             jobs, base = random_jobs(draw, count), random_base(draw)
-            rules = searching.Rules(walk=walk_name, budget=2, counts_placements=True, cuts=False)
+            rules = searching.SearchRules(walk=walk_name, budget=2, counts_placements=True, cuts=False)
             outcome = searching.search(0, base, jobs, rules)
             assert outcome.best.order == tuple(range(count))
             assert outcome.nodes == count
@@ -114,7 +114,7 @@ def test_the_base_stays_as_it_is_and_what_is_found_can_be_placed() -> None:
     draw = random.Random(13)
     jobs, base = random_jobs(draw, 12), random_base(draw)
     before = base.copy()
-    rules = searching.Rules(shifts=True)
+    rules = searching.SearchRules(shifts=True)
     found = searching.search(0, base, jobs, rules).best
     starts, profile, value = searching.place_in_order(0, base, jobs, found.order, rules)
     assert (base == before).all()

@@ -7,8 +7,8 @@ from typing import Any
 
 from qbatch.sweeps.executors import Place
 from qbatch.sweeps.grid import grid_of
-from qbatch.sweeps.plan import Plan, plan_of
-from qbatch.sweeps.sweep import Done, run_sweep
+from qbatch.sweeps.plan import SweepPlan, plan_of
+from qbatch.sweeps.sweep import SweepDone, run_sweep
 from qbatch.workloads.generate import generate_log
 from qbatch.workloads.swf_writer import write_log
 
@@ -50,11 +50,11 @@ def write_sample(path: Path, *, jobs: int = 120, seed: int = 1) -> str:
     return str(path)
 
 
-def planned(log: str, **told: Any) -> Plan:
+def planned(log: str, **told: Any) -> SweepPlan:
     """Return the plan of a grid over one log."""
     return plan_of(grid_of({"log": log, **told}, "test"))
 
 
-def swept(folder: Path, log: str, place: Place = HERE, **told: Any) -> Done:
+def swept(folder: Path, log: str, place: Place = HERE, **told: Any) -> SweepDone:
     """Run a sweep over one log."""
     return run_sweep(planned(log, **told), folder, place)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from qbatch.model.errors import InputError, QbatchError, UsageError
-from qbatch.sweeps.executors import LOSSES, Outcome, Place, each_outcome, place_of
+from qbatch.sweeps.executors import LOSSES, CaseOutcome, Place, each_outcome, place_of
 from qbatch.sweeps.kept import each_made
 
 HERE = Place(1)
@@ -47,7 +47,7 @@ def plain(case: int) -> int:
     return -case
 
 
-def by_case(outcomes: Iterator[Outcome]) -> dict[int, tuple[object, str | None]]:
+def by_case(outcomes: Iterator[CaseOutcome]) -> dict[int, tuple[object, str | None]]:
     return {outcome.case: (outcome.value, outcome.error) for outcome in outcomes}
 
 

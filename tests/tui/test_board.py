@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.tui.board import Board
-from qbatch.tui.grid import Grid, Place, chunks_of
+from qbatch.tui.grid import ShownHost, ShownHosts, chunks_of
 from qbatch.tui.series import CAPACITY, Series
 from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord
 from tests.tui.scene import HOSTS, NOW, QUEUES, RUNNING, SERVER, WAITING, job
@@ -36,7 +36,7 @@ def events(choices: list[tuple[int, int, int]]) -> list[EventRecord]:
     return found
 
 
-def lendable_of(place: Place) -> list[tuple[int, int]]:
+def lendable_of(place: ShownHost) -> list[tuple[int, int]]:
     return list(zip(place.lendable.lows, place.lendable.highs, strict=True))
 
 
@@ -73,7 +73,7 @@ def test_the_board_is_what_the_last_event_of_each_job_says(choices: list[tuple[i
     assert board.grid.busy == sum(place.busy for place in board.grid.places.values())
 
 
-def cells_of(place: Place) -> tuple[str, str]:
+def cells_of(place: ShownHost) -> tuple[str, str]:
     """Return who runs on each processor and to which suspended job it belongs, one letter each; ``.`` for nobody."""
     return tuple(
         "".join(
@@ -85,7 +85,7 @@ def cells_of(place: Place) -> tuple[str, str]:
 
 
 def test_who_runs_in_the_place_of_a_suspended_job_is_seen_and_gives_it_back() -> None:
-    grid = Grid()
+    grid = ShownHosts()
     grid.load([HostRecord(name="n1", pool="p", state="free", cpus=8)], [])
     place = grid.places["n1"]
     grid.start(job(1, "R", procs=6, hosts=("n1",), id="a"))
@@ -94,7 +94,7 @@ def test_who_runs_in_the_place_of_a_suspended_job_is_seen_and_gives_it_back() ->
     grid.start(job(2, "R", procs=2, hosts=("n1",), id="b"))  # what nobody has comes first
     grid.start(job(3, "R", procs=4, hosts=("n1",), id="c"))
     assert (cells_of(place), grid.busy, place.lent) == (("ccccaabb".replace("a", "."), "aaaaaa.."), 6, [(0, 4)])
-    again = Grid()
+    again = ShownHosts()
     again.load(
         [place.record], [job(2, "R", procs=6, hosts=("n1",), id="b"), job(1, "S", procs=6, hosts=("n1",), id="a")]
     )
@@ -111,7 +111,7 @@ def test_who_runs_in_the_place_of_a_suspended_job_is_seen_and_gives_it_back() ->
 @given(st.lists(st.tuples(st.sampled_from(("start", "stop", "resume", "end")), st.integers(1, 5), st.integers(1, 6)),
                 max_size=40))  # fmt: skip
 def test_no_processor_is_lost_or_run_on_twice_through_suspensions(deeds: list[tuple[str, int, int]]) -> None:
-    grid = Grid()
+    grid = ShownHosts()
     grid.load([HostRecord(name="n1", pool="p", state="free", cpus=8)], [])
     place = grid.places["n1"]
     on = set()

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from qbatch.client import NoDaemon, Session
+from qbatch.client import ClientSession, NoDaemon
 from qbatch.tui.app import Monitor
 from qbatch.tui.board import Board
 from qbatch.tui.live import Live
 from qbatch.tui.panels.jobs import JobTable
 from qbatch.tui.query import Query
 from qbatch.tui.screens.output import Follow
-from qbatch.tui.tape import FileTape, Recorder
-from qbatch.wire.records import HostRecord, Hosts, JobRecord, Jobs, Submitted
+from qbatch.tui.tape import FileTape, TapeRecorder
+from qbatch.wire.records import HostRecord, Hosts, JobRecord, Jobs, SubmissionRecord
 from qbatch.wire.requests import HostStatus, JobStatus, Spec, Submit
 from tests.daemon.harness import Daemon, emulated
 from tests.tui.test_keys import press
@@ -29,12 +29,12 @@ SECOND = 1_000_000
 
 
 def submit(daemon: Daemon, count: int, *, procs: int = 1, seconds: float = 3600, user: str = "x") -> list[str]:
-    with Session(daemon.socket) as session:
+    with ClientSession(daemon.socket) as session:
         return [
             session.ask(
                 Submit(spec=Spec(name=f"j{number}", argv=("true",), runtime=int(seconds * SECOND), host=user,
                                  resources={"select": f"1:ncpus={procs}:mem=1gb", "walltime": "7200"})),
-                Submitted,
+                SubmissionRecord,
             ).job
             for number in range(count)
         ]  # fmt: skip
@@ -50,7 +50,7 @@ async def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
 
 def told_by(daemon: Daemon) -> tuple[dict[str, str], dict[str, tuple[int, str]]]:
     """Return what the daemon itself says: jobs with their states, hosts with processors in use and their states."""
-    with Session(daemon.socket) as session:
+    with ClientSession(daemon.socket) as session:
         jobs: dict[str, JobRecord] = {job.id: job for job in session.jobs(JobStatus(subjobs=True)) if not job.is_array}
         hosts: tuple[HostRecord, ...] = session.ask(HostStatus(), Hosts).hosts
     states = {name: job.state for name, job in jobs.items() if job.state not in "FX"}
@@ -72,7 +72,7 @@ def test_the_board_agrees_with_the_daemon_through_kills(tmp_path: Path) -> None:
         async def run() -> None:
             board = Board()
             with (tmp_path / "r.jsonl").open("wb") as file:
-                live = Live(daemon.socket, Recorder(file, "1"))
+                live = Live(daemon.socket, TapeRecorder(file, "1"))
                 watching = asyncio.create_task(live.run(board))
                 await until(lambda: bool(board.queues))
                 await asyncio.to_thread(submit, daemon, 12, procs=2, seconds=150)

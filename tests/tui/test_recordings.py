@@ -21,7 +21,7 @@ from qbatch.tui.panels.jobs import run_time
 from qbatch.tui.panels.lists import event_text
 from qbatch.tui.playback import Playback
 from qbatch.tui.schedule_tape import ScheduleTape
-from qbatch.tui.tape import FileTape, Picture, Recorder
+from qbatch.tui.tape import FileTape, Picture, TapeRecorder
 from qbatch.tui.tapes import open_tape
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import EventRecord, Explanation, Jobs
@@ -35,7 +35,7 @@ CHOICES = [(1, 1, 0), (2, 0, 0), (2, 1, 1), (1, 7, 0), (3, 0, 0), (3, 4, 0), (2,
 
 def recording(path: Path, made: list[EventRecord]) -> str:
     with path.open("wb") as file:
-        recorder = Recorder(file, "1")
+        recorder = TapeRecorder(file, "1")
         recorder.picture(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
         for event in made:
             recorder.event(event)
@@ -282,7 +282,7 @@ def test_policies_have_colons_too(tmp_path: Path) -> None:
 
 def test_an_interrupted_writer_leaves_whole_lines() -> None:
     file = io.BytesIO()
-    recorder = Recorder(file, "1")
+    recorder = TapeRecorder(file, "1")
     recorder.picture(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
     recorder.event(EventRecord(number=1, at=NOW, kind="submitted", record=job(7)))
     assert file.getvalue().endswith(b"}\n")

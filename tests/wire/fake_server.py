@@ -29,7 +29,7 @@ from qbatch.wire.records import (
     QueueRecord,
     Queues,
     ServerRecord,
-    Submitted,
+    SubmissionRecord,
     TrailEntry,
     Trails,
 )
@@ -181,9 +181,9 @@ class FakeServer:
         jobs = [job for job in self.jobs.values() if job.state == "F" and (job.ended or 0) >= (request.since or 0)]
         return Jobs(jobs=tuple(jobs), now=self.now, server=SERVER)
 
-    def _Submit(self, request: Any) -> Submitted:
+    def _Submit(self, request: Any) -> SubmissionRecord:
         job = self.keys.setdefault(request.key, f"{len(self.keys) + 1}.{SERVER}")
-        return Submitted(job=job if not request.spec.array else job.replace(".", "[]."))
+        return SubmissionRecord(job=job if not request.spec.array else job.replace(".", "[]."))
 
     def _outcomes(self, request: Any) -> Outcomes:
         found = []

@@ -17,7 +17,7 @@ import msgspec
 
 from qbatch.cli.pbs.getopt import OptionFault, Parsed, parse_options
 from qbatch.cli.pbs.text import plain
-from qbatch.client import NoDaemon, Session
+from qbatch.client import ClientSession, NoDaemon
 from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import expand_id, is_job_id
@@ -91,13 +91,13 @@ class Call:
         self.arguments = arguments
         self.code = 0
         self.flags: frozenset[str] = frozenset()
-        self._session: Session | None = None
+        self._session: ClientSession | None = None
 
     @property
-    def session(self) -> Session:
+    def session(self) -> ClientSession:
         """The connection to the daemon, opened when it is first needed."""
         if self._session is None:
-            self._session = Session(socket_path(self.here.environment))
+            self._session = ClientSession(socket_path(self.here.environment))
             self._session.connect()
         return self._session
 

@@ -12,8 +12,8 @@ from qbatch.cli.pbs.format_attributes import price_text
 from qbatch.cli.pbs.getopt import OptionFault, parse_options
 from qbatch.cli.pbs.submission import LETTERS, LONGEST_NAME, Gathered, make_spec, standard_variables
 from qbatch.cli.pbs.text import ctime
-from qbatch.client import Session
-from qbatch.wire.records import Done, Outcomes, Submitted
+from qbatch.client import ClientSession
+from qbatch.wire.records import Done, Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Upload, Wait
 
 USAGE = """qsub [-a date_time] [-A account_string] [-c interval] [-C directive_prefix] [-e path] [-f] [-h] [-j oe|eo|n]
@@ -154,7 +154,7 @@ def specification(call: Call) -> tuple[Spec, bool]:
     return make_spec(fields), gathered.is_quiet
 
 
-def uploaded(session: Session, spec: Spec) -> Spec:
+def uploaded(session: ClientSession, spec: Spec) -> Spec:
     """Send a long script ahead of its submission, piece by piece; return the specification that names it.
 
     Raises:
@@ -180,10 +180,10 @@ def uploaded(session: Session, spec: Spec) -> Spec:
 def _act(call: Call) -> int:
     spec, is_quiet = specification(call)
     if QUOTE in call.flags:
-        call.write(_quoted(call.ask(Submit(spec=spec, is_dry_run=True), Submitted)))
+        call.write(_quoted(call.ask(Submit(spec=spec, is_dry_run=True), SubmissionRecord)))
         return 0
     spec = uploaded(call.session, spec)
-    job = call.ask(Submit(spec=spec), Submitted).job
+    job = call.ask(Submit(spec=spec), SubmissionRecord).job
     if not is_quiet:
         call.write(f"{job}\n")
     if spec.is_blocking:
@@ -203,7 +203,7 @@ def _wait(call: Call, job: str) -> int:
     return outcome.exit_status % 256 or (1 if outcome.exit_status else 0)
 
 
-def _quoted(said: Submitted) -> str:
+def _quoted(said: SubmissionRecord) -> str:
     """Return what would become of a job: when it would start and end, the earliest deadline, the price."""
     lines = [said.comment]
     quote = said.quote

@@ -22,7 +22,7 @@ class SilentError(Exception):
     """Nobody answered; it may be that what was asked was done."""
 
 
-class RefusedError(Exception):
+class ClusterRefusedError(Exception):
     """The other side answered that it cannot do that."""
 
 
@@ -46,7 +46,7 @@ def require_dask(pool: str) -> None:
         raise InputError(f'pool {pool}: executor "dask" needs distributed: {install_command("dask")}') from error
 
 
-class Cluster:
+class DaskScheduler:
     """One Dask scheduler at an address such as ``tcp://head:8786``, with its workers."""
 
     def __init__(self, address: str) -> None:
@@ -82,7 +82,7 @@ class Cluster:
             raise SilentError(f"no answer of {address}")
         answer = answers[address]
         if isinstance(answer, dict) and "error" in answer:
-            raise RefusedError(answer["error"])
+            raise ClusterRefusedError(answer["error"])
         return answer
 
     async def close(self) -> None:
@@ -98,11 +98,11 @@ class Cluster:
         except (OSError, TimeoutError) as error:  # Dask's own errors of connections are these
             raise SilentError(" ".join(str(error).split()) or type(error).__name__) from error
         except ImportError as error:
-            raise RefusedError(f"its Dask worker has no {NAME} {__version__}: install it there ({error})") from error
+            raise ClusterRefusedError(f"its Dask worker has no {NAME} {__version__}: install it there ({error})") from error
         except (RuntimeError, KeyError, AttributeError, ValueError, TypeError) as error:  # closed meanwhile, or damaged
             if self._client is None or self._client.status != "running":
                 raise SilentError(f"{type(error).__name__}: {error}") from error
-            raise RefusedError(f"{type(error).__name__}: {error}") from error
+            raise ClusterRefusedError(f"{type(error).__name__}: {error}") from error
 
     async def _connected(self) -> Any:
         async with self._lock:

@@ -30,7 +30,7 @@ from qbatch.model.machine import Host
 
 from . import dask_worker
 from .attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
-from .dask_cluster import Cluster, RefusedError, SilentError, WorkerSeen
+from .dask_cluster import ClusterRefusedError, DaskScheduler, SilentError, WorkerSeen
 from .dask_link import LAST_DELAY, HostGate, Link
 from .dask_track import Track, now, remove
 from .dask_transfer import before_launch, fetch
@@ -64,7 +64,7 @@ class DaskExecutor:
         self, address: str, root: Path, report: Callable[[Report], None], gate: HostGate, *, identity: str,
         directory: str = "", timeout: float = 30.0,
     ) -> None:  # fmt: skip
-        self.cluster = Cluster(address)
+        self.cluster = DaskScheduler(address)
         self._root, self._report, self._gate, self._timeout = root, report, gate, timeout
         self._session = os.urandom(8).hex()
         self._order = {"version": __version__, "identity": identity, "directory": directory}
@@ -150,7 +150,7 @@ class DaskExecutor:
         try:
             workers = await self.cluster.workers()
             known.write_text(self.cluster.address, encoding="utf-8")
-        except (SilentError, RefusedError) as error:
+        except (SilentError, ClusterRefusedError) as error:
             if not known.exists() or known.read_text(encoding="utf-8") != self.cluster.address:
                 raise InputError(f"pool {self._root.name}: {self._why_silent(error)}") from error
             self._silent_since = asyncio.get_running_loop().time()
@@ -190,7 +190,7 @@ class DaskExecutor:
                     self._absent.clear()
                 self._compare(workers)
             except Exception as error:
-                if not isinstance(error, SilentError | RefusedError):
+                if not isinstance(error, SilentError | ClusterRefusedError):
                     log.exception("looking at the workers of %s", self.cluster.address)
                 self._silence(self._why_silent(error))
                 await asyncio.sleep(delay)
@@ -266,7 +266,7 @@ class DaskExecutor:
                     return
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_DELAY)
-            except RefusedError as error:
+            except ClusterRefusedError as error:
                 if self._links.get(link.name) is link:
                     until = asyncio.get_running_loop().time() + REFUSED_FOR
                     self._refused[link.name] = link.seen, until, str(error)
@@ -330,7 +330,7 @@ class DaskExecutor:
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_DELAY)
                 continue
-            except RefusedError as error:
+            except ClusterRefusedError as error:
                 self._lose(link.name, f"its Dask worker cannot be told: {error}")
                 return
             if answer is None:
@@ -369,7 +369,7 @@ class DaskExecutor:
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_DELAY)
                 continue
-            except RefusedError as error:
+            except ClusterRefusedError as error:
                 self._lose(link.name, f"its Dask worker cannot be watched: {error}")
                 return
             if news is None:

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 
 from . import dask_worker
-from .dask_cluster import Cluster, RefusedError, SilentError
+from .dask_cluster import ClusterRefusedError, DaskScheduler, SilentError
 from .dask_link import LAST_DELAY, Link
 from .dask_track import Track, piece_of
 
 
-async def before_launch(cluster: Cluster, link: Link, track: Track) -> str:
+async def before_launch(cluster: DaskScheduler, link: Link, track: Track) -> str:
     """Put on record where an attempt goes, and send a long script before it; what went wrong with it, in words.
 
     Raises:
@@ -25,7 +25,7 @@ async def before_launch(cluster: Cluster, link: Link, track: Track) -> str:
             while data := await asyncio.to_thread(piece_of, track.attempt.script_file, offset):
                 await cluster.call(link.seen.address, dask_worker.write, link.order, track.key, offset, data)
                 offset += len(data)
-    except (RefusedError, OSError) as error:
+    except (ClusterRefusedError, OSError) as error:
         if not track.was_sent:
             return f"its script cannot be sent to host {link.name}: {error}"
         track.must_resume = True  # it may run there, with all that it needs
@@ -34,7 +34,7 @@ async def before_launch(cluster: Cluster, link: Link, track: Track) -> str:
 
 
 async def fetch(
-    cluster: Cluster, link: Link, track: Track, name: str, letter: str, is_lost: Callable[[Link, SilentError], bool],
+    cluster: DaskScheduler, link: Link, track: Track, name: str, letter: str, is_lost: Callable[[Link, SilentError], bool],
     first_delay: float,
 ) -> str:  # fmt: skip
     """Fetch one output piece by piece; what went wrong, in words."""
@@ -52,7 +52,7 @@ async def fetch(
             await asyncio.sleep(delay)
             delay = min(2 * delay, LAST_DELAY)
             continue
-        except (RefusedError, OSError) as error:
+        except (ClusterRefusedError, OSError) as error:
             return f"{name}: {error}"
         if not piece["data"]:
             return ""

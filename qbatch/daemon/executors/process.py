@@ -81,13 +81,13 @@ class _Lost(msgspec.Struct, frozen=True):
     why: str
 
 
-class _Watch(msgspec.Struct, frozen=True):
+class _WatchedAttempt(msgspec.Struct, frozen=True):
     """A step's news: a supervisor lives; its pidfd, or None: look again soon."""
 
     handle: int | None
 
 
-_News = _Finished | _Lost | _Watch
+_News = _Finished | _Lost | _WatchedAttempt
 
 
 class ProcessExecutor:
@@ -232,10 +232,10 @@ class ProcessExecutor:
             news = await loop.run_in_executor(self._launcher, self._step, track)
         except Exception as error:  # a full disk, a directory that is not ours, ...
             is_short = isinstance(error, OSError) and error.errno in SHORTAGES
-            news = _Watch(None) if is_short else await self._after_failure(track, f"{type(error).__name__}: {error}")
+            news = _WatchedAttempt(None) if is_short else await self._after_failure(track, f"{type(error).__name__}: {error}")
         finally:
             track.is_busy = False
-        if isinstance(news, _Watch):
+        if isinstance(news, _WatchedAttempt):
             self._tell_start(track)
             self._watch(track, news.handle)
         elif isinstance(news, _Finished):
@@ -249,7 +249,7 @@ class ProcessExecutor:
         if track.child is not None:
             with contextlib.suppress(ChildProcessError):
                 if os.waitpid(track.child, os.WNOHANG) == (0, 0):
-                    return _Watch(os.pidfd_open(track.child))
+                    return _WatchedAttempt(os.pidfd_open(track.child))
             track.child = None
         situation = track.directory.look()
         if isinstance(situation, Over):
@@ -258,7 +258,7 @@ class ProcessExecutor:
             return _Lost(situation.claim, situation.why)
         if isinstance(situation, Alive):
             claim = situation.claim
-            return _Watch(processes.open_process(claim.pid, claim.start) if claim and claim.start else None)
+            return _WatchedAttempt(processes.open_process(claim.pid, claim.start) if claim and claim.start else None)
         if track.told_start or (track.spawned and not (track.directory.path / files.SPEC).exists()):
             return _Lost(None, "its run directory was removed or emptied by someone else")  # never start it again
         if track.spawned >= SPAWN_TRIES:
@@ -267,7 +267,7 @@ class ProcessExecutor:
         track.directory.prepare(track.attempt)
         while track.untold and track.directory.tell(track.untold[0]):
             del track.untold[0]
-        return _Watch(os.pidfd_open(self._spawn(track)))
+        return _WatchedAttempt(os.pidfd_open(self._spawn(track)))
 
     def _spawn(self, track: _Track) -> int:
         """Start a supervisor.  It may find that another has the attempt, and leaves then."""
@@ -296,13 +296,13 @@ class ProcessExecutor:
         """Give an attempt up that never started: claimed by ourselves first, so that it never can."""
         if track.directory.fence():
             return _Finished(track.directory.record_exit(NOT_STARTED, why))
-        return _Watch(None)
+        return _WatchedAttempt(None)
 
     async def _after_failure(self, track: _Track, why: str) -> _News:
         """A step raised: try again a few times, then give up as truthfully as possible."""
         track.tries += 1
         if track.tries < SPAWN_TRIES:
-            return _Watch(None)
+            return _WatchedAttempt(None)
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._launcher, self._refuse, track, why)

@@ -8,12 +8,12 @@ from qbatch.daemon.core.state import Actor, Core
 from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
-from qbatch.wire.records import Submitted
+from qbatch.wire.records import SubmissionRecord
 from qbatch.wire.requests import Submit
 from qbatch.wire.resources import format_duration
 
 
-def handle(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:
+def handle(core: Core, actor: Actor, request: Submit) -> SubmissionRecord | Refusal:
     """Queue a job, or say what would become of it.
 
     A policy that may refuse is asked before the answer; its refusal is the result, since the job has its number and its
@@ -36,7 +36,7 @@ def handle(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:
         if refusal is not None:
             core.keys.pop((actor.uid, request.key), None)
             return refusal
-    return Submitted(job=core.id_of(key))
+    return SubmissionRecord(job=core.id_of(key))
 
 
 def enter(core: Core, actor: Actor, request: Submit) -> JobKey:
@@ -58,7 +58,7 @@ def _raise_fault(core: Core, request: Submit) -> None:
         raise Refusal("refused-by-fault", fault.message or "submissions are refused (a fault on demand)")
 
 
-def _foreseen(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:
+def _foreseen(core: Core, actor: Actor, request: Submit) -> SubmissionRecord | Refusal:
     queue, prepared = submission.check(core, actor, request.spec)
     dependencies.refuse_cycle(core, None, dependencies.parse(core, actor, request.spec.depend))
     deadlines.check(core, queue, prepared, deadlines.asked(core, request.spec))
@@ -72,4 +72,4 @@ def _foreseen(core: Core, actor: Actor, request: Submit) -> Submitted | Refusal:
     )
     if quote is not None:
         text += f"; {core.pools[queue.pool].name_of_policy} would accept {'the first' if prepared.indices else 'it'}"
-    return Submitted(job="", comment=text, quote=quote)
+    return SubmissionRecord(job="", comment=text, quote=quote)

@@ -97,7 +97,7 @@ def _result_word(returned: Any) -> str | None:
     return _RESULTS.get(str(returned))
 
 
-class _Array(ctypes.Structure):
+class _ArrayStruct(ctypes.Structure):
     """What an array begins with, before its shape and strides."""
 
     _fields_ = (
@@ -118,7 +118,7 @@ def _structure(word: str) -> Any:
         fields = [(f"part{number}", _structure(part)) for number, part in enumerate(word[1:-1].split(","))]
     else:
         lengths = ctypes.c_int64 * int(word[3:])
-        fields = [("array", _Array), ("shape", lengths), ("strides", lengths)]
+        fields = [("array", _ArrayStruct), ("shape", lengths), ("strides", lengths)]
     return type("Result", (ctypes.Structure,), {"_fields_": fields})
 
 

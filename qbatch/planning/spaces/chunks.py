@@ -31,7 +31,7 @@ from qbatch.planning.spaces.parts import open_parts
 from qbatch.planning.spaces.placed_plan import PlacedPlan
 from qbatch.planning.spaces.pool import pass_over_hosts, pool_pass, pool_pieces
 from qbatch.planning.spaces.pool_plan import PoolPlan
-from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait
+from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, WaitReason
 from qbatch.planning.view import View
 
 _start_in_order = live(chunks.start_in_order)
@@ -124,7 +124,7 @@ class ChunkSpace(Space):
         """Tell whether a job takes whole hosts, or a host for each of its chunks."""
         return not can_share_one_host(job)
 
-    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
+    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
         """Say that the chunks do not fit, or whom a start would delay."""
         view = self.view
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
@@ -132,18 +132,18 @@ class ChunkSpace(Space):
             parts = " + ".join(_part(view, *part) for part in requested(job))
             whole = " on whole hosts" if job.is_exclusive else ""
             text = f"its chunks ({parts}, {job.placing}{whole}) do not fit what the open hosts have free"
-            return Wait("hosts", text, {**numbers, "most_free": max(view.free)})
+            return WaitReason("hosts", text, {**numbers, "most_free": max(view.free)})
         head = view.jobs[ahead[0]]
         if not is_by_shadow:
             text = f"would delay one of the first {depth} jobs in the queue, which have reservations"
-            return Wait("reservation", text, numbers, (ahead[0],))
+            return WaitReason("reservation", text, numbers, (ahead[0],))
         shadow = scan_by_shadow(view, order, is_easy=True)[1]
         text = (
             f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would run until "
             f"{(view.now + job.estimate) / 1e6:.15g} s on hosts that this job needs then"
         )
         numbers |= {"shadow": shadow, "expected_end": view.now + job.estimate}
-        return Wait("reservation", text, numbers, (ahead[0],))
+        return WaitReason("reservation", text, numbers, (ahead[0],))
 
 
 def are_loose(view: View) -> bool:

@@ -19,7 +19,7 @@ from qbatch.planning.spaces.host_profiles import HostProfiles
 from qbatch.planning.spaces.parts import open_parts
 from qbatch.planning.spaces.placed_plan import PlacedPlan
 from qbatch.planning.spaces.pool import pass_over_hosts
-from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait
+from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, WaitReason
 
 _fits_any = live(host_pass.fits_any)
 
@@ -84,11 +84,11 @@ class HostSpace(Space):
         )
         return [self.start_in(row, host) for row, host in started], reserved
 
-    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
+    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
         """Say that no host has room for as long as the job asks."""
         memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
         text = f"no host has {job.procs} processors{memory} free for its {job.estimate / 1e6:.15g} s"
-        return Wait("host", text, {"procs": job.procs, "memory": job.memory, "estimate": job.estimate})
+        return WaitReason("host", text, {"procs": job.procs, "memory": job.memory, "estimate": job.estimate})
 
     def hosts(self) -> Int64Array:
         """Return what the hosts have free, and what the open ones have."""

@@ -20,7 +20,7 @@ from qbatch.planning.kernels.live import live, live_module
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.spaces.pool_plan import PoolPlan
-from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, Wait
+from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, WaitReason
 from qbatch.planning.view import Run, View
 
 _fcfs_pass = live(passes.fcfs_pass)
@@ -92,7 +92,7 @@ class PoolSpace(Space):
         )
         return [Start(row) for row, _ in started], reserved
 
-    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
+    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
         """Say whom a start would delay, and until when there is room."""
         view, head = self.view, self.view.jobs[ahead[0]]
         ends, amounts, count = view.expected_ends()
@@ -110,7 +110,7 @@ class PoolSpace(Space):
                 f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would run until "
                 f"{(view.now + job.estimate) / 1e6:.15g} s on {job.procs} processors and {extra} are extra then"
             )
-        return Wait("reservation", text, numbers, (ahead[0],))
+        return WaitReason("reservation", text, numbers, (ahead[0],))
 
     def shortage(self, job: Job) -> str | None:
         """Say how many processors are free."""

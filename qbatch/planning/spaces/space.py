@@ -19,7 +19,7 @@ Reserved = tuple[int, int, int]
 """A reservation of a pass: row, place in :meth:`Space.hosts`, start (0: it is found anew in each pass)."""
 
 
-class Wait(NamedTuple):
+class WaitReason(NamedTuple):
     """Why the space holds a job back: code, text, the numbers behind it, the rows in the way."""
 
     code: str
@@ -181,7 +181,7 @@ class Space(ABC):
         """
 
     @abstractmethod
-    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> Wait:
+    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
         """Say why a pass over ``order`` did not start a job; ``ahead``: the rows before it."""
 
     def is_apart(self, job: Job) -> bool:

@@ -17,7 +17,7 @@ _HOUR = 3_600_000_000
 _LEAST_LINES = 3
 
 
-class Shown(NamedTuple):
+class ChartValues(NamedTuple):
     """What a chart shows: values, the latest last; the highest that fits, also as a text; the present one as a text."""
 
     values: list[float]
@@ -36,7 +36,7 @@ class LiveChart(DrawnPanel, can_focus=False):
     """
 
     def __init__(
-        self, title: str, values: Callable[[], Shown], span: Callable[[], int], tone: str, **given: Any
+        self, title: str, values: Callable[[], ChartValues], span: Callable[[], int], tone: str, **given: Any
     ) -> None:  # fmt: skip
         super().__init__(**given)
         self.border_title = title
@@ -44,7 +44,7 @@ class LiveChart(DrawnPanel, can_focus=False):
         self._span = span
         self._tone = tone
         self._points: list[float] = []
-        self._shown = Shown([], 1.0, "", "")
+        self._shown = ChartValues([], 1.0, "", "")
         self._since = ""
 
     def show(self) -> None:
@@ -112,22 +112,22 @@ class Charts(Horizontal):
         series = self.board.series
         return series.width * len(series.ended)
 
-    def _busy(self) -> Shown:
+    def _busy(self) -> ChartValues:
         cpus = self.board.grid.cpus
         text = f"{100 * self.board.grid.busy / cpus:.0f} %" if cpus else "-"
-        return Shown(self.board.series.means()[0], cpus, "100%", text)
+        return ChartValues(self.board.series.means()[0], cpus, "100%", text)
 
-    def _waiting(self) -> Shown:
+    def _waiting(self) -> ChartValues:
         values = self.board.series.means()[1]
         top = max(values, default=0.0) or 1.0
-        return Shown(values, top, _short_number(top), f"{self.board.waiting_total:,}")
+        return ChartValues(values, top, _short_number(top), f"{self.board.waiting_total:,}")
 
-    def _ended(self) -> Shown:
+    def _ended(self) -> ChartValues:
         series = self.board.series
         rate = _HOUR / series.width
         values = [count * rate for count in series.ended]
         top = max(values, default=0.0) or 1.0
-        return Shown(values, top, _short_number(top), f"{self.board.ended:,} in {short_span(self._span())}")
+        return ChartValues(values, top, _short_number(top), f"{self.board.ended:,} in {short_span(self._span())}")
 
 
 def _short_number(value: float) -> str:

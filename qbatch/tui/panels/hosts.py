@@ -19,7 +19,7 @@ from textual.message import Message
 from qbatch.results.shown import clean
 from qbatch.tui.board import Board
 from qbatch.tui.colours import job_letter, job_style
-from qbatch.tui.grid import Place
+from qbatch.tui.grid import ShownHost
 from qbatch.tui.panels.drawn import DrawnPanel, fitted, scheme_of
 from qbatch.wire.resources import format_size
 
@@ -64,7 +64,7 @@ class HostPanel(DrawnPanel):
         super().__init__(**given)
         self.board = board
         self.cursor = 0
-        self._rows: list[tuple[str, list[Place]]] = []
+        self._rows: list[tuple[str, list[ShownHost]]] = []
         self._cells = 16
         self._folds = 1
         self._across = 1
@@ -98,7 +98,7 @@ class HostPanel(DrawnPanel):
         tail = _tail(places)
         self._has_queues = self.board.has_host_queues
         width = self.columns
-        pools: dict[str, list[Place]] = {}
+        pools: dict[str, list[ShownHost]] = {}
         for place in places:
             pools.setdefault(place.record.pool, []).append(place)
         self._folds = 1
@@ -154,12 +154,12 @@ class HostPanel(DrawnPanel):
         gauge = f"; at the right: {', '.join(shown)}" if text and shown else ""
         return [Segment(f"{clean(pool)} ", self.tone("accent")), Segment(text + gauge, self.tone("muted"))]
 
-    def _folded(self, place: Place, fold: int) -> list[Segment]:
+    def _folded(self, place: ShownHost, fold: int) -> list[Segment]:
         """One line of a machine of many processors."""
         cells = self._cell_jobs(place, self._cells * self._folds)
         return self._painted(cells[fold * self._cells : (fold + 1) * self._cells], place)
 
-    def _host(self, place: Place) -> list[Segment]:
+    def _host(self, place: ShownHost) -> list[Segment]:
         record = place.record
         is_current = record.name == self.current
         style = self.tone("cursor") if is_current else self.plain_style
@@ -185,7 +185,7 @@ class HostPanel(DrawnPanel):
         segments.append(Segment(" ", self.plain_style))
         return segments
 
-    def _cell_jobs(self, place: Place, count: int) -> list[tuple[str, str]]:
+    def _cell_jobs(self, place: ShownHost, count: int) -> list[tuple[str, str]]:
         """Return of each cell the job (empty: free) and its mark in ``_MARKS``, those with most of it where a cell is several
         processors."""
         cpus = place.record.cpus
@@ -204,7 +204,7 @@ class HostPanel(DrawnPanel):
             cells.append(Counter(part).most_common(1)[0][0])
         return cells
 
-    def _painted(self, cells: list[tuple[str, str]], place: Place) -> list[Segment]:
+    def _painted(self, cells: list[tuple[str, str]], place: ShownHost) -> list[Segment]:
         """Turn cells into segments, neighbours of one job into one."""
         scheme = scheme_of(self.app)
         state = place.record.state
@@ -267,7 +267,7 @@ class HostPanel(DrawnPanel):
                 self.action_open()
 
 
-def _tail(places: list[Place]) -> int:
+def _tail(places: list[ShownHost]) -> int:
     """Return how many cells stand behind those of a host's processors."""
     memory = _TAIL if any(place.record.memory for place in places) else 0
     return memory + (_WAITING if any(place.record.queue is not None for place in places) else 0)

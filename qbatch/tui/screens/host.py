@@ -13,7 +13,7 @@ from textual.widgets import Footer, Static
 
 from qbatch.results.shown import clean
 from qbatch.tui.board import Board
-from qbatch.tui.grid import Place
+from qbatch.tui.grid import ShownHost
 from qbatch.tui.panels.hosts import memory_text
 from qbatch.tui.panels.jobs import JobTable, running_table
 
@@ -92,6 +92,6 @@ class HostScreen(ModalScreen[None]):
         self.dismiss(None)
 
 
-def _of_stopped(place: Place) -> str:
+def _of_stopped(place: ShownHost) -> str:
     count = sum(high - low for runs in place.stopped.values() for low, high in runs)
     return f"; suspended jobs had {count} of them" if count else ""

@@ -22,7 +22,7 @@ CHUNK_BYTES = 1 << 16
 TIMEOUT_S = 30.0
 
 
-class Progress(Protocol):
+class FetchProgress(Protocol):
     """Told of bytes as they arrive: how many there will be (0: unknown), how many more have come."""
 
     def __call__(self, total: int, more: int) -> None:
@@ -37,7 +37,7 @@ def fetch(
     *,
     mirror: str | None = None,
     timeout_s: float = TIMEOUT_S,
-    progress: Progress | None = None,
+    progress: FetchProgress | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Return the file of a log, from the cache where it is there, else downloaded into it.
@@ -113,7 +113,7 @@ def _pooch() -> Any:
     return pooch
 
 
-def _download(address: str, folder: Path, version: Version, timeout_s: float, progress: Progress | None) -> Path:
+def _download(address: str, folder: Path, version: Version, timeout_s: float, progress: FetchProgress | None) -> Path:
     """Return the file in a folder, all bytes of it that the server announced."""
     pooch = _pooch()
     pooch.get_logger().setLevel("ERROR")

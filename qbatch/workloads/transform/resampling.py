@@ -51,7 +51,7 @@ class _Weeks:
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _DrawnWeeks:
     """The jobs of a resampled log: places in ``_Weeks``, the copy of each, and its local seconds from the first midnight."""
 
     places: Column
@@ -101,7 +101,7 @@ def resampled(log: Log, how: str, seed: int) -> Log:
     return changed(_begun_earlier(log, days), columns, note)
 
 
-def _instants(log: Log, weeks: _Weeks, drawn: _Drawn, rows: Column, days: int) -> Column:
+def _instants(log: Log, weeks: _Weeks, drawn: _DrawnWeeks, rows: Column, days: int) -> Column:
     """Return the submissions in seconds of a log that begins ``days`` earlier.
 
     Of a job that is not moved its own instant stays, also in an hour that comes twice.
@@ -151,7 +151,7 @@ def _weeks_of(log: Log, how: str) -> _Weeks:
     return _Weeks(rows, local, start, clock, count)
 
 
-def _draw_weeks(log: Log, weeks: _Weeks, seed: int) -> tuple[_Drawn, str]:
+def _draw_weeks(log: Log, weeks: _Weeks, seed: int) -> tuple[_DrawnWeeks, str]:
     week = (weeks.local // WEEK_S).astype(np.int64)
     by_week = np.argsort(week, kind="stable")
     ends = np.cumsum(np.bincount(week, minlength=weeks.count)[: weeks.count])
@@ -163,10 +163,10 @@ def _draw_weeks(log: Log, weeks: _Weeks, seed: int) -> tuple[_Drawn, str]:
     left_out = len(log) - int(ends[-1])
     said = f"{weeks.count} whole weeks"
     said += f", {counted(left_out, 'job', 'jobs')} outside them left out" if left_out else ""
-    return _Drawn(places, copy, local), said
+    return _DrawnWeeks(places, copy, local), said
 
 
-def _draw_users(log: Log, weeks: _Weeks, seed: int) -> tuple[_Drawn, str]:
+def _draw_users(log: Log, weeks: _Weeks, seed: int) -> tuple[_DrawnWeeks, str]:
     owner = np.asarray(log["user"])[weeks.rows].astype(np.int64)
     users, place = np.unique(owner, return_inverse=True)
     first = int(np.searchsorted(users, 0))
@@ -191,7 +191,7 @@ def _draw_users(log: Log, weeks: _Weeks, seed: int) -> tuple[_Drawn, str]:
     local = np.where(shift[copy] > 0, (local + shift[copy] * WEEK_S) % cycle, local)
     again = int((~is_first).sum())
     said = f"{counted(len(users), 'user', 'users')} drawn, {len(users) - again} of the log's and {again} of them again"
-    return _Drawn(
+    return _DrawnWeeks(
         places,
         np.concatenate((np.full(len(without_user), _WITHOUT_USER), copy)),
         np.concatenate((weeks.local[without_user], local)),
@@ -228,7 +228,7 @@ def _preceding(log: Log, rows: Column, copy: Column) -> tuple[Column | None, int
     return np.where(is_kept, job + 1, -1), int(((before[rows] > 0) & ~is_kept).sum())
 
 
-Draw = Callable[[Log, _Weeks, int], tuple[_Drawn, str]]
+Draw = Callable[[Log, _Weeks, int], tuple[_DrawnWeeks, str]]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import JobRecord, Submitted
+from qbatch.wire.records import JobRecord, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit
 from tests.daemon.core import test_random_policies as commands
 from tests.daemon.core.driver import ALICE, ROOT, SECOND, Bench
@@ -164,7 +164,7 @@ def test_a_key_is_remembered_with_the_job_that_was_taken_and_forgotten_with_one_
     with pytest.raises(Refusal):
         bench.do(ALICE, long)
     taken = bench.do(ALICE, short)
-    assert taken == bench.do(ALICE, short) == Submitted(job="2.qbatch")
+    assert taken == bench.do(ALICE, short) == SubmissionRecord(job="2.qbatch")
 
 
 def test_a_dry_run_shows_the_quote_and_leaves_nothing() -> None:
@@ -172,7 +172,7 @@ def test_a_dry_run_shows_the_quote_and_leaves_nothing() -> None:
     bench.submit(**asks(4, 60))
     before = state_snapshot.dump(bench.core)
     said = bench.do(ALICE, Submit(spec=Spec(argv=("x",), **asks(4, 40)), is_dry_run=True))  # type: ignore[arg-type]
-    assert isinstance(said, Submitted)
+    assert isinstance(said, SubmissionRecord)
     assert said.quote is not None
     assert (said.quote.start, said.quote.end) == (60 * SECOND, 100 * SECOND)
     assert said.comment.endswith("; bounded:most=100,order=fcfs would accept it")
@@ -180,14 +180,14 @@ def test_a_dry_run_shows_the_quote_and_leaves_nothing() -> None:
         bench.do(ALICE, Submit(spec=Spec(argv=("x",), **asks(4, 41)), is_dry_run=True))  # type: ignore[arg-type]
     assert (caught.value.code, caught.value.reason, caught.value.job) == ("refused-by-policy", "too-late", "")
     held = bench.do(ALICE, Submit(spec=Spec(argv=("x",), **asks(4, 41, hold="u")), is_dry_run=True))  # type: ignore[arg-type]
-    assert isinstance(held, Submitted)
+    assert isinstance(held, SubmissionRecord)
     assert held.quote is None
     assert state_snapshot.dump(bench.core) == before
 
 
 def test_a_dry_run_of_a_policy_without_quotes_cannot_say() -> None:
     said = bench_with(SILENT).do(ALICE, Submit(spec=Spec(argv=("x",), **asks(3, 10)), is_dry_run=True))  # type: ignore[arg-type]
-    assert isinstance(said, Submitted)
+    assert isinstance(said, SubmissionRecord)
     assert said.quote is None
 
 

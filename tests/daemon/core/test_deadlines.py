@@ -16,7 +16,7 @@ from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Submitted
+from qbatch.wire.records import SubmissionRecord
 from qbatch.wire.requests import Changes, Spec, Submit
 from tests.daemon.core.driver import ALICE, ROOT, SECOND, Bench
 from tests.policies.test_deadlines import with_deadlines
@@ -101,7 +101,7 @@ def test_a_quote_is_what_would_be_and_leaves_nothing() -> None:
     bench.submit(**asks(8, 100))
     asked = Submit(spec=Spec(script="x", **asks(4, 60)), is_dry_run=True)  # type: ignore[arg-type]
     said = bench.do(ALICE, asked)
-    assert isinstance(said, Submitted)
+    assert isinstance(said, SubmissionRecord)
     assert said.quote is not None
     assert (said.quote.start, said.quote.end, said.quote.earliest_deadline) == tuple(each * SECOND for each in (100, 160, 160))
     assert said.quote.price is not None

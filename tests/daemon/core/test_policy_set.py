@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Text
@@ -85,7 +85,7 @@ def test_what_cannot_be_set_is_said(tmp_path: Path) -> None:
         assert "sjf-backfill" in daemon.run("qbatch", "policy", "set", "sjf-backfil", code=2).stderr
         assert "pools: main" in daemon.run("qbatch", "policy", "set", "easy", "--pool", "bach", code=2).stderr
         assert "decides already" in daemon.run("qbatch", "policy", "set", "easy").stderr
-        with Session(daemon.socket) as session, pytest.raises(Refusal, match="no parameter"):
+        with ClientSession(daemon.socket) as session, pytest.raises(Refusal, match="no parameter"):
             session.ask(PolicySet(policy="easy:dpth=3"), Text)
 
 

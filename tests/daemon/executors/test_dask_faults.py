@@ -20,7 +20,7 @@ import pytest
 
 from qbatch.daemon.executors import dask_executor, dask_track, dask_worker
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report
-from qbatch.daemon.executors.dask_cluster import RefusedError, SilentError, WorkerSeen
+from qbatch.daemon.executors.dask_cluster import ClusterRefusedError, SilentError, WorkerSeen
 from qbatch.daemon.executors.dask_executor import DaskExecutor
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
@@ -58,7 +58,7 @@ class Cluster:
         if self.chance.random() < self.loss:
             raise SilentError("the answer is lost")
         if isinstance(answer, dict) and "error" in answer:
-            raise RefusedError(answer["error"])
+            raise ClusterRefusedError(answer["error"])
         return answer
 
     async def close(self) -> None:

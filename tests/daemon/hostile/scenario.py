@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.model.errors import QbatchError
-from qbatch.wire.records import ClockRecord, Done, Outcomes, Submitted
+from qbatch.wire.records import ClockRecord, Done, Outcomes, SubmissionRecord
 from qbatch.wire.requests import (
     Alter,
     Backup,
@@ -42,15 +42,15 @@ def _submit(name: str, **fields: Any) -> Submit:
 
 def operations(backup: str) -> Iterator[tuple[str, Request, type]]:
     """Yield (name, request, kind of result): submissions, arrays, holds, deletes, ends, a copy, the shutdown."""
-    yield "one", _submit("one", resources={"ncpus": "4"}), Submitted
-    yield "two", _submit("two", resources={"ncpus": "4"}, runtime=200_000_000), Submitted
-    yield "three", _submit("three"), Submitted
-    yield "array", _submit("array", array="1-6%2"), Submitted
-    yield "held", _submit("held", hold="u"), Submitted
+    yield "one", _submit("one", resources={"ncpus": "4"}), SubmissionRecord
+    yield "two", _submit("two", resources={"ncpus": "4"}, runtime=200_000_000), SubmissionRecord
+    yield "three", _submit("three"), SubmissionRecord
+    yield "array", _submit("array", array="1-6%2"), SubmissionRecord
+    yield "held", _submit("held", hold="u"), SubmissionRecord
     yield "hold three", Hold(jobs=("3",)), Outcomes
-    yield "child", _submit("child", depend="afterok:1"), Submitted
-    yield "narrow", _submit("narrow", queue="narrow"), Submitted
-    yield "narrower", _submit("narrower", queue="narrow"), Submitted
+    yield "child", _submit("child", depend="afterok:1"), SubmissionRecord
+    yield "narrow", _submit("narrow", queue="narrow"), SubmissionRecord
+    yield "narrower", _submit("narrower", queue="narrow"), SubmissionRecord
     yield "play", Time(action="until-count", count=1), ClockRecord
     yield "end of one", Wait(jobs=("1",), timeout=30.0), Outcomes
     yield "delete", Delete(jobs=("2",)), Outcomes
@@ -58,9 +58,9 @@ def operations(backup: str) -> Iterator[tuple[str, Request, type]]:
     yield "alter", Alter(jobs=("3",), changes=Changes(name="renamed", priority=7)), Outcomes
     yield "stop queue", QueueControl(queues=("narrow",), started=False), Outcomes
     yield "fault", Fault(kind="submit-refused", count=1, pattern="refused"), Done
-    yield "refused", _submit("refused"), Submitted
-    yield "not refused", _submit("refused-not"), Submitted
-    yield "many", _submit("many", array="1-40"), Submitted
+    yield "refused", _submit("refused"), SubmissionRecord
+    yield "not refused", _submit("refused-not"), SubmissionRecord
+    yield "many", _submit("many", array="1-40"), SubmissionRecord
     yield "delete subjob", Delete(jobs=("4[3]",)), Outcomes
     yield "backup", Backup(path=backup), Done
     yield "play on", Time(action="until-count", count=3), ClockRecord
@@ -68,16 +68,16 @@ def operations(backup: str) -> Iterator[tuple[str, Request, type]]:
     yield "start queue", QueueControl(queues=("narrow",), started=True), Outcomes
     yield "forced", Delete(jobs=("9",), is_forced=True), Outcomes
     yield "release three", Release(jobs=("3",)), Outcomes
-    yield "big", Submit(key="big", spec=Spec(script="sleep 1\n" * 8000, name="big")), Submitted
+    yield "big", Submit(key="big", spec=Spec(script="sleep 1\n" * 8000, name="big")), SubmissionRecord
     yield "play more", Time(action="until-count", count=10), ClockRecord
-    yield "last", _submit("last"), Submitted
+    yield "last", _submit("last"), SubmissionRecord
     yield "shutdown", Shutdown(), Done
 
 
 def carry_out(path: str, backup: str) -> list[tuple[str, str, str]]:
     """Carry them out until all are done or the daemon has gone; return (asked, done or refused; name; job or code)."""
     said: list[tuple[str, str, str]] = []
-    with Session(path, timeout=30.0, patience=0.0) as session:
+    with ClientSession(path, timeout=30.0, patience=0.0) as session:
         for name, request, kind in operations(backup):
             said.append(("asked", name, ""))
             try:

@@ -13,7 +13,7 @@ import pytest
 from qbatch.daemon import journal_entry
 from qbatch.daemon.core.records import full_record
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Outcomes, Submitted, Trails
+from qbatch.wire.records import Outcomes, SubmissionRecord, Trails
 from qbatch.wire.requests import Alter, Changes, Message, Release, Spec, Submit, Trail
 from tests.daemon.core.driver import ALICE, Bench
 from tests.daemon.harness import Daemon
@@ -101,7 +101,7 @@ def test_a_question_that_raises_is_refused_alone(broken: Broken) -> None:
     with broken.session() as session:
         with pytest.raises(Refusal, match="LookupError: a bug in trail"):
             session.ask(Trail(job=job), Trails)
-        session.ask(Submit(spec=Spec(script="true")), Submitted)
+        session.ask(Submit(spec=Spec(script="true")), SubmissionRecord)
     assert broken.pid == pid
 
 

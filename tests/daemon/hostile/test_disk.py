@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Submitted
+from qbatch.wire.records import SubmissionRecord
 from qbatch.wire.requests import Spec, Submit
 from tests.daemon.harness import Daemon
 from tests.daemon.hostile.tools import (
@@ -86,7 +86,7 @@ def test_a_full_disk_refuses_submissions_and_records_the_ends_of_jobs(tmp_path: 
             with daemon.session() as session:
                 for number in range(400):
                     spec = Spec(script=big, name=f"big{number}", hold="u", variables={"N": str(number)})
-                    acknowledged.append(session.ask(Submit(spec=spec), Submitted).job)
+                    acknowledged.append(session.ask(Submit(spec=spec), SubmissionRecord).job)
 
         with pytest.raises(Refusal) as refusal:
             submit_until_refused()
@@ -95,7 +95,7 @@ def test_a_full_disk_refuses_submissions_and_records_the_ends_of_jobs(tmp_path: 
         # Questions are answered, submissions refused by name, and the daemon neither spins nor dies.
         assert set(acknowledged) <= set(all_jobs(daemon))
         with daemon.session() as session, pytest.raises(Refusal) as refusal:
-            session.ask(Submit(spec=Spec(script="true\n")), Submitted)
+            session.ask(Submit(spec=Spec(script="true\n")), SubmissionRecord)
         assert refusal.value.code == "storage-full"
         assert str(daemon.state) in str(refusal.value)
         assert daemon.process is not None

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.daemon import connection
 from qbatch.daemon.connection import STALLED
 from qbatch.wire.frames import FrameError, Splitter, encode
@@ -286,7 +286,7 @@ def test_hostile_texts_change_nothing_and_never_reach_a_terminal_as_they_are(dae
 def latency(daemon: Daemon, count: int) -> float:
     """Return the 99th percentile of the time that an ordinary question takes, in seconds."""
     taken = []
-    with Session(daemon.socket) as session:
+    with ClientSession(daemon.socket) as session:
         for _ in range(count):
             began = time.perf_counter()
             session.ask(ServerStatus(), ServerRecord)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.daemon.questions import wait
 from qbatch.daemon.waiters import Waiters
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Outcomes, Submitted
+from qbatch.wire.records import Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Wait
 from tests.daemon.core.driver import Bench
 from tests.daemon.harness import Daemon
@@ -36,11 +36,11 @@ def counts(pid: int) -> tuple[int, int, int]:
 
 def run_many(daemon: Daemon, count: int) -> None:
     """Submit jobs, wait for the last ones, and go."""
-    with Session(daemon.socket, timeout=120.0) as session:
+    with ClientSession(daemon.socket, timeout=120.0) as session:
         names = []
         for number in range(count):
             spec = Spec(script="sleep 0\n", name=f"j{number % 7}", output="/dev/null", error="/dev/null")
-            names.append(session.ask(Submit(spec=spec), Submitted).job)
+            names.append(session.ask(Submit(spec=spec), SubmissionRecord).job)
         session.ask(Wait(jobs=tuple(names), timeout=110.0), Outcomes)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from qbatch.cli.pbs.qsub import LONGEST_SENT, uploaded
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.daemon import scripts
 from qbatch.daemon.scripts import Scripts
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Done, Submitted
+from qbatch.wire.records import Done, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Upload
 from tests.daemon.harness import Daemon
 from tests.daemon.hostile.tools import EMULATED, rss, settled_rss
@@ -76,11 +76,11 @@ def test_a_long_script_that_waits_is_there_after_a_crash(tmp_path: Path) -> None
 
 def test_who_names_a_script_must_have_sent_it(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    with Daemon(tmp_path / "d", config=EMULATED).start() as daemon, Session(daemon.socket) as session:
+    with Daemon(tmp_path / "d", config=EMULATED).start() as daemon, ClientSession(daemon.socket) as session:
         digest = hashlib.sha256(b"x").hexdigest()
         for wrong, why in ((digest, "upload it first"), ("../" * 20, "is no SHA-256"), ("A" * 64, "is no SHA-256")):
             with pytest.raises(Refusal, match=why):
-                session.ask(Submit(spec=Spec(script="true\n", script_digest=wrong)), Submitted)
+                session.ask(Submit(spec=Spec(script="true\n", script_digest=wrong)), SubmissionRecord)
         for piece, why in (
             (Upload(upload="../../etc", offset=0, data=b"x"), "is no name of an upload"),
             (Upload(upload="ab" * 6, offset=5, data=b"x"), "0 bytes have come"),
@@ -92,7 +92,7 @@ def test_who_names_a_script_must_have_sent_it(tmp_path: Path) -> None:
             with pytest.raises(Refusal, match=why):
                 session.ask(piece, Done)
         assert session.ask(Upload(upload="ef" * 6, offset=0, data=b"x", digest=digest), Done).text == digest
-        assert session.ask(Submit(spec=Spec(script="x", script_digest=digest)), Submitted).job == "1.qbatch"
+        assert session.ask(Submit(spec=Spec(script="x", script_digest=digest)), SubmissionRecord).job == "1.qbatch"
         assert sorted(os.listdir(daemon.state / "scripts"))[0] == digest
         short = Spec(script="true\n")
         assert uploaded(session, short) is short

@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.wire.frames import encode
 from qbatch.wire.records import ServerRecord
 from qbatch.wire.requests import ServerStatus
@@ -69,7 +69,7 @@ def test_too_few_descriptors_refuse_connections_and_delay_jobs_but_lose_nothing(
 def p99(daemon: Daemon, count: int) -> float:
     """Return the 99th percentile of the time that an ordinary question takes, in seconds."""
     taken = []
-    with Session(daemon.socket) as session:
+    with ClientSession(daemon.socket) as session:
         for _ in range(count):
             began = time.perf_counter()
             session.ask(ServerStatus(), ServerRecord)

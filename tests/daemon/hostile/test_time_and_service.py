@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.daemon import clock
 from qbatch.daemon.clock import Clock
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Outcomes, Queues, Submitted, Text
+from qbatch.wire.records import Outcomes, Queues, SubmissionRecord, Text
 from qbatch.wire.requests import Delete, QueueStatus, Reload, Spec, Submit
 from tests.daemon.harness import Daemon
 from tests.daemon.hostile.tools import EMULATED, REAL, Load, all_jobs, check, needs_strace, until
@@ -135,8 +135,8 @@ def test_reloads_under_load_fail_no_request_and_a_bad_file_keeps_the_old(tmp_pat
                 file.write_text(EMULATED + f'\n[[queue]]\nname = "q{number}"\n', encoding="utf-8")
                 said = session.ask(Reload(), Text).text
                 assert f"q{number}" in said or "not changed" in said  # a signal before it may have come late
-                job = session.ask(Submit(spec=Spec(script="sleep 9\n", hold="u", queue=f"q{number}")), Submitted).job
-                session.ask(Submit(spec=Spec(script="sleep 9\n")), Submitted)
+                job = session.ask(Submit(spec=Spec(script="sleep 9\n", hold="u", queue=f"q{number}")), SubmissionRecord).job
+                session.ask(Submit(spec=Spec(script="sleep 9\n")), SubmissionRecord)
                 session.ask(Delete(jobs=(job,)), Outcomes)
         file.write_text(EMULATED + '\n[[queue]]\nname = "last"\n', encoding="utf-8")
         session.ask(Reload(), Text)
@@ -173,11 +173,11 @@ def test_a_crash_in_the_midst_of_a_reload_loses_nothing(tmp_path: Path, point: t
     acknowledged = []
     file.write_text(EMULATED.replace("n[1-4]", "n[1-6]") + '\n[[queue]]\nname = "other"\n', encoding="utf-8")
     try:
-        with Session(daemon.socket, patience=0.0) as session:
+        with ClientSession(daemon.socket, patience=0.0) as session:
             session.ask(Reload(), Text)
             for _ in range(3):
                 acknowledged.append(
-                    session.ask(Submit(spec=Spec(script="sleep 9\n", hold="u", queue="other")), Submitted).job
+                    session.ask(Submit(spec=Spec(script="sleep 9\n", hold="u", queue="other")), SubmissionRecord).job
                 )
     except Exception:  # it is gone
         pass
@@ -274,7 +274,7 @@ def test_systemd_hears_of_readiness_after_recovery_and_of_the_end(tmp_path: Path
         first = bus.recv(4096)
         assert b"READY=1" in first
         assert b"20 jobs" in first
-        with Session(daemon.socket, patience=0.0) as session:  # ready means: at once
+        with ClientSession(daemon.socket, patience=0.0) as session:  # ready means: at once
             session.ask(QueueStatus(), Queues)
         assert b"WATCHDOG=1" in until(
             lambda: next((m for m in [bus.recv(4096)] if b"WATCHDOG=1" in m), b""), "a watchdog"
@@ -309,9 +309,9 @@ def test_the_watchdog_starves_when_the_committer_stalls(tmp_path: Path) -> None:
         daemon.wait_until_up()
         until(lambda: b"WATCHDOG=1" in bus.recv(4096), "a watchdog")
         (tmp_path / "stall").touch()
-        with Session(daemon.socket, timeout=1.0, patience=0.0) as session, pytest.raises(Refusal):
-            session.ask(Submit(spec=held("1")), Submitted)
-        with Session(daemon.socket, timeout=10.0) as session:  # the loop lives: questions are answered
+        with ClientSession(daemon.socket, timeout=1.0, patience=0.0) as session, pytest.raises(Refusal):
+            session.ask(Submit(spec=held("1")), SubmissionRecord)
+        with ClientSession(daemon.socket, timeout=10.0) as session:  # the loop lives: questions are answered
             session.ask(QueueStatus(), Queues)
         bus.setblocking(False)
         try:

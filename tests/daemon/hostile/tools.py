@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from qbatch.client import Session
+from qbatch.client import ClientSession
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import JobRecord, Submitted, Text
+from qbatch.wire.records import JobRecord, SubmissionRecord, Text
 from qbatch.wire.requests import Check, JobStatus, Spec, Submit
 from tests.daemon.harness import Daemon, emulated
 
@@ -147,14 +147,14 @@ class Load:
 
     def _client(self, client: int) -> None:
         number = 0
-        session = Session(self.path, patience=0.0)
+        session = ClientSession(self.path, patience=0.0)
         while not self.is_over:
             key = f"{client}-{number}"
             number += 1
             while not self.is_over:
                 try:
                     spec = self.spec_of(key)
-                    job = session.ask(Submit(spec=spec, key=spec.name), Submitted).job
+                    job = session.ask(Submit(spec=spec, key=spec.name), SubmissionRecord).job
                 except Refusal as error:
                     with self._lock:
                         self.refused.append(error)

@@ -21,7 +21,7 @@ from qbatch.daemon.shadows import check
 from qbatch.model.errors import InputError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import encode
-from qbatch.wire.records import EventRecord, ShadowRecord, Shadows, Submitted
+from qbatch.wire.records import EventRecord, ShadowRecord, Shadows, SubmissionRecord
 from qbatch.wire.requests import HostControl, Shadow, Spec, Submit
 from tests.daemon.core.driver import Bench
 from tests.daemon.harness import Daemon, emulated
@@ -258,6 +258,6 @@ def test_a_caller_that_leaves_while_shadows_are_set_stops_no_commit(tmp_path: Pa
                 caller.sendall(submission + encode(msgspec.json.encode(asked)))
                 time.sleep(number % 7 * 0.001)
         with daemon.session() as session:
-            assert session.ask(Submit(spec=Spec(script="true\n")), Submitted).job
+            assert session.ask(Submit(spec=Spec(script="true\n")), SubmissionRecord).job
         assert daemon.process is not None
         assert daemon.process.poll() is None
