@@ -12,7 +12,7 @@ JOBS ?= $(shell expr $$(nproc) + 2)
 CLIENTS := cobralab dask evalys ipyparallel parsl psij qtoolkit reframe signac snakemake
 CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
-.PHONY: demo test nightly lint bench coverage coverage-engine coverage-policies clean clients chromium
+.PHONY: demo test nightly lint bench coverage coverage-engine coverage-policies coverage-compiled clean clients chromium
 
 demo: $(VENV)/.installed
 	$(BIN)/qbatch demo --out .demo
@@ -27,12 +27,14 @@ test: lint $(VENV)/.installed-test chromium
 		|| (echo "make: what failed beside others is run again alone" \
 			&& $(BIN)/python -m pytest -q -p no:xdist --last-failed --last-failed-no-failures none --maxfail 3)
 
-# The kernels are measured uncompiled: a compiled line cannot be counted.  Two halves side by side.
-COVERAGE := NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:xdist -p no:cacheprovider
+# The kernels are measured uncompiled: a compiled line cannot be counted.  Two halves side by side, and after the
+# shorter one what is too slow uncompiled, or skips itself there.
+COUNTED := $(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:xdist -p no:cacheprovider
+COVERAGE := NUMBA_DISABLE_JIT=1 $(COUNTED)
 
 coverage: $(VENV)/.installed-test
 	rm -f .coverage .coverage.*
-	$(MAKE) --no-print-directory --jobs 2 coverage-engine coverage-policies
+	$(MAKE) --no-print-directory --jobs 2 coverage-engine coverage-policies coverage-compiled
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --include='qbatch/planning/*,qbatch/engine/*,qbatch/policies/*,qbatch/replay/kernels/*,qbatch/model/*'
 
@@ -43,6 +45,11 @@ coverage-engine:
 coverage-policies:
 	@$(COVERAGE) tests/planning tests/policies tests/contract > .pytest-coverage.2.log 2>&1 \
 		|| (tail -n 40 .pytest-coverage.2.log; exit 1)
+
+coverage-compiled:
+	@$(COUNTED) tests/policies/test_searched.py tests/metrics tests/planning/test_jit.py tests/planning/test_native.py \
+		> .pytest-coverage.3.log 2>&1 \
+		|| (tail -n 40 .pytest-coverage.3.log; exit 1)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check qbatch tests
