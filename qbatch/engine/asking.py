@@ -133,7 +133,7 @@ class AsksPolicy:
             raise
         except (Exception, SystemExit) as error:
             raise self._defect(error) from error
-        if decisions and not checks.CHECKS.keys() >= set(map(type, decisions)):
-            found = next(action for action in decisions if type(action) not in checks.CHECKS)
-            raise DecisionError(f"policy {name_of(self.policy)} gave {found!r}, which is no action of qbatch.model.actions")
+        for action in decisions:
+            if type(action) not in checks.CHECKS:
+                raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action of qbatch.model.actions")
         return decisions

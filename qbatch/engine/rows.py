@@ -70,13 +70,12 @@ class Rows:
         self.states = States()
         self.arrays: dict[str, Int64Array] = {}
         self._columns: Columns | None = None
-        self._shown: tuple[Int64Array, ...] = ()
         self.hold({name: np.empty(64, np.int64) for name in _COLUMNS})
 
     def hold(self, arrays: dict[str, Int64Array]) -> None:
         """Keep the columns in these arrays, which have space for more rows."""
         columns = [arrays[name] for name in _COLUMNS]
-        self.arrays, self._shown, self._columns = arrays, tuple(map(read_only, columns)), None
+        self.arrays, self.long_columns, self._columns = arrays, Columns(*map(read_only, columns)), None
         # Entry by entry, NumPy takes three times as long as this.
         cells: list[memoryview[int]] = [memoryview(cast(Any, column)) for column in columns]
         self._submit, self._procs, self._estimate, self._memory, self._started = cells
@@ -90,7 +89,7 @@ class Rows:
         seen = self._columns
         if seen is None:  # a view is asked for several times a round
             rows = len(self.jobs)
-            submit, procs, estimate, memory, started = self._shown
+            submit, procs, estimate, memory, started = self.long_columns
             seen = self._columns = Columns(submit[:rows], procs[:rows], estimate[:rows], memory[:rows], started[:rows])
         return seen
 

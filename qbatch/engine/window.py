@@ -28,6 +28,11 @@ class ClusterWindow:
         return self._rows.columns
 
     @property
+    def long_columns(self) -> Columns:
+        """The same in longer arrays, which are made anew only when they have to grow."""
+        return self._rows.long_columns
+
+    @property
     def jobs(self) -> Sequence[Job]:
         """The jobs by row."""
         return self._rows.view

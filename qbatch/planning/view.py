@@ -73,6 +73,11 @@ class Window(Protocol):
     def columns(self) -> Columns: ...
 
     @property
+    def long_columns(self) -> Columns:
+        """Return ``columns``, maybe in longer arrays: for kernels, which look at the rows that they are given."""
+        ...
+
+    @property
     def free(self) -> tuple[int, ...]: ...
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
@@ -110,6 +115,12 @@ class SeenWindow:
     def __getattr__(self, name: str) -> Any:
         """What nobody changes is what it was."""
         return getattr(self._seen, name)
+
+    @property
+    def long_columns(self) -> Columns:
+        """What was asked for, by row, as this window shows it."""
+        columns: Columns = self.columns
+        return columns
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
         """Return ``ends`` and ``amounts``, and how many they are."""
@@ -257,7 +268,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         One that started at this very instant, with nothing to do by its estimate, is not late yet.
         """
         ends, _, count = self.window.by_end()
-        return bool(count and ends[0] <= self.now) and any(
+        return bool(count and ends.item(0) <= self.now) and any(
             run.expected_end <= self.now and run.since < self.now and self.open_procs_of(run)
             for run in self.running.values()
         )
@@ -270,7 +281,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """Return ``ends`` and ``amounts`` (read-only, maybe in longer arrays), where a job that has outlived its estimate ends
         ``OVERDUE`` from now, and how many entries are in use."""
         ends, amounts, count = self.window.by_end()
-        if not count or ends[0] > self.now:
+        if not count or ends.item(0) > self.now:
             return ends, amounts, count
         ends, amounts = ends[:count], amounts[:count]
         late = int(ends.searchsorted(self.now, side="right"))

@@ -62,7 +62,7 @@ class Backfill:
         """Return the waiting rows as they are looked through."""
         if self._is_by_submission or len(view.queue) == 1:
             return view.queue
-        columns = view.columns
+        columns = view.window.long_columns
         order, queue = ORDERS[self.order], view.queue
         found: Int64Array = _ordered(order, view.now, queue, 0, len(queue), columns.submit, columns.estimate)
         return found

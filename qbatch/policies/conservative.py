@@ -82,8 +82,8 @@ def _ended_early(view: View, memory: Plan) -> bool:
     """Tell whether a job that finished in this round was booked for longer."""
     if not view.finished:
         return False
-    started = view.columns.started
+    started = view.window.long_columns.started
     for job in view.window.jobs_of(view.finished):
-        if memory.ends.get(job.row, int(started[job.row]) + job.estimate) > view.now:
+        if memory.ends.get(job.row, started.item(job.row) + job.estimate) > view.now:
             return True
     return False

@@ -100,7 +100,7 @@ class PriorityBackfill:
         if self.order == "fcfs":
             return view.queue
         if self.order == "sjf":
-            return self._sorted(view, view.columns.estimate[view.queue])
+            return self._sorted(view, view.window.long_columns.estimate[view.queue])
         return self._sorted(view, -self.priorities(view, view.queue, is_afterwards=is_afterwards))
 
     def _sorted(self, view: View, keys: Int64Array | Float64Array) -> Int64Array:
@@ -109,7 +109,7 @@ class PriorityBackfill:
 
     def priorities(self, view: View, rows: Int64Array, *, is_afterwards: bool = False) -> Float64Array:
         """Return the priority of each row at this instant (spec/papers.md 3.7, item 4)."""
-        columns, passed_by = view.columns, np.zeros(len(rows) if self.weights.bypass else 0)
+        columns, passed_by = view.window.long_columns, np.zeros(len(rows) if self.weights.bypass else 0)
         if self.weights.bypass:
             known, late = view.memory.bypasses, view.memory.latest if is_afterwards else {}
             passed_by[:] = [known.get(row, 0) - late.get(row, 0) for row in rows.tolist()]

@@ -66,7 +66,7 @@ class HostSpace(Space):
 
     def fits_any(self, rows: Int64Array) -> bool:
         """Tell whether a host has processors and memory for one of these rows now."""
-        columns = self.view.columns
+        columns = self.view.window.long_columns
         return bool(_fits_any(rows, columns.procs, columns.memory, self.hosts()))
 
     def profile(self) -> Profile:

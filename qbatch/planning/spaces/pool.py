@@ -140,7 +140,7 @@ def pool_pass(view: View, order: Int64Array, depth: int, *, is_stopping: bool) -
                 break
         else:
             return []
-    columns, started = window.columns, np.empty(min(end, free), np.int64)
+    columns, started = window.long_columns, np.empty(min(end, free), np.int64)
     if is_stopping:
         count = _fcfs_pass(order, 0, end, columns.procs, free, started)
     elif depth == 1:
@@ -167,7 +167,7 @@ def pass_over_hosts(
         hosts: as :meth:`Space.hosts` gives them.
         pieces: the running jobs in order of expected end, as the kernel takes them, and how many they are.
     """
-    columns = view.columns
+    columns = view.window.long_columns
     kept = np.ascontiguousarray(np.array(held, np.int64).reshape(-1, 3).T) if held else _NONE_HELD
     started = np.empty((2, min(len(order), int(hosts[0].sum()))), np.int64)
     reserved = np.empty((3, min(depth, len(order)) + kept.shape[1]), np.int64)

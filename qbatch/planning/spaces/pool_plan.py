@@ -62,10 +62,10 @@ class PoolPlan:
         forget_before(self.profile, view.now)
         self._room(len(view.finished) + len(view.withdrawn) + len(view.arrived))  # for all of the pass
         if view.finished:
-            started = view.columns.started
+            started = view.window.long_columns.started
             for job in view.window.jobs_of(view.finished):
                 row = job.row
-                end = self.ends.get(row, int(started[row]) + booked(job.estimate))
+                end = self.ends.get(row, started.item(row) + booked(job.estimate))
                 amount = self.partly.pop(row, job.procs) if self.partly else job.procs
                 plan.release(self.released, self.state, self.profile, view.now, end, amount)
         for row in view.withdrawn:
@@ -155,9 +155,9 @@ class PoolPlan:
 
     def _starts(self, view: View, rows: list[int]) -> list[Start]:
         """Return the starts of rows that have left the plan."""
-        started = view.columns.started
+        started = view.window.long_columns.started
         for row in rows:
-            if started[row] >= 0:
+            if started.item(row) >= 0:
                 self.ends = {**self.ends, row: view.now + booked(view.jobs[row].estimate)}
         return [Start(row) for row in rows]
 

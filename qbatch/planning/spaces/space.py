@@ -153,8 +153,8 @@ class Space(ABC):
 
     def fits_any(self, rows: Int64Array) -> bool:
         """Tell whether one of these rows may have room now: where it may not, no pass starts any of them."""
-        view = self.view
-        return bool((view.columns.procs[rows] <= self.widest(view.machine, view.free)).any())
+        window = self.view.window
+        return bool((window.long_columns.procs[rows] <= self.widest(self.view.machine, window.free)).any())
 
     def start(self, row: int, allocation: Allocation) -> Start:
         """Return the start of a row now, where a profile found room for it."""
