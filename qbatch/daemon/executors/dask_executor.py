@@ -253,6 +253,7 @@ class DaskExecutor:
         delay = FIRST_DELAY
         while True:
             keys = [key for key, track in self._tracks.items() if track.host == link.name]
+            link.keys.update(keys)  # the worker keeps what it has of these until it is told to forget them
             self._number += 1
             session = f"{self._session}.{self._number}"
             order = {**self._order, "number": self._number, "session": session, "host": link.name, "keys": keys}

@@ -7,6 +7,7 @@ import errno
 import os
 import random
 import shutil
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -22,6 +23,7 @@ from qbatch.daemon.executors import dask_executor, dask_track, dask_worker
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report
 from qbatch.daemon.executors.dask_cluster import ClusterRefusedError, SilentError, WorkerSeen
 from qbatch.daemon.executors.dask_executor import DaskExecutor
+from qbatch.daemon.executors.dask_track import Track
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
 from qbatch.model.machine import Host
@@ -174,6 +176,36 @@ def test_each_attempt_starts_once_and_ends_once_though_questions_and_answers_are
 
     asyncio.run(play())
     assert marked(tmp_path) == {attempt.key: 1 for attempt in attempts}
+
+def test_what_ended_before_it_was_handed_over_again_is_forgotten_there_too(
+    tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a restart the worker may tell an end sooner than the daemon has prepared the attempt anew."""
+    attempt, prepare, may_go_on = made("1.1", "echo done\n"), Track.prepare, threading.Event()
+
+    def late(track: Track) -> object:
+        found = prepare(track)
+        assert may_go_on.wait(DEADLINE)
+        return found
+
+    async def play() -> None:
+        cluster, story = Cluster(), Story("a")
+        cluster.add("a")
+        async with running(cluster, story, tmp_path) as executor:
+            executor.launch(attempt)
+            await until(lambda: marked(tmp_path).total() == 1)
+        site = next(iter(dask_worker._sites.values()))
+        await until(lambda: attempt.key in site.ended)
+        shutil.rmtree(tmp_path / "here" / attempt.key)  # as if the daemon had not heard of it: its own record is not there
+        monkeypatch.setattr(Track, "prepare", late)
+        async with running(cluster, story, tmp_path, attempt) as executor:
+            await until(lambda: story.ended(attempt.key))
+            executor.forget(attempt.key)
+            may_go_on.set()
+            await until(lambda: not list((tmp_path / "there").glob("*/*/[0-9]*")))
+        await end_sites(cluster)
+
+    asyncio.run(play())
 
 
 def test_a_host_is_down_before_its_attempts_are_lost_and_they_are_never_sent_again(
