@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qbatch.cli.console import talk
-from qbatch.cli.replay_outputs import Shown, check_outputs, note_pieces, print_record, write_outputs, write_swf
+from qbatch.cli.replay_outputs import (
+    Shown,
+    check_outputs,
+    check_rejections,
+    note_pieces,
+    print_record,
+    write_outputs,
+    write_swf,
+)
 from qbatch.library.progress import progress_bars
 from qbatch.model.errors import UsageError, suggestion
 
@@ -136,6 +144,7 @@ def _replay_log(experiment: Experiment, chosen: list[Policy], shown: Shown, swf:
     if (shown.jobs is not None or swf is not None) and not shown.is_quiet:
         note_pieces(schedules, has_result=shown.out is not None)
     print_record(document, shown)
+    check_rejections(schedules, is_quiet=shown.is_quiet)
 
 
 def _run(experiment: Experiment, policy: Policy, shown: Shown) -> Schedule:

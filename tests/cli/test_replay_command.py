@@ -52,6 +52,48 @@ def test_json_is_the_same_record_as_the_table(capfd: pytest.CaptureFixture[str])
     assert document["machine"]["procs"] == 128
 
 
+def classes(folder: Path, longest: int) -> str:
+    """Return a machine file whose one class takes jobs of at most so many seconds."""
+    path = folder / f"classes-{longest}.toml"
+    path.write_text(f'schema = 1\n[[host]]\nname = "n"\ncpus = 128\n[[class]]\nname = "short"\ntime = {longest}\n')
+    return str(path)
+
+
+@pytest.mark.parametrize("driver", ["compiled", "engine"])
+def test_a_policy_under_which_no_job_ran_fails_the_replay_and_says_why(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, driver: str
+) -> None:
+    asked = ("replay", DEMO, "--machine", classes(tmp_path, 1), "-p", "lsf", "-p", "easy", "--driver", driver, "--quiet")
+    code, out, err = command(capfd, *asked)
+    (line,) = err.splitlines()
+    assert code == 1
+    assert line.startswith("qbatch: lsf rejected all 2,000 jobs, each as no-class (job 1: no class takes it, ")
+    assert "--jobs FILE.csv" in line
+    rows = {name: values for name, *values in (row.split() for row in out.partition("\n\n")[0].splitlines()[1:])}
+    assert rows.pop("jobs") == ["0", "2000"]
+    assert rows.pop("rejected_count") == ["2000", "-"]
+    assert rows.pop("rejected_share") == ["1.0000", "-"]
+    assert {lsf for lsf, _ in rows.values()} == {"-"}
+    code, out, _ = command(capfd, *asked, "--json")
+    metrics = json.loads(out)["results"][0]["metrics"]
+    told = {name: value for name, value in metrics.items() if value is not None}
+    assert (code, told) == (1, {"jobs": 0, "rejected_count": 2000, "rejected_share": 1.0})
+
+
+@pytest.mark.parametrize(("longest", "is_said"), [(600, True), (14_400, False)])
+def test_a_policy_that_rejected_half_of_the_jobs_says_so_and_is_no_failure(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, longest: int, is_said: bool
+) -> None:
+    asked = ("replay", DEMO, "--machine", classes(tmp_path, longest), "-p", "lsf", "--json")
+    code, out, err = command(capfd, *asked)
+    rejected = json.loads(out)["results"][0]["rejected"]
+    assert code == 0
+    assert 0 < rejected < 2000
+    assert (2 * rejected >= 2000) == is_said
+    assert (f"note: lsf rejected {rejected:,} of 2,000 jobs, each as no-class" in err) == is_said
+    assert "rejected" not in command(capfd, *asked, "--quiet")[2]
+
+
 @pytest.mark.parametrize(("given", "said"), [(2, "no job has an estimate"), (1, "1 of 2 jobs have no estimate")])
 def test_a_log_without_estimates_says_so_wherever_its_numbers_are(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, given: int, said: str
