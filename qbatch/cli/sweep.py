@@ -12,7 +12,7 @@ import typer
 
 from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import UsageError
-from qbatch.results.run_words import number_text
+from qbatch.results.run_words import left_out_notes, number_text
 
 if TYPE_CHECKING:
     from qbatch.sweeps.sweep import Progress
@@ -133,6 +133,9 @@ def _print(document: dict[str, Any]) -> None:
         rows.append([*(f"{at[axis]:g}" if axis == "load" else str(at[axis]) for axis in varying), at["policy"], *cells])
     title = ", ".join(grid["log"]) if "log" not in varying else ""
     print_table(title, [*varying, "policy", *names], rows, left=len(varying) + 1)
+    for log in document["logs"]:
+        for note in left_out_notes({"log": log}):
+            typer.echo(f"\n{log['name']}: {note}")
     more = len(document["points"]) - _SHOWN_POINTS
     if more > 0:
         talk(f"{more:,} more points: --json, qbatch plot and runs.parquet have them")

@@ -16,7 +16,7 @@ from qbatch.library.arguments import speaks_of_arguments
 from qbatch.library.html import picture_html, table_html
 from qbatch.library.logs import write_log
 from qbatch.model.errors import UsageError
-from qbatch.results.run_words import number_text
+from qbatch.results.run_words import left_out_notes, number_text
 from qbatch.results.table import arrow
 from qbatch.sweeps.executors import Place, place_of
 from qbatch.sweeps.grid import AXES, grid_of
@@ -198,6 +198,7 @@ class SweepResult:
         footer = [f"{len(found) - _SHOWN_POINTS:,} more points: points()"] if len(found) > _SHOWN_POINTS else []
         if self.document["failed"]:
             footer.append(f"{self.document['failed']:,} runs failed: failures")
+        footer += [f"{log['name']}: {note}" for log in self.document["logs"] for note in left_out_notes({"log": log})]
         table = table_html(repr(self)[1:-1], [*axes, "policy", "replicas", *SHOWN], rows, footer)
         png = self._repr_png_()
         return table if png is None else table + picture_html(png, "mean wait by load and policy")

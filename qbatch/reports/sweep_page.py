@@ -14,6 +14,7 @@ from qbatch.reports.report.charts import Chart
 from qbatch.reports.report.page import environment
 from qbatch.reports.report.vector import inline_svg
 from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, metric_words
+from qbatch.results.run_words import left_out_notes
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.summary import SHOWN, Mean, Point, PolicyDifference, differences, points
 from qbatch.sweeps.table import SweepTable
@@ -68,6 +69,7 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
         notes.append(f"{document['missing']:,} of {document['runs']:,} runs were not made yet: the sweep was interrupted.")
     if all(point.replicas == 1 for point in found):
         notes.append("One run a point: there are no intervals, and no difference is called real. Intervals need replicas.")
+    notes += [f"{log['name']}: {note}." for log in document["logs"] for note in left_out_notes({"log": log})]
     title = f"{logs}: {counted(len(grid['policy']), 'policy', 'policies')}"
     return {
         "title": asked.title or title + (f" by {_listed(axes)}" if axes else ""),

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from qbatch.distribution import __version__
@@ -30,6 +31,7 @@ from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
 from qbatch.model.record import LogClock, Schedule, finished_run
 from qbatch.results.job_rows import read_job_rows, write_job_rows
 from qbatch.results.pieces import read_pieces, write_pieces
+from qbatch.workloads.left_out import LeftOut
 
 SCHEMA = "qbatch.result/1"
 """The schema of ``result.json`` that this program writes and reads."""
@@ -400,6 +402,10 @@ def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
         raise InputError(f"{where}: results: should be a list of objects, one for each policy, not {str(results)[:40]}")
     if not isinstance(notes, list):
         raise InputError(f"{where}: log: notes: should be a list, not {str(notes)[:40]}")
+    try:
+        msgspec.convert(document.get("log", {}).get("left_out") or [], list[LeftOut])
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: log: left_out: {error}") from error
 
 
 def _schedule_of(folder: Path, policy: str, name: str, pieces: str | None) -> Schedule:

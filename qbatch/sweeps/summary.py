@@ -210,7 +210,8 @@ def differences(
             continue
         estimate = replicated_difference(theirs, ours, confidence)
         mean = float(theirs.mean())
-        told = finding_of(estimate, mean, is_less_better=is_less_better, practical=practical, level=1 - confidence)
+        larger = max(mean, float(ours.mean()))
+        told = finding_of(estimate, larger, is_less_better=is_less_better, practical=practical, level=1 - confidence)
         records.append(
             PolicyDifference(
                 point.at, point.at["policy"], len(ours), mean, float(ours.mean()), estimate.value, estimate.low,

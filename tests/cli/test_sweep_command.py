@@ -34,6 +34,18 @@ def make_study(folder: Path, *, is_run: bool = True) -> Path:
     return folder
 
 
+def test_what_an_import_left_out_stands_with_a_sweep_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = Path(write_sample(tmp_path / "log.swf"))
+    note = "; Note: left out: GPUs: 37 of 120 jobs (gpu:a100 37)\n"
+    log.write_text(note + log.read_text(encoding="utf-8"), encoding="utf-8")
+    out, page = tmp_path / "out", tmp_path / "page.html"
+    code, said, _ = command(capfd, "sweep", "--log", log, "-p", "fcfs", "-o", out, "--on", "local:1")
+    told = "log: the log does not hold GPUs: 37 of 120 jobs (gpu:a100 37)"
+    assert (code, said.splitlines()[-1]) == (0, told)
+    assert command(capfd, "report", out, "-o", page)[0] == 0
+    assert told in page.read_text(encoding="utf-8")
+
+
 def test_a_file_is_run_and_resumed_and_its_options_can_be_changed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,12 +11,14 @@ import numpy as np
 
 from qbatch.workloads.accounting.assembly import AccountedJob
 from qbatch.workloads.accounting.names import numbers_of
+from qbatch.workloads.left_out import LeftOut
 from qbatch.workloads.log import FIELDS, Column, compact
 
 
 @dataclass(frozen=True, slots=True)
 class LogShape:
-    """How a log is made: ``unit`` (``cores`` or ``nodes``) is what a processor is; ``key`` numbers names by a keyed hash."""
+    """How a log is made: ``unit`` (``cores`` or ``nodes``) is what a processor is; ``key`` numbers names by a keyed hash;
+    ``left_out``: what the header says that the log does not hold."""
 
     zone: ZoneInfo
     unit: str = "cores"
@@ -27,11 +29,12 @@ class LogShape:
     computer: str = ""
     installation: str = "not stated"
     notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedLog:
-    """A log that was made: header lines, columns by name, the machine's processors and whether they were told."""
+    """A log that was made: header lines, columns by name, processors of the machine, whether they were told, what is left out."""
 
     lines: list[str]
     columns: dict[str, Column]
@@ -39,6 +42,7 @@ class ImportedLog:
     is_procs_told: bool
     names: dict[str, int]
     peak: int
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> ImportedLog:
@@ -73,7 +77,7 @@ def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> Impor
         lines += _legend(names)
     return ImportedLog(
         lines, {name: compact(columns[name]) for name in FIELDS}, procs, shape.machine_procs is not None,
-        {kind: len(numbers) for kind, numbers in names.items()}, peak,
+        {kind: len(numbers) for kind, numbers in names.items()}, peak, shape.left_out,
     )  # fmt: skip
 
 
@@ -157,7 +161,7 @@ def _header(
     for number, name in sorted((number, name) for name, number in queues.items()):
         shown = f"queue-{number}" if shape.has_anonymous_queues else name
         lines += [f"Queue: {number} {shown}", f"Partition: {number} {shown}"]
-    lines += [f"Note: {note}" for note in shape.notes]
+    lines += [f"Note: {note}" for note in (*shape.notes, *(each.note for each in shape.left_out))]
     return [f"; {_one_line(line)}" for line in lines]
 
 
