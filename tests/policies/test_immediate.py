@@ -200,8 +200,8 @@ def test_victims_are_taken_by_slowdown_and_the_room_they_leave_over_belongs_to_t
 
 
 def test_a_quantum_that_was_thrown_away_counts_in_the_executed_time_of_a_victim() -> None:
-    # Job 3 has a quantum from 40 to 100 and begins at 100 on the processor of job 2.  At 150 its slowdown is 110 / (60 + 50), that
-    # of job 1 150 / (40 + 50): job 3 is suspended for job 4.  By the 50 s that are kept its slowdown would be 110 / 50.
+    # Job 3 has a quantum from 40 to 100 and begins at 100 on the processor of job 2.  At 150 its slowdown is 110 / (60 + 50), and
+    # that of job 1 150 / (40 + 50): job 3 is suspended for job 4.  By the 50 s that are kept its slowdown would be 110 / 50.
     jobs = [asked(0, 1, 1000), asked(0, 1, 100), asked(40, 1, 2000), asked(150, 1, 30)]
     schedule = schedule_of("immediate:inner=fcfs-backfill,quantum=60,memory=10,protect=1", [(2, 0)], jobs)
     assert seconds(schedule.end) == [1060, 100, 2130, 180]
