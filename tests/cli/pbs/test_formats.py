@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from qbatch.cli.pbs.format_alternate import Look, alternate_table, hosts_text, start_text
 from qbatch.cli.pbs.format_attributes import job_attributes, variable_list
 from qbatch.cli.pbs.format_full import full_text, json_document, json_value, separated, wrapped, xml_job
-from qbatch.cli.pbs.format_nodes import host_block, summary_table
+from qbatch.cli.pbs.format_nodes import host_block, summary_line, summary_table
 from qbatch.cli.pbs.format_table import PLAIN, TORQUE, WIDE, job_rows, job_table, queue_table, shown_id
 from qbatch.cli.pbs.text import cell, clock, plain, seconds_of, size_in
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
@@ -81,6 +81,10 @@ def test_no_name_reaches_a_terminal_or_fakes_a_line(text: str) -> None:
     assert is_safe(
         host_block(host, "1") + summary_table([host], "qbatch") + summary_table([host], "qbatch", True, True)
     )
+    for has_jobs in (False, True):
+        line = summary_line(host, has_jobs, "|")
+        assert is_safe(line)
+        assert line.count("\n") == 1
 
 
 @pytest.mark.parametrize("text", EVIL, ids=range(len(EVIL)))
