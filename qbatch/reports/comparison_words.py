@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from qbatch.metrics.interval import SAME
 from qbatch.reports.plot_style import duration_text
 
 _LEAST = 1e-300
@@ -30,6 +31,8 @@ def sentence(record: dict[str, Any], a: str, b: str, confidence: float, practica
         median = record.get("median")
         middle = "" if median is None else f"; median of the differences {signed(seen.sign * median['difference'], unit)}"
         return f"{words}: {lower} is {by} than {higher} ({values}{middle})."
+    if finding == "unknown" and record.get("replicas"):
+        return f"{words}: {lower} is {by} than {higher} ({values}; {SAME})."
     if finding == "unknown":
         return f"{words}: too few values to tell {higher} and {lower} apart: {lower} is {by} ({values})."
     values = f"{values}; {_range(seen, unit, confidence)}"

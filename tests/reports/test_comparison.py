@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from qbatch.metrics import measure
+from qbatch.metrics.interval import SAME
 from qbatch.metrics.machine import longest_queue
 from qbatch.model.errors import InputError
 from qbatch.model.machine import one_host
@@ -222,6 +223,17 @@ def test_replicas_give_student_s_interval_over_the_pairs() -> None:
     assert (record["low"], record["high"]) == pytest.approx((np.mean(changes) - half, np.mean(changes) + half))
     assert (document["pairs"], len(record["replicas"])) == (5, 5)
     assert of(document, "makespan_s")["low"] is not None
+
+
+def test_replicas_that_differ_by_the_same_are_not_tested() -> None:
+    """An interval of width 0 over three seeds would say that the difference is known exactly."""
+    pairs = []
+    for seed in range(3):
+        work = random_workload(60, seed)
+        pairs.append((side(by_hand(work, work.submit, "a")), side(by_hand(work, work.submit + 60 * S, "b"))))
+    record = of(compare(*pairs[0], replicas=pairs[1:]), "wait_mean_s")
+    assert (record["low"], record["high"], record["p"], record["finding"]) == (None, None, None, "unknown")
+    assert record["sentence"] == f"Mean wait: a is 100.0 % lower than b (b 1 min, a 0 s: -1 min; {SAME})."
 
 
 def test_policies_whose_labels_are_exchanged_by_day_differ_by_noise_at_about_the_nominal_rate() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from qbatch.distribution import __version__, install_command
 from qbatch.metrics import METRICS
+from qbatch.metrics.interval import SAME
 from qbatch.model.errors import InputError, UsageError
 from qbatch.reports.comparison import ComparedSettings, Side, compare
 from qbatch.reports.comparison_words import signed
@@ -183,7 +184,7 @@ def _interval_note(study: ReportStudy, confidence: float) -> str:
     if study.has_replicas:
         return (
             f"Means over {len(study.replicas)} replicas; small figures: {per_cent} confidence intervals of Student's t over "
-            "them."
+            f"them; a dash: {SAME}."
         )
     return (
         f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, which allow for waits that "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,6 +13,7 @@ import msgspec
 import numpy as np
 
 from qbatch.model.errors import InputError, UsageError
+from qbatch.model.spans import too_small
 from qbatch.workloads.accounting.assembly import AccountedJob, assemble
 from qbatch.workloads.accounting.files import accounting_files, lines_of
 from qbatch.workloads.accounting.hosts_seen import HostsSeen, machine_seen
@@ -101,26 +103,24 @@ def import_files(
         if not any(job.start >= 0 for job in jobs):
             raise InputError("--unit nodes: no record says how many hosts its job had; leave it out")
     log = make_log(jobs, _shape(form, options, tally, zone, _left_out(jobs, options, tally)), len(tally.hosts))
-    _check_size(options, log)
+    _check_size(options, log, zone)
     seen = None
     if options.keeps_hosts:
         seen = machine_seen(jobs, is_anonymous=options.is_anonymous, hides_queues=options.has_anonymous_queues)
-    if seen is not None and seen.machine.procs < log.peak:
+    if seen is not None and seen.machine.procs < log.peak.procs:
         raise InputError(
-            f"the hosts that the records name have {seen.machine.procs} processors in use at most, but the log {log.peak} at "
-            "once: not every record names its hosts; leave --machine-file out"
+            f"the hosts that the records name have {seen.machine.procs} processors in use at most, but the log "
+            f"{log.peak.procs} at once: not every record names its hosts; leave --machine-file out"
         )
     return Imported(log, _document(form, files, jobs, tally, log, clock, held, zone_from), seen)
 
 
-def _check_size(options: ImportOptions, log: ImportedLog) -> None:
+def _check_size(options: ImportOptions, log: ImportedLog, zone: ZoneInfo) -> None:
     """Refuse a machine on which the log could not have happened."""
-    if options.machine_procs is not None and options.machine_procs < log.peak:
+    if options.machine_procs is not None and options.machine_procs < log.peak.procs:
         unit = "hosts" if options.unit == "nodes" else "processors"
-        raise UsageError(
-            f"--machine-procs {options.machine_procs}: the log has {log.peak} {unit} in use at once, which a smaller machine "
-            f"does not have; tell {log.peak} or more, or leave it out"
-        )
+        when = datetime.fromtimestamp(log.peak.at, UTC).astimezone(zone).isoformat()
+        raise UsageError(too_small("--machine-procs", options.machine_procs, "the log", log.peak, f"at {when}", unit))
 
 
 def _zone(options: ImportOptions) -> tuple[ZoneInfo, str]:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from qbatch.model.spans import Peak, most_at_once
 from qbatch.workloads.accounting.assembly import AccountedJob
 from qbatch.workloads.accounting.names import numbers_of
 from qbatch.workloads.left_out import LeftOut
@@ -41,7 +42,7 @@ class ImportedLog:
     procs: int
     is_procs_told: bool
     names: dict[str, int]
-    peak: int
+    peak: Peak
     left_out: tuple[LeftOut, ...] = ()
 
 
@@ -71,7 +72,7 @@ def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> Impor
     names = _numbered(jobs, shape, columns)
     _chain(jobs, columns)
     peak = _peak(jobs, used)
-    procs = shape.machine_procs or peak
+    procs = shape.machine_procs or peak.procs
     lines = _header(jobs, shape, procs, hosts, names["queue"], columns)
     if not shape.is_anonymous:
         lines += _legend(names)
@@ -119,19 +120,16 @@ def _chain(jobs: Sequence[AccountedJob], columns: dict[str, Column]) -> None:
     columns["preceding_job"], columns["think_time"] = preceding, think
 
 
-def _peak(jobs: Sequence[AccountedJob], used: Column) -> int:
+def _peak(jobs: Sequence[AccountedJob], used: Column) -> Peak:
     """Return the most processors allocated at once, ends before starts, and at least those of the widest job.
 
     When a job was suspended is not known, only for how long in all: it counts for the second after its start.
     """
     start, end = _array(job.start for job in jobs), _array(job.ended for job in jobs)
     is_whole = _array(job.suspended for job in jobs) <= 0
-    end = np.where(is_whole, end, np.minimum(end, start + 1))
-    lasting = (used > 0) & (end > start)
-    at = np.concatenate([end[lasting], start[lasting]])
-    change = np.concatenate([-used[lasting], used[lasting]])
-    most = int(np.cumsum(change[np.argsort(at, kind="stable")]).max(initial=0))
-    return max(most, int(used.max(initial=1)), 1)
+    ran = used > 0
+    peak = most_at_once(start[ran], np.where(is_whole, end, np.minimum(end, start + 1))[ran], used[ran])
+    return peak if peak.procs else Peak(1, int(start.max()))
 
 
 def _header(
