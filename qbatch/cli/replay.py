@@ -59,6 +59,7 @@ def replay(
     skipped: Annotated[Text, typer.Option(metavar="FILE", help="List skipped jobs as CSV: line, job, reason.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
     by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Print every metric by its name, in seconds.")] = False,
     explain: Annotated[Text, typer.Option(metavar="JOB", help="Tell the story of one job.")] = None,
     step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass (small logs).")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Check the invariants of each schedule.")] = False,
@@ -73,7 +74,10 @@ def replay(
     _check_choice("--driver", driver, DRIVERS)
     for key in by or []:
         _check_choice("--by", key, tuple(BREAKDOWNS))
-    shown = Shown(out=out, jobs=jobs, by=tuple(by or ()), is_json=as_json, is_audited=audit, driver=driver, is_quiet=quiet)
+    shown = Shown(
+        out=out, jobs=jobs, by=tuple(by or ()), is_json=as_json, is_audited=audit, driver=driver, is_quiet=quiet,
+        is_whole=show_all,
+    )  # fmt: skip
     if source is not None:
         others = {
             "LOG": log, "--procs": procs, "--from": since, "--to": before, "--first": first, "--deadlines": deadlines,

@@ -33,6 +33,7 @@ class Shown:
     is_audited: bool
     driver: str
     is_quiet: bool
+    is_whole: bool
 
 
 def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, policies: list[str]) -> None:
@@ -81,7 +82,7 @@ def print_record(document: dict[str, Any], shown: Shown) -> None:
     if shown.is_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
-        print_run(document)
+        print_run(document, is_whole=shown.is_whole)
     if shown.is_audited and not shown.is_quiet:
         talk("audit: capacity, submissions, starts, ends and promises hold under every policy asked for")
 
