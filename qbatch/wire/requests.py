@@ -249,7 +249,9 @@ class Fault(Request, frozen=True):
 
 
 class Hello(Request, frozen=True):
-    """Who is there: gives ``Welcome``."""
+    """Who is there: gives ``Welcome``.  ``server``: the server that is meant; refused if that is another one."""
+
+    server: str = ""
 
 
 class JobStatus(Request, frozen=True):

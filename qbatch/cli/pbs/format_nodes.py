@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from qbatch.cli.pbs.format_attributes import host_attributes
+from qbatch.cli.pbs.format_attributes import Attribute, host_attributes
 from qbatch.cli.pbs.format_full import json_object
 from qbatch.cli.pbs.text import cell, plain, whole_cell
 from qbatch.wire.records import HostRecord
@@ -51,10 +51,10 @@ _JOBS_COLUMNS = tuple(
 )  # fmt: skip
 
 
-def host_block(host: HostRecord, version: str) -> str:
-    """Return one block of ``pbsnodes -a``: the name, its attributes indented by five, a blank line."""
-    lines = [plain(host.name)]
-    lines += [f"     {plain(each.full_name)} = {plain(each.value)}" for each in host_attributes(host, version)]
+def block_text(name: str, attributes: Iterable[Attribute]) -> str:
+    """Return one block of ``pbsnodes -a``: the name of a host, its attributes indented by five, a blank line."""
+    lines = [plain(name)]
+    lines += [f"     {plain(each.full_name)} = {plain(each.value)}" for each in attributes]
     return "\n".join(lines) + "\n\n"
 
 

@@ -19,13 +19,16 @@ def limits_of(job: BatchJob) -> dict[str, float]:
     ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is held or not as ``mem`` is.
     """
     resources = job.spec.resources
-    limits: dict[str, float] = {
-        name: parse_duration(resources[name]) / MICROSECONDS for name in ("cput", "pcput") if name in resources
-    }
+    limits: dict[str, float] = {}
+    for name in ("cput", "pcput", "vmem"):
+        if name in resources:
+            try:
+                text = resources[name]
+                limits[name] = float(parse_size(text)) if name == "vmem" else parse_duration(text) / MICROSECONDS
+            except ValueError:  # an older version took it though it is none
+                continue
     if job.prepared.demand.memory:
         limits["mem"] = float(job.prepared.demand.memory)
-    if "vmem" in resources:
-        limits["vmem"] = float(parse_size(resources["vmem"]))
     return limits
 
 

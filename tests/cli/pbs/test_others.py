@@ -50,7 +50,7 @@ def sent(shell: Shell) -> object:
             hold="n", is_rerunnable=False, depend="afterok:1", umask=0o22))),
         ("qalter -t %5 2[]", requests.Alter(jobs=("2[]",), changes=requests.Changes(slot_limit=5))),
         ("qalter -o /x/ -e host:/y -j oe -k o -m n -M a -S /bin/sh -A b -P c -c n 2", requests.Alter(
-            jobs=("2",), changes=requests.Changes(output="/x/", error="/y", join="oe", keep="o", mail_points="n",
+            jobs=("2",), changes=requests.Changes(output="/x/", error="host:/y", join="oe", keep="o", mail_points="n",
                                                   mail_users="a", shell="/bin/sh", account="b", project="c",
                                                   checkpoint="n"))),
     ],

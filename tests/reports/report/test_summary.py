@@ -5,8 +5,8 @@ import pytest
 
 from qbatch.metrics import METRICS, breakdown, measure
 from qbatch.metrics.interval import SAME
-from qbatch.reports.report.page import render
 from qbatch.metrics.table import words_of
+from qbatch.reports.report.page import render
 from qbatch.reports.report.promises import promises
 from qbatch.reports.report.study import gather
 from qbatch.reports.report.summary import SHOWN, all_metrics, parts, summary
