@@ -88,7 +88,7 @@ def _run(
     from qbatch.results.output import check_folder, make_folder
     from qbatch.sweeps.plan import plan_of
     from qbatch.sweeps.summary import SHOWN, record
-    from qbatch.sweeps.sweep import run_sweep
+    from qbatch.sweeps.sweep import run_sweep, runs_kept
     from qbatch.sweeps.table import metric_named
 
     shown = [metric_named(name) for name in metric or SHOWN]
@@ -102,7 +102,7 @@ def _run(
                 plan, out, place, progress=progress, retry=is_retried, command=["qbatch", *sys.argv[1:]]
             )
     except KeyboardInterrupt:
-        talk(f"the runs that were made are kept in {out}; the same command goes on from there")
+        talk(f"{runs_kept(plan, out):,} of {count:,} runs kept in {out}; the same command goes on")
         raise
     document = record(done.table, shown, confidence=confidence)
     if as_json:

@@ -1,7 +1,8 @@
 """A result: what a run leaves behind, as a directory with ``result.json`` and the job rows of each policy.
 
 Under ``files`` the document names the job rows by policy, under ``pieces`` the files with the pieces of jobs that did not run in
-one go (:mod:`qbatch.results.pieces`), of those policies that have any.
+one go (:mod:`qbatch.results.pieces`), of those policies that have any.  The document is sealed (:mod:`qbatch.results.checksums`):
+what was damaged since is refused, not shown.
 
 The directory appears whole or not at all.  An earlier result in its place is replaced whole, but nothing else is:
 a directory that holds anything besides a result is refused, so that no file of the user is lost.
@@ -30,6 +31,7 @@ from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
 from qbatch.model.record import MICROSECONDS, LogClock, Schedule, finished_run
 from qbatch.model.spans import Peak, most_at_once, too_small
+from qbatch.results.checksums import check_document, check_file, file_checksum, sealed
 from qbatch.results.job_rows import read_job_rows, write_job_rows
 from qbatch.results.pieces import read_pieces, write_pieces
 from qbatch.workloads.left_out import LeftOut
@@ -191,8 +193,7 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
     pieces = {
         each.policy: files[each.policy].replace("jobs-", "pieces-", 1) for each in schedules if each.pieces is not None
     }
-    whole = _filled(document, schedules) | {"schema": SCHEMA, "files": files} | ({"pieces": pieces} if pieces else {})
-    text = json.dumps(_plain(whole), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    whole = _plain(_filled(document, schedules) | {"schema": SCHEMA, "files": files} | ({"pieces": pieces} if pieces else {}))
 
     def fill(folder: Path) -> None:
         for schedule in schedules:
@@ -201,6 +202,8 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
             if schedule.policy in pieces:
                 with _synced(folder / pieces[schedule.policy]) as out:
                     write_pieces(out, schedule)
+        checksums = {name: file_checksum(folder / name) for name in (*files.values(), *pieces.values())}
+        text = json.dumps(sealed(whole, DOCUMENT, checksums), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         with _synced(folder / DOCUMENT) as out:
             out.write(text.encode(errors="backslashreplace"))
 
@@ -325,7 +328,7 @@ def _check_free(named: Path, target: Path) -> None:
         inside = sorted(entry.name for entry in target.iterdir())
         if not inside:
             return
-        document = _read_document(target) if DOCUMENT in inside else {}
+        document = _parsed(target) if DOCUMENT in inside else {}  # a damaged result may be replaced, so it is not checked
     except (InputError, OSError):
         document = {}
     known, pieces = document.get("files"), document.get("pieces", {})
@@ -342,13 +345,19 @@ def _check_free(named: Path, target: Path) -> None:
 
 
 def result_beside(path: str | Path) -> Result | None:
-    """Return what the result says of job rows that lie in its directory; None for a file that is no part of a result."""
+    """Return what the result says of job rows that lie in its directory; None for a file that is no part of a result.
+
+    Raises:
+        InputError: if it, or the result of which it seems to be a part, is damaged.
+    """
     source = Path(path)
-    if not source.is_file():
+    if not source.is_file() or not (source.parent / DOCUMENT).is_file():
         return None
     try:
         files = _read_document(source.parent).get("files")
     except InputError:
+        if re.fullmatch(r"jobs-.*\.parquet", source.name):
+            raise  # bare, it would be read as something else
         return None
     if not isinstance(files, dict) or source.name not in files.values():
         return None
@@ -375,7 +384,7 @@ def read_directory(path: Path, only: str | None = None) -> Result:
         raise InputError(f"{where}: pieces: should name the files of pieces by policy, not {pieces!r}")
     total = document.get("procs_total")
     schedules = tuple(
-        _schedule_of(path, str(policy), name, pieces.get(policy))
+        _schedule_of(path, document, str(policy), name, pieces.get(policy))
         for policy, name in files.items()
         if only in (None, name)
     )
@@ -417,10 +426,13 @@ def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
         raise InputError(f"{where}: log: left_out: {error}") from error
 
 
-def _schedule_of(folder: Path, policy: str, name: str, pieces: str | None) -> Schedule:
+def _schedule_of(folder: Path, document: Mapping[str, Any], policy: str, name: str, pieces: str | None) -> Schedule:
     for key, inside in (("files", name), ("pieces", pieces)):
-        if inside is not None and Path(inside).name != inside:
+        if inside is None:
+            continue
+        if Path(inside).name != inside:
             raise InputError(f"{folder / DOCUMENT}: {key}: {inside!r} lies outside of the result")
+        check_file(document, folder / inside, DOCUMENT)
     found = read_job_rows(folder / name)
     if not found:
         return _empty(policy, name)
@@ -446,7 +458,13 @@ def _clock(given: Any, where: Path) -> LogClock:
 
 
 def _read_document(folder: Path) -> dict[str, Any]:
-    """Read ``result.json`` of a result's directory."""
+    """Read ``result.json`` of a result's directory, and refuse one that was damaged."""
+    document = _parsed(folder)
+    check_document(document, folder / DOCUMENT)
+    return document
+
+
+def _parsed(folder: Path) -> dict[str, Any]:
     path = folder / DOCUMENT
     try:
         document = json.loads(path.read_bytes())

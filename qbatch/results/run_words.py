@@ -38,6 +38,28 @@ def number_text(value: float | int | str | None, unit: str = "") -> str:
     return f"{value:.4f}"
 
 
+def value_text(value: float | int | None, unit: str) -> str:
+    """Return the value of a metric as people read it: hours and minutes, percent, thousands set off; absent as a dash."""
+    if value is None:
+        return "-"
+    if unit == "s":
+        return hours_text(value)
+    if unit == "share":
+        return f"{value * 100:.2f} %"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def hours_text(seconds: float) -> str:
+    """Return ``7 h 09 min``, ``12 min 05 s`` or ``42 s``: two units, or one below a minute."""
+    if seconds < 0:
+        return f"-{hours_text(-seconds)}"
+    if round(seconds) < 60:
+        return f"{seconds:.3g} s"
+    if round(seconds) < 3600:
+        return "{} min {:02d} s".format(*divmod(round(seconds), 60))
+    return "{:,} h {:02d} min".format(*divmod(round(seconds / 60), 60))
+
+
 def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) -> str:
     """Return the options of a replay in words: where estimates come from, the kill, and whatever is not as usual.
 
