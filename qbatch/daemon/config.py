@@ -15,6 +15,7 @@ from msgspec import structs
 
 from qbatch.daemon.core.emulation import parse_runtime
 from qbatch.daemon.executors.supervision.usage import CODES
+from qbatch.daemon.own_policies import load_tried
 from qbatch.daemon.pool_executor import OF_DASK, check_executor, check_executors, parse_address
 from qbatch.daemon.settings import ENFORCED, MOST_SHADOWS, Pool, Queue, Settings, pool_on
 from qbatch.model.errors import InputError, QbatchError, UsageError, suggestion
@@ -22,7 +23,7 @@ from qbatch.model.machine import Host, Machine, expand_names, parse_memory
 from qbatch.model.machine_file import machine_as_toml, machine_of_tables
 from qbatch.model.toml_text import TomlText
 from qbatch.planning.policy import Policy
-from qbatch.policies.registry import load_policy
+from qbatch.policies.registry import load_policy, own_class
 from qbatch.wire.resource_rules import LENIENCIES
 from qbatch.wire.resources import format_duration, parse_duration
 from qbatch.workloads.machines import SHIPPED, load_machine
@@ -57,6 +58,8 @@ KEYS = (
     Key(TOP, "dialect", "dialect", '"openpbs"', "openpbs or torque: the PBS dialect inside jobs (elsewhere: QBATCH_DIALECT)"),
     Key(TOP, "seed", "count", "1", "seed of the draws of emulated run times"),
     Key(TOP, "shadows", "policies", "[]", "up to four policies to follow in shadow, beside the real ones (see: qbatch shadow)"),
+    Key(TOP, "policies", "own policies", "[]",
+        'policies of your own ("module:Class") that the running server may be set to, besides those of qbatch policies'),
     Key(TOP, "custom_resources", "texts", "[]", "resources that jobs may name beside those of PBS; shown, never counted"),
     Key(TOP, "lenient", "leniencies", "[]", f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}"),
     Key(TOP, "forecast_run_times", "run times", '"estimates"',
@@ -394,8 +397,16 @@ def shadow_policy(text: str) -> Policy:
 
 
 def _policy(value: Any) -> str:
-    load_policy(_text(value))
+    load_tried(_text(value))
     return str(value)
+
+
+def _own_policies(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    for each in names:
+        if own_class(each) != each:
+            raise ValueError(f'{each!r} is no class of a module, such as "mine:Smallest" (without parameters: all are taken)')
+    return names
 
 
 def _policies(value: Any) -> tuple[str, ...]:
@@ -403,6 +414,7 @@ def _policies(value: Any) -> tuple[str, ...]:
     if len(names) > MOST_SHADOWS:
         raise ValueError(f"{len(names)} policies; at most {MOST_SHADOWS} are followed in shadow")
     for each in names:
+        load_tried(each)
         shadow_policy(each)
     return names
 
@@ -435,7 +447,7 @@ def _some_of(known: Collection[str]) -> Callable[[Any], tuple[str, ...]]:
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "name": _name, "text": _text, "texts": _texts, "bool": _bool, "integer": _integer, "count": _count, "time": _time,
     "memory": parse_memory, "hosts": _hosts, "machine": _machine, "policy": _policy, "policies": _policies, "runtime": _runtime,
-    "leniencies": _some_of(LENIENCIES), "limits": _some_of(CODES),
+    "leniencies": _some_of(LENIENCIES), "limits": _some_of(CODES), "own policies": _own_policies,
     "executor": _one_of("process", "emulated"), "pool_executor": _one_of("process", "dask"), "address": parse_address,
     "dialect": _one_of("openpbs", "torque"), "run times": _one_of("estimates", "predictions"),
 }  # fmt: skip

@@ -16,12 +16,13 @@ from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.authority import permit
 from qbatch.daemon.handlers.verbs import MUTATORS
+from qbatch.daemon.own_policies import is_own
 from qbatch.daemon.peers import actor_of, permit_executor
-from qbatch.daemon.questions.asking import ask
+from qbatch.daemon.questions.asking import ask, wait_for
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.frames import LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Request, Submit
+from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, PolicySet, Request, Submit
 from qbatch.wire.resources import check_resources
 
 log = logging.getLogger("qbatch")
@@ -179,14 +180,25 @@ class Connection(asyncio.Protocol):
             if type(request) in MUTATORS:
                 permit_executor(actor, request, service.settings.executor)
                 _check_entering(service.core, request)
-                service.receive(self, request, body)
-                self._uncommitted += 1
+                if isinstance(request, PolicySet) and is_own(request.policy):
+                    wait_for(service, self, request, self._set_own_policy(request, body))
+                else:
+                    self._receive(request, body)
             else:
                 ask(service, self, request)
         except Refusal as error:
             self.refuse(request, error)
         except Exception as error:
             self.refuse(request, service.containment.question_failed(actor, request, error))
+
+    def _receive(self, request: Request, body: bytes) -> None:
+        self.service.receive(self, request, body)
+        self._uncommitted += 1
+
+    async def _set_own_policy(self, request: PolicySet, body: bytes) -> None:
+        await self.service.own_policies.admit([request.policy])
+        async with self.service.quiet():
+            self._receive(request, body)
 
     def _unreadable(self, body: bytes, error: Exception) -> None:
         try:

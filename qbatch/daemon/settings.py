@@ -81,7 +81,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``executor``: ``process`` or ``emulated``.  ``kill_delay``: from TERM to KILL.  ``history_kept``: how long finished
     jobs show in ``qstat -x`` (None: for ever).  ``dialect``: ``openpbs`` or ``torque``.  ``seed``: of the draws of
-    emulated runs.  ``shadows``: the policies that are followed beside the real ones.  ``custom_resources``: resources that jobs
+    emulated runs.  ``shadows``: the policies that are followed beside the real ones.  ``policies``: classes of users' own
+    (``module:Class``) that the socket may set (:mod:`qbatch.daemon.own_policies`).  ``custom_resources``: resources that jobs
     may ask for beside those of PBS; they are shown, and nothing counts them.  ``lenient``: what the server does not refuse
     though OpenPBS does (:mod:`qbatch.wire.resource_rules`).  ``forecast_run_times``: by what forecasts end jobs, ``estimates``
     (their walltimes) or ``predictions`` (:mod:`qbatch.daemon.forecast_run_times`).
@@ -104,6 +105,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str = "openpbs"
     seed: int = 1
     shadows: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
     custom_resources: tuple[str, ...] = ()
     lenient: tuple[str, ...] = ()
     forecast_run_times: str = "estimates"

@@ -352,7 +352,9 @@ def _check_as_openpbs(core: Core, actor: Actor, spec: Spec, prepared: Prepared) 
     settings = core.settings
     if spec.resource_rules < 2:
         return
-    found = refused_resource(spec.resources, prepared.demand, settings.custom_resources, settings.lenient)
+    found = refused_resource(
+        spec.resources, prepared.demand, settings.custom_resources, settings.lenient, spec.resource_rules
+    )
     if found is not None:
         raise Refusal(*found)
     if len(prepared.indices) == 1 and not spec.is_torque and "array" not in settings.lenient:
