@@ -37,7 +37,7 @@ def one_step(bench: Bench, draw: random.Random) -> None:
             "array": draw.choice(["", "", "", "1-4", "1-4%2"]),
         }
         if draw.random() < 0.3:
-            spec["depend"] = f"{draw.choice(['afterok', 'afterany', 'afternotok', 'after', 'beforeany'])}:{job}"
+            spec["depend"] = f"{draw.choice(['afterok', 'afterany', 'afternotok', 'after', 'beforeany', 'runone'])}:{job}"
         if draw.random() < 0.1:
             spec["not_before"] = bench.now + draw.randrange(30) * 1_000_000
         bench.submit(actor=actor, **spec)

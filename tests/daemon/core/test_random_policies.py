@@ -112,7 +112,7 @@ def submit(bench: Bench, draw: random.Random) -> None:
         "used_memory": draw.choice((None, 0, 1 << 30)),
     }
     if draw.random() < 0.2:
-        fields["depend"] = f"{draw.choice(('afterany', 'after', 'before'))}:{some_job(bench, draw)}"
+        fields["depend"] = f"{draw.choice(('afterany', 'after', 'before', 'runone'))}:{some_job(bench, draw)}"
     bench.submit(actor=draw.choice((ALICE, BOB)), **fields)
 
 
