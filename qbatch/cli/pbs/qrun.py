@@ -1,7 +1,8 @@
 """``qrun``: start waiting jobs now, whatever the policy would do, if there is room for them.
 
 Operators may.  ``-H n1+n2`` names the hosts; without it the server finds them.  A job that is held, waits for a time or at a run
-limit is refused with the reason, and so is one for which there is no room: nothing that runs is stopped for it.
+limit is refused with the reason, and so is one for which there is no room: nothing that runs is stopped for it.  Exit code 2 if a
+start is refused, as in OpenPBS.
 """
 
 from __future__ import annotations
