@@ -107,7 +107,8 @@ def _pbs_page(name: str) -> str:
 def _overview() -> str:
     command = typer.main.get_command(app)
     lines = [*_head("qbatch", str(command.help), "qbatch"), ".SH SYNOPSIS"]
-    lines += ["\\fBqbatch\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR ...", ".SH DESCRIPTION", _marked(str(command.help)), ".SH COMMANDS"]
+    lines += ["\\fBqbatch\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR ..."]
+    lines += [".SH DESCRIPTION", _marked(str(command.help)), ".SH COMMANDS"]
     lines += _terms((f"\\fBqbatch\\-{escaped(name)}\\fR(1)", text) for name, (_, text) in COMMANDS.items())
     lines += [".SH OPTIONS", *_parameters(command, "qbatch")]
     return "\n".join([*lines, *_tail(EXIT_CODES, PBS_COMMANDS)]) + "\n"
