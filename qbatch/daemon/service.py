@@ -30,6 +30,7 @@ from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.forecasts import Forecaster
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.outbox import Outbox
+from qbatch.daemon.own_policies import OwnPolicies
 from qbatch.daemon.pass_driver import PassDriver
 from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
@@ -145,6 +146,7 @@ class Service:
         self.event_stream.last = core.events_made
         self.outbox = Outbox(self.waiters, self.forecasts, self.event_stream, self.report)
         self.shadows = ShadowProcess(self)
+        self.own_policies = OwnPolicies(lambda: self.settings, instance.config)
         self.stop_reason = ""
         self.is_full = False
         self.commits = 0

@@ -12,6 +12,7 @@ CODES: dict[str, tuple[int, int]] = {
     "unknown-queue": (15018, 6),
     "unknown-host": (15062, 6),
     "not-permitted": (15007, 7),
+    "policy-not-listed": (15007, 7),
     "bad-request": (15004, 2),
     "bad-value": (15014, 2),
     "unknown-verb": (15006, 2),

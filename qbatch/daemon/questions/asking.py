@@ -75,14 +75,24 @@ def ask(service: Service, client: ConnectedClient, request: requests.Request) ->
     Raises:
         Refusal: it is refused.
     """
-    if len(client.waits) >= MOST_WAITS:
-        raise Refusal(
-            "busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them"
-        )
     answer = ASKERS[type(request)](service, client, request)
     if not asyncio.iscoroutine(answer):
         client.reply(request.id, answer)
-        return
+    else:
+        wait_for(service, client, request, answer)
+
+
+def wait_for(service: Service, client: ConnectedClient, request: requests.Request, answer: Coroutine[Any, Any, Any]) -> None:
+    """Answer when the answer is there; where it is None, the request is answered by a commit.
+
+    Raises:
+        Refusal: too many answers are waited for.
+    """
+    if len(client.waits) >= MOST_WAITS:
+        answer.close()
+        raise Refusal(
+            "busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them"
+        )
     task = asyncio.get_running_loop().create_task(_later(service, client, request, answer))
     client.waits.add(task)
     task.add_done_callback(client.waits.discard)
@@ -94,8 +104,8 @@ async def _later(service: Service, client: ConnectedClient, request: requests.Re
             async with client.long_answers:
                 await client.has_read()
                 client.reply(request.id, await answer)
-        else:
-            client.reply(request.id, await answer)
+        elif (result := await answer) is not None:
+            client.reply(request.id, result)
     except Refusal as error:
         client.refuse(request, error)
     except QbatchError as error:
