@@ -192,6 +192,14 @@ class Rerun(Request, frozen=True):
     is_forced: bool = False
 
 
+class ForceStart(Request, frozen=True):
+    """Start waiting jobs now, whatever the policy would do, on the ``hosts`` that are named (none: on any).  The engine checks
+    that there is room.  Gives ``Outcomes``."""
+
+    jobs: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
+
+
 class Message(Request, frozen=True):
     """Append a line to the output (``O``), error (``E``) or both files of running jobs.  Gives ``Outcomes``."""
 
@@ -399,13 +407,15 @@ class Reload(Request, frozen=True):
 
 
 class Shutdown(Request, frozen=True):
-    """Stop the daemon; jobs run on.  ``is_with_jobs`` ends them first.  Gives ``Done``."""
+    """Stop the daemon; jobs run on.  ``is_requeueing`` first queues those again that may be run again; ``is_with_jobs`` first
+    ends those that still run.  Gives ``Done``."""
 
     is_with_jobs: bool = False
+    is_requeueing: bool = False
 
 
 MUTATING: tuple[type[Request], ...] = (
-    Submit, Delete, Alter, Hold, Release, Move, Order, Rerun, Message, Signal, QueueControl, HostControl,
+    Submit, Delete, Alter, Hold, Release, Move, Order, Rerun, ForceStart, Message, Signal, QueueControl, HostControl,
     PolicySet, Fault,
 )  # fmt: skip
 """Requests that change the server's state: answered when they are committed."""
@@ -416,7 +426,7 @@ ASKING: tuple[type[Request], ...] = (
 )  # fmt: skip
 
 AnyRequest = (
-    Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | Message | Signal | QueueControl
+    Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | ForceStart | Message | Signal | QueueControl
     | HostControl | PolicySet | Fault | Hello | JobStatus | QueueStatus | HostStatus | ServerStatus | Explain | Wait | Trail
     | JobOutput | History | Subscribe | Time | Forecast | Shadow | Upload | Metrics | Backup | Check | ConfigShow | Reload
     | Shutdown
