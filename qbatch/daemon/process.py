@@ -33,6 +33,7 @@ from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import StorageError, Store, StoreOccupied
 from qbatch.daemon.trace_source import TraceSource
+from qbatch.daemon.unread import give_memory_back
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
@@ -65,15 +66,6 @@ class DaemonOptions(msgspec.Struct, kw_only=True):
     is_paused: bool = False
     trace: Any = None
     surroundings: dict[str, str] = {}
-
-
-def give_memory_back() -> None:
-    """Return to the system what the C library keeps of freed memory, where it can (glibc)."""
-    import ctypes
-
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def most_descriptors() -> int:
