@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qbatch.cli.console import talk
-from qbatch.cli.replay_outputs import Shown, check_outputs, note_pieces, print_record, write_outputs, write_swf
+from qbatch.cli.replay_outputs import (
+    Shown,
+    check_outputs,
+    check_rejections,
+    note_pieces,
+    print_record,
+    write_outputs,
+    write_swf,
+)
 from qbatch.library.progress import progress_bars
 from qbatch.model.errors import UsageError, suggestion
 
@@ -51,6 +59,7 @@ def replay(
     skipped: Annotated[Text, typer.Option(metavar="FILE", help="List skipped jobs as CSV: line, job, reason.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
     by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Print every metric by its name, in seconds.")] = False,
     explain: Annotated[Text, typer.Option(metavar="JOB", help="Tell the story of one job.")] = None,
     step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass (small logs).")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Check the invariants of each schedule.")] = False,
@@ -65,7 +74,10 @@ def replay(
     _check_choice("--driver", driver, DRIVERS)
     for key in by or []:
         _check_choice("--by", key, tuple(BREAKDOWNS))
-    shown = Shown(out=out, jobs=jobs, by=tuple(by or ()), is_json=as_json, is_audited=audit, driver=driver, is_quiet=quiet)
+    shown = Shown(
+        out=out, jobs=jobs, by=tuple(by or ()), is_json=as_json, is_audited=audit, driver=driver, is_quiet=quiet,
+        is_whole=show_all,
+    )  # fmt: skip
     if source is not None:
         others = {
             "LOG": log, "--procs": procs, "--from": since, "--to": before, "--first": first, "--deadlines": deadlines,
@@ -136,6 +148,7 @@ def _replay_log(experiment: Experiment, chosen: list[Policy], shown: Shown, swf:
     if (shown.jobs is not None or swf is not None) and not shown.is_quiet:
         note_pieces(schedules, has_result=shown.out is not None)
     print_record(document, shown)
+    check_rejections(schedules, is_quiet=shown.is_quiet)
 
 
 def _run(experiment: Experiment, policy: Policy, shown: Shown) -> Schedule:

@@ -72,6 +72,8 @@ def up(
     from qbatch.daemon.own_policies import policies_in
 
     workload = _workload(trace, first, _machine(config_path, procs, machine)) if trace is not None else None
+    if workload is not None and config_path is None:
+        workload = workload.changed(queue_names={})  # the built-in queues are not those of the log, whatever they are called
     if workload is not None and procs is None and machine is None and config_path is None:
         procs = workload.procs_total
 
@@ -176,6 +178,8 @@ def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
 
     log = read_log(str(path))
     work = prepare(log, machine or one_host(choose_procs(log, None)), PrepareOptions(first=first))
+    for reason, count in work.skipped.items():
+        talk(f"note: {count} jobs of the log skipped: {reason.replace('_', ' ')}")
     if work.estimates_missing:
         talk(f"note: {missing_estimates_of(work.estimates_missing, len(work))}")
     return work

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 import socket
 import struct
 from collections import deque
 
 import msgspec
 
-from qbatch.daemon.core.state import Actor
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.authority import permit
 from qbatch.daemon.handlers.verbs import MUTATORS
 from qbatch.daemon.own_policies import is_own
@@ -56,17 +59,18 @@ class Reply(msgspec.Struct, omit_defaults=True):
     error: ErrorRecord | None = None
 
 
-def _check_resources(request: Request) -> None:
-    """Refuse resources that are none: here, and not when the journal is replayed.
+def _check_entering(core: Core, request: Request) -> None:
+    """Refuse resources that are none, and dependencies on jobs of other servers: here, and not when the journal is replayed.
 
     Raises:
-        Refusal: with the resource and the reason.
+        Refusal: with the resource or the server, and the reason.
     """
-    asked = None
-    if isinstance(request, Submit):
-        asked = request.spec.resources
-    elif isinstance(request, Alter):
-        asked = request.changes.resources
+    if not isinstance(request, Submit | Alter):
+        return
+    wanted = request.spec if isinstance(request, Submit) else request.changes
+    asked, depend = wanted.resources, wanted.depend or ""
+    for name in re.split("[:,]", depend) if "@" in depend else ():
+        check_server(core, name.partition("@")[2], os.uname().nodename)
     if asked:
         try:
             check_resources(asked)
@@ -203,7 +207,7 @@ class Connection(asyncio.Protocol):
             permit(actor, request)
             if type(request) in MUTATORS:
                 permit_executor(actor, request, service.settings.executor)
-                _check_resources(request)
+                _check_entering(service.core, request)
                 if isinstance(request, PolicySet) and is_own(request.policy):
                     wait_for(service, self, request, self._set_own_policy(request, body))
                 else:

@@ -9,6 +9,9 @@ from qbatch.model.machine import Host, Machine
 SECOND = 1_000_000
 """Microseconds in a second."""
 
+ENFORCED = ("cput", "pcput")
+"""Limits that a pool ends jobs for unless it says otherwise: those that OpenPBS always enforces."""
+
 MOST_SHADOWS = 4
 """Policies that can be followed in shadow at once."""
 
@@ -22,7 +25,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     ``machine``: what a machine file says of the hosts, with classes of jobs; it decides about ``single_host`` and ``spans``.
     ``executor``: ``dask`` where each host is the Dask worker of its name, of the scheduler at ``address``; else as at the top.
     ``directory``: where workers keep their attempts ("": where users' states are).  ``timeout``: microseconds for which the
-    scheduler or a worker may be silent until hosts are down.
+    scheduler or a worker may be silent until hosts are down.  ``enforce``: which of ``mem``, ``vmem``, ``cput`` and ``pcput`` end
+    a job that uses more of them than it asked for.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     directory: str = ""
     timeout: int = 30 * SECOND
+    enforce: tuple[str, ...] = ENFORCED
 
 
 def pool_on(machine: Machine, name: str, policy: str, runtime: str = "walltime") -> Pool:

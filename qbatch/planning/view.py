@@ -147,6 +147,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
     ``withdrawn`` in the round in which they left it.  ``is_machine_changed``: hosts were closed or opened in this
     round; parked rows may have come back to their places in the queue, so that a plan is best made anew from it.
 
+    ``promises``: by row the latest start that a job was promised and that was not taken back, in microseconds.
+
     Where hosts matter (not on a machine of one pool): ``pieces[5, n]`` are the parts of running jobs (expected end, host,
     processors, memory, when the run began; 0 of both: no part), in no order.  Only on a chunked machine: ``shapes``
     are what the waiting jobs ask for, as arrays.
@@ -199,6 +201,9 @@ class View(msgspec.Struct, frozen=True, dict=True):
         def parked(self) -> Int64Array: ...
 
         @property
+        def promises(self) -> Mapping[int, int]: ...
+
+        @property
         def shapes(self) -> Shapes | None: ...
 
         @property
@@ -207,7 +212,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     else:
         columns, jobs, free, free_memory = _Shown(), _Shown(), _Shown(), _Shown()
         running, suspended, ends, amounts = _Shown(), _Shown(), _Shown(), _Shown()
-        closed, parked, shapes, pieces = _Shown(), _Shown(), _Shown(), _Shown()
+        closed, parked, promises, shapes, pieces = _Shown(), _Shown(), _Shown(), _Shown(), _Shown()
 
     def changed(self, **facts: Any) -> View:
         """Return a view that differs from this one in what is given, for a policy inside another one."""

@@ -33,17 +33,28 @@ _SEARCH = (
     Choice("search", "none", ("none", "ilds", "lex", "dds"), "how a better order of the first 20 jobs is searched in each pass"),
     Whole("budget", 1000, 1, 10_000_000, "how many complete orders and cuts end a search"),
 )
+_BEHIND = Choice(
+    "backfill", "order", ("order", "sjf"),
+    "which job is tried first behind the first that cannot start: as the queue is looked through, or the shortest estimate",
+)  # fmt: skip
 _DEPTH = Whole("depth", 2, 0, 1_000_000, "how many jobs that cannot start get a reservation in a pass")
 _COMPRESS = Choice(
     "compress", "arrival", ("arrival", "start", "none", "scratch"), "what happens when a job ends before its estimate"
 )
 
 
-def _backfill(name: str, which: str, depth: int, order: str, search: str, budget: int) -> Policy:
+def _backfill(
+    name: str, which: str, depth: int, order: str, search: str, budget: int, backfill: str = "order"
+) -> Policy:
+    if backfill != "order" and (order, search) != ("fcfs", "none"):
+        raise UsageError(
+            f"policy {name!r}: backfill={backfill} leaves the queue in order of submission up to the first job that cannot "
+            "start; leave out order and search"
+        )
     # The kernels bring the compiler, which only who runs a policy has to load.
     from qbatch.policies.backfill import Backfill
 
-    plain = Backfill(name, which, depth, order)
+    plain = Backfill(name, which, depth, order if backfill == "order" else f"{backfill}-behind")
     if search == "none":
         return plain
     from qbatch.policies.searched import SearchedBackfill
@@ -99,7 +110,7 @@ POLICIES: dict[str, PolicyEntry] = {
         lambda name, **values: _backfill(name, "easy", 1, **values),
         "backfills whatever does not delay the first job of the queue",
         f"{_FW98}, section 2.2, Fig. 5; Lifka 1995",
-        (_ORDER, *_SEARCH),
+        (_ORDER, *_SEARCH, _BEHIND),
     ),
     "hybrid": PolicyEntry(
         lambda name, depth, **values: _backfill(name, "hybrid", depth, **values),

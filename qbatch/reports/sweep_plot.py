@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from qbatch.metrics import METRICS
+from qbatch.metrics.interval import SAME
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.reports.plot_style import WIDTH, caption, legend_outside, plain_text, policy_look, styled
 from qbatch.reports.report.charts import look as series_look
@@ -129,7 +130,7 @@ def _drawn(
     title = asked.title or f"{words} against {x}: {', '.join(sweep.document['grid']['log'])}"
     figure.suptitle(plain_text(fill(title, 80)), x=0.01, ha="left", fontsize=10)
     legend_outside(figure, grid[0][0])
-    caption(figure, _caption(found, asked.confidence))
+    caption(figure, _caption(found, name, by, asked.confidence))
     return figure
 
 
@@ -150,8 +151,9 @@ def _line(
         axes.plot(places, middle, marker="o", markersize=2.5, **look)
         axes.fill_between(places, low, high, color=look["color"], alpha=0.18, linewidth=0)
         return
-    below = [one - bound for one, bound in zip(middle, low, strict=True)]
-    above = [bound - one for one, bound in zip(middle, high, strict=True)]
+    has_bar = [mean.low is not None for _, mean in shown]
+    below = [one - bound if has else float("nan") for one, bound, has in zip(middle, low, has_bar, strict=True)]
+    above = [bound - one if has else float("nan") for one, bound, has in zip(middle, high, has_bar, strict=True)]
     axes.errorbar(places, middle, yerr=[below, above], marker="o", markersize=3, capsize=2, **look)
 
 
@@ -178,12 +180,18 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _caption(found: list[Point], confidence: float) -> str:
+def _caption(found: list[Point], name: str, by: str, confidence: float) -> str:
     counts = sorted({point.replicas for point in found})
     if counts == [1]:
         return "One run a point, so that there are no intervals: they need replicas (several seeds)."
     several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return (
         f"Means over {several} replicas; bands and bars are {confidence * 100:g} % intervals by Student's t over the replicas, "
-        "cut at 0."
-    )
+        f"cut at 0. {same_words(found, name, by)}"
+    ).strip()
+
+
+def same_words(found: list[Point], name: str, by: str) -> str:
+    """Return of which lines a metric has no interval because replicas cannot differ, and why; empty where all have one."""
+    same = dict.fromkeys(_text(point.at[by]) for point in found if point.mean(name).reason)
+    return f"{', '.join(same)}: {SAME}." if same else ""

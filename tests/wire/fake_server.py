@@ -32,6 +32,7 @@ from qbatch.wire.records import (
     SubmissionRecord,
     TrailEntry,
     Trails,
+    Welcome,
 )
 from qbatch.wire.requests import PROTOCOL, AnyRequest, Request
 
@@ -143,6 +144,11 @@ class FakeServer:
         if shown not in self.jobs:
             raise Refusal("unknown-job", f"no job {shown}", shown)
         return self.jobs[shown]
+
+    def _Hello(self, request: Any) -> Welcome:
+        if request.server not in ("", SERVER, "localhost"):
+            raise Refusal("unknown-server", f"cannot connect to server {request.server} (errno=15008); this one is {SERVER}")
+        return Welcome(server=SERVER, version="0.1.0", protocol=PROTOCOL, user="alice", role="user")
 
     def _JobStatus(self, request: Any) -> Jobs:
         errors, found = [], []

@@ -12,7 +12,7 @@ import msgspec
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.job import BatchJob
-from qbatch.daemon.core.records import brief_record, full_record, used_texts
+from qbatch.daemon.core.records import brief_record, full_record, used_texts, with_excess
 from qbatch.daemon.handlers.authority import may_see
 from qbatch.daemon.questions.page import MOST, PageRoom
 from qbatch.daemon.service import Service
@@ -120,7 +120,11 @@ class _Page:
         if not used:
             return record
         walltime = job.walltime_used(max(self.core.now, self.service.clock.now())) / 1e6
-        return msgspec.structs.replace(record, used=used_texts({**used, "walltime": walltime}, job.size))
+        return msgspec.structs.replace(
+            record,
+            used=used_texts({**used, "walltime": walltime}, job.size),
+            comment=with_excess(self.core, job, record.comment, used),
+        )
 
     def _shown(self, record: JobRecord, uid: int | None) -> JobRecord:
         is_mine = may_see(self.actor, uid) if uid is not None else record.user == self.actor.user
