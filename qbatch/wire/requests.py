@@ -267,8 +267,8 @@ class JobStatus(Request, frozen=True):
 
     ``jobs``: identifiers, empty for all.  ``queues``, ``users``: only these.  ``states``: letters.  ``finished``:
     ``no`` (live jobs only), ``also`` or ``only``.  ``subjobs``: show each subjob of arrays; ``is_brief``: only what
-    the table shows.  Pages: at most ``limit`` jobs (of arrays that are named: subjobs) after the identifier ``after``, in the
-    order of the identifiers, or in that of ``jobs``.
+    the table shows.  Pages: at most ``limit`` jobs (of arrays that are named: subjobs) and about 256 KiB, after the identifier
+    ``after``, in the order of the identifiers, or in that of ``jobs``; ``next`` is the next ``after``.
     """
 
     jobs: tuple[str, ...] = ()
@@ -328,7 +328,7 @@ class JobOutput(Request, frozen=True):
 
 
 class History(Request, frozen=True):
-    """Search finished jobs for ever: gives ``Jobs``.  ``since`` and ``until`` bound the end, in microseconds."""
+    """Search finished jobs for ever: gives ``Jobs``, in pages.  ``since`` and ``until`` bound the end, in microseconds."""
 
     users: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
