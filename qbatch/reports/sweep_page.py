@@ -10,11 +10,11 @@ from typing import Any
 from qbatch.distribution import __version__
 from qbatch.metrics import METRICS
 from qbatch.metrics.interval import SAME
+from qbatch.metrics.table import words_of
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.reports.comparison_words import amount
 from qbatch.reports.report.charts import Chart
 from qbatch.reports.report.page import environment
-from qbatch.reports.report.summary import words_of
 from qbatch.reports.report.vector import inline_svg
 from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, same_words
 from qbatch.results.run_words import left_out_notes

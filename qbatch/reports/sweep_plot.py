@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from qbatch.metrics import METRICS
 from qbatch.metrics.interval import SAME
+from qbatch.metrics.table import words_of
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.reports.plot_style import WIDTH, caption, legend_outside, plain_log_ticks, plain_text, policy_look, styled
 from qbatch.reports.report.charts import look as series_look
-from qbatch.reports.report.summary import words_of
 from qbatch.reports.report.vector import SIZE, STYLE
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.summary import Point, points
