@@ -351,16 +351,32 @@ def load_policy(text: str) -> Policy:
         values = read_parameters(pairs, entry.parameters, f"policy {text!r}")
         policy: Policy = entry.make(canonical_name(head, values, entry.parameters), **values)
         return policy
-    announced = {point.name: point for point in entry_points(group=GROUP)}
-    if head in announced:
-        return _announced(announced[head], tail, text)
-    if tail and "=" not in tail.partition(":")[0]:
+    of_packages = announced()
+    if head in of_packages:
+        return _announced(of_packages[head], tail, text)
+    if own_class(text) is not None:
         return _own(head, tail, text)
-    known = [*POLICIES, *announced]
+    known = [*POLICIES, *of_packages]
     raise UsageError(
         f"policy {text!r}: there is no policy {head!r}{suggestion(head, known)} (known: {', '.join(known)}; "
         "or module:Class for one of your own)"
     )
+
+
+def announced() -> dict[str, EntryPoint]:
+    """Return the policies that installed packages announce, by name."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def own_class(text: str) -> str | None:
+    """Return the ``module:Class`` of a policy that a text names by it; None where the text has no such form or the registry
+    knows its name.  Nothing is loaded.
+    """
+    head, _, tail = text.partition(":")
+    name = tail.partition(":")[0]
+    if head in POLICIES or not name or "=" in name or head in announced():
+        return None
+    return f"{head}:{name}"
 
 
 def canonical_text(text: str) -> str | None:
@@ -428,7 +444,7 @@ def _wrapper(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> Poli
 def _announced(point: EntryPoint, tail: str, text: str) -> Policy:
     try:
         made = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"policy {text!r}: entry point {point.value!r} cannot be loaded: {_one_line(error)}"
         ) from error
@@ -444,7 +460,7 @@ def _own(module: str, tail: str, text: str) -> Policy:
         made = getattr(importlib.import_module(module), name)
     except AttributeError as error:
         raise UsageError(f"policy {text!r}: module {module!r} has no {name!r}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"policy {text!r}: module {module!r} cannot be imported: {_one_line(error)}") from error
     return _make(made, parameters, text)
 
@@ -457,15 +473,17 @@ def _make(made: Any, parameters: str, text: str) -> Policy:
         if not sign or not key.isidentifier():
             raise UsageError(f"policy {text!r}: {pair!r} is no parameter; write name=value")
         values[key] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
+    # Nothing is called but a policy: os:abort names a callable too.
+    if not isinstance(made, type):
+        raise UsageError(f"policy {text!r}: that is no class, but a {type(made).__name__}")
+    if not callable(getattr(made, "decide", None)):
+        raise UsageError(f"policy {text!r}: {made.__name__} has no method decide(view)")
     try:
-        policy = made(**values)
-    except Exception as error:
+        policy: Policy = made(**values)
+    except (Exception, SystemExit) as error:
         raise UsageError(f"policy {text!r}: cannot be made: {_one_line(error)}") from error
-    if not callable(getattr(policy, "decide", None)):
-        raise UsageError(f"policy {text!r}: {type(policy).__name__} has no method decide(view)")
-    own: Policy = policy
-    return own
+    return policy
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
