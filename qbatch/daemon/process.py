@@ -23,11 +23,12 @@ from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
-from qbatch.daemon.core import state_snapshot
+from qbatch.daemon.core import state_snapshot, steps
 from qbatch.daemon.core.reconfigure import reconfigure
-from qbatch.daemon.core.state import Account, Core
+from qbatch.daemon.core.state import Account, Core, Ending
 from qbatch.daemon.executors.attempt import SHORTAGES
-from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
+from qbatch.daemon.recovered import Recovered
+from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import StorageError, Store, StoreOccupied
@@ -138,6 +139,20 @@ async def recover(store: Store, settings: Settings) -> Recovered:
     return Recovered(core, bool(kept), records, tuple(live))
 
 
+async def finish_works(core: Core, store: Store, records: list[Account]) -> None:
+    """Finish the commands of several steps that were under way when the daemon was killed; note their accounting.
+
+    Raises:
+        StorageError: that cannot be kept.
+    """
+    while core.works:
+        entry = journal_entry.step(core.now)
+        steps.go_on(core)
+        effects = core.take_effects()
+        await store.commit([entry], [effect for effect in effects if isinstance(effect, Ending)])
+        records += [effect for effect in effects if isinstance(effect, Account)]
+
+
 def listen(path: str) -> socket.socket:
     """Return a listening socket at a path that only we may use; a stale one is replaced.
 
@@ -211,7 +226,8 @@ async def _serve(options: DaemonOptions, store: Store) -> int:
     gc.enable()
     is_other = not was_there or as_toml(core.settings) != as_toml(settings)
     if was_there and is_other:
-        core = reconfigure(core, settings, load_policy)
+        await finish_works(core, store, recovered.records)
+        steps.whole(reconfigure(core, settings))
     core.settings = settings
     clock = Clock(options.mode, options.speed, _origin(options, core))
     if was_there:
@@ -264,7 +280,7 @@ class _Daemon:
             reload=self.reload,
             most_connections=min(MOST_CONNECTIONS, most_descriptors() // 2),
         )
-        self.service = Service(core.settings, core, store, clock, self._rebuild, instance, options.trace)
+        self.service = Service(core, store, clock, self._rebuild, instance, options.trace)
         self.snapshots = Snapshots(self.service)
         self.notify = notify.Notifier()
         self.server: asyncio.Server | None = None
@@ -325,7 +341,8 @@ class _Daemon:
         """Return the state as it is on disk, under the settings in force."""
         settings = self.service.settings
         recovered = await recover(self.store, settings)
-        recovered.core.settings = settings
+        if as_toml(recovered.core.settings) == as_toml(settings):
+            recovered.core.settings = settings
         if self.options.trace is not None:
             self.options.trace.attach(recovered.core)
         return recovered
@@ -397,7 +414,7 @@ class _Daemon:
             raise InputError(
                 f"the disk of {self.store.directory} is full: the old configuration stays until there is space"
             )
-        await service.exchange_core(lambda core: reconfigure(core, new, load_policy), self.snapshots.write)
+        await service.reconfigure(new)
         service.event_stream.reloaded(service.core)
         before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
         changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]

@@ -8,6 +8,7 @@ import msgspec
 
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.wire import requests
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.records import Outcome, Outcomes
@@ -89,12 +90,17 @@ def may_see(actor: Actor, uid: int) -> bool:
     return actor.uid == uid or RANKS[actor.role] >= RANKS["operator"]
 
 
-def each(core: Core, names: Iterable[str], act: Callable[[str], str | None]) -> Outcomes:
-    """Do something to each thing that a command names; a refusal of one does not stop the others."""
+def each(core: Core, names: Iterable[str], act: Callable[[str], Steps[None] | None]) -> Steps[Outcomes]:
+    """Do something to each thing that a command names, in steps; a refusal of one does not stop the others."""
     outcomes = []
     for name in names:
+        if is_enough(core):
+            yield
         try:
-            outcomes.append(Outcome(name=name, state=act(name) or ""))
+            steps = act(name)
+            if steps is not None:
+                yield from steps
+            outcomes.append(Outcome(name=name))
         except Refusal as error:
             outcomes.append(Outcome(name=name, error=_about(core, name, error)))
     return Outcomes(outcomes=tuple(outcomes))
