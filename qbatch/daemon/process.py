@@ -20,11 +20,12 @@ import msgspec
 
 from qbatch.daemon import journal_entry, notify, running
 from qbatch.daemon.accounting_files import AccountingFiles
-from qbatch.daemon.clock import Clock
+from qbatch.daemon.clock import LITTLE, Clock, wall
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import state_snapshot, steps
 from qbatch.daemon.core.reconfigure import reconfigure
+from qbatch.daemon.core.setting_back import set_back
 from qbatch.daemon.core.state import Account, Core, Ending
 from qbatch.daemon.executors.attempt import SHORTAGES
 from qbatch.daemon.recovered import Recovered
@@ -36,7 +37,7 @@ from qbatch.daemon.trace_source import TraceSource
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
-from qbatch.results.shown import moment
+from qbatch.results.shown import moment, span
 from qbatch.wire.paths import LONGEST_SOCKET
 
 log = logging.getLogger("qbatch")
@@ -224,7 +225,8 @@ async def _serve(options: DaemonOptions, store: Store) -> int:
     recovered = await recover(store, settings)
     core, was_there = recovered.core, recovered.was_there
     gc.enable()
-    is_other = not was_there or as_toml(core.settings) != as_toml(settings)
+    is_set_back = was_there and options.mode == "real" and await _set_back(core, store, recovered.records)
+    is_other = not was_there or is_set_back or as_toml(core.settings) != as_toml(settings)
     if was_there and is_other:
         await finish_works(core, store, recovered.records)
         steps.whole(reconfigure(core, settings))
@@ -238,6 +240,25 @@ async def _serve(options: DaemonOptions, store: Store) -> int:
         options.trace.attach(core)
     daemon = _Daemon(options, core, store, clock, warming)
     return await daemon.run(recovered.records, must_write=is_other)
+
+
+async def _set_back(core: Core, store: Store, records: list[Account]) -> bool:
+    """Set a state back of which the latest instant is far ahead of the machine's clock; tell whether it was."""
+    ahead = core.now - wall()
+    if ahead <= LITTLE:
+        return False
+    await finish_works(core, store, records)
+    ahead, was = core.now - wall(), moment(core.now)
+    try:
+        set_back(core, ahead)
+    except QbatchError as error:
+        log.warning("the clock of %s stays at %s, ahead of the machine's: %s", store.directory, moment(core.now), error)
+        return False
+    log.warning(
+        "the clock of %s stood at %s, ahead of the machine's, which was set back: all instants are %s earlier from now on, and "
+        "starts are promised anew", store.directory, was, span(ahead)
+    )  # fmt: skip
+    return True
 
 
 def _check_log(options: DaemonOptions, core: Core) -> None:
