@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from qbatch.daemon.executors.supervision.files import sync_directory
 from qbatch.wire.errors import Refusal
 
 LONGEST = 100 << 20
@@ -84,11 +85,8 @@ class Scripts:
                     raise Refusal("bad-value", "upload: the digest is not that of the bytes that came")
                 os.fsync(stream.fileno())
             os.replace(path, self.path_of(digest))
-            handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync_directory(self.directory)
+            sync_directory(self.directory.parent)
         except OSError as error:
             raise Refusal("failed", f"{path}: {error.strerror}") from error
 

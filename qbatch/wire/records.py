@@ -12,6 +12,9 @@ from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.wire.errors import ErrorRecord
 
+DEFAULT_PROJECT = "_pbs_project_default"
+"""How PBS shows the project of a job that has none."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What all answers are."""
@@ -231,6 +234,18 @@ class ClockRecord(Record, frozen=True):
     ahead: int = 0
 
 
+class FedLogRecord(Record, frozen=True):
+    """The workload log whose jobs arrive on a server or have arrived.
+
+    Its hash, how many jobs it has, the largest of their numbers (0: unknown), and microseconds from its clock to the server's.
+    """
+
+    sha256: str
+    jobs: int
+    last_number: int
+    offset: int
+
+
 class PhaseRecord(Record, frozen=True):
     """Whose turn it is in a pool that is shared in time (:class:`qbatch.model.phase.Phase`); instants in microseconds of the
     server's clock.  ``following``: classes and when each has the machine at the earliest."""
@@ -244,7 +259,8 @@ class PhaseRecord(Record, frozen=True):
 
 
 class ServerRecord(Record, frozen=True):
-    """The server: version, state, counts by state letter, where its files are; ``phases``: of pools that are shared in time."""
+    """The server: version, state, counts by state letter, where its files are; ``phases``: of pools that are shared in time;
+    ``log``: the log of which jobs have arrived."""
 
     name: str
     version: str
@@ -267,6 +283,7 @@ class ServerRecord(Record, frozen=True):
     is_history_kept: bool = True
     forecast_error: dict[str, float] = {}
     phases: tuple[PhaseRecord, ...] = ()
+    log: FedLogRecord | None = None
 
 
 class Explanation(Record, frozen=True):

@@ -114,8 +114,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[
     is_other_request = prepared.request != job.prepared.request
     has_other_deadline = RESOURCE in (changes.resources or {})
     if found is not None:
-        dependencies.forget(core, job)
-        job.unmet = 0
+        flow.forget_dependencies(core, job)
         flow.depend(core, job, found)
     may_start_as_before = bits is None and found is None and changes.not_before is None
     ranks_anew = is_other_request or has_other_deadline or not may_start_as_before
@@ -155,7 +154,9 @@ def _check_changes(core: Core, job: BatchJob, changes: Changes, spec: Spec, prep
     if changes.group_list is not None:
         submission.check_group(core, job.group, spec)
     if changes.resources is not None and spec.resource_rules > 1 and "resources" not in core.settings.lenient:
-        unknown = unknown_resource(spec.resources, prepared.demand, core.settings.custom_resources)
+        unknown = unknown_resource(
+            spec.resources, prepared.demand, core.settings.custom_resources, spec.resource_rules
+        )
         if unknown is not None:
             raise Refusal("unknown-resource", unknown)
     if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):

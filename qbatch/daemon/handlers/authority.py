@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 import msgspec
 
@@ -25,6 +25,7 @@ WHO: dict[type[requests.Request], str] = {
     requests.Move: "owner",
     requests.Order: "owner",
     requests.Rerun: "owner",
+    requests.ForceStart: "operator",
     requests.Message: "owner",
     requests.Signal: "owner",
     requests.QueueControl: "operator",
@@ -90,17 +91,21 @@ def may_see(actor: Actor, uid: int) -> bool:
     return actor.uid == uid or RANKS[actor.role] >= RANKS["operator"]
 
 
-def each(core: Core, names: Iterable[str], act: Callable[[str], Steps[None] | None]) -> Steps[Outcomes]:
-    """Do something to each thing that a command names, in steps; a refusal of one does not stop the others."""
+def each(core: Core, names: Iterable[str], act: Callable[[str], Steps[None] | str | None]) -> Steps[Outcomes]:
+    """Do something to each thing that a command names, in steps; a refusal of one does not stop the others.
+
+    ``act``: returns the state that the thing has now, if that is to be told; or it takes steps itself.
+    """
     outcomes = []
     for name in names:
         if is_enough(core):
             yield
         try:
-            steps = act(name)
-            if steps is not None:
-                yield from steps
-            outcomes.append(Outcome(name=name))
+            state = act(name)
+            if isinstance(state, Generator):
+                yield from state
+                state = None
+            outcomes.append(Outcome(name=name, state=state or ""))
         except Refusal as error:
             outcomes.append(Outcome(name=name, error=_about(core, name, error)))
     return Outcomes(outcomes=tuple(outcomes))

@@ -10,6 +10,7 @@ import msgspec
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.service import Service
+from qbatch.daemon.trace_source import fed_log
 from qbatch.distribution import __version__
 from qbatch.results.shown import moment, span
 from qbatch.wire.records import PhaseRecord, ServerRecord
@@ -73,4 +74,5 @@ def handle(service: Service, client: ConnectedClient, request: ServerStatus) -> 
         is_history_kept=settings.is_history_shown,
         forecast_error=service.forecasts.error(),
         phases=tuple(phases(core)),
+        log=fed_log(core),
     )
