@@ -185,7 +185,7 @@ class Service:
         Raises:
             Refusal: nothing has changed.
         """
-        self._refuse_if_busy()
+        self.refuse_if_busy()
         if isinstance(request, Submit) and request.spec.script_digest:
             self.scripts.require(request.spec.script_digest)
         result = self.change(client.actor, request, body)
@@ -230,7 +230,12 @@ class Service:
         """
         return self.change(_SERVER, request, _encode(request))
 
-    def _refuse_if_busy(self) -> None:
+    def refuse_if_busy(self) -> None:
+        """Refuse what would be kept, where it cannot be.
+
+        Raises:
+            Refusal: the server stops, its disk is full, or too much waits for the disk.
+        """
         if self.stop_reason:
             raise Refusal("stopping", "the server is stopping; try again when it is back")
         if self.is_full:

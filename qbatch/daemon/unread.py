@@ -68,7 +68,7 @@ class Unread:
         self._timer: asyncio.TimerHandle | None = None
 
     def turn_of(self, uid: int) -> asyncio.Lock:
-        """Return what is held while a page is read from the store for a user: so one at a time is in memory as a whole."""
+        """Return what is held while a page is read from the store for a user, or a script is checked: one at a time."""
         return self._turns.setdefault(uid, asyncio.Lock())
 
     def note(self, reader: Reader) -> None:

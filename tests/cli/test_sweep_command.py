@@ -180,7 +180,7 @@ def test_a_page_about_a_sweep(folder: Path, tmp_path: Path, capfd: pytest.Captur
     text = page.read_text()
     assert "Differences from easy" in text
     assert "36 runs at 12 points, 3 replicas each." in text
-    assert text.count("<svg") == 3
+    assert text.count('<svg class="chart"') == 3
     assert "http://" not in text.replace("http://www.w3.org/", "")
     assert "https://" not in text
     assert command(capfd, "report", str(folder / "out"), "-o", str(page), "--baseline", "esy")[0] == 2
