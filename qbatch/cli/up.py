@@ -210,8 +210,8 @@ def _settings(
     import msgspec
 
     from qbatch.daemon import config
+    from qbatch.daemon.own_policies import load_tried
     from qbatch.daemon.pool_executor import emulated
-    from qbatch.policies.registry import load_policy
 
     settings = config.read_config(path) if path is not None else config.default_settings()
     if executor is not None and executor not in ("process", "emulated"):
@@ -222,7 +222,7 @@ def _settings(
     if pool is not None:
         pools = (msgspec.structs.replace(pool, name=pools[0].name, policy=pools[0].policy),)
     if policy is not None:
-        load_policy(policy)
+        load_tried(policy)
         pools = tuple(msgspec.structs.replace(pool, policy=policy) for pool in pools)
     if executor == "emulated":  # also where the configuration has pools of Dask workers
         pools = emulated(pools)

@@ -126,9 +126,10 @@ class PlanLoop(msgspec.Struct, frozen=True):
 class ListLoop(msgspec.Struct, frozen=True):
     """The compiled loop of a list scheduler.
 
-    ``order``: ``fcfs``, ``sjf``, ``lxf``, or ``priority`` by ``weights`` (their places are those of the kernels).  ``depth``:
-    reservations.  ``is_stopping``: the pass ends at the first job that does not fit.  ``is_by_shadow``: the one reservation
-    is an instant only.  ``is_sticky``: reservations stay.
+    ``order``: ``fcfs``, ``sjf``, ``lxf``, ``sjf-behind`` (by submission up to the first job that cannot start, behind it
+    ``sjf``), or ``priority`` by ``weights`` (their places are those of the kernels).  ``depth``: reservations.
+    ``is_stopping``: the pass ends at the first job that does not fit.  ``is_by_shadow``: the one reservation is an instant
+    only.  ``is_sticky``: reservations stay.
     """
 
     order: str

@@ -56,7 +56,8 @@ class PriorityBackfill:
     Args:
         order: ``priority`` (by the weights), ``fcfs`` or ``sjf`` (shortest estimate first).
         depth: how many jobs that cannot start get a reservation in a pass.
-        is_sticky: a reservation stays with its job until it starts; its host and time change only to start earlier.
+        is_sticky: a reservation stays with its job until it runs, be it in a quantum; its host and time change only to start
+            earlier.
     """
 
     def __init__(self, name: str, order: str, depth: int, weights: Weights, *, is_sticky: bool = False) -> None:
@@ -80,6 +81,8 @@ class PriorityBackfill:
         memory: PriorityMemory = view.memory
         for row in (*view.withdrawn, *view.finished):
             memory.bypasses.pop(row, None)
+        if memory.held:
+            self._forget_holders(view, memory)
         # A reservation that sticks is made even where nothing can start.
         memory.latest = {}
         space = view.space
@@ -118,13 +121,16 @@ class PriorityBackfill:
         )
         return found
 
+    def _forget_holders(self, view: View, memory: PriorityMemory) -> None:
+        """Forget the reservations of jobs that do not wait any more, or have run in a quantum since the last pass."""
+        waiting = set(view.queue.tolist()).difference(view.requeued)
+        memory.held = [each for each in memory.held if each[0] in waiting]
+
     def _holders_first(self, view: View, order: Int64Array) -> Int64Array:
-        """Put the holders of reservations before all others, the oldest first; forget those that do not wait any more."""
+        """Put the holders of reservations before all others, the oldest first."""
         memory: PriorityMemory = view.memory
         if not memory.held:
             return order
-        waiting = set(view.queue.tolist())
-        memory.held = [each for each in memory.held if each[0] in waiting]
         holders = np.array([row for row, _, _ in memory.held], np.int64)
         return np.concatenate([holders, order[~np.isin(order, holders)]])
 

@@ -22,14 +22,14 @@ WIDTH = 72
 _SYMBOLS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0"
 
 
-class Steps(NamedTuple):
+class DrawnSteps(NamedTuple):
     """A schedule pass by pass: what it is of and what its signs mean, and the lines of each pass."""
 
     heading: list[str]
     passes: list[list[str]]
 
 
-def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> Steps:
+def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> DrawnSteps:
     """Return what happened at each pass and the chart as it stood after it.
 
     A job is drawn by the symbol of its turn, what it may still take by its estimate as dots.  A reservation of a waiting job is
@@ -51,10 +51,10 @@ def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> Steps:
         f"{name_of(policy)}: {len(workload)} jobs on {machine.procs} processors; 12(C) is job 12, drawn as C",
         "CCC has run   ... may still run, by its estimate   C// reserved   ^ now",
     ]
-    return Steps(heading, list(board.passes()))
+    return DrawnSteps(heading, list(board.passes()))
 
 
-class _Pass(NamedTuple):
+class _DrawnPass(NamedTuple):
     """A round and what it left: the expected end of each running row, the waiting rows with the starts that they were promised,
     and where reservations begin, by row."""
 
@@ -80,7 +80,7 @@ class _Board:
         self.procs = machine.procs
         self.free = set(range(machine.procs))
         self.spans: dict[int, list[tuple[int, int | None, list[int]]]] = {}
-        self.rounds: list[_Pass] = []
+        self.rounds: list[_DrawnPass] = []
         self.first = int(workload.submit[0])
         self.last = self.edge = self.first  # when the last job ends; the right edge, which shows every plan whole
 
@@ -105,7 +105,7 @@ class _Board:
         running = {row: view.expected_end(run) for row, run in view.running.items()}
         waiting = [(row, engine.promise_to(row)) for row in view.queue.tolist()]
         plan = _plan(engine, view)
-        self.rounds.append(_Pass(done, running, waiting, plan))
+        self.rounds.append(_DrawnPass(done, running, waiting, plan))
         ends = (begin + int(self.workload.estimate[row]) for row, begin in plan.items())
         self.edge = max(self.edge, *running.values(), *ends, self.first)
 
@@ -182,7 +182,7 @@ class _Board:
                 if begin <= now and not is_empty:
                     yield row, begin, over if over is not None and over <= now else None, lanes
 
-    def _reserved(self, drawn: _Pass) -> Iterator[tuple[int, int, int, list[int]]]:
+    def _reserved(self, drawn: _DrawnPass) -> Iterator[tuple[int, int, int, list[int]]]:
         """Return row, begin, end and lanes of the reservations.
 
         In order of begin each takes lanes that are free by then, by the estimates of the running jobs; they are enough for what
@@ -201,7 +201,7 @@ class _Board:
                 free_from[lane] = end
             yield row, begin, end, lanes
 
-    def _chart(self, drawn: _Pass) -> Iterator[str]:
+    def _chart(self, drawn: _DrawnPass) -> Iterator[str]:
         now, running = drawn.done.at, drawn.running
         cells = [[" "] * WIDTH for _ in range(self.procs)]
         for row, start, over, lanes in self._pieces(now):

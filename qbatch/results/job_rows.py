@@ -188,7 +188,7 @@ def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
     import pyarrow.parquet as pq
 
     schema = _schema(schedules)
-    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(out, schema, compression="zstd", write_page_checksum=True) as writer:
         for batch in _batches(schedules, schema):
             writer.write_batch(batch)
 

@@ -52,7 +52,7 @@ def write_pieces(out: BinaryIO, schedule: Schedule) -> None:
     is_whole = not (schedule.pieces[:, 1:3] % MICROSECONDS).any()
     times = [time // MICROSECONDS if is_whole else time / MICROSECONDS for time in (begin, end)]
     columns = (schedule.workload.number[job], _sequence(schedule)[job], *times, procs, host, kept.astype(bool))
-    pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), out, compression="zstd")
+    pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), out, compression="zstd", write_page_checksum=True)
 
 
 def _sequence(schedule: Schedule) -> Int64Array:

@@ -1,7 +1,8 @@
 """A result: what a run leaves behind, as a directory with ``result.json`` and the job rows of each policy.
 
 Under ``files`` the document names the job rows by policy, under ``pieces`` the files with the pieces of jobs that did not run in
-one go (:mod:`qbatch.results.pieces`), of those policies that have any.
+one go (:mod:`qbatch.results.pieces`), of those policies that have any.  The document is sealed (:mod:`qbatch.results.checksums`):
+what was damaged since is refused, not shown.
 
 The directory appears whole or not at all.  An earlier result in its place is replaced whole, but nothing else is:
 a directory that holds anything besides a result is refused, so that no file of the user is lost.
@@ -23,13 +24,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
-from qbatch.model.record import LogClock, Schedule, finished_run
+from qbatch.model.record import MICROSECONDS, LogClock, Schedule, finished_run
+from qbatch.model.spans import Peak, most_at_once, too_small
+from qbatch.results.checksums import check_document, check_file, file_checksum, sealed
 from qbatch.results.job_rows import read_job_rows, write_job_rows
 from qbatch.results.pieces import read_pieces, write_pieces
+from qbatch.workloads.left_out import LeftOut
 
 SCHEMA = "qbatch.result/1"
 """The schema of ``result.json`` that this program writes and reads."""
@@ -118,7 +123,15 @@ class Result:
         return replace(self, schedules=tuple(_told(schedule, **facts) for schedule in self.schedules))
 
     def sized(self, procs: int) -> Result:
-        """Return the result on a machine of so many processors, as somebody has told."""
+        """Return the result on a machine of so many processors, as somebody has told.
+
+        Raises:
+            InputError: more were in use at once.
+        """
+        peak = max(map(_peak, self.schedules))
+        if peak.procs > procs:
+            when = f"at second {peak.at / MICROSECONDS:.15g} of the log"
+            raise InputError(too_small("--procs", procs, self.called, peak, when))
         return replace(self.told(procs_total=procs), is_size_guessed=False)
 
     def only(self, policies: Sequence[str]) -> Result:
@@ -153,13 +166,13 @@ def _is_on(schedule: Schedule, hosts: int) -> bool:
 
 
 def most_procs(schedule: Schedule) -> int:
-    """Return the most processors in use at once; a job of no length uses none."""
+    """Return the most processors in use at once, and at least those of the widest job that ran."""
+    return max(_peak(schedule).procs, int(schedule.workload.procs[schedule.ran].max(initial=1)))
+
+
+def _peak(schedule: Schedule) -> Peak:
     spans = schedule.spans()
-    lasting = spans.end > spans.begin
-    at = np.concatenate([spans.end[lasting], spans.begin[lasting]])
-    change = np.concatenate([-spans.procs[lasting], spans.procs[lasting]])
-    used = np.cumsum(change[np.argsort(at, kind="stable")])  # at one instant, ends come first
-    return max(int(used.max(initial=0)), int(schedule.workload.procs[schedule.ran].max(initial=1)))
+    return most_at_once(spans.begin, spans.end, spans.procs)
 
 
 # ------------------------------------------------------------------------------------------------ writing
@@ -180,8 +193,7 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
     pieces = {
         each.policy: files[each.policy].replace("jobs-", "pieces-", 1) for each in schedules if each.pieces is not None
     }
-    whole = _filled(document, schedules) | {"schema": SCHEMA, "files": files} | ({"pieces": pieces} if pieces else {})
-    text = json.dumps(_plain(whole), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    whole = _plain(_filled(document, schedules) | {"schema": SCHEMA, "files": files} | ({"pieces": pieces} if pieces else {}))
 
     def fill(folder: Path) -> None:
         for schedule in schedules:
@@ -190,6 +202,8 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
             if schedule.policy in pieces:
                 with _synced(folder / pieces[schedule.policy]) as out:
                     write_pieces(out, schedule)
+        checksums = {name: file_checksum(folder / name) for name in (*files.values(), *pieces.values())}
+        text = json.dumps(sealed(whole, DOCUMENT, checksums), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         with _synced(folder / DOCUMENT) as out:
             out.write(text.encode(errors="backslashreplace"))
 
@@ -314,7 +328,7 @@ def _check_free(named: Path, target: Path) -> None:
         inside = sorted(entry.name for entry in target.iterdir())
         if not inside:
             return
-        document = _read_document(target) if DOCUMENT in inside else {}
+        document = _parsed(target) if DOCUMENT in inside else {}  # a damaged result may be replaced, so it is not checked
     except (InputError, OSError):
         document = {}
     known, pieces = document.get("files"), document.get("pieces", {})
@@ -331,13 +345,19 @@ def _check_free(named: Path, target: Path) -> None:
 
 
 def result_beside(path: str | Path) -> Result | None:
-    """Return what the result says of job rows that lie in its directory; None for a file that is no part of a result."""
+    """Return what the result says of job rows that lie in its directory; None for a file that is no part of a result.
+
+    Raises:
+        InputError: if it, or the result of which it seems to be a part, is damaged.
+    """
     source = Path(path)
-    if not source.is_file():
+    if not source.is_file() or not (source.parent / DOCUMENT).is_file():
         return None
     try:
         files = _read_document(source.parent).get("files")
     except InputError:
+        if re.fullmatch(r"jobs-.*\.parquet", source.name):
+            raise  # bare, it would be read as something else
         return None
     if not isinstance(files, dict) or source.name not in files.values():
         return None
@@ -364,7 +384,7 @@ def read_directory(path: Path, only: str | None = None) -> Result:
         raise InputError(f"{where}: pieces: should name the files of pieces by policy, not {pieces!r}")
     total = document.get("procs_total")
     schedules = tuple(
-        _schedule_of(path, str(policy), name, pieces.get(policy))
+        _schedule_of(path, document, str(policy), name, pieces.get(policy))
         for policy, name in files.items()
         if only in (None, name)
     )
@@ -400,12 +420,19 @@ def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
         raise InputError(f"{where}: results: should be a list of objects, one for each policy, not {str(results)[:40]}")
     if not isinstance(notes, list):
         raise InputError(f"{where}: log: notes: should be a list, not {str(notes)[:40]}")
+    try:
+        msgspec.convert(document.get("log", {}).get("left_out") or [], list[LeftOut])
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: log: left_out: {error}") from error
 
 
-def _schedule_of(folder: Path, policy: str, name: str, pieces: str | None) -> Schedule:
+def _schedule_of(folder: Path, document: Mapping[str, Any], policy: str, name: str, pieces: str | None) -> Schedule:
     for key, inside in (("files", name), ("pieces", pieces)):
-        if inside is not None and Path(inside).name != inside:
+        if inside is None:
+            continue
+        if Path(inside).name != inside:
             raise InputError(f"{folder / DOCUMENT}: {key}: {inside!r} lies outside of the result")
+        check_file(document, folder / inside, DOCUMENT)
     found = read_job_rows(folder / name)
     if not found:
         return _empty(policy, name)
@@ -431,7 +458,13 @@ def _clock(given: Any, where: Path) -> LogClock:
 
 
 def _read_document(folder: Path) -> dict[str, Any]:
-    """Read ``result.json`` of a result's directory."""
+    """Read ``result.json`` of a result's directory, and refuse one that was damaged."""
+    document = _parsed(folder)
+    check_document(document, folder / DOCUMENT)
+    return document
+
+
+def _parsed(folder: Path) -> dict[str, Any]:
     path = folder / DOCUMENT
     try:
         document = json.loads(path.read_bytes())

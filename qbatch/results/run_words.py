@@ -6,7 +6,7 @@ What is read here is the document of ``qbatch replay --json`` and of ``result.js
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     skipped = skipped_words(_mapping(document.get("skipped")))
     if skipped:
         facts.append(("left out", skipped))
+    if left_out := left_out_words(log):
+        facts.append(("not in log", left_out))
     thanks = acknowledged(document)
     if thanks:
         facts.append(("acknowledge", thanks))
@@ -133,6 +135,35 @@ def recorded_notes(result: Result) -> list[str]:
         for reason, count in _mapping(document.get("skipped")).items()
     ]
     return notes + [str(note) for note in _mapping(document.get("log")).get("notes") or []]
+
+
+def left_out_words(log: Mapping[str, Any]) -> str:
+    """Return in one line what a log does not hold of its machine, by what a run says of the log; empty where it says nothing."""
+    from msgspec import convert
+
+    from qbatch.workloads.left_out import NOT_TOLD, LeftOut
+
+    found = convert(log.get("left_out") or [], list[LeftOut])
+    silent = ", ".join(each.what for each in found if each.jobs is None)
+    return "; ".join([*(each.words for each in found if each.jobs is not None), *([f"{NOT_TOLD}: {silent}"] if silent else [])])
+
+
+def left_out_notes(document: Mapping[str, Any]) -> list[str]:
+    """Return what is said of what the log of a run leaves out, as a list of one sentence or none."""
+    words = left_out_words(_mapping(document.get("log")))
+    return [f"the log does not hold {words}"] if words else []
+
+
+def history_notes(documents: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what must be said before a schedule is held against what really happened, by what the two runs tell."""
+    unknown = "the log does not say whether the machine had partitions, GPUs, licences, memory limits or reservations"
+    first = next((note for document in documents for note in left_out_notes(document)), unknown)
+    return [
+        f"a replay does not know the machine that the log is of: {first}",
+        "limits of users and queues, the site's own priorities, and times when nodes were down are in no log: a replay has the "
+        "whole machine all the time, and what differs may come from that",
+        "so the differences are described, and neither schedule is called better",
+    ]
 
 
 def acknowledged(document: Mapping[str, Any]) -> str:

@@ -210,9 +210,11 @@ class ParquetBlock(Block):
         column = self._batch.column(name)
         try:
             words = column.cast(pa.string()).fill_null("").dictionary_encode()
+            return words.dictionary.to_pylist(), words.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self.path}: column {name}: is not UTF-8 text") from error
         except pa.ArrowException as error:
             raise InputError(f"{self.path}: column {name}: holds {column.type} values, not words") from error
-        return words.dictionary.to_pylist(), words.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def read_blocks(path: str | Path, wanted: Sequence[str]) -> Iterator[Block]:
@@ -292,7 +294,7 @@ def _parquet_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
             _check_names(path, names)
             known = [name for name in wanted if name in names]
@@ -304,7 +306,7 @@ def _parquet_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
             if first == 0:
                 fields = [file.schema_arrow.field(name) for name in known]
                 yield make(pa.record_batch([pa.array([], field.type) for field in fields], schema=pa.schema(fields)), 0)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is not a whole Parquet file ({_first_line(error)})") from error
 
 

@@ -2,11 +2,16 @@
 
 A run is there whole or not at all, and what was kept stays there whatever happens to the process: an interrupted sweep loses the
 runs under way.  Runs are read in any order and in parts, so that memory does not grow with their number.
+
+Each row has a checksum of all that it holds, and all are checked when the store is opened.  Damaged rows are taken out, so that
+their runs are made again, and a warning says how many; a file that is damaged otherwise is refused.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import logging
 import os
 import sqlite3
 import weakref
@@ -23,7 +28,17 @@ FILE = "runs.sqlite"
 """The name of the store in its folder."""
 
 _PART = 500
-_SCHEMA = 1
+_SCHEMA = 2
+_UNCHECKED_SCHEMA = 1
+"""That of stores whose rows had no checksums: they get them when such a store is opened."""
+
+_NOT_DAMAGE = (
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
+)  # fmt: skip
+
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
@@ -44,7 +59,7 @@ class RunStore:
 
         Raises:
             OutputError: the folder cannot be made or written, or another process has the store.
-            InputError: the file there is no store of runs.
+            InputError: the file there is no store of runs, or damaged in more than some rows.
         """
         self.path = folder / FILE
         try:
@@ -60,13 +75,32 @@ class RunStore:
             raise OutputError(f"{folder}: another process is at work there; wait for it, or name another place") from error
         with self._explained():
             self._database = sqlite3.connect(self.path, isolation_level=None)
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=NORMAL")
-            version = self._database.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _SCHEMA):
-                raise InputError(f"{self.path}: is of another version of qbatch ({version}); name another place")
-            self._database.execute("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, kept BLOB NOT NULL) WITHOUT ROWID")
-            self._database.execute(f"PRAGMA user_version={_SCHEMA}")
+            self._open()
+
+    def _open(self) -> None:
+        run = self._database.execute
+        self._database.create_function("checksum_of", 2, _checksum, deterministic=True)
+        run("PRAGMA journal_mode=WAL")
+        run("PRAGMA synchronous=NORMAL")
+        version = run("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _UNCHECKED_SCHEMA, _SCHEMA):
+            raise InputError(f"{self.path}: is of another version of qbatch ({version}); name another place")
+        found = run("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise self._damaged(" ".join(found.split()))
+        run("BEGIN IMMEDIATE")
+        if version == 0:
+            run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, kept BLOB NOT NULL, checksum BLOB) WITHOUT ROWID")
+        elif version == _UNCHECKED_SCHEMA:
+            run("ALTER TABLE runs ADD COLUMN checksum BLOB")
+            run("UPDATE runs SET checksum = checksum_of(CAST(key AS BLOB), kept)")
+        if version != _SCHEMA:
+            run(f"PRAGMA user_version={_SCHEMA}")
+        damaged = run("DELETE FROM runs WHERE checksum IS NOT checksum_of(CAST(key AS BLOB), kept)").rowcount
+        run("COMMIT")
+        if damaged:
+            runs = "1 damaged run was" if damaged == 1 else f"{damaged:,} damaged runs were"
+            _LOGGER.warning("%s: %s taken out; what is needed is made again", self.path, runs)
 
     def __enter__(self) -> RunStore:
         return self
@@ -96,11 +130,12 @@ class RunStore:
         Raises:
             OutputError: they cannot be written; those that were kept before stay.
         """
-        rows = [(key, msgspec.msgpack.encode(kept)) for key, kept in runs]
+        encoded = [(key, msgspec.msgpack.encode(kept)) for key, kept in runs]
+        rows = [(key, kept, _checksum(key.encode(), kept)) for key, kept in encoded]
         with self._explained():
             self._database.execute("BEGIN IMMEDIATE")
             try:
-                self._database.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?)", rows)
+                self._database.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", rows)
                 self._database.execute("COMMIT")
             except BaseException:
                 if self._database.in_transaction:
@@ -116,6 +151,20 @@ class RunStore:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
+            # A header that is damaged makes SQLite read-only too.
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_DAMAGE or not os.access(self.path, os.W_OK):
                 raise OutputError(f"{self.path}: cannot be used ({error}); the runs that were kept before stay") from error
-            raise InputError(f"{self.path}: is no store of runs ({error}); name another place, or remove it") from error
+            raise self._damaged(str(error)) from error
+
+    def _damaged(self, reason: str) -> InputError:
+        return InputError(
+            f"{self.path}: is no store of runs, or a damaged one ({reason}); name another place, or remove it: its runs are then "
+            "made again"
+        )
+
+
+def _checksum(key: object, kept: object) -> bytes:
+    """Return the checksum of a row; of what is no row of ours one that no row has."""
+    if not isinstance(key, bytes) or not isinstance(kept, bytes):
+        return b""
+    return hashlib.blake2b(len(key).to_bytes(8) + key + kept, digest_size=16).digest()

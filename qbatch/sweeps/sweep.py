@@ -86,7 +86,7 @@ def run_sweep(
             context = plan.context()
             check(plan, context, place)
             if before is None:
-                write_document(folder, _document(plan, command, Written([], 0, count)))
+                write_document(folder, _document(plan, command, Written([], 0, count)), None)
             try:
                 for outcome in each_outcome(make_run, chain([first], missing), place, context):
                     kept = Kept(outcome.value, outcome.error, outcome.seconds, outcome.is_lost)
@@ -112,13 +112,13 @@ def runs_kept(plan: SweepPlan, folder: Path) -> int:
 def _written(plan: SweepPlan, store: RunStore, folder: Path, command: Sequence[str]) -> int:
     """Write the table and the record; return how many runs failed."""
     written = write_table(plan, store, folder)
-    write_document(folder, _document(plan, command, written))
+    write_document(folder, _document(plan, command, written), written.checksum)
     return written.failed
 
 
 def _is_written(plan: SweepPlan, folder: Path, document: dict[str, Any]) -> bool:
     """Tell whether table and record there are those of the plan, and whole, so that nothing has to be written."""
-    return document.get("inputs") == plan.inputs and document.get("missing") == 0 and has_table(folder, plan.inputs)
+    return document.get("inputs") == plan.inputs and document.get("missing") == 0 and has_table(folder, document)
 
 
 def _earlier(folder: Path) -> dict[str, Any] | None:

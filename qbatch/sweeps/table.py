@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from qbatch.distribution import __version__, install_command
 from qbatch.metrics import METRICS
 from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.results.checksums import check_document, check_file, file_checksum, sealed
 from qbatch.results.output import whole_file
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.plan import SweepPlan
@@ -65,11 +66,15 @@ def _schema(inputs: str) -> Any:
 
 
 class Written(NamedTuple):
-    """What a table holds: the first runs that failed, as records, how many failed, and how many were not made yet."""
+    """What a table holds: the first runs that failed, as records, how many failed, and how many were not made yet; its checksum.
+
+    Before a table is written it holds nothing, and has no checksum.
+    """
 
     failures: list[dict[str, Any]]
     failed: int
     missing: int
+    checksum: str | None = None
 
 
 def write_table(plan: SweepPlan, store: RunStore, folder: Path) -> Written:
@@ -84,7 +89,9 @@ def write_table(plan: SweepPlan, store: RunStore, folder: Path) -> Written:
     failures: list[dict[str, Any]] = []
     failed = missing = 0
     schema = _schema(plan.inputs)
-    with whole_file(folder / TABLE) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    with whole_file(folder / TABLE) as file, pq.ParquetWriter(
+        file, schema, compression="zstd", write_page_checksum=True
+    ) as writer:
         waiting: list[Any] = []
         for part in _parts(plan, store):
             found = [{name: row[name] for name in (*AXES, "error")} for row in part if row["status"] == FAILED]
@@ -98,7 +105,7 @@ def write_table(plan: SweepPlan, store: RunStore, folder: Path) -> Written:
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting, schema))
-    return Written(failures, failed, missing)
+    return Written(failures, failed, missing, file_checksum(folder / TABLE))
 
 
 def _parts(plan: SweepPlan, store: RunStore) -> Iterator[list[dict[str, Any]]]:
@@ -117,8 +124,9 @@ def _parts(plan: SweepPlan, store: RunStore) -> Iterator[list[dict[str, Any]]]:
         yield rows
 
 
-def write_document(folder: Path, document: dict[str, Any]) -> None:
-    """Write the record of a sweep, whole or not at all."""
+def write_document(folder: Path, document: dict[str, Any], checksum: str | None) -> None:
+    """Write the record of a sweep, whole or not at all, with the checksum of its table, if there is one, and its own."""
+    document = sealed(document, DOCUMENT, {} if checksum is None else {TABLE: checksum})
     with whole_file(folder / DOCUMENT) as file:
         file.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace") + b"\n")
 
@@ -138,6 +146,10 @@ def read_document(folder: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is damaged ({error}); run the sweep again, its runs are kept") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InputError(f"{path}: is no record of a sweep of this version ({SCHEMA})")
+    check_document(document, path)
+    grid = document.get("grid")
+    if not isinstance(grid, dict) or not all(isinstance(grid.get(axis), list) for axis in AXES):
+        raise InputError(f"{path}: grid: should name the values of each axis; run the sweep again, its runs are kept")
     return document
 
 
@@ -165,24 +177,27 @@ class SweepTable:
         path = self.folder / TABLE
         texts = [*(axis for axis in AXES if axis not in ("load", "seed")), "status"]
         try:
-            with pq.ParquetFile(path, memory_map=True, read_dictionary=texts) as file:
+            with pq.ParquetFile(
+                path, memory_map=True, read_dictionary=texts, page_checksum_verification=True
+            ) as file:
                 if _inputs_of(file) != self.document.get("inputs"):
                     raise InputError(f"{path}: is not of {DOCUMENT} beside it (interrupted in between); run the sweep again")
+                check_file(self.document, path, DOCUMENT)
+                lacking = [name for name in columns or () if name not in file.schema_arrow.names]
+                if lacking:
+                    raise InputError(f"{path}: has no column {lacking[0]}; run the sweep again")
                 return file.read(None if columns is None else list(columns)).unify_dictionaries()
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, KeyError, UnicodeDecodeError, pa.ArrowException) as error:
             raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())}); run the sweep again") from error
 
 
-def has_table(folder: Path, inputs: str) -> bool:
-    """Tell whether the table of a folder is whole, and of these inputs."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def has_table(folder: Path, document: dict[str, Any]) -> bool:
+    """Tell whether the table of a folder is whole, and that of the record."""
     try:
-        with pq.ParquetFile(folder / TABLE) as file:
-            return _inputs_of(file) == inputs
-    except (OSError, pa.ArrowException):
+        SweepTable(folder, document).read(["status"])
+    except InputError:
         return False
+    return True
 
 
 def _inputs_of(file: Any) -> str | None:

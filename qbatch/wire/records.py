@@ -12,6 +12,9 @@ from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.wire.errors import ErrorRecord
 
+DEFAULT_PROJECT = "_pbs_project_default"
+"""How PBS shows the project of a job that has none."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What all answers are."""

@@ -16,7 +16,7 @@ LENIENCIES = {
     "select": "resources of the whole job beside select= or place=, such as ncpus",
     "place": "place= without select=",
     "array": "an array of one index, -J 3",
-    "server": "a destination on another server, -q queue@other, is taken as the queue of this one",
+    "server": "another server, as in -q queue@other or qstat 1@other, is taken for this one",
     "user": "-u and -W group_list with a user or a group other than those of who submits are ignored",
 }
 """What a server can be lenient about, and what that means."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -123,6 +124,26 @@ def empty_server(row: Row) -> None:
                 Submit(spec=Spec(script="true\n", directory="/tmp", array="1-100000", runtime=_LONG)), SubmissionRecord
             )
             row("an array of 100,000 tasks, acknowledged", f"{time.perf_counter() - begun:.2f} s")
+
+
+def starts(row: Row, *, rounds: int = 30) -> None:
+    """What a start of a short command consists of, before it asks anything: in turns, wall and processor time."""
+    commands = {
+        "the start of Python without site-packages (python -I -S -c pass)": [sys.executable, "-I", "-S", "-c", "pass"],
+        "the start of Python (python -c pass)": [sys.executable, "-c", "pass"],
+        "with msgspec and all that it imports (python -c 'import msgspec')": [sys.executable, "-c", "import msgspec"],
+        "with all that qsub imports (qsub --version)": [str(Path(sys.executable).with_name("qsub")), "--version"],
+    }
+    found: dict[str, list[tuple[float, float]]] = {label: [] for label in commands}
+    for _ in range(rounds):
+        for label, command in commands.items():
+            begun = time.perf_counter()
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            _, process.returncode, usage = os.wait4(process.pid, 0)
+            found[label].append(((time.perf_counter() - begun) * 1e3, (usage.ru_utime + usage.ru_stime) * 1e3))
+    for label, each in found.items():
+        wall, spent = (sorted(column) for column in zip(*each, strict=True))
+        row(label, f"{wall[0]:.0f} ms best, {statistics.median(wall):.0f} ms median; CPU {statistics.median(spent):.1f} ms")
 
 
 def short_commands(row: Row) -> None:
@@ -276,6 +297,7 @@ def measure(row: Row, *, jobs: int = 1_000_000) -> None:
     empty_server(row)
     beside_shadows(row)
     virtual_time(row)
+    starts(row)
     short_commands(row)
     long_queue(row, "easy", jobs)
     long_queue(row, "easy:order=lxf", jobs)

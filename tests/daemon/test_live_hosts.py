@@ -27,13 +27,15 @@ from qbatch.policies.registry import load_policy
 from qbatch.replay.drivers import run
 from qbatch.replay.prepare import Options, prepare
 from qbatch.results.job_rows import read_job_rows
-from qbatch.wire.pieces import run_of
-from qbatch.wire.records import HostRecord, JobRecord
+from qbatch.wire.pieces import procs_now, run_of
+from qbatch.wire.records import HostRecord, JobRecord, Text
+from qbatch.wire.requests import Metrics
 from qbatch.wire.resources import parse_duration, parse_size
 from qbatch.workloads import read_log
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.origin2000 import generate_month
 from tests.daemon.harness import Daemon
+from tests.daemon.hostile.tools import until
 from tests.daemon.test_promise import finished
 
 SCALE = 20
@@ -229,22 +231,20 @@ def check_that_they_agree(expected: list[Lived], found: list[Lived]) -> None:
         assert max(abs(a - b) for a, b in zip(*instants, strict=True)) < SHARED_PASS, (expected, found)
 
 
-def lived_through(daemon: Daemon, jobs: tuple[Wanted, ...], script: str, patience: int = 1) -> list[JobRecord]:
-    """Submit the scenario to real processes at its instants, and return what became of it, in order of submission.
+def submitted(daemon: Daemon, number: int, job: Wanted, script: str, patience: int = 1) -> str:
+    """Submit a job of the scenario as a real process and return its identifier; it gets ``patience`` times its walltime."""
+    walltime = str(job.walltime // SCALE * patience)
+    resources = {"ncpus": str(job.procs), "mem": f"{job.memory}mb", "walltime": walltime}
+    return daemon.submit(script, resources=resources, name=f"job{number}")
 
-    ``patience``: how many times their walltime the jobs get.
-    """
+
+def lived_through(daemon: Daemon, jobs: tuple[Wanted, ...]) -> list[JobRecord]:
+    """Submit the scenario to real processes at its instants, and return what became of it, in order of submission."""
     begun = time.monotonic()
     names = []
     for number, job in enumerate(jobs):
         time.sleep(max(begun + job.submit / SCALE - time.monotonic(), 0))
-        resources = {
-            "ncpus": str(job.procs),
-            "mem": f"{job.memory}mb",
-            "walltime": str(job.walltime // SCALE * patience),
-        }
-        text = script.format(seconds=job.run / SCALE, ticks=job.run * 10 * job.procs // SCALE)
-        names.append(daemon.submit(text, resources=resources, name=f"job{number}"))
+        names.append(submitted(daemon, number, job, f"sleep {job.run / SCALE}\n"))
     for name in names:
         daemon.until(name, "F", 60)
     found = daemon.jobs(*names)
@@ -261,9 +261,9 @@ def test_ten_minutes_of_real_processes_are_decided_as_their_replay(tmp_path: Pat
     machine = parse_machine(machine_text(SCALE), "machine.toml")
     policy = policy_of(SCALE)
     with Daemon(tmp_path, config=CONFIG.format(policy=policy)) as daemon:
-        records = lived_through(daemon, TEN_MINUTES, "sleep {seconds}\n")
+        records = lived_through(daemon, TEN_MINUTES)
         if has_run_faster_later(records):  # on a machine that is busy for seconds: once more
-            records = lived_through(daemon, TEN_MINUTES, "sleep {seconds}\n")
+            records = lived_through(daemon, TEN_MINUTES)
     assert {record.exit_status for record in records} == {0}
     first = (records[0].submitted or 0) // 1_000_000 * 1_000_000
     work = history(records, first)
@@ -273,30 +273,81 @@ def test_ten_minutes_of_real_processes_are_decided_as_their_replay(tmp_path: Pat
 
 
 MALLEABLE = """
-trap '. "$QBATCH_ALLOCATION"' WINCH
+trap '. "$QBATCH_ALLOCATION"; echo "$NCPUS" >> {told}' WINCH
 . "$QBATCH_ALLOCATION"
-done=0
-while [ $done -lt {ticks} ]; do
-    sleep 0.1
-    done=$((done + NCPUS))
-done
+echo "$NCPUS" >> {told}
+while [ ! -e {end} ]; do sleep 0.05; done
 """
 
+PATIENCE = 100
 
-@pytest.mark.parametrize("interval", [0, 2])
+
+def order_of_events(machine: Machine, directory: Path) -> list[int]:
+    """Return the jobs of the scenario in the order in which they come and end under equal shares: each number twice."""
+    (directory / "log.swf").write_text(swf(TEN_MINUTES), encoding="utf-8")
+    work = prepare(read_log(str(directory / "log.swf")), machine)
+    schedule = run(work, machine, load_policy("equispatial:interval=0"))
+    events = [*zip(work.submit.tolist(), work.number.tolist(), strict=True)]
+    events += zip(schedule.end.tolist(), work.number.tolist(), strict=True)
+    return [number for _, number in sorted(events)]
+
+
+def passes_of(daemon: Daemon) -> int:
+    with daemon.session() as session:
+        text = session.ask(Metrics(), Text).text
+    return int(next(line for line in text.splitlines() if line.startswith("qbatch_passes_total ")).split()[1])
+
+
+def told(directory: Path, number: int) -> list[int]:
+    """Return how many processors a script has been told that it has, in order."""
+    path = directory / f"told-{number}"
+    return [int(line) for line in path.read_text(encoding="ascii").splitlines()] if path.exists() else []
+
+
+def grown_and_shrunk(daemon: Daemon, order: list[int]) -> list[JobRecord]:
+    """Submit each job of the scenario and let it end, event by event; return what became of them, in order of submission.
+
+    An event comes once the one before has had its pass, and all running scripts know how many processors they have: then no two
+    share a pass, however slow the machine is.
+    """
+    names: dict[str, int] = {}
+    for number in order:
+        name, made = next((name for name, known in names.items() if known == number), ""), passes_of(daemon)
+        if name:
+            (daemon.directory / f"end-{number}").touch()
+            daemon.until(name, "F")
+        else:
+            script = MALLEABLE.format(told=daemon.directory / f"told-{number}", end=daemon.directory / f"end-{number}")
+            names[submitted(daemon, number, TEN_MINUTES[number - 1], script, PATIENCE)] = number
+        until(lambda made=made: passes_of(daemon) > made, "the pass that follows")
+        until(
+            lambda: all(
+                told(daemon.directory, names[job.id])[-1:] == [procs_now(job)]
+                for job in daemon.jobs(*names).values() if job.state == "R"
+            ),
+            "scripts that know their processors",
+        )  # fmt: skip
+    found = daemon.jobs(*names)
+    return [found[name] for name in names]
+
+
+@pytest.mark.parametrize("interval", [0, 1])
 def test_malleable_processes_are_resized_as_in_their_replay(tmp_path: Path, interval: int) -> None:
-    """Scripts that work as fast as they have processors: they are told of each change, and the replay has the same ones."""
+    """Scripts are told of each change of their processors, and the replay of what happened has the same ones."""
     (tmp_path / "machine.toml").write_text(machine_text(SCALE), encoding="utf-8")
     machine = parse_machine(machine_text(SCALE), "machine.toml")
     policy = f"equispatial:interval={interval}"
     with Daemon(tmp_path, config=CONFIG.format(policy=policy)) as daemon:
-        records = lived_through(daemon, TEN_MINUTES, MALLEABLE, patience=5)
+        records = grown_and_shrunk(daemon, order_of_events(machine, tmp_path))
         daemon.run("qbatch", "export", "parquet", "-o", "jobs.parquet")
     (rows,) = read_job_rows(tmp_path / "jobs.parquet")
     counts = dict(zip(rows.workload.number.tolist(), rows.piece_count.tolist(), strict=True))
     assert [counts[number] > 0 for number in range(1, len(records) + 1)] == [bool(each.sizes) for each in records]
     assert {record.exit_status for record in records} == {0}
     assert sum(len(record.sizes) for record in records) >= 4
+    for number, record in enumerate(records, start=1):
+        sizes = [size for _, size in record.sizes]
+        assert told(tmp_path, number)[-len(sizes) :] == (sizes or told(tmp_path, number))
     first = (records[0].submitted or 0) // 1_000_000 * 1_000_000
     schedule = run(history(records, first), machine, load_policy(policy))
     # A real job's work is no whole number of microseconds on the processors that it asked for: its end is rounded.

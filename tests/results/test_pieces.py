@@ -26,7 +26,7 @@ from qbatch.results.result import write_result
 from qbatch.workloads import read_log
 from qbatch.workloads.machines import load_machine
 from tests.harness import size
-from tests.reports.samples import changed, in_pieces, random_workload, scheduled
+from tests.reports.samples import changed, in_pieces, random_workload, scheduled, unseal
 
 TRIED = ("immediate:inner=lxfw-backfill", "soon:inner=lxfw-backfill", "equispatial")
 
@@ -149,7 +149,7 @@ def test_times_are_whole_seconds_where_all_are(tmp_path, unit, kind):
 
 
 def change(folder, **columns):
-    """Write the pieces of a result anew with some columns changed; None leaves one out."""
+    """Write the pieces of a result anew with some columns changed, and its document without checksums; None leaves one out."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -158,6 +158,7 @@ def change(folder, **columns):
     for name, how in columns.items():
         table[name] = how(table[name]) if how is not None else None
     pq.write_table(pa.table({name: column for name, column in table.items() if column is not None}), path)
+    unseal(folder / "result.json")
 
 
 def last(value):
@@ -193,7 +194,7 @@ def test_pieces_and_rows_that_do_not_belong_together_are_refused(tmp_path):
     os.unlink(tmp_path / "out" / "pieces-hand.parquet")
     with pytest.raises(InputError, match="cannot be read"):
         read_result(tmp_path / "out")
-    document = json.loads((tmp_path / "out" / "result.json").read_text())
+    document = unseal(tmp_path / "out" / "result.json")
     for wrong, says in (({"hand": "../x"}, "outside"), ([1], "should name the files")):
         (tmp_path / "out" / "result.json").write_text(json.dumps(document | {"pieces": wrong}))
         with pytest.raises(InputError, match=says):

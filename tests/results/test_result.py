@@ -14,7 +14,7 @@ from qbatch.results import result as module
 from qbatch.results.job_rows import write_job_rows
 from qbatch.results.reading import read_result
 from qbatch.results.result import most_procs, write_result
-from tests.reports.samples import KTH_CLOCK, by_hand, check_read_back, random_workload, scheduled, workload
+from tests.reports.samples import KTH_CLOCK, by_hand, check_read_back, random_workload, scheduled, unseal, workload
 
 S = MICROSECONDS
 
@@ -180,7 +180,7 @@ def test_a_damaged_result_is_refused(tmp_path, easy, reason, change):
     write_result(tmp_path / "out", {}, [easy])
     path = tmp_path / "out" / "result.json"
     if isinstance(change, dict):
-        change = json.dumps(json.loads(path.read_text()) | change)
+        change = json.dumps(unseal(path) | change)
     path.write_text(change if isinstance(change, str) else json.dumps(change))
     with pytest.raises(InputError) as caught:
         read_result(tmp_path / "out")

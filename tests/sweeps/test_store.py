@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import random
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,8 +85,93 @@ def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path: Path) -> None:
 
 def test_what_is_no_store_is_named(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"something else " * 400)
-    with pytest.raises(InputError, match=r"runs\.sqlite: is no store of runs"):
+    with pytest.raises(InputError, match=r"runs\.sqlite: is no store of runs, or a damaged one"):
         RunStore(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be made"):
         RunStore(tmp_path / "file" / "runs")
+
+
+KEPT = {
+    f"{number:064x}": Kept({"wait_mean_s": number / 7, "jobs": number, "note": "x" * 60}, None, number / 3)
+    for number in range(40)
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    with RunStore(folder) as store:
+        store.put(KEPT.items())
+    return folder / FILE
+
+
+def _flipped(whole: Path, folder: Path, bit: int) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    content = bytearray(whole.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    (folder / FILE).write_bytes(content)
+
+
+def test_a_flipped_bit_costs_one_run_and_is_said_or_the_file_is_refused(
+    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, draw = tmp_path / "runs", random.Random(3)
+    size, seen, refused = 8 * whole.stat().st_size, {0: 0, 1: 0}, []
+    for bit in [*range(0, 800, 3), *(draw.randrange(size) for _ in range(400))]:
+        _flipped(whole, folder, bit)
+        caplog.clear()
+        try:
+            with RunStore(folder) as store:
+                found = store.find(list(KEPT))
+        except InputError as error:
+            refused.append(str(error))
+            continue
+        lost = len(KEPT) - len(found)
+        assert found == {key: kept for key, kept in KEPT.items() if key in found}
+        said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        assert said == ([f"{folder / FILE}: 1 damaged run was taken out; what is needed is made again"] * lost)
+        seen[lost] += 1
+    assert all(seen.values()), seen
+    assert refused
+    assert all(f"{folder / FILE}: is " in said and "name another place" in said for said in refused)
+
+
+def test_the_damaged_run_is_kept_again_and_then_whole(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    shutil.copytree(whole.parent, folder)
+    database = sqlite3.connect(folder / FILE)
+    key, another = list(KEPT)[7], list(KEPT)[9]
+    database.execute("UPDATE runs SET kept = ? WHERE key = ?", (msgspec.msgpack.encode(Kept(99)), key))
+    database.execute("UPDATE runs SET key = ? WHERE key = ?", ("f" * 64, another))
+    database.commit()
+    database.close()
+    with RunStore(folder) as store:
+        assert len(store) == len(store.find(list(KEPT))) == len(KEPT) - 2
+        store.put([(key, KEPT[key]), (another, KEPT[another])])
+    with RunStore(folder) as store:
+        assert store.find(list(KEPT)) == KEPT
+
+
+def test_a_store_of_the_version_before_gets_its_checksums(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / FILE)
+    database.execute("CREATE TABLE runs (key TEXT PRIMARY KEY, kept BLOB NOT NULL) WITHOUT ROWID")
+    database.executemany("INSERT INTO runs VALUES (?, ?)", [(key, msgspec.msgpack.encode(kept)) for key, kept in KEPT.items()])
+    database.execute("PRAGMA user_version=1")
+    database.commit()
+    database.close()
+    for _ in range(2):
+        with RunStore(tmp_path) as store:
+            assert store.find(list(KEPT)) == KEPT
+
+
+def test_a_store_that_may_not_be_written_is_not_called_damaged(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _flipped(whole, tmp_path / "runs", 8 * 18 + 4)  # a format for writing that SQLite does not know: it then reads only
+    with pytest.raises(InputError, match="is no store of runs, or a damaged one"):
+        RunStore(tmp_path / "runs")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(OutputError, match="cannot be used"):
+        RunStore(tmp_path / "runs")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -14,14 +16,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from qbatch.cli.main import run as run_command
 from qbatch.metrics import measure
 from qbatch.model.errors import InputError, OutputError, QbatchError, UsageError
 from qbatch.model.machine import one_host
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
+from qbatch.results.checksums import sealed
 from qbatch.sweeps import sweep as sweep_module
 from qbatch.sweeps.executors import Place
-from qbatch.sweeps.store import RunStore
+from qbatch.sweeps.store import FILE, RunStore
 from qbatch.sweeps.table import DOCUMENT, TABLE, read_sweep
 from qbatch.workloads import read_log
 from qbatch.workloads.transform.resampling import resampled
@@ -253,7 +257,7 @@ def test_the_record_stays_with_its_table_until_both_are_written(
     assert read_sweep(out).document == before
     assert read_sweep(out).read().num_rows == 2
     document = json.loads((out / DOCUMENT).read_text())
-    (out / DOCUMENT).write_text(json.dumps(document | {"inputs": "others"}))
+    (out / DOCUMENT).write_text(json.dumps(sealed(document | {"inputs": "others"}, DOCUMENT, {})))
     with pytest.raises(InputError, match=r"is not of sweep\.json beside it"):
         read_sweep(out).read()
 
@@ -275,6 +279,52 @@ def test_a_damaged_table_or_record_is_made_anew_of_what_is_kept(log: str, tmp_pa
     assert (out / TABLE).read_bytes() == whole
     (out / "wait.png").write_bytes(b"a picture beside it")
     assert swept(out, log, policy="easy").made == 0
+
+
+def test_a_damaged_run_is_made_again_and_said(log: str, tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    words = ["sweep", "--log", log, "-p", "easy", "-p", "fcfs", "--load", "0.9,1", "-o", str(out), "--on", "local:1"]
+    before, table = _said(words)[0], (out / TABLE).read_bytes()
+    database = sqlite3.connect(out / FILE)
+    database.execute("UPDATE runs SET kept = CAST(replace(kept, x'cb', x'ca') AS BLOB) WHERE key = (SELECT min(key) FROM runs)")
+    database.commit()
+    database.close()
+    shown, said = _said(words)
+    assert (shown, (out / TABLE).read_bytes()) == (before, table)
+    assert said.startswith(f"{out / FILE}: 1 damaged run was taken out; what is needed is made again\n")
+    assert "4 runs: 1 made, 3 were there already" in said
+
+
+def _said(words: list[str]) -> tuple[str, str]:
+    done = subprocess.run([sys.executable, "-m", "qbatch", *words], capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", [DOCUMENT, TABLE])
+def test_no_flipped_bit_of_a_table_is_shown(log: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+    out = tmp_path / "sweep"
+    swept(out, log, policy=["easy", "fcfs"], load=[0.9, 1.0])
+    document, table = read_sweep(out).document, read_sweep(out).read()
+    whole, draw = (out / name).read_bytes(), random.Random(name)
+    refused = []
+    for _ in range(200):
+        content, bit = bytearray(whole), draw.randrange(8 * len(whole))
+        content[bit // 8] ^= 1 << bit % 8
+        (out / name).write_bytes(content)
+        try:
+            sweep = read_sweep(out)
+            assert sweep.read().equals(table)
+            assert sweep.document == document or "checksums" not in sweep.document
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) >= (150 if name == DOCUMENT else 200)
+    assert all(str(out) in said and "\n" not in said for said in refused)
+    (out / name).write_bytes(whole[:-40] + whole[-39:])
+    assert run_command(["report", str(out), "-o", str(tmp_path / "sweep.html")]) == 3
+    assert run_command(["plot", str(out), "-o", str(tmp_path / "sweep.svg")]) == 3
+    assert capfd.readouterr().err.count("\n") == 2
+    assert swept(out, log, policy=["easy", "fcfs"], load=[0.9, 1.0]).made == 0
+    assert read_sweep(out).read().equals(table)
 
 
 def test_a_directory_with_other_things_is_left_alone(log: str, tmp_path: Path) -> None:

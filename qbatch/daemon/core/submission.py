@@ -359,7 +359,7 @@ def _check_as_openpbs(core: Core, actor: Actor, spec: Spec, prepared: Prepared) 
         raise Refusal(*found)
     if len(prepared.indices) == 1 and not spec.is_torque and "array" not in settings.lenient:
         raise Refusal("bad-value", f"illegal -J value: {spec.array} is one job; an array has at least two, as in 1-2")
-    check_server(core, spec.queue, spec.host)
+    check_server(core, spec.queue.partition("@")[2], spec.host)
     if any("\0" in value or len(value) > LONGEST_PATH * 8 for value in spec.extra.values()):
         raise Refusal("bad-value", f"illegal -W value: a NUL or more than {LONGEST_PATH * 8} letters")
     others = [name for name in _names(spec.extra.get("user_list", "")) if name != actor.user]
@@ -390,13 +390,13 @@ def check_group(core: Core, group: str, spec: Spec) -> None:
         )
 
 
-def check_server(core: Core, destination: str, host: str) -> None:
-    """Refuse ``queue@server`` with another server than this one; ``host``: where the job was submitted, on this machine.
+def check_server(core: Core, server: str, host: str) -> None:
+    """Refuse another server than this one, as in ``queue@server``; ``host``: this machine, as the asker calls it.
 
     Raises:
         Refusal: with the server.
     """
-    server, settings = destination.partition("@")[2], core.settings
+    settings = core.settings
     if server and server not in names_of(host) | {settings.name} and "server" not in settings.lenient:
         raise Refusal("unknown-server", f"cannot connect to server {server} (errno=15008); this one is {settings.name}")
 

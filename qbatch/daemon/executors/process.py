@@ -206,6 +206,7 @@ class ProcessExecutor:
             return self._loop
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._root.chmod(0o700)
+        files.sync_directory(self._root.parent)  # claims in it would be lost with it
         with contextlib.suppress(FileExistsError):
             os.mkfifo(self._root / files.EVENTS, 0o600)
         flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW

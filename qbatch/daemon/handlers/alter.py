@@ -125,8 +125,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
         if changes.not_before is not None:
             one.not_before = changes.not_before
     if found is not None:
-        dependencies.forget(core, job)
-        job.unmet = 0
+        flow.forget_dependencies(core, job)
         flow.depend(core, job, found)
     if is_other_request or has_other_deadline or bits is not None or found is not None or changes.not_before is not None:
         may_start_as_before = bits is None and found is None and changes.not_before is None

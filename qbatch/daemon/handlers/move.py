@@ -21,7 +21,7 @@ def handle(core: Core, actor: Actor, request: Move) -> Outcomes:
         if job.is_subjob or any(each.holds_hosts for each in core.members(job)):
             identifier = core.id_of(job.key)
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
-        submission.check_server(core, request.destination, job.spec.host)
+        submission.check_server(core, request.destination.partition("@")[2], job.spec.host)
         if job.queue == queue.settings.name:
             return
         prepared = submission.prepare(core, job.spec, queue)

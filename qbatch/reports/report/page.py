@@ -17,6 +17,7 @@ import numpy as np
 
 from qbatch.distribution import __version__, install_command
 from qbatch.metrics import METRICS
+from qbatch.metrics.interval import SAME
 from qbatch.model.errors import InputError, UsageError
 from qbatch.reports.comparison import ComparedSettings, Side, compare
 from qbatch.reports.comparison_words import signed
@@ -145,7 +146,7 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
         "baseline": study.policies[0],
         "difference_chart": chart,
         "effects": _effects(documents) if documents else None,
-        "method": documents[0]["method"] if documents else "",
+        "method": next((one["method"] for one in documents if not one["history"]), ""),
         "correction": documents[0]["correction"] if documents else "",
         "promise_chart": promise_chart(counted) if any(one.promised for one in counted) else None,
         "unpromised": [one.policy for one in counted if not one.promised],
@@ -183,7 +184,7 @@ def _interval_note(study: ReportStudy, confidence: float) -> str:
     if study.has_replicas:
         return (
             f"Means over {len(study.replicas)} replicas; small figures: {per_cent} confidence intervals of Student's t over "
-            "them."
+            f"them; a dash: {SAME}."
         )
     return (
         f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, which allow for waits that "
@@ -228,16 +229,17 @@ def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list
             continue
         documents.append(document)
         places.append(place)
-        notes = tuple(note for note in document["notes"] if f"{note}." not in study.notes)
+        said = [f"{note[:1].upper()}{note[1:]}." for note in document["history"]]
+        notes = (*([" ".join(said)] if said else []), *(note for note in document["notes"] if f"{note}." not in study.notes))
         told.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), notes))
-    has_chart = any(one["a"] and one["low"] is not None for document in documents for one in document["metrics"][:1])
+    has_chart = any(one["ratio"] for document in documents for one in document["metrics"][:1])
     return told, documents, difference_chart(documents, places) if has_chart else None
 
 
 def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
     """Return the table of how many jobs gain and lose, and of the sizes of effects."""
     headings = (
-        "Policy", "Of each job", "Better", "Worse", "Equal", "Rank-biserial", "Cliff\N{RIGHT SINGLE QUOTATION MARK}s delta",
+        "Policy", "Of each job", "Less", "More", "Equal", "Rank-biserial", "Cliff\N{RIGHT SINGLE QUOTATION MARK}s delta",
         "Median difference",
     )  # fmt: skip
     rows = []
@@ -252,8 +254,8 @@ def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
             rows.append(
                 (document["b"]["label"], words, *shares, *sizes, signed(record["median"]["difference"], record["unit"]))
             )
-    return Fold("How many jobs gain and lose, and effect sizes (from \N{MINUS SIGN}1, worse for all, to 1, better for all)",
-                headings, tuple(rows))  # fmt: skip
+    title = "How many jobs have less of it and more, and effect sizes (from \N{MINUS SIGN}1, more for all, to 1, less for all)"
+    return Fold(title, headings, tuple(rows))
 
 
 def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
@@ -262,7 +264,7 @@ def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
     for name in (base, policy):
         schedule = replica.schedule(name)
         assert schedule is not None  # the caller has looked
-        sides.append(Side(replica.result, schedule, f"{where}:{name}", name))
+        sides.append(Side(replica.result, schedule, f"{where}:{name}", name, name in replica.history))
     return sides[0], sides[1]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from qbatch.metrics import METRICS, Metric, breakdown, interval, measure
 from qbatch.metrics.dependence import a_day_of, median_estimate
+from qbatch.metrics.interval import are_same
 from qbatch.metrics.per_job import bounded_slowdowns, job_times, slowdowns
 from qbatch.metrics.ratio import level_bounds
 from qbatch.metrics.table import words_of
@@ -106,6 +107,8 @@ def _cell(metric: Metric, values: list[float | int | None], known: Any, confiden
     found = interval(numbers, confidence or 0.95)
     low, high = (found.low, found.high) if len(numbers) > 1 else known or (None, None)
     text = _amount(found.mean, metric.unit)
+    if confidence is not None and are_same(numbers):
+        return Cell(text, "\N{EN DASH}", found.mean)
     if low is None or high is None or confidence is None:
         return Cell(text, "", found.mean)
     low, high = max(low, 0.0), min(high, 1.0) if metric.unit == "share" else high  # no metric is negative

@@ -112,14 +112,14 @@ def test_variables_of_the_submission(shell: Shell) -> None:
     ("given_", "path"),
     [
         ("out.txt", "{}/out.txt"), ("logs/", "{}/logs/"), ("./a", "{}/a"), ("/dev/null", "/dev/null"),
-        ("host:/x/y", "/x/y"), ("localhost:rel", "{}/rel"), ("o.^array_index^", "{}/o.^array_index^"),
+        ("otherhost:/x/y", "otherhost:/x/y"), ("localhost:rel", "localhost:{}/rel"), ("o.^array_index^", "{}/o.^array_index^"),
         ("/x/$PBS_JOBID.o", "/x/$PBS_JOBID.o"), ("${PBS_JOBID}.o", "{}/${PBS_JOBID}.o"), ("~/o", "/home/alice/o"),
         ("$HOME/o", "/home/alice/o"), ("$PBS_O_WORKDIR/o", "{}/o"), (".", "{}/."),
     ],
 )  # fmt: skip
 def test_paths_are_absolute_and_otherwise_left_alone(given_: str, path: str, shell: Shell) -> None:
     spec = submit(shell, "true\n", "-o", given_, "-e", given_)
-    expected = path.replace("{}", str(shell.directory), 1) if path.startswith("{}") else path
+    expected = path.replace("{}/", f"{shell.directory}/", 1)
     assert (spec.output, spec.error) == (expected, expected)
 
 

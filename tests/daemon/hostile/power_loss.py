@@ -1,23 +1,30 @@
 """A disk that forgets: from a trace of system calls, what would be in a directory had the power gone at a moment.
 
 The model is the strict one of POSIX.  Of a file only what was synced survives; a name that was made, changed or removed survives
-once its directory was synced.  ``chance``: with a seed, each write that was not synced survives or not as it falls, in pieces
-of 512 bytes: disks keep no order among them.
+once its directory was synced, and so does a directory's own: what lies in one that did not survive is lost.  All processes that
+the trace follows write to the one disk, supervisors and jobs too.  ``chance``: with a seed, each write that was not synced
+survives or not as it falls, in pieces of 512 bytes: disks keep no order among them.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CALLS = "openat,write,pwrite64,ftruncate,fallocate,fsync,fdatasync,rename,unlink,sendto"
+CALLS = (
+    "openat,write,pwrite64,ftruncate,fallocate,fsync,fdatasync,mkdir,mkdirat,rename,renameat,renameat2,rmdir,unlink,unlinkat,sendto"
+)
 SECTOR = 512
 
 _LINE = re.compile(r"^(?P<thread>\d+) +(?P<text>.*)$")
 _BYTES = re.compile(r'"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?')
+_PATHS = re.compile(r'(?:<([^<>]*)>, )?"((?:\\x[0-9a-f]{2})*)"')
+"""Paths of a call, each with the directory to which it is relative, where there is one."""
+
 _HIDDEN = re.compile(r"<((?:\\x[0-9a-f]{2})+)>")
 
 
@@ -62,6 +69,10 @@ class File:
         return bytes(left.content)
 
 
+class Directory(File):
+    """A directory: nothing but its name can be lost."""
+
+
 class Disk:
     """The files of one directory tree, as a trace tells of them."""
 
@@ -82,25 +93,23 @@ class Disk:
         ]  # of the descriptor; descriptors of several processes have equal numbers
         if call == "openat":
             self._opened(words)
-        elif call in ("rename", "unlink"):
-            self._named(call, [_text(text) for text, _ in _BYTES.findall(words)])
+        elif call.startswith(("mkdir", "rename", "rmdir", "unlink")):
+            self._named(call, _paths(words))
         elif not path.startswith(self.root):
             return False
         elif call in ("fsync", "fdatasync"):
-            if path in self.names:
-                self.names[path].sync()
-            else:
+            if path == self.root or isinstance(self.names.get(path), Directory):
                 self._sync_names(path)
+            elif path in self.names:
+                self.names[path].sync()
             return True
         elif path in self.names:
             self._written(call, path, words, result)
         return False
 
     def _opened(self, words: str) -> None:
-        found = _BYTES.search(words)
-        assert found is not None
-        path = _text(found[1])
-        if not path.startswith(self.root) or "O_DIRECTORY" in words:
+        path = _paths(words)[0]
+        if not path.startswith(self.root) or "O_DIRECTORY" in words or isinstance(self.names.get(path), Directory):
             return
         if path not in self.names:
             if "O_CREAT" not in words:
@@ -112,12 +121,17 @@ class Disk:
         self._places[path] = len(file.content) if "O_APPEND" in words else 0
 
     def _named(self, call: str, paths: list[str]) -> None:
-        if not paths[0].startswith(self.root):
+        old, new = paths[0], paths[-1]
+        if not old.startswith(self.root):
             return
-        if call == "unlink":
-            self.names.pop(paths[0], None)
-        elif paths[0] in self.names:
-            self.names[paths[1]] = self.names.pop(paths[0])
+        if call.startswith("mkdir"):
+            self.names[old] = Directory()
+        elif call.startswith("rename"):
+            for path in [path for path in self.names if path == old or path.startswith(f"{old}/")]:
+                moved = new + path.removeprefix(old)
+                self.names[moved], self._places[moved] = self.names.pop(path), self._places.pop(path, 0)
+        else:
+            self.names.pop(old, None)
 
     def _sync_names(self, directory: str) -> None:
         def inside(path: str) -> bool:
@@ -146,7 +160,23 @@ class Disk:
     def after_loss(self, chance: random.Random | None) -> dict[str, bytes]:
         """Return the files that are there when the power comes back, by their path below the root."""
         kept = self.kept if chance is None else {**self.kept, **(self.names if chance.random() < 0.5 else {})}
-        return {path.removeprefix(self.root): file.after_loss(chance) for path, file in kept.items()}
+        return {
+            path.removeprefix(self.root): file.after_loss(chance)
+            for path, file in kept.items()
+            if not isinstance(file, Directory) and self._is_reached(path, kept)
+        }
+
+    def _is_reached(self, path: str, kept: dict[str, File]) -> bool:
+        """Tell whether every directory on the way to a path is there."""
+        while (path := os.path.dirname(path)) != self.root:
+            if not isinstance(kept.get(path), Directory):
+                return False
+        return True
+
+
+def _paths(words: str) -> list[str]:
+    """Return the paths that a call names, whole."""
+    return [os.path.normpath(os.path.join(base, _text(digits))) for base, digits in _PATHS.findall(words)]
 
 
 def _text(digits: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+from msgspec.structs import replace
 
 from qbatch.client import ClientSession
 from qbatch.model.errors import QbatchError
@@ -22,6 +25,7 @@ from qbatch.wire.requests import (
     Spec,
     Submit,
     Time,
+    Upload,
     Wait,
 )
 from tests.daemon.harness import emulated
@@ -74,11 +78,28 @@ def operations(backup: str) -> Iterator[tuple[str, Request, type]]:
     yield "shutdown", Shutdown(), Done
 
 
-def carry_out(path: str, backup: str) -> list[tuple[str, str, str]]:
-    """Carry them out until all are done or the daemon has gone; return (asked, done or refused; name; job or code)."""
+def real_jobs(mark: str) -> Iterator[tuple[str, Request, type]]:
+    """Yield operations with three scripts that run for real, one after the other, the last one sent ahead as long ones are.
+
+    Each appends its name to the file ``mark`` and ends with a code of its own.
+    """
+    for number, name in enumerate(("first", "second", "third"), start=1):
+        spec = Spec(script=f"echo {name} >> {mark}\nexit {number}\n", name=name, is_rerunnable=False)
+        if name == "third":
+            content = spec.script.encode()
+            digest = hashlib.sha256(content).hexdigest()
+            yield "upload", Upload(upload="0123456789abcdef", offset=0, data=content, digest=digest), Done
+            spec = replace(spec, script="", script_digest=digest)
+        yield name, Submit(key=name, spec=spec), SubmissionRecord
+        yield f"end of {name}", Wait(jobs=(str(number),), timeout=60.0), Outcomes
+    yield "shutdown", Shutdown(), Done
+
+
+def carry_out(path: str, asked: Iterable[tuple[str, Request, type]]) -> list[tuple[str, str, str]]:
+    """Carry operations out until all are done or the daemon has gone; return (asked, done or refused; name; job or code)."""
     said: list[tuple[str, str, str]] = []
     with ClientSession(path, timeout=30.0, patience=0.0) as session:
-        for name, request, kind in operations(backup):
+        for name, request, kind in asked:
             said.append(("asked", name, ""))
             try:
                 result = session.ask(request, kind)

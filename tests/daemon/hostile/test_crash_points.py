@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.daemon.harness import Daemon
-from tests.daemon.hostile.scenario import CONFIG, carry_out
+from tests.daemon.hostile.scenario import CONFIG, carry_out, operations
 from tests.daemon.hostile.tools import all_jobs, check, needs_strace
 from tests.harness import NIGHTLY
 
@@ -77,7 +77,7 @@ def lived(directory: Path, options: tuple[str, ...], file: str = "") -> tuple[bo
     said: list[tuple[str, str, str]] = []
     try:
         daemon.wait_until_up()
-        said = carry_out(daemon.socket, str(directory / "copy"))
+        said = carry_out(daemon.socket, operations(str(directory / "copy")))
     except AssertionError:
         pass
     assert daemon.process is not None

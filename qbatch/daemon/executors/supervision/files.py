@@ -109,6 +109,15 @@ def write_synced(name: str, text: bytes, directory: int, flags: int) -> None:
         os.close(handle)
 
 
+def sync_directory(path: str | os.PathLike[str], directory: int | None = None) -> None:
+    """Wait until the disk has the names in a directory."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def take_lock(directory: int, patience: float) -> int | None:
     """The locked file, or None where another process holds it for longer than the patience."""
     handle = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=directory)
@@ -135,11 +144,7 @@ def make_claim(directory: int, record: Mapping[str, object]) -> bool:
     except FileExistsError:
         return False
     os.fsync(directory)
-    parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
-    try:
-        os.fsync(parent)
-    finally:
-        os.close(parent)
+    sync_directory("..", directory)
     return True
 
 
