@@ -63,7 +63,10 @@ def paper(
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part (--list shows them); may be repeated.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, max=1000, help="How many draws of estimates (10).")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, help="How many draws of estimates, and of logs made of the log's weeks (10)."),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(

@@ -59,9 +59,9 @@ def replay(
     skipped: Annotated[Text, typer.Option(metavar="FILE", help="List skipped jobs as CSV: line, job, reason.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
     by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Print every metric by its name, in seconds.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Every metric by its name, in seconds; every pass of --step.")] = False,
     explain: Annotated[Text, typer.Option(metavar="JOB", help="Tell the story of one job.")] = None,
-    step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass (small logs).")] = False,
+    step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass, a key a pass.")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Check the invariants of each schedule.")] = False,
     driver: Annotated[str, typer.Option(help="auto, compiled or engine: who runs the loop.")] = "auto",
     lenient: Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")] = False,
@@ -100,7 +100,12 @@ def replay(
         _check_text_only({
             "--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit, "--closed": closed,
         })  # fmt: skip
-        _tell(experiment.work, experiment.machine, chosen, explain, step)
+        if step:
+            from qbatch.cli.stepping import step_through
+
+            step_through(experiment.work, experiment.machine, chosen, at_once=show_all)
+        else:
+            _tell(experiment.work, experiment.machine, chosen, str(explain))
         return
     _replay_log(experiment, chosen, shown, swf, is_closed=closed)
 
@@ -196,13 +201,11 @@ def _check_text_only(others: dict[str, Any]) -> None:
         raise UsageError(f"--explain and --step print text only; leave out {names}")
 
 
-def _tell(work: Workload, machine: Machine, policies: list[Policy], job: Text, step: bool) -> None:
-    from qbatch.replay.steps import draw_steps
+def _tell(work: Workload, machine: Machine, policies: list[Policy], job: str) -> None:
     from qbatch.replay.story import tell_story
 
     for policy in policies:
-        lines = draw_steps(work, machine, policy) if step else tell_story(work, machine, policy, str(job))
-        for line in lines:
+        for line in tell_story(work, machine, policy, job):
             typer.echo(line)
 
 

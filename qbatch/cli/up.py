@@ -69,7 +69,6 @@ def up(
             _note_classes(read())
         return
     from qbatch.daemon import process
-    from qbatch.daemon.own_policies import policies_in
 
     workload = _workload(trace, first, _machine(config_path, procs, machine)) if trace is not None else None
     if workload is not None and config_path is None:
@@ -83,7 +82,6 @@ def up(
         state=state_path,
         socket_path=os.path.abspath(socket_text),
         read_settings=read,
-        named_policies=lambda: policies_in(config_path) if config_path is not None else [],
         config_name=str(config_path or "built-in"),
         mode=mode,
         speed=speed,

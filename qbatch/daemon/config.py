@@ -45,7 +45,7 @@ KEYS = (
     Key(TOP, "server", "name", '"qbatch"', "the server's name, the part of a job identifier after the dot (no dots in it)"),
     Key(TOP, "executor", "executor", '"process"', "process: scripts run for real; emulated: jobs are timers on emulated hosts"),
     Key(TOP, "policy", "policy", '"easy"', "the policy of pools that name none (see: qbatch policies)"),
-    Key(TOP, "default_queue", "text", '"batch"', "the queue of a job that names none"),
+    Key(TOP, "default_queue", "text", '"batch"', "the queue of a job that names none; the only queue needs no naming"),
     Key(TOP, "operators", "texts", "[]", "users who may act on all jobs, queues and hosts"),
     Key(TOP, "managers", "texts", "[]", "users who may also stop, reload and back up; root and the daemon's own user always may"),
     Key(TOP, "kill_delay", "time", '"10"', "seconds from TERM to KILL"),
@@ -162,6 +162,8 @@ def parse_config(text: str, source: str, folder: Path = Path()) -> Settings:
     if not queues:
         queues = default_settings().queues if text is not DEFAULT else ()
         top.setdefault("default_queue", "batch")
+    elif len(queues) == 1:
+        top.setdefault("default_queue", queues[0].name)
     settings = Settings(pools=pools, queues=queues, **{_RENAMED.get(name, name): value for name, value in top.items()})
     _check_whole(reader, settings)
     return settings
@@ -273,7 +275,9 @@ def _check_whole(reader: TomlText, settings: Settings) -> None:
     pools = {pool.name for pool in settings.pools}
     if settings.default_queue not in queues:
         raise reader.error(
-            "default_queue", f"there is no queue {settings.default_queue!r}{suggestion(settings.default_queue, queues)}"
+            "default_queue",
+            f"there is no queue {settings.default_queue!r}{suggestion(settings.default_queue, queues)}; say which queue "
+            "takes the jobs that name none",
         )
     for queue in settings.queues:
         if queue.pool and queue.pool not in pools:

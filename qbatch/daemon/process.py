@@ -27,12 +27,13 @@ from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.state import Account, Core
 from qbatch.daemon.executors.attempt import SHORTAGES
-from qbatch.daemon.own_policies import try_out
+from qbatch.daemon.own_policies import policies_in, try_out
 from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import StorageError, Store, StoreOccupied
 from qbatch.daemon.trace_source import TraceSource
+from qbatch.daemon.unread import give_memory_back
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
@@ -49,15 +50,14 @@ SILENCE = 60.0
 class DaemonOptions(msgspec.Struct, kw_only=True):
     """How a daemon is started.
 
-    ``read_settings`` gives the configuration; it is called again on reload, after a child process has loaded what is of a user's
-    own among its policies (``named_policies``).  ``trace``: a log whose jobs arrive by
-    themselves.  ``surroundings``: variables that every job gets.  ``is_private``: leave nothing behind.
+    ``read_settings`` gives the configuration; it is called again on reload.  ``config_name``: the file, if it comes from one.
+    ``trace``: a log whose jobs arrive by themselves.  ``surroundings``: variables that every job gets.  ``is_private``: leave
+    nothing behind.
     """
 
     state: Path
     socket_path: str
     read_settings: Callable[[], Settings]
-    named_policies: Callable[[], list[str]] = list
     config_name: str = ""
     mode: str = "real"
     speed: float = 1.0
@@ -65,15 +65,6 @@ class DaemonOptions(msgspec.Struct, kw_only=True):
     is_paused: bool = False
     trace: Any = None
     surroundings: dict[str, str] = {}
-
-
-def give_memory_back() -> None:
-    """Return to the system what the C library keeps of freed memory, where it can (glibc)."""
-    import ctypes
-
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def most_descriptors() -> int:
@@ -390,8 +381,8 @@ class _Daemon:
 
     async def _reload(self) -> str:
         service = self.service
-        for policy in self.options.named_policies():
-            await try_out(policy)
+        for policy in policies_in(Path(self.options.config_name)):
+            await try_out(policy)  # while others are served: what follows finds it tried
         new = self.options.read_settings()
         old = service.core.settings
         if as_toml(new) == as_toml(old):

@@ -38,6 +38,7 @@ from qbatch.daemon.shadows import ShadowProcess
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.trace_source import LiveSource
 from qbatch.daemon.uninterrupted import to_its_end
+from qbatch.daemon.unread import Unread
 from qbatch.daemon.waiters import Waiters
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.wire.errors import Refusal
@@ -137,6 +138,7 @@ class Service:
         self.trace = trace
         self.instance = instance
         self.clients: set[ConnectedClient] = set()
+        self.unread = Unread()
         self.containment = Containment()
         self.waiters = Waiters()
         self.scripts = Scripts(store.directory / "scripts", lambda: submission.digests(self.core))
@@ -162,8 +164,12 @@ class Service:
     # Commands
 
     def take(self, client: ConnectedClient) -> bool:
-        """Take a connected client, if there is room for it."""
-        if len(self.clients) >= self.instance.most_connections:
+        """Take a connected client, if there is room for it; no user has all of the room."""
+        most = self.instance.most_connections
+        of_one = most - most // 8
+        if len(self.clients) >= of_one and (
+            len(self.clients) >= most or sum(each.uid == client.uid for each in self.clients) >= of_one
+        ):
             return False
         self.clients.add(client)
         return True
@@ -171,6 +177,7 @@ class Service:
     def leave(self, client: ConnectedClient) -> None:
         """A connected client has gone."""
         self.clients.discard(client)
+        self.unread.forget(client)
 
     def receive(self, client: ConnectedClient, request: Request, body: bytes) -> None:
         """Take a permitted request that changes the core; its reply comes when its effect is committed.
@@ -178,7 +185,7 @@ class Service:
         Raises:
             Refusal: nothing has changed.
         """
-        self._refuse_if_busy()
+        self.refuse_if_busy()
         if isinstance(request, Submit) and request.spec.script_digest:
             self.scripts.require(request.spec.script_digest)
         result = self.change(client.actor, request, body)
@@ -223,7 +230,12 @@ class Service:
         """
         return self.change(_SERVER, request, _encode(request))
 
-    def _refuse_if_busy(self) -> None:
+    def refuse_if_busy(self) -> None:
+        """Refuse what would be kept, where it cannot be.
+
+        Raises:
+            Refusal: the server stops, its disk is full, or too much waits for the disk.
+        """
         if self.stop_reason:
             raise Refusal("stopping", "the server is stopping; try again when it is back")
         if self.is_full:

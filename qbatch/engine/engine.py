@@ -1,9 +1,10 @@
 """The engine: events of one instant in, checked actions out.
 
 ``Engine.handle(at, events)`` is one round of design.md, "The meaning of one instant": completions and stops, by
-sequence; timers; trials that go back to the queue; what was taken back; hosts that close and open; arrivals, by
-(submit, number); one pass.  If the actions of the pass cause an event at the same instant, the driver calls ``handle``
-again with the same ``at``.  Where the policy ``may_refuse``, that pass is the answer to the arrivals.
+sequence; timers; trials that go back to the queue; what was taken back; hosts that close and open; starts that an
+operator forced; arrivals, by (submit, number); one pass.  If the actions of the pass cause an event at the same instant,
+the driver calls ``handle`` again with the same ``at``.  Where the policy ``may_refuse``, that pass is the answer to the
+arrivals.
 
 The engine never learns how long a job will run: the driver (an executor, or a replay's calendar) launches what
 ``Start`` and ``Resume`` say and tells of the end with ``Finished``.  It asks ``next_timer`` when to call without an
@@ -91,7 +92,7 @@ class Engine(AsksPolicy):
         self.now = at
         if self._over:
             self._forget()
-        finished, ran, taken_back, trials_over, hosts, jobs = sorted_out(events)
+        finished, ran, taken_back, trials_over, hosts, jobs, forced = sorted_out(events)
         cluster = self._cluster
         ended = [self._finish(row) for row in finished] if finished else ()
         requeued, stopped, held_back = _NOTHING, _NOTHING, _NOTHING
@@ -101,7 +102,9 @@ class Engine(AsksPolicy):
             del self._wake_at[0]
         withdrawn = tuple(row for row in taken_back if self._withdraw(row)) if taken_back else ()
         is_changed = bool(hosts) and self._close_and_open(hosts)
-        is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind)
+        is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind) or bool(forced)
+        begun = tuple(self._carry_out(Start(each.row, each.allocation)) for each in forced)
+        withdrawn += tuple(each.row for each in forced)
         self._is_new_policy = False
         resumed = tuple(self._take_up()) if cluster.left_behind else ()
         parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
@@ -120,9 +123,10 @@ class Engine(AsksPolicy):
             arrived = tuple(sorted((*arrived, *late)))
             parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
         first = cluster.waiting.first()
+        if begun or resumed:
+            actions = (*begun, *resumed, *actions)
         result = Round(
-            at, finished, stopped, arrived, refused, (*resumed, *actions) if resumed else actions, broken, first, parked,
-            returned, requeued,
+            at, finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued,
         )  # fmt: skip
         if self._watch is not None:
             self._watch.check(cluster, result)

@@ -151,7 +151,7 @@ def claim_of(
         verdict,
         numbers,
         answers_of(findings),
-        _together(together),
+        told_together(together),
         why if verdict == FAILS else "",
     )
 
@@ -166,6 +166,7 @@ def _against_first(findings: Sequence[EvidenceItem]) -> list[EvidenceItem]:
     return sorted(findings, key=lambda one: (NO, OPEN, YES).index(one.says))
 
 
-def _together(findings: Sequence[EvidenceItem]) -> str:
+def told_together(findings: Sequence[EvidenceItem]) -> str:
+    """Return comparisons as text, with how many say what, those that speak against the claim first; empty for none."""
     counts = ", ".join(f"{count} {answer}" for answer, count in answers_of(findings).items())
     return f"{counts}: {'; '.join(one.text() for one in _against_first(findings))}" if findings else ""

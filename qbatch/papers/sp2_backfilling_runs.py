@@ -21,7 +21,7 @@ import numpy as np
 
 from qbatch.metrics import Interval, breakdown, interval, measure
 from qbatch.metrics.dates import by_month
-from qbatch.model.errors import QbatchError
+from qbatch.model.errors import InputError, QbatchError
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.papers.sp2_backfilling_printed import POLICIES, TABLE_3, USERS
@@ -30,8 +30,12 @@ from qbatch.replay import Options, prepare, run
 from qbatch.sweeps.executors import WORKERS, Place, each_outcome
 from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, generate_log
+from qbatch.workloads.transform import resampled
 
 Made = TypeVar("Made")
+
+ResampledMeans = dict[int | str, dict[str, float]]
+"""Of one log: the mean bounded slowdown by factor of the estimates and by policy."""
 
 READINGS = ("whole", "files")
 
@@ -255,7 +259,7 @@ def run_table_3(bench: Bench) -> dict[str, list[FactorFigures]]:
 def _table_3(bench: Bench, asked: tuple[int | str, int]) -> dict[str, dict[str, float]]:
     """Return the mean slowdown of one factor and seed by reading and policy."""
     factor, seed = asked
-    work = bench.prepared(Options() if factor == USERS else Options(estimates=f"f:{factor}", seed=seed))
+    work = bench.prepared(_estimates(factor, seed))
     files = month_files(bench.log, work)
     found: dict[str, dict[str, float]] = {}
     for policy in POLICIES:
@@ -264,6 +268,30 @@ def _table_3(bench: Bench, asked: tuple[int | str, int]) -> dict[str, dict[str, 
             parts = [(len(rows), _slowdown(work.only(rows), policy)) for _, rows in files]
             found.setdefault("files", {})[policy] = math.fsum(jobs * mean for jobs, mean in parts) / len(work)
     return found
+
+
+def run_resampled(bench: Bench, factors: Sequence[int | str]) -> list[ResampledMeans]:
+    """Run logs made of weeks of the log, one for each seed, with the estimates of each factor drawn by the same seed.
+
+    Of a log that is too short to be resampled there are none.
+    """
+    try:
+        resampled(bench.log, "weeks", bench.seeds[0])
+    except InputError:
+        return []
+    return bench.made("Weeks resampled", _resampled, [(seed, tuple(factors)) for seed in bench.seeds])
+
+
+def _resampled(bench: Bench, asked: tuple[int, tuple[int | str, ...]]) -> ResampledMeans:
+    """Return the mean slowdown of one resampled log by factor and policy."""
+    seed, factors = asked
+    other = replace(bench, log=resampled(bench.log, "weeks", seed))
+    works = {factor: other.prepared(_estimates(factor, seed)) for factor in factors}
+    return {factor: {policy: _slowdown(work, policy) for policy in POLICIES} for factor, work in works.items()}
+
+
+def _estimates(factor: int | str, seed: int) -> Options:
+    return Options() if factor == USERS else Options(estimates=f"f:{factor}", seed=seed)
 
 
 def _factor_runs(seeds: Sequence[int]) -> Iterator[tuple[int | str, int]]:

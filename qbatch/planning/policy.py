@@ -20,6 +20,7 @@ from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels.layout import Classes
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.spaces.space import Reserved
 from qbatch.planning.view import View
 
 
@@ -64,6 +65,15 @@ class Predicting(Protocol):
 
     def first_predictions(self, view: View) -> Int64Array:
         """Return by row the run time that was predicted at submission, microseconds; -1 where the estimate stood."""
+        ...
+
+
+@runtime_checkable
+class Reserving(Protocol):
+    """A list scheduler, whose passes make reservations that are not promised."""
+
+    def reservations(self, view: View) -> list[Reserved]:
+        """Return the reservations of the pass just over (``view`` is the state after it)."""
         ...
 
 

@@ -145,7 +145,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
     A host of ``closed`` shows nothing free, and ``ends`` and ``amounts`` leave it out: what ends there gives nothing
     back until it opens.  Rows that the open hosts could never hold are ``parked``: not in the queue, and named in
     ``withdrawn`` in the round in which they left it.  ``is_machine_changed``: hosts were closed or opened in this
-    round; parked rows may have come back to their places in the queue, so that a plan is best made anew from it.
+    round; parked rows may have come back to their places in the queue, so that a plan is best made anew from it.  The same is
+    said when an operator started a job: its row is in ``withdrawn``, and it runs.
 
     ``promises``: by row the latest start that a job was promised and that was not taken back, in microseconds.
 

@@ -18,6 +18,7 @@ from qbatch.planning.kernels.orders import FCFS as BY_SUBMISSION
 from qbatch.planning.kernels.orders import LOOP_ORDERS, SJF_BEHIND
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import ListLoop, Loop
+from qbatch.planning.spaces.space import Reserved
 from qbatch.planning.view import View
 
 _ordered, _shortest_behind = live(sorting.ordered), live(sorting.shortest_behind)
@@ -71,6 +72,10 @@ class Backfill:
         else:
             found = _ordered(self.order, view.now, queue, 0, len(queue), columns.submit, columns.estimate)
         return found
+
+    def reservations(self, view: View) -> list[Reserved]:
+        """Return the reservations of the pass just over; the next pass makes them anew."""
+        return view.space.list_pass(self.in_order(view), self.depth, held=[])[1] if self.depth and len(view.queue) else []
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the pass just over."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from qbatch.model.actions import Action
+from qbatch.model.actions import Action, Start
 from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import order as sorting
@@ -134,6 +134,15 @@ class PriorityBackfill:
         holders = np.array([row for row, _, _ in memory.held], np.int64)
         return np.concatenate([holders, order[~np.isin(order, holders)]])
 
+    def reservations(self, view: View) -> list[Reserved]:
+        """Return the reservations of the pass just over."""
+        return self._as_afterwards(view)[1]
+
+    def _as_afterwards(self, view: View) -> tuple[list[Start], list[Reserved]]:
+        """Make the pass just over once more, on what it has left."""
+        order = self._holders_first(view, self.in_order(view, is_afterwards=True))
+        return view.space.list_pass(order, self.depth, held=view.memory.held)
+
     def _count_bypasses(self, memory: PriorityMemory, order: Int64Array, begun: set[int]) -> None:
         """Each start gains one for every job that stands before it in the pass's order and still waits."""
         passed = 0
@@ -149,8 +158,7 @@ class PriorityBackfill:
         """Say why a waiting job did not start in the pass just over."""
         job = view.jobs[row]
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
-        order = self._holders_first(view, self.in_order(view, is_afterwards=True))
-        starts, reserved = view.space.list_pass(order, self.depth, held=view.memory.held)
+        starts, reserved = self._as_afterwards(view)
         if any(start.row == row for start in starts):
             return Reason(COULD_START, self.name, "could start now", numbers)
         if not view.space.fits(job):

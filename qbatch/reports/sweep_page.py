@@ -10,11 +10,13 @@ from typing import Any
 from qbatch.distribution import __version__
 from qbatch.metrics import METRICS
 from qbatch.metrics.interval import SAME
+from qbatch.metrics.table import words_of
 from qbatch.model.errors import UsageError, suggestion
+from qbatch.reports.comparison_words import amount
 from qbatch.reports.report.charts import Chart
 from qbatch.reports.report.page import environment
 from qbatch.reports.report.vector import inline_svg
-from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, metric_words, same_words
+from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, same_words
 from qbatch.results.run_words import left_out_notes
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.summary import SHOWN, Mean, Point, PolicyDifference, differences, points
@@ -83,12 +85,13 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
         "notes": notes,
         "charts": [_chart(sweep, name, asked, found, axes) for name in SHOWN],
         "axes": axes,
-        "names": [metric_words(name) for name in SHOWN],
+        "policies": grid["policy"],
+        "names": [words_of(name) for name in SHOWN],
         "rows": [_row(point, axes, asked.confidence) for point in found[:MOST_POINTS]],
         "left_out": max(len(found) - MOST_POINTS, 0),
         "baseline": baseline,
         "differences": [
-            (metric_words(name), [_difference_row(one, axes) for one in several[:MOST_POINTS]])
+            (words_of(name), [_difference_row(one, axes) for one in several[:MOST_POINTS]])
             for name in SHOWN
             if len(grid["policy"]) > 1 and (several := differences(found, name, baseline, confidence=asked.confidence))
         ],
@@ -111,7 +114,7 @@ def _lead(document: dict[str, Any], found: list[Point]) -> str:
 
 
 def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point], axes: list[str]) -> Chart:
-    words = metric_words(name)
+    words = words_of(name)
     across = "load" if "load" in axes or not axes else axes[0]
     # A page has room for one panel: what varies beside it stays at its first value, and the title says so.
     where = {axis: [sweep.document["grid"][axis][0]] for axis in axes if axis != across}
@@ -139,15 +142,10 @@ def _row(point: Point, axes: list[str], confidence: float) -> list[str]:
 def _mean_text(mean: Mean, name: str) -> str:
     if mean.value is None:
         return "-"
+    unit = next(metric.unit for metric in METRICS if metric.name == name)
     if mean.low is None or mean.high is None:
-        return f"{_number(mean.value, name)}{_NONE if mean.reason else ''}"
-    return f"{_number(mean.value, name)} [{_number(mean.low, name)}, {_number(mean.high, name)}]"
-
-
-def _number(value: float, name: str) -> str:
-    if name.endswith("_s"):
-        return f"{value:,.1f} s"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        return f"{amount(mean.value, unit)}{_NONE if mean.reason else ''}"
+    return f"{amount(mean.value, unit)} [{amount(mean.low, unit)}, {amount(mean.high, unit)}]"
 
 
 def _difference_row(one: PolicyDifference, axes: list[str]) -> list[str]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from qbatch.metrics import METRICS
 from qbatch.metrics.interval import SAME
+from qbatch.metrics.table import words_of
 from qbatch.model.errors import InputError, UsageError, suggestion
-from qbatch.reports.plot_style import WIDTH, caption, legend_outside, plain_text, policy_look, styled
+from qbatch.reports.plot_style import WIDTH, caption, legend_outside, plain_log_ticks, plain_text, policy_look, styled
 from qbatch.reports.report.charts import look as series_look
 from qbatch.reports.report.vector import SIZE, STYLE
 from qbatch.sweeps.grid import AXES
@@ -46,7 +47,7 @@ class SweepPicture:
     is_logarithmic: bool = False
     title: str | None = None
     is_for_page: bool = False
-    """Whether it takes the colours, the fonts and the width of a page."""
+    """Whether it takes the colours, the fonts and the width of a page, which has the key of the policies itself."""
 
 
 def draw_sweep(sweep: SweepTable, asked: SweepPicture | None = None) -> Figure:
@@ -100,7 +101,7 @@ def _drawn(
     lines = -(-len(panels) // columns)
     size = SIZE if asked.is_for_page else (WIDTH, 0.6 + 2.7 * lines)
     figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
-    words = metric_words(name)
+    words = words_of(name)
     grid = figure.subplots(lines, columns, squeeze=False, sharey=True, sharex=True)
     factor, unit = _unit(metric.unit, found, name)
     for place, panel in enumerate(panels):
@@ -119,13 +120,13 @@ def _drawn(
             axes.set_xlabel(_WORDS[x])
         if asked.is_logarithmic:
             axes.set_yscale("log")
+            plain_log_ticks(axes.yaxis)
         else:
             axes.set_ylim(bottom=0)
     grid[0][0].set_ylabel(f"{words}{f' ({unit})' if unit else ''}")
     for place in range(len(panels), lines * columns):
         grid[place // columns][place % columns].set_visible(False)
     if asked.is_for_page:
-        figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return figure
     title = asked.title or f"{words} against {x}: {', '.join(sweep.document['grid']['log'])}"
     figure.suptitle(plain_text(fill(title, 80)), x=0.01, ha="left", fontsize=10)
@@ -165,15 +166,6 @@ def _unit(unit: str, found: list[Point], name: str) -> tuple[float, str]:
         return 1.0, "" if unit == "ratio" else unit
     largest = max((mean.value or 0.0 for mean in (point.mean(name) for point in found)), default=0.0)
     return (1 / 3600, "h") if largest >= 7200 else (1 / 60, "min") if largest >= 600 else (1.0, "s")
-
-
-def metric_words(name: str) -> str:
-    """Return a metric's name in words: ``Mean bounded slowdown``."""
-    words = name.removesuffix("_s").removesuffix("_per_hour").replace("_", " ")
-    for statistic in ("mean", "median", "max", "p95"):
-        if words.endswith(f" {statistic}"):
-            words = f"{statistic} {words.removesuffix(f' {statistic}')}"
-    return words[:1].upper() + words[1:]
 
 
 def _text(value: Any) -> str:

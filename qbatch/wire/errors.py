@@ -33,6 +33,7 @@ CODES: dict[str, tuple[int, int]] = {
     "place-beside-nodes": (15110, 2),
     "place-without-select": (15111, 2),
     "never-fits": (15044, 8),
+    "no-room": (15044, 1),
     "bad-dependency": (15107, 8),
     "unsupported": (15029, 8),
     "refused-by-fault": (15010, 8),

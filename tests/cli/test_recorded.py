@@ -82,10 +82,10 @@ def test_what_an_import_left_out_stands_with_every_table_page_and_comparison(cap
     told = "GPUs: 37 of 600 jobs (gpu:a100 37); not in the records: licences"
     code, out, err = command(capfd, "replay", "cluster.swf", "-p", "fcfs", "--no-kill", "--out", "result")
     assert (code, f"note: the log does not hold {told}" in err) == (0, True)
-    assert out.splitlines()[-1] == f"not in log  {told}"
+    assert f"not in log  {told}" in out.splitlines()
     _, out, _ = command(capfd, "compare", "cluster.swf", "result")
     assert f"the machine that the log is of: the log does not hold {told}." in out
-    assert command(capfd, "metrics", "cluster.swf")[1].splitlines()[-1] == f"not in log  {told}"
+    assert f"not in log  {told}" in command(capfd, "metrics", "cluster.swf")[1].splitlines()
     assert command(capfd, "report", "result", "cluster.swf", "--baseline", "log", "-o", "page.html")[0] == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count(told) == 2  # at its head, and above the differences
@@ -102,7 +102,7 @@ def test_a_result_of_before_says_nothing_of_what_its_log_left_out(capfd, lived, 
     for kept in (lived / "result").iterdir():
         (tmp_path / kept.name).write_bytes(kept.read_bytes())
     document = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    del document["log"]["left_out"]
+    del document["log"]["left_out"], document["checksums"]
     (tmp_path / "result.json").write_text(json.dumps(document), encoding="utf-8")
     assert command(capfd, "metrics", tmp_path)[0] == 0
     document["log"]["left_out"] = [{"what": "GPUs", "jobs": "many"}]

@@ -49,7 +49,10 @@ def test_what_no_seed_moves_has_a_dash_and_the_reason_everywhere(tmp_path: Path,
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"[\N{EN DASH}]: {SAME}." in page
     assert f"fcfs: {SAME}." in page
-    assert re.search(r"[\d,.]+\s+s\s+\[\N{EN DASH}\]", page)
+    assert re.search(r"<td>[\d.]+\s+h\s+\[\N{EN DASH}\]</td>", page)  # hours, as in the report of a result
+    assert re.search(r"<td>[\d.]+\s+%\s+\[", page)
+    for words in ("Mean wait (h)", "Load (gaps between arrivals divided by)"):
+        assert f">{words}</text>" in page
     for axis in ("load", "estimates"):
         caption = draw_sweep(read_sweep(out), SweepPicture(axis)).get_supxlabel()
         assert " ".join(caption.split()).endswith(f"cut at 0. fcfs: {SAME}.")
@@ -177,7 +180,7 @@ def test_a_page_about_a_sweep(folder: Path, tmp_path: Path, capfd: pytest.Captur
     text = page.read_text()
     assert "Differences from easy" in text
     assert "36 runs at 12 points, 3 replicas each." in text
-    assert text.count("<svg") == 3
+    assert text.count('<svg class="chart"') == 3
     assert "http://" not in text.replace("http://www.w3.org/", "")
     assert "https://" not in text
     assert command(capfd, "report", str(folder / "out"), "-o", str(page), "--baseline", "esy")[0] == 2

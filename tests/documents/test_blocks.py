@@ -218,3 +218,8 @@ def test_every_block_is_held_to_something() -> None:
     assert kinds == {("", ""), ("sh", ""), ("python", ""), *(("toml", name) for name in TOML)}
     without = {path.name for path in DOCUMENTS if not blocks_of(path)}
     assert without <= {"origin2000-results.md", "statistics.md"}
+
+
+def test_every_picture_is_shown_by_a_document() -> None:
+    shown = {Path(name).name for path in DOCUMENTS for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", path.read_text("utf-8"))}
+    assert {path.name for path in (ROOT / "docs" / "images").iterdir()} <= shown

@@ -202,7 +202,7 @@ class FakeServer:
                 found.append(Outcome(name=text, error=refusal.record))
         return Outcomes(outcomes=tuple(found))
 
-    _Delete = _Hold = _Release = _Alter = _Move = _Rerun = _Message = _Signal = _outcomes
+    _Delete = _Hold = _Release = _Alter = _Move = _Rerun = _ForceStart = _Message = _Signal = _outcomes
 
     def _Order(self, request: Any) -> Outcomes:
         self._found(request.first)

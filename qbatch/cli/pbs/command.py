@@ -209,6 +209,11 @@ class Command(NamedTuple):
             else:
                 here.out.write(f"pbs_version = {VERSION}\n")
             return 0
+        if arguments[:1] == ["--help"]:
+            from qbatch.cli.pbs.help_page import help_page
+
+            here.out.write(help_page(self))
+            return 0
         call: Call | None = None
         try:
             early = self.stops_early or "POSIXLY_CORRECT" in here.environment
@@ -220,7 +225,7 @@ class Command(NamedTuple):
         except (UsageFault, OptionFault) as fault:
             if str(fault):
                 here.err.write(f"{self.name}: {plain(str(fault))}\n")
-            here.err.write(f"usage: {self.usage}\n       {self.name} --version\n")
+            here.err.write(f"usage: {self.usage}\n       {self.name} --help | --version\n")
             return 2
         except CommandFault as fault:
             here.err.write(f"{self.name}: {plain(str(fault))}\n")

@@ -24,6 +24,7 @@ WHO: dict[type[requests.Request], str] = {
     requests.Move: "owner",
     requests.Order: "owner",
     requests.Rerun: "owner",
+    requests.ForceStart: "operator",
     requests.Message: "owner",
     requests.Signal: "owner",
     requests.QueueControl: "operator",

@@ -232,7 +232,7 @@ def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list
         said = [f"{note[:1].upper()}{note[1:]}." for note in document["history"]]
         notes = (*([" ".join(said)] if said else []), *(note for note in document["notes"] if f"{note}." not in study.notes))
         told.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), notes))
-    has_chart = any(one["a"] and one["low"] is not None for document in documents for one in document["metrics"][:1])
+    has_chart = any(one["ratio"] for document in documents for one in document["metrics"][:1])
     return told, documents, difference_chart(documents, places) if has_chart else None
 
 
