@@ -20,15 +20,17 @@ import msgspec
 
 from qbatch.daemon import journal_entry, notify, running
 from qbatch.daemon.accounting_files import AccountingFiles
-from qbatch.daemon.clock import Clock
+from qbatch.daemon.clock import LITTLE, Clock, wall
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
-from qbatch.daemon.core import state_snapshot
+from qbatch.daemon.core import state_snapshot, steps
 from qbatch.daemon.core.reconfigure import reconfigure
-from qbatch.daemon.core.state import Account, Core
+from qbatch.daemon.core.setting_back import set_back
+from qbatch.daemon.core.state import Account, Core, Ending
 from qbatch.daemon.executors.attempt import SHORTAGES
 from qbatch.daemon.own_policies import policies_in, try_out
-from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
+from qbatch.daemon.recovered import Recovered
+from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import StorageError, Store, StoreOccupied
@@ -37,7 +39,7 @@ from qbatch.daemon.unread import give_memory_back
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
-from qbatch.results.shown import moment
+from qbatch.results.shown import moment, span
 from qbatch.wire.paths import LONGEST_SOCKET
 
 log = logging.getLogger("qbatch")
@@ -132,6 +134,20 @@ async def recover(store: Store, settings: Settings) -> Recovered:
     return Recovered(core, bool(kept), records, tuple(live))
 
 
+async def finish_works(core: Core, store: Store, records: list[Account]) -> None:
+    """Finish the commands of several steps that were under way when the daemon was killed; note their accounting.
+
+    Raises:
+        StorageError: that cannot be kept.
+    """
+    while core.works:
+        entry = journal_entry.step(core.now)
+        steps.go_on(core)
+        effects = core.take_effects()
+        await store.commit([entry], [effect for effect in effects if isinstance(effect, Ending)])
+        records += [effect for effect in effects if isinstance(effect, Account)]
+
+
 def listen(path: str) -> socket.socket:
     """Return a listening socket at a path that only we may use; a stale one is replaced.
 
@@ -203,9 +219,11 @@ async def _serve(options: DaemonOptions, store: Store) -> int:
     recovered = await recover(store, settings)
     core, was_there = recovered.core, recovered.was_there
     gc.enable()
-    is_other = not was_there or as_toml(core.settings) != as_toml(settings)
+    is_set_back = was_there and options.mode == "real" and await _set_back(core, store, recovered.records)
+    is_other = not was_there or is_set_back or as_toml(core.settings) != as_toml(settings)
     if was_there and is_other:
-        core = reconfigure(core, settings, load_policy)
+        await finish_works(core, store, recovered.records)
+        steps.whole(reconfigure(core, settings))
     core.settings = settings
     clock = Clock(options.mode, options.speed, _origin(options, core))
     if was_there:
@@ -216,6 +234,25 @@ async def _serve(options: DaemonOptions, store: Store) -> int:
         options.trace.attach(core)
     daemon = _Daemon(options, core, store, clock, warming)
     return await daemon.run(recovered.records, must_write=is_other)
+
+
+async def _set_back(core: Core, store: Store, records: list[Account]) -> bool:
+    """Set a state back of which the latest instant is far ahead of the machine's clock; tell whether it was."""
+    ahead = core.now - wall()
+    if ahead <= LITTLE:
+        return False
+    await finish_works(core, store, records)
+    ahead, was = core.now - wall(), moment(core.now)
+    try:
+        set_back(core, ahead)
+    except QbatchError as error:
+        log.warning("the clock of %s stays at %s, ahead of the machine's: %s", store.directory, moment(core.now), error)
+        return False
+    log.warning(
+        "the clock of %s stood at %s, ahead of the machine's, which was set back: all instants are %s earlier from now on, and "
+        "starts are promised anew", store.directory, was, span(ahead)
+    )  # fmt: skip
+    return True
 
 
 def _check_log(options: DaemonOptions, core: Core) -> None:
@@ -258,7 +295,7 @@ class _Daemon:
             reload=self.reload,
             most_connections=min(MOST_CONNECTIONS, most_descriptors() // 2),
         )
-        self.service = Service(core.settings, core, store, clock, self._rebuild, instance, options.trace)
+        self.service = Service(core, store, clock, self._rebuild, instance, options.trace)
         self.snapshots = Snapshots(self.service)
         self.notify = notify.Notifier()
         self.server: asyncio.Server | None = None
@@ -319,7 +356,8 @@ class _Daemon:
         """Return the state as it is on disk, under the settings in force."""
         settings = self.service.settings
         recovered = await recover(self.store, settings)
-        recovered.core.settings = settings
+        if as_toml(recovered.core.settings) == as_toml(settings):
+            recovered.core.settings = settings
         if self.options.trace is not None:
             self.options.trace.attach(recovered.core)
         return recovered
@@ -393,7 +431,7 @@ class _Daemon:
             raise InputError(
                 f"the disk of {self.store.directory} is full: the old configuration stays until there is space"
             )
-        await service.exchange_core(lambda core: reconfigure(core, new, load_policy), self.snapshots.write)
+        await service.reconfigure(new)
         service.event_stream.reloaded(service.core)
         before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
         changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]

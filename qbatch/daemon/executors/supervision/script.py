@@ -84,8 +84,8 @@ def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) 
     """The program that is executed, and its arguments from argv[0] on: the script, or the plain command.
 
     Where a shell runs the script, a login shell does: it reads the profile files, then the script, or executes the shell of the
-    script's ``#!`` line.  Other scripts with such a line are executed as they are.  (OpenPBS, start_exec.c, has the login shell
-    execute every script.)
+    script's ``#!`` line.  Other scripts with such a line are executed as they are.  (In OpenPBS the login shell gets the name of
+    every script as its input, and so executes it: start_exec.c, SHELL_INVOKE.)
     """
     script = attempt["script"]
     if script is None:
@@ -95,9 +95,10 @@ def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) 
     arguments = [str(argument) for argument in attempt.get("arguments", ())]
     own = _interpreter(name) if script.startswith("#!") else []
     runner = own or [shell]
-    is_for_shells = _kind_of(runner) in LOGIN_SHELLS | OTHER_SHELLS and os.access(runner[0], os.X_OK)
+    is_run_by_shell = _kind_of(runner) in LOGIN_SHELLS | OTHER_SHELLS and os.access(runner[0], os.X_OK)
+    # The shell that reads the profile files: the job's own, or that of the #! line where the job's is none of these.
     readers = [each for each in (shell, *own[:1]) if _kind_of([each]) in LOGIN_SHELLS and os.access(each, os.X_OK)]
-    if not is_for_shells or not readers:
+    if not is_run_by_shell or not readers:
         if own:
             return name, [name, *arguments]
         kind = _kind_of([shell])
