@@ -25,7 +25,7 @@ from qbatch.wire.errors import ErrorRecord, Refusal, refusal_of
 from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
 from qbatch.wire.paths import socket_path, up_command
 from qbatch.wire.records import Done, EventRecord, JobRecord, Jobs
-from qbatch.wire.requests import ASKING, JobStatus, Request, Submit, Subscribe
+from qbatch.wire.requests import ASKING, History, JobStatus, Request, Submit, Subscribe
 
 Result = TypeVar("Result", bound=msgspec.Struct)
 
@@ -165,7 +165,7 @@ class ClientSession:
             raise refusal_of(frame.error)
         return self._decoded(frame.result, kind)
 
-    def pages(self, request: JobStatus) -> Iterator[Jobs]:
+    def pages(self, request: JobStatus | History) -> Iterator[Jobs]:
         """Yield the answers to a question for jobs, page after page; at least one."""
         while True:
             page = self.ask(request, Jobs)

@@ -10,6 +10,7 @@ import inspect
 import typing
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -56,11 +57,10 @@ def breakdowns(incomplete: str) -> Found:
 
 def jobs(context: typer.Context, incomplete: str) -> Found:
     """Complete the identifier of a job that the daemon has, active ones; whoever asks for more of them types on."""
-    from qbatch.wire.records import Jobs
     from qbatch.wire.requests import JobStatus
 
     def asked(session: ClientSession) -> Iterator[tuple[str, str]]:
-        for job in session.ask(JobStatus(is_brief=True, limit=_MOST), Jobs).jobs:
+        for job in islice(session.jobs(JobStatus(is_brief=True, limit=_MOST)), _MOST):
             yield job.id, f"{job.state} {job.name} of {job.user}"
 
     return _known(context, incomplete, asked)

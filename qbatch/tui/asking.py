@@ -33,8 +33,8 @@ PAGE = 200
 SEARCHED = 1000
 """Jobs of a page in which the monitor itself looks for what a filter keeps."""
 
-MOST_PAGES = 20
-"""Such pages in one search; the end of the list goes on."""
+MOST_SEARCHED = 20_000
+"""Jobs that one search looks at; the end of the list goes on."""
 
 ENOUGH = 50
 MOST_KEPT = 20_000
@@ -146,8 +146,10 @@ class Asking:
         found: list[JobRecord] = []
         try:
             # The daemon chooses by some fields only; the other words are looked for here.
-            for _ in range(MOST_PAGES):
+            looked = 0
+            while looked < MOST_SEARCHED:
                 said = await self.source.ask(msgspec.structs.replace(request, after=more), Jobs)
+                looked += len(said.jobs)
                 found += [job for job in said.jobs if query.keeps(job)]
                 more = said.next
                 if not more or not query.text or len(found) >= ENOUGH:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -165,7 +166,7 @@ class Live:
         hosts = await self.ask(HostStatus(), Hosts)
         queues = await self.ask(QueueStatus(), Queues)
         running = await self._pages(JobStatus(states=ON_HOSTS, subjobs=True))
-        waiting = (await self.ask(self._waiting_request(), Jobs)).jobs
+        waiting = await self._pages(self._waiting_request(), WINDOW)
         board.load(server, hosts.hosts, queues.queues, running, waiting)
         self._record(board, lambda recorder: recorder.picture(server, hosts.hosts, queues.queues, running, waiting))
 
@@ -185,17 +186,18 @@ class Live:
         """Let the daemon choose which waiting jobs are on the board (a filter over more than one page)."""
         assert self._board is not None
         self._filter = msgspec.structs.replace(self._filter, users=users, queues=queues)
-        page = await self.ask(self._waiting_request(), Jobs)
+        waiting = await self._pages(self._waiting_request(), WINDOW)
         self._board.waiting = {}
-        self._board.more_waiting(page.jobs)
+        self._board.more_waiting(waiting)
 
-    async def _pages(self, request: JobStatus) -> list[JobRecord]:
+    async def _pages(self, request: JobStatus, most: int = sys.maxsize) -> list[JobRecord]:
+        """Return the jobs of all pages, or the first so many."""
         found: list[JobRecord] = []
         while True:
             page = await self.ask(request, Jobs)
             found += page.jobs
-            if not page.next:
-                return found
+            if not page.next or len(found) >= most:
+                return found[:most]
             request = msgspec.structs.replace(request, after=page.next)
 
     async def ask(self, request: Request, kind: type[Result]) -> Result:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple, NoReturn
 
 from qbatch.cli.pbs.command import FINISHED_JOB, VERSION, Call, Command, Surroundings, UsageFault, is_job, queue_of
@@ -205,10 +206,10 @@ class Listing:
             users=users if len(users) == 1 else (), queues=(queue,) if queue else (), since=since, limit=1000
         )
         known = {job.id for job in self.jobs[before:]}
-        page = self.call.ask(question, Jobs)
+        latest = (job for page in self.call.session.pages(question) for job in page.jobs)
         ended = [
             job
-            for job in page.jobs
+            for job in islice(latest, question.limit)
             if job.id not in known
             and (not users or job.user in users)
             and ("t" in self.options.letters or job.array_index is None)
