@@ -30,7 +30,7 @@ from qbatch.daemon.executors.attempt import SHORTAGES
 from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
-from qbatch.daemon.store import StorageError, Store, StoreOccupied
+from qbatch.daemon.store import StorageError, Store, StoreOccupied, named_failures
 from qbatch.daemon.trace_source import TraceSource
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
@@ -272,14 +272,16 @@ class _Daemon:
 
     async def run(self, records: list[Account], *, must_write: bool) -> int:
         service, store = self.service, self.store
-        service.outbox.accounting = AccountingFiles(store.directory / "accounting")
-        service.outbox.accounting.write_missing(records)
-        if must_write:
-            await self.snapshots.now(is_needed=True)
-        self.warming.before_the_first_pass(len(service.core.jobs))
-        executor = await running.begin(
-            service, socket_path=self.options.socket_path, mode=self.options.mode, surroundings=self.options.surroundings
-        )
+        with named_failures(store.directory):
+            service.outbox.accounting = AccountingFiles(store.directory / "accounting")
+            service.outbox.accounting.write_missing(records)
+            if must_write:
+                await self.snapshots.now(is_needed=True)
+            self.warming.before_the_first_pass(len(service.core.jobs))
+            options = self.options
+            executor = await running.begin(
+                service, socket_path=options.socket_path, mode=options.mode, surroundings=options.surroundings
+            )
         try:
             self._signals()
             await self._listen()

@@ -13,8 +13,8 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -57,6 +57,19 @@ class StorageError(QbatchError):
 
 class StorageFull(StorageError):  # noqa: N818 - it says what the disk is
     """The disk is full; nothing was written."""
+
+
+@contextmanager
+def named_failures(directory: Path) -> Iterator[None]:
+    """Let what a disk does not do name the file, or the directory where none is known.
+
+    Raises:
+        StorageError: something raised OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{error.filename or directory}: {error.strerror or error}") from error
 
 
 class StoreOccupied(QbatchError):  # noqa: N818 - it says what the directory is
@@ -128,13 +141,14 @@ class Store:
         try:
             old_mask = os.umask(0o077)
             try:
-                self._copy_old()
-                self._database = await aiosqlite.connect(self.path, isolation_level=None, cached_statements=_STATEMENTS)
-                await self._prepare(is_new, was_used)
+                with named_failures(self.directory):
+                    self._copy_old()
+                    self._database = await aiosqlite.connect(self.path, isolation_level=None, cached_statements=_STATEMENTS)
+                    await self._prepare(is_new, was_used)
             finally:
                 os.umask(old_mask)
         except sqlite3.DatabaseError as error:
-            raise StorageError(f"{self.path}: {error}; {_way_out(self.directory)}") from error
+            raise StorageError(f"{self.path}: {error}; {_FIRST if is_new else _way_out(self.directory)}") from error
         try:
             self._committed = os.open(self.directory / "committed", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             said = os.pread(self._committed, 8, 0)
@@ -462,6 +476,9 @@ def _history_row(key: JobKey, record: JobRecord) -> tuple[object, ...]:
     body = _encode(record)
     return (key.sequence, key.member, record.user, record.queue, record.name, record.submitted or 0, record.started,
             record.ended or 0, record.exit_status, body, zlib.crc32(body))  # fmt: skip
+
+
+_FIRST = "nothing was kept in it yet: make sure that the disk works and has space, or name another directory with --state"
 
 
 def _way_out(directory: Path) -> str:
