@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from qbatch.daemon.executors.supervision.files import sync_directory
 from qbatch.wire.errors import Refusal
 
 LONGEST = 100 << 20
@@ -85,8 +84,12 @@ class Scripts:
                     raise Refusal("bad-value", "upload: the digest is not that of the bytes that came")
                 os.fsync(stream.fileno())
             os.replace(path, self.path_of(digest))
-            sync_directory(self.directory)
-            sync_directory(self.directory.parent)
+            for folder in (self.directory, self.directory.parent):
+                handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
         except OSError as error:
             raise Refusal("failed", f"{path}: {error.strerror}") from error
 
