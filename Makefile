@@ -71,6 +71,9 @@ $(VENV)/bin/python:
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@$(BIN)/python -m pip --quiet --quiet uninstall --yes qbatch  # the name of another program, and of this one until 0.1.0
 	$(PIP) --editable '.[report,tui]'
+	@# pip compiles what it copies, and an editable installation is not copied: each qsub would compile its modules anew where
+	@# Python may not keep what it compiles (PYTHONDONTWRITEBYTECODE, a tree of another user).
+	$(BIN)/python -m compileall -q qbatch
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed

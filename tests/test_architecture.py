@@ -22,30 +22,22 @@ def trees() -> list[tuple[Path, ast.Module]]:
     return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in FILES]
 
 
-def test_no_file_is_above_500_lines() -> None:
+# Everything else about size is judged by a reader (design.md, "The packages").
+
+
+def test_no_file_is_above_1000_lines() -> None:
     sizes = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
-    assert {name: size for name, size in sizes.items() if size > 500} == {}
+    assert {name: size for name, size in sizes.items() if size > 1000} == {}
 
 
-def test_no_function_is_above_70_lines_and_no_class_has_more_than_20_public_methods() -> None:
-    # The two compiled event loops are one function each: what Numba compiles as one runs as one.
-    loops = {"pass_loop", "run_passes", "plan_loop", "run_plan", "admission_loop", "run_admission"}
-    long, wide = [], []
+def test_no_class_has_more_than_20_public_methods() -> None:
+    wide = []
     for path, tree in trees():
-        for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.FunctionDef)
-                and (node.end_lineno or 0) - node.lineno + 1 > 70
-                and node.name not in loops
-            ):
-                long.append(f"{path.name}:{node.name}")
-            if isinstance(node, ast.ClassDef):
-                public = [
-                    each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")
-                ]
-                if len(public) > 20:
-                    wide.append(f"{path.name}:{node.name}")
-    assert (long, wide) == ([], [])
+        for node in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+            public = [each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")]
+            if len(public) > 20:
+                wide.append(f"{path.name}:{node.name}")
+    assert wide == []
 
 
 def test_a_class_name_means_one_thing_in_the_whole_house() -> None:
@@ -109,7 +101,8 @@ def test_nothing_is_committed_at_the_top_but_what_belongs_there() -> None:
         pytest.skip("this is no checkout: git lists no files")
     tops = {line.partition("/")[0] for line in listed.stdout.splitlines()}
     rooms = {"qbatch", "tests", "traces", "systemd", "docs", ".ci", "pyproject.toml", "README.md"}
-    assert tops - rooms == {".gitignore", "CHANGELOG.md", "CITATION.cff", "LICENSE", "Makefile", "constraints.txt"}
+    build = {"Makefile", "constraints.txt", "hatch_build.py"}
+    assert tops - rooms == {".gitignore", "CHANGELOG.md", "CITATION.cff", "LICENSE", *build}
 
 
 def test_no_lock_file_and_no_package_host_is_committed() -> None:

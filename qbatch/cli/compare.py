@@ -10,7 +10,7 @@ import typer
 from qbatch.cli.console import print_table, talk
 from qbatch.results.run_words import number_text
 
-_HEADINGS = ("A", "B", "B - A", "low", "high", "rel.", "finding")
+_HEADINGS = ("A", "B", "B / A", "B - A", "low", "high", "finding")
 
 
 def compare(
@@ -32,7 +32,7 @@ def compare(
     ] = None,
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
     practical: Annotated[
-        float, typer.Option("--practical", help="Share of A below which a difference does not matter.")
+        float, typer.Option("--practical", help="Share of the larger value below which a difference does not matter.")
     ] = 0.01,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples of medians.")] = 0,
     procs: Annotated[
@@ -40,7 +40,10 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.compare/1).")] = False,
 ) -> None:
-    """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise."""
+    """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise.
+
+    What really happened (a log with waits) is described beside a policy, and neither is called better.
+    """
     from qbatch.library.sides import comparison_of, settings_of
 
     how = settings_of(by or [], confidence, practical, seed)
@@ -69,6 +72,10 @@ def _print(document: dict[str, Any]) -> None:
     for note in document["notes"]:
         talk(f"note: {note}")
     typer.echo("")
+    for line in document["history"]:
+        typer.echo(f"{line[:1].upper()}{line[1:]}.")
+    if document["history"]:
+        typer.echo("")
     for record in document["metrics"]:
         typer.echo(record["sentence"])
     typer.echo("")
@@ -87,14 +94,13 @@ def _print(document: dict[str, Any]) -> None:
             "the whole."
         )
     typer.echo(f"Intervals of {document['confidence'] * 100:g} %: {document['method']}.")
-    typer.echo(f"Findings of parts follow p corrected for their number: {document['correction']}.")
+    if not document["history"]:
+        typer.echo(f"Findings of parts follow p corrected for their number: {document['correction']}.")
 
 
 def _cells(record: dict[str, Any]) -> list[str]:
-    unit = record["unit"]
-    numbers = [number_text(record[key], unit) for key in ("a", "b", "difference", "low", "high")]
-    relative = record["relative"]
-    return [*numbers, "-" if relative is None else f"{relative * 100:+.1f}%", record["finding"]]
+    numbers = {key: number_text(record[key], record["unit"]) for key in ("a", "b", "difference", "low", "high")}
+    return [numbers["a"], numbers["b"], number_text(record["ratio"]), *list(numbers.values())[2:], record["finding"]]
 
 
 def _print_effects(records: list[dict[str, Any]]) -> None:
@@ -107,5 +113,5 @@ def _print_effects(records: list[dict[str, Any]]) -> None:
         sizes = [f"{effect[key]:+.3f}" for key in ("cliff_delta", "rank_biserial")]
         medians = [number_text(median[key], record["unit"]) for key in ("difference", "low", "high")]
         rows.append([record["name"].replace("_mean", ""), *shares, *sizes, *medians])
-    headings = ["of the jobs", "better in B", "worse", "equal", "Cliff's delta", "rank-biserial", "median B - A"]
+    headings = ["of the jobs", "less in B", "more", "equal", "Cliff's delta", "rank-biserial", "median B - A"]
     print_table("", [*headings, "low", "high"], rows)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from qbatch.workloads import Log
 
 
 def command_group(text: str | None = None) -> typer.Typer:
@@ -20,6 +24,20 @@ def command_group(text: str | None = None) -> typer.Typer:
 def talk(text: str) -> None:
     """Say something to the user, on stderr."""
     sys.stderr.write(f"{text}\n")
+
+
+def tell_written(log: Log, out: str) -> None:
+    """Say on stderr which log was written where: jobs, processors, and the time over which jobs are submitted."""
+    import numpy as np
+
+    from qbatch.results.run_words import hours_text
+    from qbatch.workloads import machine_procs
+
+    submit = np.asarray(log["submit"])
+    span = f", submitted over {hours_text(float(submit.max() - submit.min()))}" if len(submit) else ""
+    procs = machine_procs(log.header)
+    machine = f" on {procs:,} processors" if procs is not None else ""
+    talk(f"{'standard output' if out == '-' else out}: {len(log):,} jobs{machine}{span}")
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:

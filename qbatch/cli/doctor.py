@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -51,6 +52,7 @@ def _look(state: Path) -> Iterator[HealthFinding]:
     yield from _socket()
     yield _configuration()
     yield from _store(state)
+    yield _cache()
     yield from _commands()
     yield from _daemon()
 
@@ -89,6 +91,9 @@ def _socket() -> Iterator[HealthFinding]:
     if size > paths.LONGEST_SOCKET:
         text = f"{path} has {size} bytes, the kernel takes {paths.LONGEST_SOCKET}"
         yield HealthFinding("socket", "wrong", text, "set QBATCH_SOCKET to a shorter path")
+    elif path != paths.SYSTEM_SOCKET and (reason := _why_not_written(Path(path).parent)):
+        text = f"{path} cannot be made: {reason}"
+        yield HealthFinding("socket", "wrong", text, "set QBATCH_SOCKET to a path in a folder of your own")
     elif not os.environ.get("XDG_RUNTIME_DIR") and not os.environ.get("QBATCH_SOCKET"):
         yield HealthFinding("socket", "ok", f"{path} (there is no XDG_RUNTIME_DIR)")
     else:
@@ -108,15 +113,45 @@ def _configuration() -> HealthFinding:
     return HealthFinding("configuration", "ok", str(path))
 
 
+def _why_not_written(folder: Path) -> str:
+    """Try to write a file in a folder, or a folder where it is to be made; return why that fails, nothing if it does not."""
+    try:
+        if folder.is_dir():
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(b"qbatch doctor")
+                file.flush()
+                os.fsync(file.fileno())
+            return ""
+        if folder.exists():
+            return f"{folder} is no directory"
+        parent = next(each for each in folder.absolute().parents if each.exists())
+        os.rmdir(tempfile.mkdtemp(prefix=".qbatch-doctor-", dir=parent))
+    except OSError as error:
+        return f"{error.strerror or error}"
+    return ""
+
+
+def _cache() -> HealthFinding:
+    folder = paths.cache_directory()
+    reason = _why_not_written(folder)
+    if reason:
+        text = f"{folder} cannot be written ({reason}): every process compiles the kernels anew"
+        return HealthFinding("cache", "warning", text, "set QBATCH_CACHE to a folder of your own")
+    return HealthFinding("cache", "ok", str(folder))
+
+
 def _store(state: Path) -> Iterator[HealthFinding]:
+    another = "give another with --state or QBATCH_STATE"
+    reason = _why_not_written(state)
+    if reason:
+        yield HealthFinding("store", "wrong", f"{state} cannot be written ({reason})", another)
+        return
     if not state.exists():
         yield HealthFinding("store", "ok", f"nothing yet at {state}; the first start makes it")
         return
     found = state.stat()
     if found.st_uid != os.getuid():
-        yield HealthFinding(
-            "store", "wrong", f"{state} belongs to user {found.st_uid}", "give another with --state or QBATCH_STATE"
-        )
+        yield HealthFinding("store", "wrong", f"{state} belongs to user {found.st_uid}", another)
     elif found.st_mode & 0o077:
         yield HealthFinding("store", "warning", f"{state} may be entered by others", f"chmod 700 {state}")
     else:

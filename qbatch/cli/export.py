@@ -114,9 +114,10 @@ def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
         if not after:
             break
     hosts = ask(requests.HostStatus(), records.Hosts, socket).hosts
+    log = ask(requests.ServerStatus(), records.ServerRecord, socket).log
     from qbatch.daemon.export import exportable_of
 
-    lived = exportable_of(jobs, hosts, page.server, now)
+    lived = exportable_of(jobs, hosts, page.server, now, log)
     if form == "swf" and (lived.running or lived.waiting):
         told = (
             f"{lived.ended:,} ended, {lived.running:,} running (status 2, run time so far) and {lived.waiting:,} waiting "

@@ -15,8 +15,8 @@ from qbatch.cli.console import talk
 from qbatch.model.errors import OutputError, UsageError, suggestion
 
 if TYPE_CHECKING:
-    from qbatch.model.machine import Machine
     from qbatch.workloads.accounting import Imported
+    from qbatch.workloads.accounting.hosts_seen import HostsSeen
 
 FORMATS = ("pbs", "slurm")
 UNITS = ("cores", "nodes")
@@ -83,13 +83,15 @@ def import_log(
     with _progress(is_quiet=quiet) as progress:
         done = import_files(form, files, options, progress)
     _write(done, out)
-    if machine_file is not None and done.machine is not None:
-        _write_machine(done.machine, machine_file)
+    seen = done.seen
+    if machine_file is not None and seen is not None:
+        _write_machine(seen, machine_file)
     if not quiet:
         _tell(done.document, out)
-        if done.machine is not None:
-            talk(f"machine file: {machine_file}: {len(done.machine.hosts):,} hosts, {done.machine.procs:,} processors (of each "
-                 "host the most in use at once; hosts on which nothing ran are not in it)")  # fmt: skip
+        if seen is not None:
+            talk(f"machine file: {machine_file}: {len(seen.machine.hosts):,} hosts, {seen.machine.procs:,} processors (of each "
+                 "host the most in use at once; hosts on which nothing ran are not in it); its comments tell of the "
+                 "partitions")  # fmt: skip
         elif done.document["machine"]["hosts_seen"] and unit != "nodes":
             talk("--machine-file FILE writes the hosts seen as a machine file, for replay and up")
     if as_json:
@@ -157,12 +159,13 @@ def _write(done: Imported, out: str) -> None:
         _rows(done, file)
 
 
-def _write_machine(machine: Machine, path: str) -> None:
+def _write_machine(seen: HostsSeen, path: str) -> None:
     from qbatch.model.machine_file import machine_as_toml
     from qbatch.results.output import whole_file
 
     with whole_file(path) as file:
-        file.write(("\n".join(machine_as_toml(machine)) + "\n").encode())
+        lines = [*(f"# {remark}" for remark in seen.remarks), "", *machine_as_toml(seen.machine)]
+        file.write(("\n".join(lines) + "\n").encode(errors="replace"))
 
 
 def _rows(done: Imported, file: BinaryIO) -> None:
@@ -170,6 +173,13 @@ def _rows(done: Imported, file: BinaryIO) -> None:
     from qbatch.workloads.swf_writer import write_log
 
     write_log(file, Header(lines=tuple(done.log.lines)), done.log.columns)
+
+
+def _not_in_log(each: dict[str, Any]) -> tuple[str, str]:
+    """Return the count and the words of one kind of what a log does not hold of its jobs."""
+    if each["jobs"] is None:
+        return "?", f"{each['what']}: not in the records"
+    return f"{each['jobs']:,}", f"{each['what']}{f' ({names})' if (names := each['names']) else ''}"
 
 
 def _tell(document: dict[str, Any], out: str) -> None:
@@ -194,11 +204,14 @@ def _tell(document: dict[str, Any], out: str) -> None:
         for kind, part in (("UNUSABLE", "unusable"), ("adjusted", "adjusted"), ("left out", "ignored"))
         for each in document[part]
     ]
+    rows += [["not in log", *_not_in_log(each), ""] for each in document["left_out"]]
     if rows:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for kind, count, reason, first in rows:
             place = f"first: {first}" if first else ""
-            talk(f"  {kind:<8}  {count:>{widths[1]}}  {reason:<{widths[2]}}  {place}".rstrip())
+            talk(f"  {kind:<10}  {count:>{widths[1]}}  {reason:<{widths[2]}}  {place}".rstrip())
+    if document["left_out"]:
+        talk("what is not in the log stands in its header, and with every table and comparison of it")
     unknown = document["unknown_fields"]
     if unknown:
         most = sorted(unknown.items(), key=lambda item: -item[1])[:5]

@@ -43,7 +43,8 @@ Check = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="Exit with 1 if a verdict is not the known one: holds, or what the document of its results explains.",
+        help="Exit with 1 if a verdict is not the known one (holds, or what the document of its results explains), or if none is "
+        "known of this seed and size.",
     ),
 ]
 _FORMS = ("png", "svg")
@@ -62,8 +63,18 @@ def paper(
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="Only this part (--list shows them); may be repeated.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, max=1000, help="How many draws of estimates (10).")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="The first seed.")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, help="How many draws of estimates, and of logs made of the log's weeks (10)."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Seed of all that is drawn: estimates (sp2-backfilling), months (origin2000), generated logs, deadlines and "
+            "duplicates (qops), workloads of the model (scojo), replications (closed-network).",
+        ),
+    ] = None,
     procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Figures 9 to 11 too.")] = True,
     months: Annotated[
@@ -152,7 +163,12 @@ def _check(outcome: PaperOutcome) -> None:
     breaches = [claim for claim in outcome.claims if claim.is_breach]
     for claim in breaches:
         talk(f"check: {claim.name}: {claim.verdict}; known of it: {claim.expected}")
-    if breaches:
+    lost = [claim.name for claim in outcome.claims if claim.is_lost]
+    if lost:
+        talk(f"check: known to hold, and not decidable now: {', '.join(lost)}")
+    if outcome.unknown:
+        talk(f"check: {outcome.unknown}")
+    if breaches or outcome.unknown:
         raise typer.Exit(1)
     others = [
         claim
@@ -264,8 +280,8 @@ def _run_workloads(
 
     ``draws``: workloads, jobs of each, the first seed.
     """
-    from qbatch.papers.scojo import SEED, WORKLOADS, run_paper, study_of
-    from qbatch.papers.scojo_runs import WORKLOAD_JOBS
+    from qbatch.papers.scojo import WORKLOADS, run_paper, study_of
+    from qbatch.papers.scojo_runs import SEED, WORKLOAD_JOBS
     from qbatch.papers.scojo_study import KeptScojoRuns
 
     workloads, jobs, seed = draws

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qbatch.cli.console import talk
-from qbatch.cli.replay_outputs import Shown, check_outputs, note_pieces, print_record, write_outputs, write_swf
+from qbatch.cli.replay_outputs import (
+    Shown,
+    check_outputs,
+    check_rejections,
+    note_pieces,
+    print_record,
+    write_outputs,
+    write_swf,
+)
 from qbatch.library.progress import progress_bars
 from qbatch.model.errors import UsageError, suggestion
 
@@ -51,8 +59,9 @@ def replay(
     skipped: Annotated[Text, typer.Option(metavar="FILE", help="List skipped jobs as CSV: line, job, reason.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
     by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Every metric by its name, in seconds; every pass of --step.")] = False,
     explain: Annotated[Text, typer.Option(metavar="JOB", help="Tell the story of one job.")] = None,
-    step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass (small logs).")] = False,
+    step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass, a key a pass.")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Check the invariants of each schedule.")] = False,
     driver: Annotated[str, typer.Option(help="auto, compiled or engine: who runs the loop.")] = "auto",
     lenient: Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")] = False,
@@ -65,7 +74,10 @@ def replay(
     _check_choice("--driver", driver, DRIVERS)
     for key in by or []:
         _check_choice("--by", key, tuple(BREAKDOWNS))
-    shown = Shown(out=out, jobs=jobs, by=tuple(by or ()), is_json=as_json, is_audited=audit, driver=driver, is_quiet=quiet)
+    shown = Shown(
+        out=out, jobs=jobs, by=tuple(by or ()), is_json=as_json, is_audited=audit, driver=driver, is_quiet=quiet,
+        is_whole=show_all,
+    )  # fmt: skip
     if source is not None:
         others = {
             "LOG": log, "--procs": procs, "--from": since, "--to": before, "--first": first, "--deadlines": deadlines,
@@ -88,7 +100,12 @@ def replay(
         _check_text_only({
             "--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit, "--closed": closed,
         })  # fmt: skip
-        _tell(experiment.work, experiment.machine, chosen, explain, step)
+        if step:
+            from qbatch.cli.stepping import step_through
+
+            step_through(experiment.work, experiment.machine, chosen, at_once=show_all)
+        else:
+            _tell(experiment.work, experiment.machine, chosen, str(explain))
         return
     _replay_log(experiment, chosen, shown, swf, is_closed=closed)
 
@@ -136,6 +153,7 @@ def _replay_log(experiment: Experiment, chosen: list[Policy], shown: Shown, swf:
     if (shown.jobs is not None or swf is not None) and not shown.is_quiet:
         note_pieces(schedules, has_result=shown.out is not None)
     print_record(document, shown)
+    check_rejections(schedules, is_quiet=shown.is_quiet)
 
 
 def _run(experiment: Experiment, policy: Policy, shown: Shown) -> Schedule:
@@ -183,13 +201,11 @@ def _check_text_only(others: dict[str, Any]) -> None:
         raise UsageError(f"--explain and --step print text only; leave out {names}")
 
 
-def _tell(work: Workload, machine: Machine, policies: list[Policy], job: Text, step: bool) -> None:
-    from qbatch.replay.steps import draw_steps
+def _tell(work: Workload, machine: Machine, policies: list[Policy], job: str) -> None:
     from qbatch.replay.story import tell_story
 
     for policy in policies:
-        lines = draw_steps(work, machine, policy) if step else tell_story(work, machine, policy, str(job))
-        for line in lines:
+        for line in tell_story(work, machine, policy, job):
             typer.echo(line)
 
 

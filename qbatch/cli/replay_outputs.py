@@ -33,6 +33,7 @@ class Shown:
     is_audited: bool
     driver: str
     is_quiet: bool
+    is_whole: bool
 
 
 def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, policies: list[str]) -> None:
@@ -81,9 +82,43 @@ def print_record(document: dict[str, Any], shown: Shown) -> None:
     if shown.is_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
-        print_run(document)
+        print_run(document, is_whole=shown.is_whole)
     if shown.is_audited and not shown.is_quiet:
         talk("audit: capacity, submissions, starts, ends and promises hold under every policy asked for")
+
+
+def check_rejections(schedules: list[Schedule], *, is_quiet: bool) -> None:
+    """Say under which policies half of the jobs or more were rejected, why, and what to do; a line each.
+
+    Raises:
+        typer.Exit: with 1, if under one of them no job ran; that is said even with ``--quiet``.
+    """
+    all_rejected = False
+    for schedule in schedules:
+        count = len(schedule.rejected)
+        if 0 < len(schedule) == count:
+            all_rejected = True
+            talk(f"qbatch: {_rejections_text(schedule)}")
+        elif 0 < len(schedule) <= 2 * count and not is_quiet:
+            talk(f"note: {_rejections_text(schedule)}")
+    if all_rejected:
+        raise typer.Exit(1)
+
+
+def _rejections_text(schedule: Schedule) -> str:
+    """Return how many jobs a policy rejected, the most common reason with its first job, and the way out."""
+    from collections import Counter
+
+    rejected = schedule.rejected
+    code, count = Counter(each.code for each in rejected).most_common(1)[0]
+    first = next(each for each in rejected if each.code == code)
+    how_many = "all" if len(rejected) == len(schedule) else f"{len(rejected):,} of"
+    how_often = "each" if count == len(rejected) else f"{count:,} of them"
+    return (
+        f"{schedule.policy} rejected {how_many} {len(schedule):,} jobs, {how_often} as {code} "
+        f"(job {schedule.workload.number[first.row]}: {first.text}); change the machine file, the deadlines or the policy; "
+        "--jobs FILE.csv lists each rejected job with its reason"
+    )
 
 
 def note_pieces(schedules: list[Schedule], *, has_result: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from qbatch.cli.replay_outputs import Shown, check_outputs, print_record, write_outputs
+from qbatch.cli.replay_outputs import Shown, check_outputs, check_rejections, print_record, write_outputs
 from qbatch.library.progress import progress_bars
 from qbatch.model.errors import UsageError
 
@@ -45,6 +45,7 @@ def replay_source(
     document = document_of(log, work, hosts, Options(seed=seed, kill=False), schedules, shown.by, facts, command)
     write_outputs(document, schedules, out=shown.out, jobs=shown.jobs)
     print_record(document, shown)
+    check_rejections(schedules, is_quiet=shown.is_quiet)
 
 
 def _run(network: Any, seed: int, machine: Any, policy: Policy, *, is_audited: bool, is_quiet: bool) -> Schedule:

@@ -7,43 +7,69 @@ from typing import Any
 import typer
 
 from qbatch.cli.console import print_table
-from qbatch.results.run_words import number_text
+from qbatch.results.run_words import number_text, value_text
 
-_SHOWN = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mean")
+_COMPARED = (
+    "jobs", "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s", "slowdown_mean", "bounded_slowdown_mean",
+    "utilisation_submit", "makespan_s", "backfilled_share",
+)  # fmt: skip
+"""The metrics of the short table."""
+
+_WHERE_PRESENT = ("parent_response_mean_s", "rejected_count")
+"""What follows them where a policy has it."""
+
+_OF_PARTS = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mean")
 
 
-def print_run(document: dict[str, Any]) -> None:
-    """Print the record of ``qbatch replay`` or ``qbatch metrics`` as tables on stdout."""
+def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
+    """Print the record of ``qbatch replay`` or ``qbatch metrics`` as tables on stdout.
+
+    ``is_whole``: every metric by its name, durations in seconds; else those that people compare, in words, durations in hours and
+    minutes.
+    """
     from qbatch.metrics import METRICS
+    from qbatch.metrics.table import words_of
     from qbatch.results.run_words import run_facts, short_name
 
     results = document["results"]
     policies = [result["policy"] for result in results]
-    rows = []
-    for metric in METRICS:
-        values = [result["metrics"].get(metric.name) for result in results]
-        if any(metric.name in result["metrics"] for result in results):
-            rows.append([metric.name, *(number_text(value, metric.unit) for value in values)])
+    shown = {metric.name: metric for metric in METRICS if any(metric.name in result["metrics"] for result in results)}
+    if not is_whole:
+        shown = {name: shown[name] for name in (*_COMPARED, *_WHERE_PRESENT) if name in shown}
+    rows = [
+        [name if is_whole else words_of(name)]
+        + [_text(result["metrics"].get(name), metric.unit, is_whole) for result in results]
+        for name, metric in shown.items()
+    ]
     title = (
         f"{short_name(document['log']['name'])}: {document['log']['jobs']} jobs on {document['machine']['procs']} "
         "processors"
     )
     print_table(title, ["metric", *policies], rows)
     for key in results[0].get("by", {}):
-        _print_breakdown(key, results)
+        _print_breakdown(key, results, is_whole)
     facts = run_facts(document)
+    if not is_whole:
+        facts.append(("more", "--all: every metric by its name, in seconds"))
     width = max(len(name) for name, _ in facts)
     typer.echo("")
     for name, text in facts:
         typer.echo(f"{name:<{width}}  {text}")
 
 
-def _print_breakdown(key: str, results: list[dict[str, Any]]) -> None:
+def _text(value: float | int | None, unit: str, is_whole: bool) -> str:
+    return number_text(value, unit) if is_whole else value_text(value, unit)
+
+
+def _print_breakdown(key: str, results: list[dict[str, Any]], is_whole: bool) -> None:
+    from qbatch.metrics.table import words_of
+
     rows = [
-        [group["label"], result["policy"], str(group["jobs"])]
-        + [number_text(group["metrics"].get(name), "s" if name.endswith("_s") else "") for name in _SHOWN]
+        [group["label"], result["policy"], _text(group["jobs"], "jobs", is_whole)]
+        + [_text(group["metrics"].get(name), "s" if name.endswith("_s") else "", is_whole) for name in _OF_PARTS]
         for result in results
         for group in result["by"][key]
     ]
     typer.echo("")
-    print_table(f"by {key}", [key, "policy", "jobs", *_SHOWN], rows, left=2)
+    names = _OF_PARTS if is_whole else tuple(map(words_of, _OF_PARTS))
+    print_table(f"by {key}", [key, "policy", "jobs", *names], rows, left=2)

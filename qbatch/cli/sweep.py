@@ -12,7 +12,7 @@ import typer
 
 from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import UsageError
-from qbatch.results.run_words import number_text
+from qbatch.results.run_words import left_out_notes, number_text
 
 if TYPE_CHECKING:
     from qbatch.sweeps.sweep import Progress
@@ -88,7 +88,7 @@ def _run(
     from qbatch.results.output import check_folder, make_folder
     from qbatch.sweeps.plan import plan_of
     from qbatch.sweeps.summary import SHOWN, record
-    from qbatch.sweeps.sweep import run_sweep
+    from qbatch.sweeps.sweep import run_sweep, runs_kept
     from qbatch.sweeps.table import metric_named
 
     shown = [metric_named(name) for name in metric or SHOWN]
@@ -102,7 +102,7 @@ def _run(
                 plan, out, place, progress=progress, retry=is_retried, command=["qbatch", *sys.argv[1:]]
             )
     except KeyboardInterrupt:
-        talk(f"the runs that were made are kept in {out}; the same command goes on from there")
+        talk(f"{runs_kept(plan, out):,} of {count:,} runs kept in {out}; the same command goes on")
         raise
     document = record(done.table, shown, confidence=confidence)
     if as_json:
@@ -133,17 +133,25 @@ def _print(document: dict[str, Any]) -> None:
         rows.append([*(f"{at[axis]:g}" if axis == "load" else str(at[axis]) for axis in varying), at["policy"], *cells])
     title = ", ".join(grid["log"]) if "log" not in varying else ""
     print_table(title, [*varying, "policy", *names], rows, left=len(varying) + 1)
+    reasons = [mean["reason"] for point in document["points"] for mean in point["metrics"].values() if mean["reason"]]
+    if reasons:
+        typer.echo(f"\n[-]: {reasons[0]}")
+    for log in document["logs"]:
+        for note in left_out_notes({"log": log}):
+            typer.echo(f"\n{log['name']}: {note}")
     more = len(document["points"]) - _SHOWN_POINTS
     if more > 0:
         talk(f"{more:,} more points: --json, qbatch plot and runs.parquet have them")
 
 
-def _cell(mean: dict[str, float | None], name: str) -> str:
-    """Return ``12.3 [11.9, 12.7]``: the mean and its interval."""
+def _cell(mean: dict[str, Any], name: str) -> str:
+    """Return ``12.3 [11.9, 12.7]``: the mean and its interval; ``12.3 [-]`` for replicas that cannot differ."""
     unit = "s" if name.endswith("_s") else ""
     text = number_text(mean["mean"], unit)
     low, high = mean["low"], mean["high"]
-    return text if low is None or high is None else f"{text} [{number_text(low, unit)}, {number_text(high, unit)}]"
+    if low is None or high is None:
+        return f"{text} [-]" if mean["reason"] else text
+    return f"{text} [{number_text(low, unit)}, {number_text(high, unit)}]"
 
 
 @contextmanager

@@ -71,6 +71,8 @@ def up(
     from qbatch.daemon import process
 
     workload = _workload(trace, first, _machine(config_path, procs, machine)) if trace is not None else None
+    if workload is not None and config_path is None:
+        workload = workload.changed(queue_names={})  # the built-in queues are not those of the log, whatever they are called
     if workload is not None and procs is None and machine is None and config_path is None:
         procs = workload.procs_total
 
@@ -174,6 +176,8 @@ def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
 
     log = read_log(str(path))
     work = prepare(log, machine or one_host(choose_procs(log, None)), PrepareOptions(first=first))
+    for reason, count in work.skipped.items():
+        talk(f"note: {count} jobs of the log skipped: {reason.replace('_', ' ')}")
     if work.estimates_missing:
         talk(f"note: {missing_estimates_of(work.estimates_missing, len(work))}")
     return work
@@ -206,8 +210,8 @@ def _settings(
     import msgspec
 
     from qbatch.daemon import config
+    from qbatch.daemon.own_policies import load_tried
     from qbatch.daemon.pool_executor import emulated
-    from qbatch.policies.registry import load_policy
 
     settings = config.read_config(path) if path is not None else config.default_settings()
     if executor is not None and executor not in ("process", "emulated"):
@@ -218,7 +222,7 @@ def _settings(
     if pool is not None:
         pools = (msgspec.structs.replace(pool, name=pools[0].name, policy=pools[0].policy),)
     if policy is not None:
-        load_policy(policy)
+        load_tried(policy)
         pools = tuple(msgspec.structs.replace(pool, policy=policy) for pool in pools)
     if executor == "emulated":  # also where the configuration has pools of Dask workers
         pools = emulated(pools)

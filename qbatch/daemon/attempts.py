@@ -7,10 +7,10 @@ import pwd
 import shlex
 from typing import TYPE_CHECKING
 
+from qbatch.daemon.core.excess import limits_of
 from qbatch.daemon.core.records import asked_queue, output_path, slots_of
 from qbatch.daemon.executors.attempt import Attempt
 from qbatch.wire.identifiers import ARRAY, JobKey
-from qbatch.wire.resources import parse_duration, parse_size
 from qbatch.wire.staging import parse_staging
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
         encoding=spec.encoding,
         procs=job.size,
         share=job.size / job.prepared.request.procs,
-        limits=_limits(job),
+        limits={name: most for name, most in limits_of(job).items() if name in core.pool_of(job).settings.enforce},
         direct="".join(letter for letter in "oe" if letter in spec.keep),
         home=home,
         script_file=f"{scripts}/{spec.script_digest}" if spec.script_digest else "",
@@ -73,19 +73,6 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
         remove=spec.extra.get("remove", ""),
         host=hosts[slots[0][0]].name if slots else "",
     )
-
-
-def _limits(job: BatchJob) -> dict[str, float]:
-    """Return what a job may use of what it asked for: a limit that it did not ask for does not hold."""
-    resources, demand = job.spec.resources, job.prepared.demand
-    limits: dict[str, float] = {
-        name: parse_duration(resources[name]) / 1e6 for name in ("cput", "pcput") if name in resources
-    }
-    if demand.memory:
-        limits["mem"] = float(demand.memory)
-    if "vmem" in resources:
-        limits["vmem"] = float(parse_size(resources["vmem"]))
-    return limits
 
 
 def _directory(core: Core, job: BatchJob, home: str) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ from qbatch.model.errors import InputError
 
 COMMANDS = (
     "qbatch", "qsub", "qstat", "qdel", "qalter", "qhold", "qrls", "qmove", "qmsg", "qrerun", "qselect", "qsig",
-    "pbsnodes", "tracejob", "qorder", "qenable", "qdisable", "qstart", "qstop",
+    "pbsnodes", "tracejob", "qorder", "qenable", "qdisable", "qstart", "qstop", "pbsdsh", "qrun", "qterm", "qmgr",
 )  # fmt: skip
 """The commands that are put on PATH; only these, so that nothing else of this installation hides the user's own."""
 

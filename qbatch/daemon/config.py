@@ -7,21 +7,23 @@ Unknown keys are refused with the nearest one; a file is taken as a whole or not
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import structs
 
 from qbatch.daemon.core.emulation import parse_runtime
+from qbatch.daemon.executors.supervision.usage import CODES
+from qbatch.daemon.own_policies import load_tried
 from qbatch.daemon.pool_executor import OF_DASK, check_executor, check_executors, parse_address
-from qbatch.daemon.settings import MOST_SHADOWS, Pool, Queue, Settings, pool_on
+from qbatch.daemon.settings import ENFORCED, MOST_SHADOWS, Pool, Queue, Settings, pool_on
 from qbatch.model.errors import InputError, QbatchError, UsageError, suggestion
 from qbatch.model.machine import Host, Machine, expand_names, parse_memory
 from qbatch.model.machine_file import machine_as_toml, machine_of_tables
 from qbatch.model.toml_text import TomlText
 from qbatch.planning.policy import Policy
-from qbatch.policies.registry import load_policy
+from qbatch.policies.registry import load_policy, own_class
 from qbatch.wire.resource_rules import LENIENCIES
 from qbatch.wire.resources import format_duration, parse_duration
 from qbatch.workloads.machines import SHIPPED, load_machine
@@ -43,7 +45,7 @@ KEYS = (
     Key(TOP, "server", "name", '"qbatch"', "the server's name, the part of a job identifier after the dot (no dots in it)"),
     Key(TOP, "executor", "executor", '"process"', "process: scripts run for real; emulated: jobs are timers on emulated hosts"),
     Key(TOP, "policy", "policy", '"easy"', "the policy of pools that name none (see: qbatch policies)"),
-    Key(TOP, "default_queue", "text", '"batch"', "the queue of a job that names none"),
+    Key(TOP, "default_queue", "text", '"batch"', "the queue of a job that names none; the only queue needs no naming"),
     Key(TOP, "operators", "texts", "[]", "users who may act on all jobs, queues and hosts"),
     Key(TOP, "managers", "texts", "[]", "users who may also stop, reload and back up; root and the daemon's own user always may"),
     Key(TOP, "kill_delay", "time", '"10"', "seconds from TERM to KILL"),
@@ -56,6 +58,8 @@ KEYS = (
     Key(TOP, "dialect", "dialect", '"openpbs"', "openpbs or torque: the PBS dialect inside jobs (elsewhere: QBATCH_DIALECT)"),
     Key(TOP, "seed", "count", "1", "seed of the draws of emulated run times"),
     Key(TOP, "shadows", "policies", "[]", "up to four policies to follow in shadow, beside the real ones (see: qbatch shadow)"),
+    Key(TOP, "policies", "own policies", "[]",
+        'policies of your own ("module:Class") that the running server may be set to, besides those of qbatch policies'),
     Key(TOP, "custom_resources", "texts", "[]", "resources that jobs may name beside those of PBS; shown, never counted"),
     Key(TOP, "lenient", "leniencies", "[]", f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}"),
     Key(TOP, "forecast_run_times", "run times", '"estimates"',
@@ -69,6 +73,7 @@ KEYS = (
     Key(POOL, "single_host", "bool", "false", "a job stays inside one host, all its chunks together"),
     Key(POOL, "spans", "bool", "false", "only processors in all count: a chunk may be taken apart, as in a workload log"),
     Key(POOL, "runtime", "runtime", '"walltime"', "run time if unsaid: walltime, fixed(60), uniform(1,9), exponential(30)"),
+    Key(POOL, "enforce", "limits", '["cput", "pcput"]', f"what ends a job that uses more than it asked for: {', '.join(CODES)}"),
     Key(POOL, "executor", "pool_executor", "as at the top", "dask: each host is the Dask worker of its name, scripts run there"),
     Key(POOL, "address", "address", "none", 'the Dask scheduler, "tcp://head:8786" (with executor dask)'),
     Key(POOL, "directory", "text", '""', 'where Dask workers keep jobs that run ("": their ~/.local/state/qbatch/workers)'),
@@ -157,6 +162,8 @@ def parse_config(text: str, source: str, folder: Path = Path()) -> Settings:
     if not queues:
         queues = default_settings().queues if text is not DEFAULT else ()
         top.setdefault("default_queue", "batch")
+    elif len(queues) == 1:
+        top.setdefault("default_queue", queues[0].name)
     settings = Settings(pools=pools, queues=queues, **{_RENAMED.get(name, name): value for name, value in top.items()})
     _check_whole(reader, settings)
     return settings
@@ -198,7 +205,7 @@ def _pool_on(
     check_executor(reader, table, values)
     name, runtime = values.get("name", _usual_name(place)), values.get("runtime", "walltime")
     found = pool_on(machine, name, values.get("policy", policy), runtime)
-    return structs.replace(found, **{key: values[key] for key in ("executor", *OF_DASK) if key in values})
+    return structs.replace(found, **{key: values[key] for key in ("enforce", "executor", *OF_DASK) if key in values})
 
 
 def _beside(name: str, folder: Path) -> str:
@@ -268,7 +275,9 @@ def _check_whole(reader: TomlText, settings: Settings) -> None:
     pools = {pool.name for pool in settings.pools}
     if settings.default_queue not in queues:
         raise reader.error(
-            "default_queue", f"there is no queue {settings.default_queue!r}{suggestion(settings.default_queue, queues)}"
+            "default_queue",
+            f"there is no queue {settings.default_queue!r}{suggestion(settings.default_queue, queues)}; say which queue "
+            "takes the jobs that name none",
         )
     for queue in settings.queues:
         if queue.pool and queue.pool not in pools:
@@ -392,15 +401,15 @@ def shadow_policy(text: str) -> Policy:
 
 
 def _policy(value: Any) -> str:
-    load_policy(_text(value))
+    load_tried(_text(value))
     return str(value)
 
 
-def _leniencies(value: Any) -> tuple[str, ...]:
+def _own_policies(value: Any) -> tuple[str, ...]:
     names = _texts(value)
     for each in names:
-        if each not in LENIENCIES:
-            raise ValueError(f"{each!r} is none of {', '.join(LENIENCIES)}")
+        if own_class(each) != each:
+            raise ValueError(f'{each!r} is no class of a module, such as "mine:Smallest" (without parameters: all are taken)')
     return names
 
 
@@ -409,6 +418,7 @@ def _policies(value: Any) -> tuple[str, ...]:
     if len(names) > MOST_SHADOWS:
         raise ValueError(f"{len(names)} policies; at most {MOST_SHADOWS} are followed in shadow")
     for each in names:
+        load_tried(each)
         shadow_policy(each)
     return names
 
@@ -427,10 +437,21 @@ def _one_of(*known: str) -> Callable[[Any], str]:
     return read
 
 
+def _some_of(known: Collection[str]) -> Callable[[Any], tuple[str, ...]]:
+    def read(value: Any) -> tuple[str, ...]:
+        names = _texts(value)
+        for each in names:
+            if each not in known:
+                raise ValueError(f"{each!r} is none of {', '.join(known)}")
+        return names
+
+    return read
+
+
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "name": _name, "text": _text, "texts": _texts, "bool": _bool, "integer": _integer, "count": _count, "time": _time,
     "memory": parse_memory, "hosts": _hosts, "machine": _machine, "policy": _policy, "policies": _policies, "runtime": _runtime,
-    "leniencies": _leniencies,
+    "leniencies": _some_of(LENIENCIES), "limits": _some_of(CODES), "own policies": _own_policies,
     "executor": _one_of("process", "emulated"), "pool_executor": _one_of("process", "dask"), "address": parse_address,
     "dialect": _one_of("openpbs", "torque"), "run times": _one_of("estimates", "predictions"),
 }  # fmt: skip
@@ -448,6 +469,8 @@ def as_toml(settings: Settings) -> str:
                 "hosts": tuple(host.name for host in pool.hosts), "cpus": pool.hosts[0].cpus, "memory": pool.hosts[0].memory,
                 "single_host": pool.single_host, "spans": pool.spans,
             }  # fmt: skip
+        if pool.enforce != ENFORCED:
+            values["enforce"] = pool.enforce
         if pool.executor:
             values["executor"] = pool.executor
         if pool.executor == "dask":

@@ -14,12 +14,14 @@ class ConnectedClient(Protocol):
     """Who asks: what is known of one connected client, and the ways to answer it.
 
     ``waits``: its questions that have no answer yet; they end with it.  ``is_subscribed``: it gets events.
-    ``long_answers``: held while a long answer is made.
+    ``long_answers``: held while a long answer is made; ``long_waits``: how many are waited for.
     """
 
+    uid: int
     waits: set[asyncio.Task[None]]
     is_subscribed: bool
     long_answers: asyncio.Lock
+    long_waits: int
 
     @property
     def actor(self) -> Actor:
@@ -47,11 +49,20 @@ class ConnectedClient(Protocol):
         ...
 
     async def has_read(self) -> None:
-        """Wait until it has read most of what was sent to it."""
+        """Wait until it has read most of what was sent to it, and the connections of its user enough."""
         ...
 
-    def send(self, body: bytes) -> None:
+    def put(self, frame: bytes) -> None:
         """Send a frame."""
+        ...
+
+    @property
+    def unread(self) -> int:
+        """Bytes of answers that it has not read."""
+        ...
+
+    def may_go_on(self) -> None:
+        """Enough has been read: the request that waited is tried again."""
         ...
 
     def close(self) -> None:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 import socket
 import struct
 from collections import deque
 
 import msgspec
 
-from qbatch.daemon.core.state import Actor
+from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.authority import permit
 from qbatch.daemon.handlers.verbs import MUTATORS
+from qbatch.daemon.own_policies import is_own
 from qbatch.daemon.peers import actor_of, permit_executor
-from qbatch.daemon.questions.asking import ask
+from qbatch.daemon.questions.asking import ask, may_be_long, wait_for
 from qbatch.daemon.service import Service
+from qbatch.daemon.unread import MOST_OF_CONNECTION, SharedFrame
 from qbatch.wire.errors import ErrorRecord, Refusal
-from qbatch.wire.frames import LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Request, Submit
+from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
+from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, PolicySet, Request, Submit
 from qbatch.wire.resources import check_resources
 
 log = logging.getLogger("qbatch")
@@ -26,8 +31,11 @@ log = logging.getLogger("qbatch")
 STALLED = 30.0
 """Seconds after which a client that neither finishes its frame nor reads its replies is closed."""
 
-MOST_UNREAD = 1 << 26
-"""Bytes of replies that a client may leave unread."""
+MOST_BEHIND = 1 << 26
+"""Bytes of events and answers that may wait behind what a client has not read: a burst of events, which subscribers share."""
+
+MOST_LONG_WAITS = 8
+"""Long answers that a client may wait for at once: what it asks for beyond them is looked at later."""
 
 TURN = 0.02
 """Seconds for which the requests of one client are handled before others get their turn."""
@@ -51,17 +59,18 @@ class Reply(msgspec.Struct, omit_defaults=True):
     error: ErrorRecord | None = None
 
 
-def _check_resources(request: Request) -> None:
-    """Refuse resources that are none: here, and not when the journal is replayed.
+def _check_entering(core: Core, request: Request) -> None:
+    """Refuse resources that are none, and dependencies on jobs of other servers: here, and not when the journal is replayed.
 
     Raises:
-        Refusal: with the resource and the reason.
+        Refusal: with the resource or the server, and the reason.
     """
-    asked = None
-    if isinstance(request, Submit):
-        asked = request.spec.resources
-    elif isinstance(request, Alter):
-        asked = request.changes.resources
+    if not isinstance(request, Submit | Alter):
+        return
+    wanted = request.spec if isinstance(request, Submit) else request.changes
+    asked, depend = wanted.resources, wanted.depend or ""
+    for name in re.split("[:,]", depend) if "@" in depend else ():
+        check_server(core, name.partition("@")[2], os.uname().nodename)
     if asked:
         try:
             check_resources(asked)
@@ -78,14 +87,20 @@ class Connection(asyncio.Protocol):
         self.waits: set[asyncio.Task[None]] = set()
         self.is_subscribed = False
         self.long_answers = asyncio.Lock()
+        self.long_waits = 0
         self._splitter = Splitter(LONGEST_REQUEST)
         self._transport: asyncio.Transport | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._unfinished: asyncio.TimerHandle | None = None
         self._bodies: deque[bytes] = deque()
+        self._behind: deque[bytes] = deque()
+        self._bytes_behind = 0
+        self._bytes_shared = 0
         self._is_unread = False
+        self._must_wait = False
         self._has_turn = False
         self._uncommitted = 0
+        self._may_answer = asyncio.Event()
         self._is_read = asyncio.Event()
         self._is_read.set()
 
@@ -100,7 +115,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         peer: socket.socket = transport.get_extra_info("socket")
         _, self.uid, self.gid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        transport.set_write_buffer_limits(high=1 << 20)
+        transport.set_write_buffer_limits(high=MOST_OF_CONNECTION)
         if not self.service.take(self):
             self.fail(0, Refusal("busy", "too many connections; try again later"))
             transport.close()
@@ -127,7 +142,7 @@ class Connection(asyncio.Protocol):
         """Handle what is complete, as long as the client reads its replies and others get their turn."""
         loop = asyncio.get_running_loop()
         end = loop.time() + TURN
-        while self._bodies and not self._is_unread:
+        while self._bodies and not (self._is_unread or self._must_wait):
             if self.service.containment.is_spoiled:
                 self._pause_reading()
                 return
@@ -156,6 +171,18 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
+    def may_go_on(self) -> None:
+        """Enough has been read: the request that waited is tried again."""
+        self._must_wait = False
+        self._may_answer.set()
+        self.go_on()
+
+    @property
+    def unread(self) -> int:
+        """Bytes of answers that it holds."""
+        transport = self._transport
+        return 0 if transport is None else transport.get_write_buffer_size() + self._bytes_behind - self._bytes_shared
+
     def _request(self, body: bytes) -> None:
         try:
             request = _decoder.decode(body)
@@ -164,6 +191,12 @@ class Connection(asyncio.Protocol):
             return
         if request.v != PROTOCOL:
             self._other_version(request.id, request.v)
+            return
+        is_long = may_be_long(request, body)
+        if (is_long and self.long_waits >= MOST_LONG_WAITS) or self.service.unread.must_wait(self, is_long=is_long):
+            self._must_wait = True
+            self._bodies.appendleft(body)
+            self._pause_reading()
             return
         self._handle(request, body)
 
@@ -174,15 +207,26 @@ class Connection(asyncio.Protocol):
             permit(actor, request)
             if type(request) in MUTATORS:
                 permit_executor(actor, request, service.settings.executor)
-                _check_resources(request)
-                service.receive(self, request, body)
-                self._uncommitted += 1
+                _check_entering(service.core, request)
+                if isinstance(request, PolicySet) and is_own(request.policy):
+                    wait_for(service, self, request, self._set_own_policy(request, body))
+                else:
+                    self._receive(request, body)
             else:
                 ask(service, self, request)
         except Refusal as error:
             self.refuse(request, error)
         except Exception as error:
             self.refuse(request, service.containment.question_failed(actor, request, error))
+
+    def _receive(self, request: Request, body: bytes) -> None:
+        self.service.receive(self, request, body)
+        self._uncommitted += 1
+
+    async def _set_own_policy(self, request: PolicySet, body: bytes) -> None:
+        await self.service.own_policies.admit([request.policy])
+        async with self.service.quiet():
+            self._receive(request, body)
 
     def _unreadable(self, body: bytes, error: Exception) -> None:
         try:
@@ -212,25 +256,43 @@ class Connection(asyncio.Protocol):
             log.exception("the answer to %s cannot be written", self.actor.user)
             self.fail(number, Refusal("failed", f"done, but the answer cannot be written: {error}"))
             return
-        self.send(body)
+        if len(body) > LONGEST_REPLY:
+            text = f"done, but the answer has {len(body)} bytes, and {LONGEST_REPLY} are allowed; ask for less at once"
+            self.fail(number, Refusal("too-large", text))
+            return
+        self.put(encode(body))
 
     def fail(self, number: int, error: Refusal) -> None:
         """Send a refusal."""
-        self.send(_encode(Reply(number, error=error.record)))
+        self.put(encode(_encode(Reply(number, error=error.record))))
 
     def refuse(self, request: Request, error: Refusal) -> None:
         """Refuse a request."""
         self.fail(request.id, error)
 
-    def send(self, body: bytes) -> None:
-        """Send a frame; who does not read is closed."""
+    def put(self, frame: bytes) -> None:
+        """Send a frame, or keep it behind what the client has not read; one that leaves too much unread is closed."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if transport.get_write_buffer_size() > MOST_UNREAD:
-            transport.abort()
-            return
-        transport.write(encode(body))
+        if not self._is_unread:
+            transport.write(frame)
+        else:
+            self._behind.append(frame)
+            self._bytes_behind += len(frame)
+            self._bytes_shared += len(frame) * isinstance(frame, SharedFrame)
+            if self._bytes_behind > MOST_BEHIND:
+                transport.abort()
+        self.service.unread.note(self)
+
+    def _catch_up(self, *, is_last: bool = False) -> None:
+        """Send what was kept behind, as far as the client reads it; ``is_last``: all of it."""
+        assert self._transport is not None
+        while self._behind and (is_last or not self._is_unread):
+            frame = self._behind.popleft()
+            self._bytes_behind -= len(frame)
+            self._bytes_shared -= len(frame) * isinstance(frame, SharedFrame)
+            self._transport.write(frame)
 
     def pause_writing(self) -> None:
         """The client does not read: take nothing more from it, and close it if it goes on so."""
@@ -245,12 +307,19 @@ class Connection(asyncio.Protocol):
             self._stall.cancel()
             self._stall = None
         self._is_unread = False
-        self._is_read.set()
-        self.go_on()
+        self._catch_up()
+        self.service.unread.note(self)
+        if not self._is_unread:
+            self._is_read.set()
+            self.go_on()
 
     async def has_read(self) -> None:
-        """Wait until it has read most of what was sent to it."""
+        """Wait until it has read most of what was sent to it, and the connections of its user enough."""
         await self._is_read.wait()
+        while self.service.unread.must_wait(self, is_long=True):
+            self._may_answer.clear()
+            await self._may_answer.wait()
+            await self._is_read.wait()
 
     def eof_received(self) -> bool:
         """The client sends nothing more: what it asked for is still answered, then the connection ends."""
@@ -263,6 +332,7 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close after what was sent."""
         if self._transport is not None:
+            self._catch_up(is_last=True)
             self._transport.close()
 
     def abort(self) -> None:
@@ -276,7 +346,8 @@ class Connection(asyncio.Protocol):
             if timer is not None:
                 timer.cancel()
         self._bodies.clear()
+        self._behind.clear()
         for task in list(self.waits):
             task.cancel()
-        self.service.leave(self)
         self._transport = None
+        self.service.leave(self)

@@ -10,6 +10,8 @@ import msgspec
 
 from qbatch.daemon.core.records import event_record
 from qbatch.daemon.core.state import Core, Happening
+from qbatch.daemon.unread import SharedFrame
+from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, EventRecord
 
 PAUSE = 0.5
@@ -27,7 +29,7 @@ class _EventFrame(msgspec.Struct):
 class Subscriber(Protocol):
     """Who gets events."""
 
-    def send(self, body: bytes) -> None:
+    def put(self, frame: bytes) -> None:
         """Send a frame."""
         ...
 
@@ -104,9 +106,10 @@ class EventStream:
         self.clock(core, record)
 
     def _send(self, event: EventRecord, subscribers: Sequence[Subscriber]) -> None:
-        frame = _encode(_EventFrame(event))
-        for subscriber in subscribers:
-            subscriber.send(frame)
+        if subscribers:
+            frame = SharedFrame(encode(_encode(_EventFrame(event))))
+            for subscriber in subscribers:
+                subscriber.put(frame)
 
 
 def _drive(clock: ClockRecord) -> tuple[str, float, bool, str]:

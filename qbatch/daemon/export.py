@@ -3,7 +3,9 @@
 Of a job that ran on trial and was thrown back into the queue, the start is that of its first trial, as in a replay, and the
 trials are pieces whose work was thrown away.  Attempts that were lost (a host went down, qrerun) are told in the same way.
 Times of rows and bars count from the first submission, cut to a whole second, which the clock (``UnixStartTime``) says.  Jobs
-of arrays are jobs like others, numbered in order of eligibility.  The workload log tells of jobs that run and wait too, as they
+of arrays are jobs like others, numbered in order of eligibility.  On a server that was fed with a log, the jobs of the log keep
+their numbers and times are those of the log, so that the export can be compared with it; the numbers of all other jobs follow
+the largest of the log.  The workload log tells of jobs that run and wait too, as they
 stood at one instant (:mod:`qbatch.workloads.unfinished`); the other forms are of jobs that have ended.
 """
 
@@ -15,13 +17,14 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from msgspec import structs
 
+from qbatch.daemon.core.source_state import LOG_NUMBER
 from qbatch.model.record import Int64Array, LogClock, Schedule, finished_run
 from qbatch.results.exports import Exportable, ExportedBar
 from qbatch.results.job_rows import ABSENT
 from qbatch.results.result import Result, queue_names_in
 from qbatch.wire.identifiers import JobKey, parse_id
 from qbatch.wire.pieces import Piece, pieces_of, run_of
-from qbatch.wire.records import HostRecord, JobRecord
+from qbatch.wire.records import FedLogRecord, HostRecord, JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
 from qbatch.workloads.header import Header
 from qbatch.workloads.log import Column
@@ -51,29 +54,62 @@ class Lived(NamedTuple):
     others: int
 
 
-def exportable_of(jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, now: int | None = None) -> Lived:
-    """Return what ran, and what ran and waited ``now`` (None: only what has ended is there to be told)."""
+def exportable_of(
+    jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, now: int | None = None, log: FedLogRecord | None = None
+) -> Lived:
+    """Return what ran, and what ran and waited ``now`` (None: only what has ended is there to be told).
+
+    ``log``: the log that the server was fed with.
+    """
     ran, running, waiting = _as_they_stood(jobs, now)
-    told = sorted((*ran, *running, *waiting), key=_order)
-    first = min((_submitted(job) for job in told), default=0) // _SECOND * _SECOND
-    schedule = _schedule(ran, told, hosts, first)
-    bars = [bar for row in schedule.in_order_of_start().tolist() for bar in _bars(row, ran[row], first)]
+    in_order = sorted((*ran, *running, *waiting), key=_order)
+    told = _Told(in_order, running, waiting, now or 0, _second_0(in_order, log), _job_numbers(in_order, log))
+    schedule = _schedule(ran, told, hosts)
+    bars = [bar for row in schedule.in_order_of_start().tolist() for bar in _bars(row, ran[row], told.first)]
     total = max(sum(host.cpus for host in hosts), 1)
     name = f"server {server}"
     document = {
-        "log": {"name": name},
+        "log": {"name": name, **_hash_of(in_order, log)},
         "machine": {"procs": total, "hosts": len(hosts), "one_pool": len(hosts) == 1, **_hosts(hosts)},
-        "queues": {str(number): queue for queue, number in _numbers(job.queue for job in told).items()},
+        "queues": {str(number): queue for queue, number in _numbers(job.queue for job in in_order).items()},
     }
-    facts = {"name": name, "procs_total": total, "clock": LogClock(first // _SECOND), "queue_names": queue_names_in(document)}
+    clock = LogClock(told.first // _SECOND)
+    facts = {"name": name, "procs_total": total, "clock": clock, "queue_names": queue_names_in(document)}
     result = Result((schedule,), document).told(**facts)
 
     def write_swf(out: BinaryIO) -> None:
-        _write_log(out, _InLog(told, running, waiting, now or 0), hosts, server)
+        _write_log(out, told, hosts, server)
 
     exported = Exportable(result, {POLICY: bars}, write_swf, swf_keeps=_LOG_KEEPS, swf_loses=_LOG_LOSES)
     others = len(jobs) - len(ran) - len(running) - len(waiting)
     return Lived(exported, len(ran), len(running), len(waiting), others)
+
+
+def _second_0(jobs: Sequence[JobRecord], log: FedLogRecord | None) -> int:
+    """Return the instant from which times count: the log's second 0, unless a job was submitted before it."""
+    first = min((_submitted(job) for job in jobs), default=0) // _SECOND * _SECOND
+    return log.offset if log is not None and 0 <= log.offset <= first else first
+
+
+def _number_in_log(job: JobRecord) -> int | None:
+    """Return the number of a job in the log that the server was fed with; None of other jobs."""
+    text = job.extra.get(LOG_NUMBER, "")
+    return int(text) if text.isdecimal() else None
+
+
+def _job_numbers(jobs: Sequence[JobRecord], log: FedLogRecord | None) -> dict[str, int]:
+    """Return the number of each job by its identifier: that of the log, or one after the largest of the log."""
+    in_log = {job.id: number for job in jobs if (number := _number_in_log(job)) is not None}
+    last = max(max(in_log.values(), default=0), 0 if log is None else log.last_number)
+    others = (job.id for job in jobs if job.id not in in_log)
+    return in_log | {name: number for number, name in enumerate(others, last + 1)}
+
+
+def _hash_of(jobs: Sequence[JobRecord], log: FedLogRecord | None) -> dict[str, str]:
+    """Return the hash of the log, where all jobs are its own."""
+    if log is None or any(_number_in_log(job) is None for job in jobs):
+        return {}
+    return {"sha256": log.sha256}
 
 
 def _as_they_stood(
@@ -101,21 +137,25 @@ def _as_they_stood(
     return ended, running, waiting
 
 
-class _InLog(NamedTuple):
-    """The jobs of a workload log, and which of them ran and waited at its instant ``now``."""
+class _Told(NamedTuple):
+    """All jobs that an export may tell of, in order of eligibility, and which of them ran and waited at its instant ``now``.
+
+    ``first``: the instant from which times count; ``numbers``: the number of each job by its identifier.
+    """
 
     jobs: list[JobRecord]
     running: list[JobRecord]
     waiting: list[JobRecord]
     now: int
+    first: int
+    numbers: dict[str, int]
 
 
-def _write_log(out: BinaryIO, told: _InLog, hosts: Sequence[HostRecord], server: str) -> None:
+def _write_log(out: BinaryIO, told: _Told, hosts: Sequence[HostRecord], server: str) -> None:
     """Write the workload log of all who ran, run and wait, in order of eligibility."""
     status = {job.id: code for code, jobs in ((RUNS, told.running), (WAITS, told.waiting)) for job in jobs}
-    jobs = told.jobs
-    first = min((_submitted(job) for job in jobs), default=0) // _SECOND * _SECOND
-    columns = _columns(jobs, _schedule(jobs, jobs, hosts, first, told.now))
+    jobs, first = told.jobs, told.first
+    columns = _columns(jobs, _schedule(jobs, told, hosts, told.now))
     waits = np.array([status.get(job.id) == WAITS for job in jobs], np.bool_)
     for name in ("wait", "run", "procs_allocated", "cpu_time", "memory_used"):
         columns[name] = np.where(waits, -1, columns[name])
@@ -155,21 +195,19 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _schedule(
-    ran: Sequence[JobRecord], told: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, now: int = 0
-) -> Schedule:
+def _schedule(ran: Sequence[JobRecord], told: _Told, hosts: Sequence[HostRecord], now: int = 0) -> Schedule:
     """Return the schedule, in order of eligibility; the kind of start and promises are not kept by the server.
 
-    Jobs, users, groups and queues have their numbers among all that are ``told`` of, so that every form of one instant has the
+    Users, groups and queues have their numbers among all jobs that are ``told`` of, so that every form of one instant has the
     same ones.  A job that still runs ends ``now``.
     """
-    place_of = {job.id: place for place, job in enumerate(told)}
+    first = told.first
 
     def numbers(values: Iterable[int]) -> Int64Array:
         return np.fromiter(values, np.int64, len(ran))
 
     def named(name_of: Callable[[JobRecord], str]) -> Int64Array:
-        table = _numbers(name_of(job) for job in told)
+        table = _numbers(name_of(job) for job in told.jobs)
         return numbers(table[name_of(job) or "-"] for job in ran)
 
     # A clock that was set back must not make a job start before it was submitted.
@@ -183,7 +221,7 @@ def _schedule(
     broken = numbers(len(job.broken) for job in ran)
     return finished_run(
         POLICY,
-        number=numbers(place_of[job.id] + 1 for job in ran),
+        number=numbers(told.numbers[job.id] for job in ran),
         submit=submit,
         start=start,
         end=end,

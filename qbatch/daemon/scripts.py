@@ -5,11 +5,19 @@ A script that fits into a frame is part of its submission and of the journal.  A
 memory of the daemon grow with it.  A file is synced before its upload is answered, so that an acknowledged submission has its
 script after a power failure; the supervisor of an attempt copies it from here.  What no live job names goes an hour after it was
 last wanted.  A backup does not hold these files: a job whose script is gone ends with -1 and says so.
+
+    UID-UPLOAD.part     the pieces that have come of an upload
+    UID-UPLOAD.whole    all of them, while their digest is made: no piece is added any more
+    DIGEST              a script
+    UID-DIGEST.owner    empty: the script was sent by this user, and counts against the room that the user has
+
+Each user has room for so many bytes, files and uploads under way, whatever others have.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -17,18 +25,36 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from qbatch.daemon.executors.supervision.files import sync_directory
 from qbatch.wire.errors import Refusal
 
 LONGEST = 100 << 20
 """Bytes of the longest script."""
 
-MOST_UNCLAIMED = 1 << 30
-"""Bytes of scripts that no live job names."""
+MOST_BYTES = 1 << 30
+"""Bytes of the scripts of a user, with the pieces of those that are not whole."""
+
+MOST_SCRIPTS = 1000
+"""Scripts of a user."""
+
+MOST_UPLOADS = 100
+"""Scripts of a user of which pieces are to come."""
 
 KEPT = 3600.0
 """Seconds for which a script is kept that no live job names."""
 
 _PIECE = 1 << 20
+_OWNED = re.compile(r"([0-9]+)-([0-9a-f]+)\.(part|whole|owner)")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class _Room:
+    """What a user has here."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.scripts = 0
+        self.uploads = 0
 
 
 class Scripts:
@@ -42,56 +68,78 @@ class Scripts:
     def __init__(self, directory: Path, named: Callable[[], set[str]]) -> None:
         self.directory = directory
         self._named = named
+        self._rooms: dict[int, _Room] | None = None
 
     def append(self, uid: int, upload: str, offset: int, data: bytes) -> None:
         """Write a piece of an upload of a user behind the pieces before it.
 
         Raises:
-            Refusal: it is no piece that can come next, there is too much, or the disk does not take it.
+            Refusal: it is no piece that can come next, the user has no room for it, or the disk has none.
         """
         path = self._part(uid, upload)
         if not 0 <= offset <= LONGEST or offset + len(data) > LONGEST:
             raise Refusal("too-large", f"the script is too long: at most {LONGEST} bytes")
         try:
-            if offset == 0:
-                self.directory.mkdir(mode=0o700, exist_ok=True)
-                self._sweep()
+            if offset == 0:  # it begins anew, if there is one of this name
+                path.unlink(missing_ok=True)
+            room = self._room_of(uid, is_new=offset == 0, more=len(data))
             flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            flags |= 0 if offset else os.O_CREAT | os.O_TRUNC
+            flags |= 0 if offset else os.O_CREAT | os.O_EXCL
             with open(os.open(path, flags, 0o600), "ab") as stream:
                 if stream.tell() != offset:
                     raise Refusal("bad-value", f"upload: {stream.tell()} bytes have come; the piece begins at {offset}")
                 stream.write(data)
+            room.bytes += len(data)
         except FileNotFoundError:
             raise Refusal("bad-value", f"upload: 0 bytes have come; the piece begins at {offset}") from None
         except OSError as error:
-            raise Refusal("failed", f"{path}: {error.strerror}") from error
+            raise self._failed(path, error) from error
 
-    def finish(self, uid: int, upload: str, digest: str) -> None:
-        """Check what has come, sync it and give it its name; may be called in a thread.
+    def finish(self, uid: int, upload: str, digest: str) -> Callable[[], None]:
+        """Take an upload as whole: nothing is added to it any more.  Return what is left to do, to be called in a thread: to
+        check its digest, sync it and give it its name.
 
         Raises:
-            Refusal: its digest is another, or the disk does not take it.
+            Refusal: there is no such upload; what is left to do: the digest is another, or the disk does not take it.
         """
-        path = self._part(uid, upload)
+        part = self._part(uid, upload)
+        whole = part.with_suffix(".whole")
+        try:
+            if whole.exists():
+                raise Refusal("bad-value", "upload: one of this name is being checked; take another name")
+            os.replace(part, whole)
+        except FileNotFoundError:
+            raise Refusal("bad-value", "upload: 0 bytes have come") from None
+        except OSError as error:
+            raise self._failed(part, error) from error
+        return lambda: self._keep(uid, whole, digest)
+
+    def _keep(self, uid: int, whole: Path, digest: str) -> None:
         found = hashlib.sha256()
         try:
-            with open(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as stream:
+            with open(os.open(whole, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as stream:
                 while piece := stream.read(_PIECE):
                     found.update(piece)
                 if found.hexdigest() != digest:
-                    path.unlink()
+                    whole.unlink()
                     raise Refusal("bad-value", "upload: the digest is not that of the bytes that came")
                 os.fsync(stream.fileno())
-            os.replace(path, self.path_of(digest))
-            for folder in (self.directory, self.directory.parent):
-                handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+            os.close(os.open(self._owner(uid, digest), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.replace(whole, self.path_of(digest))
+            sync_directory(self.directory)
+            sync_directory(self.directory.parent)
         except OSError as error:
-            raise Refusal("failed", f"{path}: {error.strerror}") from error
+            raise self._failed(whole, error) from error
+
+    def _failed(self, path: Path, error: OSError) -> Refusal:
+        """Give up an upload for which there is no space, and return what its sender is told."""
+        if error.errno not in _FULL:
+            return Refusal("failed", f"{path}: {error.strerror}")
+        path.unlink(missing_ok=True)
+        self._rooms = None
+        return Refusal(
+            "storage-full", f"the disk of {self.directory} is full: the script cannot be taken until there is space"
+        )
 
     def require(self, digest: str) -> None:
         """Keep a script from now on for a submission that names it.
@@ -119,23 +167,56 @@ class Scripts:
             raise Refusal("bad-value", f"{upload[:64]!r} is no name of an upload: 8 to 64 letters of 0-9 and a-f")
         return self.directory / f"{uid}-{upload}.part"
 
-    def _sweep(self) -> None:
-        """Remove what nobody wants any more.
+    def _owner(self, uid: int, digest: str) -> Path:
+        return self.directory / f"{uid}-{digest}.owner"
+
+    def _room_of(self, uid: int, *, is_new: bool, more: int) -> _Room:
+        """Return what a user has here.  ``more``: bytes to come, ``is_new``: of another script.
 
         Raises:
-            Refusal: too much is here that no live job names, and it is too young to go.
+            Refusal: the user has no room for that.
         """
-        named = self._named()
+        room = None if self._rooms is None else self._rooms.get(uid)
+        if is_new or room is None or room.bytes + more > MOST_BYTES:
+            self.directory.mkdir(mode=0o700, exist_ok=True)
+            self._rooms = self._count()
+            room = self._rooms.setdefault(uid, _Room())
+        for has, most, what in (
+            (room.bytes + more, MOST_BYTES, "bytes of long scripts"),
+            (room.scripts + is_new, MOST_SCRIPTS, "long scripts"),
+            (room.uploads + is_new, MOST_UPLOADS, "uploads that are not whole"),
+        ):
+            if has > most:
+                text = f"you would have {has} {what} here, and {most} are allowed; what no job names goes within an hour or two"
+                raise Refusal("busy", text)
+        return room
+
+    def _count(self) -> dict[int, _Room]:
+        """Remove what nobody wants any more, and return what each user has."""
         oldest = time.time() - KEPT
-        unclaimed = 0
+        files: dict[str, os.stat_result] = {}
         for each in os.scandir(self.directory):
             with contextlib.suppress(FileNotFoundError):
-                if each.name in named:
-                    continue
-                about = each.stat(follow_symlinks=False)
+                files[each.name] = each.stat(follow_symlinks=False)
+        old = {name for name, about in files.items() if about.st_mtime < oldest and not name.endswith(".owner")}
+        named = self._named() if old else set()
+        for name in old:
+            if name in named:
+                os.utime(self.directory / name)  # so it is not asked again for an hour whether a job names it
+            else:
+                (self.directory / name).unlink(missing_ok=True)
+                del files[name]
+        rooms: dict[int, _Room] = {}
+        for name, about in files.items():
+            if (owned := _OWNED.fullmatch(name)) is None:
+                continue
+            uid, of, kind = int(owned[1]), owned[2], owned[3]
+            if kind == "owner" and of not in files:
                 if about.st_mtime < oldest:
-                    os.unlink(each.path)
-                else:
-                    unclaimed += about.st_size
-        if unclaimed > MOST_UNCLAIMED:
-            raise Refusal("busy", f"{unclaimed} bytes of scripts are here that no job names; try again in an hour")
+                    (self.directory / name).unlink(missing_ok=True)
+                continue
+            room = rooms.setdefault(uid, _Room())
+            room.bytes += files[of].st_size if kind == "owner" else about.st_size
+            room.scripts += 1
+            room.uploads += kind != "owner"
+        return rooms

@@ -9,6 +9,9 @@ from qbatch.model.machine import Host, Machine
 SECOND = 1_000_000
 """Microseconds in a second."""
 
+ENFORCED = ("cput", "pcput")
+"""Limits that a pool ends jobs for unless it says otherwise: those that OpenPBS always enforces."""
+
 MOST_SHADOWS = 4
 """Policies that can be followed in shadow at once."""
 
@@ -22,7 +25,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     ``machine``: what a machine file says of the hosts, with classes of jobs; it decides about ``single_host`` and ``spans``.
     ``executor``: ``dask`` where each host is the Dask worker of its name, of the scheduler at ``address``; else as at the top.
     ``directory``: where workers keep their attempts ("": where users' states are).  ``timeout``: microseconds for which the
-    scheduler or a worker may be silent until hosts are down.
+    scheduler or a worker may be silent until hosts are down.  ``enforce``: which of ``mem``, ``vmem``, ``cput`` and ``pcput`` end
+    a job that uses more of them than it asked for.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     directory: str = ""
     timeout: int = 30 * SECOND
+    enforce: tuple[str, ...] = ENFORCED
 
 
 def pool_on(machine: Machine, name: str, policy: str, runtime: str = "walltime") -> Pool:
@@ -76,7 +81,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``executor``: ``process`` or ``emulated``.  ``kill_delay``: from TERM to KILL.  ``history_kept``: how long finished
     jobs show in ``qstat -x`` (None: for ever).  ``dialect``: ``openpbs`` or ``torque``.  ``seed``: of the draws of
-    emulated runs.  ``shadows``: the policies that are followed beside the real ones.  ``custom_resources``: resources that jobs
+    emulated runs.  ``shadows``: the policies that are followed beside the real ones.  ``policies``: classes of users' own
+    (``module:Class``) that the socket may set (:mod:`qbatch.daemon.own_policies`).  ``custom_resources``: resources that jobs
     may ask for beside those of PBS; they are shown, and nothing counts them.  ``lenient``: what the server does not refuse
     though OpenPBS does (:mod:`qbatch.wire.resource_rules`).  ``forecast_run_times``: by what forecasts end jobs, ``estimates``
     (their walltimes) or ``predictions`` (:mod:`qbatch.daemon.forecast_run_times`).
@@ -99,6 +105,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str = "openpbs"
     seed: int = 1
     shadows: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
     custom_resources: tuple[str, ...] = ()
     lenient: tuple[str, ...] = ()
     forecast_run_times: str = "estimates"

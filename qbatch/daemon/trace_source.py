@@ -5,6 +5,7 @@ It reads the log as a replay does (:class:`~qbatch.replay.sources.LogSource`), b
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,12 +18,14 @@ from qbatch.model.errors import InputError
 from qbatch.replay.sources import Arrival, LogSource
 from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
+from qbatch.wire.records import FedLogRecord
 from qbatch.wire.requests import Spec, Submit
 
 if TYPE_CHECKING:
     from qbatch.model.record import Workload
 
 _encode = msgspec.json.Encoder().encode
+_said = logging.getLogger("qbatch.trace")
 
 
 class LiveSource(Protocol):
@@ -55,15 +58,15 @@ class TraceSource:
     """The jobs of a log.
 
     Args:
-        workload: prepared as for a replay: jobs in order of sequence.
+        workload: prepared as for a replay: jobs in order of sequence.  A job goes to the server's queue that has the name of its
+            queue in ``queue_names``, else to the default queue.
         offset: microseconds from the log's clock to the server's.
     """
 
     def __init__(self, workload: Workload, offset: int) -> None:
         self.size = len(workload)
-        self.refused = 0
-        self.identity = f"{workload.sha256 or workload.name} {len(workload)}"
-        """Which log it is, in a word."""
+        self.identity = f"{workload.sha256 or workload.name} {len(workload)} {int(workload.number.max(initial=0))}"
+        """Which log it is: its hash or name, how many jobs it has, the largest of their numbers (:func:`fed_log` reads it)."""
         self._workload = workload
         self._log = LogSource(workload, offset)
 
@@ -78,7 +81,8 @@ class TraceSource:
         Raises:
             InputError: it has seen another log.
         """
-        if core.log_arrived and core.log_id != self.identity:
+        # Stores that are older do not tell the largest number.
+        if core.log_arrived and core.log_id not in (self.identity, self.identity.rpartition(" ")[0]):
             raise InputError(
                 f"another log has arrived in this store ({core.log_arrived} jobs of it); give this one a store of its own with "
                 "--state DIR"
@@ -99,17 +103,27 @@ class TraceSource:
         entries = []
         for arrival in self._log.take(at):
             core.now = max(core.now, arrival.job.submit)
-            actor, request = _submission(arrival)
+            queue = self._workload.queue_names.get(arrival.job.queue, "")
+            actor, request = _submission(arrival, queue if queue in core.queues else "")
             place = (arrival.job.row + 1, self.identity, self._log.offset)
             try:
                 journal_entry.arrive(core, actor, request, place)
-            except Refusal:
-                self.refused += 1
+            except Refusal as error:
+                _said.warning("job %d of the log is refused: %s", arrival.job.number, error)
             entries.append(journal_entry.arrival(core.now, actor, _encode(request), place))
         return entries
 
 
-def _submission(arrival: Arrival) -> tuple[Actor, Submit]:
+def fed_log(core: Core) -> FedLogRecord | None:
+    """Return which log has arrived in a core; None where none has."""
+    digest, _, numbers = core.log_id.partition(" ")
+    jobs, _, last = numbers.partition(" ")
+    if not core.log_arrived or not jobs.isdecimal():
+        return None
+    return FedLogRecord(sha256=digest, jobs=int(jobs), last_number=int(last) if last.isdecimal() else 0, offset=core.log_offset)
+
+
+def _submission(arrival: Arrival, queue: str) -> tuple[Actor, Submit]:
     job, run, used = arrival
     select = f"1:ncpus={job.procs}:mem={job.memory}b" if job.memory > 0 else f"{job.procs}:ncpus=1"
     resources = {"select": select, "walltime": _seconds(job.estimate)}
@@ -117,6 +131,7 @@ def _submission(arrival: Arrival) -> tuple[Actor, Submit]:
         resources[RESOURCE] = f"+{_seconds(max(job.deadline - job.submit, 0))}"
     spec = Spec(
         name=f"job{job.number}",
+        queue=queue,
         argv=("true",),
         resources=resources,
         runtime=run,

@@ -6,7 +6,7 @@ Nothing is changed by a question.  An error inside a policy is a defect of it, a
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from qbatch.engine import audit, checks, plain
@@ -14,7 +14,7 @@ from qbatch.engine.admission import Admission
 from qbatch.engine.cluster import Cluster
 from qbatch.engine.states import State
 from qbatch.engine.window import ClusterWindow
-from qbatch.model.actions import Action
+from qbatch.model.actions import Action, Allocation, parts_of
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
@@ -102,6 +102,22 @@ class AsksPolicy:
             return None
         policy, view = self.policy, self.view()
         return checks.answer(self._ask(lambda: policy.price(view, row)), int | None, name_of(policy))  # type: ignore[arg-type]
+
+    def room_for(self, row: int, hosts: Set[int] | None = None) -> Allocation:
+        """Return where a waiting job could start now (on these hosts, if some are named), empty: nowhere.
+
+        What a suspended job had is not free: the policy counts on it.
+        """
+        cluster = self._cluster
+        free, free_memory = list(cluster.free), list(cluster.free_memory)
+        for run in cluster.suspended.values():
+            for host, width, _ in parts_of(run.allocation):
+                free[host] = max(free[host] - width, 0)
+        if hosts is not None:
+            free = [amount if host in hosts else 0 for host, amount in enumerate(free)]
+        if row in cluster.parked:
+            return ()
+        return cluster.kind.allocation(cluster.machine, free, free_memory, cluster.rows.job(row))
 
     def _parked_reason(self, row: int) -> Reason:
         closed = sorted(self._cluster.closed)

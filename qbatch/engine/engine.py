@@ -1,9 +1,10 @@
 """The engine: events of one instant in, checked actions out.
 
 ``Engine.handle(at, events)`` is one round of design.md, "The meaning of one instant": completions and stops, by
-sequence; timers; trials that go back to the queue; what was taken back; hosts that close and open; arrivals, by
-(submit, number); one pass.  If the actions of the pass cause an event at the same instant, the driver calls ``handle``
-again with the same ``at``.  Where the policy ``may_refuse``, that pass is the answer to the arrivals.
+sequence; timers; trials that go back to the queue; what was taken back; hosts that close and open; starts that an
+operator forced; arrivals, by (submit, number); one pass.  If the actions of the pass cause an event at the same instant,
+the driver calls ``handle`` again with the same ``at``.  Where the policy ``may_refuse``, that pass is the answer to the
+arrivals.
 
 The engine never learns how long a job will run: the driver (an executor, or a replay's calendar) launches what
 ``Start`` and ``Resume`` say and tells of the end with ``Finished``.  It asks ``next_timer`` when to call without an
@@ -24,7 +25,7 @@ from qbatch.engine.asking import AsksPolicy
 from qbatch.engine.cluster import Cluster
 from qbatch.engine.instant import sorted_out
 from qbatch.engine.round import Round
-from qbatch.engine.states import NEXT, State
+from qbatch.engine.states import CODES, NEXT, State
 from qbatch.engine.window import ClusterWindow
 from qbatch.model.actions import (
     Action,
@@ -49,6 +50,9 @@ from qbatch.planning.policy import Phased, Policy, Remembering, name_of
 from qbatch.planning.view import Run, View
 
 _NOTHING: tuple[int, ...] = ()
+
+_MANY = 64
+"""Rows above which what is done to each of them is done to their arrays."""
 
 
 class Engine(AsksPolicy):
@@ -79,8 +83,10 @@ class Engine(AsksPolicy):
         self._watch = audit.Watch() if is_audited else None
         self._is_new_policy = False
 
-    def handle(self, at: int, events: Iterable[Event]) -> Round:
+    def handle(self, at: int, events: Iterable[Event], arrivals: Sequence[Job] = ()) -> Round:
         """Apply the events that fall on the instant ``at`` and make one pass.
+
+        ``arrivals``: jobs that arrive at it, in order of (submit, number), where no event says so.
 
         Raises:
             DecisionError: if time runs backwards, an event does not fit a job's state, or the policy asks for
@@ -91,7 +97,8 @@ class Engine(AsksPolicy):
         self.now = at
         if self._over:
             self._forget()
-        finished, ran, taken_back, trials_over, hosts, jobs = sorted_out(events)
+        finished, ran, taken_back, trials_over, hosts, jobs, forced = sorted_out(events)
+        jobs = arrivals or jobs
         cluster = self._cluster
         ended = [self._finish(row) for row in finished] if finished else ()
         requeued, stopped, held_back = _NOTHING, _NOTHING, _NOTHING
@@ -99,9 +106,11 @@ class Engine(AsksPolicy):
             requeued, stopped, held_back = self._end_quanta(at, trials_over)
         while self._wake_at and self._wake_at[0] <= at:
             del self._wake_at[0]
-        withdrawn = tuple(row for row in taken_back if self._withdraw(row)) if taken_back else ()
+        withdrawn = self._withdraw_all(taken_back) if taken_back else ()
         is_changed = bool(hosts) and self._close_and_open(hosts)
-        is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind)
+        is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind) or bool(forced)
+        begun = tuple(self._carry_out(Start(each.row, each.allocation)) for each in forced)
+        withdrawn += tuple(each.row for each in forced)
         self._is_new_policy = False
         resumed = tuple(self._take_up()) if cluster.left_behind else ()
         parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
@@ -120,9 +129,10 @@ class Engine(AsksPolicy):
             arrived = tuple(sorted((*arrived, *late)))
             parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
         first = cluster.waiting.first()
+        if begun or resumed:
+            actions = (*begun, *resumed, *actions)
         result = Round(
-            at, finished, stopped, arrived, refused, (*resumed, *actions) if resumed else actions, broken, first, parked,
-            returned, requeued,
+            at, finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued,
         )  # fmt: skip
         if self._watch is not None:
             self._watch.check(cluster, result)
@@ -279,6 +289,18 @@ class Engine(AsksPolicy):
             promises.pop(row, None)
         self._over.clear()
 
+    def _withdraw_all(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+        """Take rows (ascending) back; return those that a policy knows of."""
+        cluster = self._cluster
+        if len(rows) > _MANY and not cluster.withheld and rows[0] >= 0 and rows[-1] < len(cluster.states):
+            codes, places = np.frombuffer(cluster.states.codes, np.uint8), np.array(rows, np.int64)
+            if (codes[places] == CODES[State.QUEUED]).all() and (np.diff(places) > 0).all():
+                codes[places] = NEXT["withdrawn"][CODES[State.QUEUED]]
+                cluster.waiting.remove_all(rows)
+                self._over += rows
+                return rows
+        return tuple(row for row in rows if self._withdraw(row))
+
     def _withdraw(self, row: int) -> bool:
         """Take a row back; tell whether a policy knows of it (it does not of one that is parked)."""
         cluster = self._cluster
@@ -286,7 +308,7 @@ class Engine(AsksPolicy):
         self._change(row, "withdrawn")
         self._over.append(row)
         if was is State.QUEUED:
-            is_parked = row in cluster.parked
+            is_parked = bool(cluster.withheld) and row in cluster.parked  # without closed hosts none is
             cluster.leave_queue(row)
             return not is_parked
         run = cluster.suspended.pop(row)

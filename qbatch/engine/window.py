@@ -90,6 +90,11 @@ class ClusterWindow:
         return self._cluster.parked.rows
 
     @property
+    def promises(self) -> Mapping[int, int]:
+        """The promised latest starts by row, but those that were taken back."""
+        return MappingProxyType(self._cluster.promises)
+
+    @property
     def shapes(self) -> Shapes | None:
         """What the waiting jobs of a chunked machine ask for."""
         return None if self._cluster.shapes is None else self._cluster.shapes.arrays

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 ResultLike = str | os.PathLike[str] | ReplayResult
 """A result: its path (``DIR``, ``DIR:POLICY``, job rows, a log with waits), or one that has been read or made."""
 
-_NUMBERS = ("a", "b", "difference", "low", "high", "relative", "p", "p_holm")
+_NUMBERS = ("a", "b", "difference", "low", "high", "relative", "ratio", "p", "p_holm")
 _TEXTS = ("name", "unit", "words", "finding", "sentence")
 
 
 class Comparison:
-    """What a comparison found.  Differences are B - A; a finding is ``better``, ``worse``, ``equal``, ``negligible`` or
-    ``noise`` of B.  Made by :func:`qbatch.compare`."""
+    """What a comparison found.  Differences are B - A; a finding is ``better``, ``worse``, ``equal``, ``negligible``, ``noise``
+    or ``unknown`` of B, or ``described`` where one side is what really happened.  Made by :func:`qbatch.compare`."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
@@ -48,13 +48,14 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before any number: unlike options, jobs that only one side ran, ..."""
-        return tuple(in_arguments(note) for note in self._document["notes"])
+        """What to know before any number: what a replay does not know of a real machine, unlike options, ..."""
+        return tuple(in_arguments(note) for note in (*self._document["history"], *self._document["notes"]))
 
     @property
     def table(self) -> pyarrow.Table:
         """The metrics as an Arrow table: ``name``, ``unit``, ``words``, ``finding``, ``sentence``, ``a``, ``b``, ``difference``,
-        ``low`` and ``high`` (the interval of the difference), ``relative`` (to A), ``p``; null where there is none.
+        ``low`` and ``high`` (the interval of the difference), ``relative`` (to A), ``ratio`` (B / A), ``p``; null where there is
+        none.
 
         Raises:
             UsageError: pyarrow is missing.
@@ -81,12 +82,12 @@ class Comparison:
         document = self._document
         a, b = document["a"]["label"], document["b"]["label"]
         rows = [
-            [record["name"], *(number_text(record[key], record["unit"]) for key in ("a", "b", "difference", "low", "high")),
-             "-" if record["relative"] is None else f"{record['relative'] * 100:+.1f}%", record["finding"]]
+            [record["name"], *(number_text(record[key], record["unit"]) for key in ("a", "b")), number_text(record["ratio"]),
+             *(number_text(record[key], record["unit"]) for key in ("difference", "low", "high")), record["finding"]]
             for record in document["metrics"]
         ]  # fmt: skip
         lines = [*self.sentences, f"Intervals of {document['confidence'] * 100:g} %: {document['method']}.", *self.notes]
-        headings = ["", a, b, "difference", "low", "high", "relative", "finding"]
+        headings = ["", a, b, "ratio", "difference", "low", "high", "finding"]
         return table_html(f"{b} compared with {a}: {document['jobs']['common']:,} common jobs", headings, rows, lines)
 
 
@@ -109,7 +110,8 @@ def compare(
 ) -> Comparison:  # fmt: skip
     """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise.
 
-    It is what ``qbatch compare`` does, with the same record.
+    It is what ``qbatch compare`` does, with the same record.  What really happened (a log with waits) is described beside a
+    policy, and neither is called better.
 
     Args:
         a: a result of one policy, as ``result["easy"]`` or ``"DIR:easy"``; ``b`` likewise, left out where ``a``
@@ -118,7 +120,7 @@ def compare(
         logs_differ: replicas may be of other logs too.
         by: breakdowns: ``class`` and ``month`` if none is named; ``size``, ``runtime``, ``user``, ...
         confidence: of the intervals, between 0 and 1.
-        practical: share of A below which a difference does not matter.
+        practical: share of the larger value below which a difference does not matter.
         seed: of the resamples of medians.
         procs: processors of the machine, for bare job rows and logs that do not say.
 

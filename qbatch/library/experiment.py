@@ -24,9 +24,10 @@ from qbatch.replay.calendar import ProgressCallback
 from qbatch.replay.drivers import run
 from qbatch.replay.feedback import feedback_source
 from qbatch.replay.prepare import Options, choose_procs, prepare
-from qbatch.results.run_words import missing_estimates_of
+from qbatch.results.run_words import left_out_notes, missing_estimates_of
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import Feedback, feedback_of
+from qbatch.workloads.left_out import left_out_of
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.unfinished import is_on_hosts, unfinished_of
 
@@ -82,6 +83,7 @@ class Experiment:
         if work.estimates_missing and self.options.estimates == "log":
             notes.append(missing_estimates_of(work.estimates_missing, len(work)))
         notes += self._unfinished_notes()
+        notes += left_out_notes({"log": log_facts(log, work)})
         killed = int((work.run < work.logged_run).sum())
         if killed:
             notes.append(f"{killed} jobs run longer than their estimate and are ended there (--no-kill lifts it)")
@@ -256,6 +258,7 @@ def log_facts(log: Log, work: Workload) -> dict[str, Any]:
         "jobs": len(work),
         "notes": log.notes,
         "acknowledge": list(log.header.acknowledgements),
+        "left_out": msgspec.to_builtins([*left_out_of(log.header)]),
     }
 
 

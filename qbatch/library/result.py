@@ -18,7 +18,14 @@ from qbatch.model.record import Schedule
 from qbatch.reports.plots import PICTURES
 from qbatch.results.job_rows import job_table
 from qbatch.results.result import Result, write_result
-from qbatch.results.run_words import missing_estimates, number_text, recorded_notes, run_words, short_name
+from qbatch.results.run_words import (
+    left_out_notes,
+    missing_estimates,
+    number_text,
+    recorded_notes,
+    run_words,
+    short_name,
+)
 from qbatch.results.table import arrow
 
 if TYPE_CHECKING:
@@ -341,7 +348,7 @@ def read_result(path: str | os.PathLike[str], *, procs: int | None = None) -> Re
     from qbatch.results.reading import read_named
 
     read = read_named(os.fspath(path), procs=procs)
-    return ReplayResult(read, recorded_notes(read) or _notes_in(read.document))
+    return ReplayResult(read, [*(recorded_notes(read) or _notes_in(read.document)), *left_out_notes(read.document)])
 
 
 def _notes_in(document: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from qbatch.metrics import BREAKDOWNS
@@ -104,12 +105,9 @@ def _sides(a: Named, b: Named | None, sized: _Sized) -> tuple[Side, Side]:
     sides = [_side(named, sized) for named in (a, b)]
     first, second = sides
     if first.label == second.label:
-        first, second = (Side(side.result, side.schedule, side.where, side.where) for side in sides)
+        first, second = (replace(side, label=side.where) for side in sides)
     if first.label == second.label:
-        first, second = (
-            Side(side.result, side.schedule, side.where, f"{name} ({side.label})")
-            for name, side in zip("AB", sides, strict=True)
-        )
+        first, second = (replace(side, label=f"{name} ({side.label})") for name, side in zip("AB", sides, strict=True))
     return first, second
 
 
@@ -122,7 +120,7 @@ def _side(named: Named, sized: _Sized) -> Side:
     called = named if isinstance(named, str) else f"{where}:{schedule.policy}"
     if not schedule.ran.any():
         raise UsageError(f"{called}: no job ran under {schedule.policy}")
-    return Side(result, schedule, called, schedule.policy)
+    return Side(result, schedule, called, schedule.policy, result.is_recorded)
 
 
 def _read(named: Named, sized: _Sized) -> tuple[str, Result, str | None]:

@@ -16,7 +16,7 @@ from qbatch.library.arguments import speaks_of_arguments
 from qbatch.library.html import picture_html, table_html
 from qbatch.library.logs import write_log
 from qbatch.model.errors import UsageError
-from qbatch.results.run_words import number_text
+from qbatch.results.run_words import left_out_notes, number_text
 from qbatch.results.table import arrow
 from qbatch.sweeps.executors import Place, place_of
 from qbatch.sweeps.grid import AXES, grid_of
@@ -113,7 +113,7 @@ class SweepResult:
         """Return the mean of metrics at each point of the grid, over its replicas (seeds), as an Arrow table.
 
         Columns: the axes but the seed, ``replicas``, and for each metric ``NAME``, ``NAME_low`` and ``NAME_high``: the bounds of
-        the interval by Student's t over the replicas, null where there are fewer than two.
+        the interval by Student's t over the replicas, null where there are fewer than two or all are the same.
 
         Args:
             metrics: with or without their unit, such as ``"wait_mean"``; if none is named, those that a notebook shows.
@@ -198,6 +198,9 @@ class SweepResult:
         footer = [f"{len(found) - _SHOWN_POINTS:,} more points: points()"] if len(found) > _SHOWN_POINTS else []
         if self.document["failed"]:
             footer.append(f"{self.document['failed']:,} runs failed: failures")
+        reasons = [reason for point in found for name in SHOWN if (reason := point.mean(name).reason)]
+        footer += [f"[-]: {reason}" for reason in reasons[:1]]
+        footer += [f"{log['name']}: {note}" for log in self.document["logs"] for note in left_out_notes({"log": log})]
         table = table_html(repr(self)[1:-1], [*axes, "policy", "replicas", *SHOWN], rows, footer)
         png = self._repr_png_()
         return table if png is None else table + picture_html(png, "mean wait by load and policy")
@@ -217,7 +220,7 @@ def _cell(mean: Any, name: str) -> str:
     unit = "s" if name.endswith("_s") else ""
     text = number_text(mean.value, unit)
     if mean.low is None or mean.high is None:
-        return text
+        return f"{text} [-]" if mean.reason else text
     return f"{text} [{number_text(mean.low, unit)}, {number_text(mean.high, unit)}]"
 
 

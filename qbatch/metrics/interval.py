@@ -13,6 +13,15 @@ _EXACT_UP_TO = 200
 """Up to so many degrees of freedom the finite sum is used; above, an expansion that is good to ten digits there."""
 
 
+SAME = "the same in every replica: what the seeds draw does not change it, so there is no interval"
+"""Why values of replicas that cannot differ have no interval: one of width 0 would say that the mean is known exactly."""
+
+
+def are_same(values: Sequence[float]) -> bool:
+    """Whether there are several values, and all are one and the same: replicas that cannot differ."""
+    return len(values) > 1 and all(value == values[0] for value in values)
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A mean and the bounds of its confidence interval; None for bounds of fewer than two values."""

@@ -12,7 +12,7 @@ from qbatch.model.record import Schedule
 
 
 def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
-    """Return every metric of ``METRICS`` by name; None where one is undefined (no jobs, no time).
+    """Return every metric of ``METRICS`` by name; None where one is undefined (no jobs, no time), but ``jobs`` is then 0.
 
     Waits, responses, slowdowns, the shares and ``jobs`` are over the jobs that ran and are counted.  Makespan,
     throughput, utilisation, loss of capacity and ``queue_max`` are over the whole run, the warm-up included.  With
@@ -39,7 +39,10 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     figures["utilisation_submit"] = machine.utilisation_submit(ran)
     if costly:
         figures["loss_of_capacity"] = None if ran.is_in_pieces.any() else machine.loss_of_capacity(ran)
-    figures["queue_max"] = machine.longest_queue(ran) if schedule.queue_max is None else schedule.queue_max
+    if not len(ran):
+        figures["queue_max"] = None
+    else:
+        figures["queue_max"] = machine.longest_queue(ran) if schedule.queue_max is None else schedule.queue_max
     if (schedule.workload.parent[rows] >= 0).any():
         figures |= parent_metrics(schedule, rows)
     figures |= prediction_metrics(schedule, rows)

@@ -20,11 +20,11 @@ from qbatch.metrics.ratio import difference_estimate
 Floats = NDArray[np.float64]
 
 PRACTICAL = 0.01
-"""A difference of less than this share of the first schedule's value is of no practical weight, however sure."""
+"""A difference of less than this share of the larger value is of no practical weight, however sure."""
 
 
 class Verdict(StrEnum):
-    """What a comparison says of the second schedule against the first."""
+    """What a comparison says of the second schedule against the first; ``described``: no more than by how much it differs."""
 
     better = "better"
     worse = "worse"
@@ -32,6 +32,7 @@ class Verdict(StrEnum):
     negligible = "negligible"
     equal = "equal"
     unknown = "unknown"
+    described = "described"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,11 @@ class Difference:
         if self.a is None or self.mean.value is None or self.a == 0:
             return None
         return self.mean.value / self.a
+
+    @property
+    def larger(self) -> float | None:
+        """The larger of the two means: what a difference is small beside, whichever of the two is named first."""
+        return None if self.a is None or self.b is None else max(self.a, self.b)
 
 
 def paired(

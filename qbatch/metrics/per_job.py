@@ -87,7 +87,7 @@ def job_metrics(jobs: JobTimes) -> Metrics:
     # Jobs of run time 0 have no slowdown: they stand last, and are left out.
     skipped = len(jobs.run) - int(np.count_nonzero(jobs.run))
     of_ratios = statistics_of_ratios("slowdown", slowdown[: len(slowdown) - skipped])
-    of_ratios["slowdown_skipped"] = skipped
+    of_ratios["slowdown_skipped"] = skipped if len(jobs.run) else None
     bounded = np.sort(bounded_slowdowns(jobs.response, jobs.run))
     of_ratios |= statistics_of_ratios("bounded_slowdown", bounded)
     of_ratios |= statistics_of_ratios("bounded_slowdown_clipped", clipped(bounded))

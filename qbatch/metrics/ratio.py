@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.metrics.dependence import FEWEST, Estimate, block_length, mean_estimate, stationary_variance
-from qbatch.metrics.interval import check_confidence, interval, t_quantile, t_two_sided
+from qbatch.metrics.interval import are_same, check_confidence, interval, t_quantile, t_two_sided
 
 Floats = NDArray[np.float64]
 
@@ -67,11 +67,12 @@ def replicated_difference(a: Floats, b: Floats, confidence: float = 0.95) -> Est
     """Return the estimate of mean(b) - mean(a) over independent pairs, one for each replica.
 
     No dependence and no ratio: Student's t of the differences holds what varies from replica to replica, also in a.  The
-    bounds are cut at what is possible where no value is negative.
+    bounds are cut at what is possible where no value is negative.  Replicas of which all differ by the same have none.
     """
-    found = interval((b - a).tolist(), confidence)
+    change = (b - a).tolist()
+    found = interval(change, confidence)
     n = len(a)
-    if found.mean is None or found.low is None or found.high is None:
+    if found.mean is None or found.low is None or found.high is None or are_same(change):
         return Estimate(found.mean, None, None, None, n, 1.0 if n else 0.0)
     error = float((b - a).std(ddof=1)) / math.sqrt(n)
     p = t_two_sided(found.mean / error, n - 1) if error > 0 else float(found.mean == 0)
@@ -115,7 +116,7 @@ def errors_of(influence: Floats, block: float) -> list[Error]:
 def _on_ratios(a: float, b: float, errors: list[Error], confidence: float, n: int, block: float) -> Estimate:
     ratio = math.log(b) - math.log(a)
     half, p = _widest(errors, confidence, ratio if a != b else 0.0)
-    low, high = a * math.expm1(ratio - half), a * math.expm1(min(ratio + half, _WIDEST))
+    low, high = (a * math.expm1(min(ratio + side, _WIDEST)) for side in (-half, half))
     value = b - a
     return Estimate(value, min(low, value), max(high, value), p, n, block)
 
@@ -131,8 +132,9 @@ def _widest(errors: list[Error], confidence: float, value: float) -> tuple[float
 
 def _cut(found: Estimate, a: float, b: float) -> Estimate:
     """Return an estimate of b - a whose bounds are possible where neither mean is negative."""
-    assert found.low is not None  # the caller has looked
+    assert found.value is not None  # the caller has looked
+    assert found.low is not None
     assert found.high is not None
-    low = max(found.low, -a)
-    high = found.high if b > 0 else min(found.high, 0.0)
+    low = min(max(found.low, -a), found.value)  # the mean of differences and -a are rounded each for itself
+    high = found.high if b > 0 else max(min(found.high, 0.0), found.value)
     return Estimate(found.value, low, high, found.p, found.n, found.block)

@@ -111,3 +111,29 @@ METRICS: tuple[Metric, ...] = (
 """Every metric that ``measure`` returns, in its order; those of parents only where there are any, those of
 predictions only where a run time was predicted, the last two only where a job
 was refused."""
+
+_WORDS = {
+    "wait": "wait", "response": "response", "slowdown": "slowdown", "bounded_slowdown": "bounded slowdown",
+    "bounded_slowdown_clipped": "bounded slowdown, clipped", "parent_response": "response of parents",
+    "parent_slowdown": "slowdown of parents", "parent_spread": "spread of parents' ends",
+    "prediction_error": "error of the expected run time", "prediction_accuracy": "accuracy of the expected run time",
+    "estimate_accuracy": "accuracy of the estimate",
+}  # fmt: skip
+_STATISTIC_WORDS = {"mean": "Mean {}", "median": "Median {}", "p95": "95th percentile of {}", "max": "Longest {}"}
+_OTHER_WORDS = {
+    "jobs": "Jobs", "slowdown_skipped": "Jobs without slowdown", "backfilled_share": "Backfilled",
+    "immediate_share": "Started at once", "makespan_s": "Makespan", "throughput_per_hour": "Throughput",
+    "utilisation_makespan": "Utilisation to the last end", "utilisation_submit": "Utilisation while jobs come",
+    "loss_of_capacity": "Loss of capacity", "queue_max": "Longest queue",
+    "parents": "Parents", "predicted_share": "Run time predicted", "underprediction_share": "Outlived the prediction",
+    "rejected_count": "Refused", "rejected_share": "Share refused",
+}  # fmt: skip
+
+
+def words_of(name: str) -> str:
+    """Return what a metric is called in a sentence."""
+    if name in _OTHER_WORDS:
+        return _OTHER_WORDS[name]
+    family, _, statistic = name.removesuffix("_s").rpartition("_")
+    text = _STATISTIC_WORDS[statistic].format(_WORDS[family])
+    return text if family in ("wait", "response", "parent_response", "parent_spread") else text.replace("Longest", "Highest")

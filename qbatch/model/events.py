@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 
 NO_RUN_TIME = -1
@@ -43,6 +44,17 @@ class Withdrawn(msgspec.Struct, frozen=True, tag=True):
     row: int
 
 
+class Forced(msgspec.Struct, frozen=True, tag=True):
+    """An operator started a waiting job on these hosts, whatever the policy would do.
+
+    The engine checks it as it checks a ``Start``.  The policy finds the row in ``withdrawn`` and in ``running``, and the machine
+    changed: it plans anew from what runs.
+    """
+
+    row: int
+    allocation: Allocation
+
+
 class Woken(msgspec.Struct, frozen=True, tag=True):
     """An instant came that a policy had asked for, or at which a run ``until`` was due to stop."""
 
@@ -59,5 +71,5 @@ class HostOpened(msgspec.Struct, frozen=True, tag=True):
     host: int
 
 
-Event = Submitted | Finished | Returned | Withdrawn | Woken | HostClosed | HostOpened
+Event = Submitted | Finished | Returned | Withdrawn | Forced | Woken | HostClosed | HostOpened
 """What can happen to the engine."""

@@ -13,6 +13,33 @@ from numpy.typing import NDArray
 Int64Array = NDArray[np.int64]
 
 
+class Peak(NamedTuple):
+    """The most processors in use at once, and the first instant at which they are."""
+
+    procs: int
+    at: int
+
+
+def most_at_once(begin: Int64Array, end: Int64Array, procs: Int64Array) -> Peak:
+    """Return the peak of some spans, ends before begins; one of no length counts at its begin, and by itself."""
+    lasting = end > begin
+    at = np.concatenate([end[lasting], begin[lasting]])
+    change = np.concatenate([-procs[lasting], procs[lasting]])
+    order = np.argsort(at, kind="stable")  # at one instant, ends come first
+    used = np.cumsum(change[order])
+    most = Peak(int(used.max()), int(at[order[np.argmax(used)]])) if len(used) else Peak(0, 0)
+    widest = int(np.argmax(procs)) if len(procs) else -1
+    return most if widest < 0 or procs[widest] <= most.procs else Peak(int(procs[widest]), int(begin[widest]))
+
+
+def too_small(option: str, told: int, what: str, peak: Peak, when: str, unit: str = "processors") -> str:
+    """Return why a machine of the size that an option tells cannot be the one on which something ran."""
+    return (
+        f"{option} {told}: {what} has {peak.procs} {unit} in use at once ({when}), which a smaller machine does not have; tell "
+        f"{peak.procs} or more, or leave it out"
+    )
+
+
 class Spans(NamedTuple):
     """The job of row ``job`` had ``procs`` processors in the half-open ``[begin, end)``, in microseconds, on the host ``host``
     (-1: not known)."""

@@ -52,7 +52,7 @@ def run_paper(
 def outcome_of(study: NetworkStudy, runs: Sequence[NetworkFigures], parts: Collection[str]) -> PaperOutcome:
     """Return the tables, claims and pictures of runs that have been made."""
     replicas = NetworkReplicas(runs, study.replications)
-    outcome = PaperOutcome(notes=_notes(study), method=list(METHOD))
+    outcome = PaperOutcome(notes=_notes(study), method=list(METHOD), unknown=_unknown(study))
     claims = []
     if FIGURES in parts:
         outcome.tables.extend(figures.all_tables(study, replicas))
@@ -78,8 +78,17 @@ def outcome_of(study: NetworkStudy, runs: Sequence[NetworkFigures], parts: Colle
 
 def expected(name: str, study: NetworkStudy) -> str:
     """Return the verdict that is known of a claim, with the usual replications, seed and window; else undecided."""
-    is_usual = study.replications >= REPLICATIONS and study.seed == SEED and study.length == LENGTH_S
-    return EXPECTED.get(name, UNDECIDED) if is_usual else UNDECIDED
+    return UNDECIDED if _unknown(study) else EXPECTED.get(name, UNDECIDED)
+
+
+def _unknown(study: NetworkStudy) -> str:
+    """Return why nothing is known of the verdicts of a study, empty where something is."""
+    if study.replications >= REPLICATIONS and study.seed == SEED and study.length == LENGTH_S:
+        return ""
+    return (
+        f"no verdicts are on record of {study.replications} replications of {study.length:g} s with seed {study.seed}, only of "
+        f"{REPLICATIONS} or more of {LENGTH_S:g} s with seed {SEED}"
+    )
 
 
 def _notes(study: NetworkStudy) -> list[str]:

@@ -74,7 +74,8 @@ def _verdicts(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if together:
         yield "### Taken together"
         yield ""
-        yield "The comparisons of a claim of every month, every load or every d, over the mean of them; no part of a verdict."
+        over = "the mean of all months, loads or d, or over logs of resampled weeks"
+        yield f"What the comparisons say over {over}; no part of a verdict."
         yield ""
         yield from _table(["claim", "verdict", "together"], together)
     for verdict, heading in (

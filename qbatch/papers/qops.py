@@ -127,7 +127,7 @@ def run_paper(
 
     ``subsets``: how many were asked for of each source, which may have fewer.
     """
-    outcome = PaperOutcome(notes=_notes(study, subsets), method=list(METHOD))
+    outcome = PaperOutcome(notes=_notes(study, subsets), method=list(METHOD), unknown=_unknown(study, parts))
     if "figures" in parts:
         add_figures(outcome, study, run_study(study, tell, workers=workers, kept=kept))
     if "packed" in parts:
@@ -159,11 +159,25 @@ def expected(name: str, study: QopsStudy) -> str:
     slug = name.partition(".")[0]
     for source in study.sources:
         if source.trace.slug == slug:
-            is_paper = (
-                slug in (CTC, SDSC) and source.subsets >= SUBSETS and study.jobs == SUBSET_JOBS and study.seed == SEED
-            )
-            return EXPECTED.get(name, UNDECIDED) if is_paper else UNDECIDED
+            return EXPECTED.get(name, UNDECIDED) if _is_on_record(source, study) else UNDECIDED
     return EXPECTED.get(name, HOLDS)
+
+
+def _is_on_record(source: QopsSource, study: QopsStudy) -> bool:
+    """Tell whether verdicts of a log are on record, for as many subsets as here."""
+    is_usual = study.jobs == SUBSET_JOBS and study.seed == SEED
+    return is_usual and source.trace.slug in (CTC, SDSC) and source.subsets >= SUBSETS
+
+
+def _unknown(study: QopsStudy, parts: Collection[str]) -> str:
+    """Return why nothing is known of the verdicts of these parts, empty where something is."""
+    if "figures" not in parts or any(_is_on_record(source, study) for source in study.sources):
+        return ""
+    had = ", ".join(f"{source.subsets} subsets of {source.trace.name}" for source in study.sources)
+    return (
+        f"no verdicts are on record of {had}, {study.jobs:,} jobs each, with seed {study.seed}, only of {SUBSETS} or more of "
+        f"{SUBSET_JOBS:,} jobs of the logs of CTC and SDSC with seed {SEED}"
+    )
 
 
 def _notes(study: QopsStudy, subsets: int) -> list[str]:

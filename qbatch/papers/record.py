@@ -110,6 +110,11 @@ class Claim:
         return self.expected != UNDECIDED and self.verdict not in (self.expected, UNDECIDED, UNCHECKED)
 
     @property
+    def is_lost(self) -> bool:
+        """Whether it is known to hold, and these runs leave it open."""
+        return (self.expected, self.verdict) == (HOLDS, UNDECIDED)
+
+    @property
     def counts(self) -> str:
         """``17 yes, 1 open``; empty for a claim of one number."""
         return ", ".join(f"{count} {answer}" for answer, count in self.answers.items())
@@ -137,7 +142,8 @@ def claim(name: str, text: str, is_true: bool | None, numbers: str) -> Claim:
 class PaperOutcome:
     """All that came out of a paper on one log; ``pictures`` are drawn when they are asked for, by name of file.
 
-    ``method``: how a claim is judged, a paragraph each.
+    ``method``: how a claim is judged, a paragraph each.  ``unknown``: why no verdicts of such a run are on record, as a sentence;
+    empty where there are.
     """
 
     tables: list[Table] = field(default_factory=list)
@@ -145,6 +151,7 @@ class PaperOutcome:
     notes: list[str] = field(default_factory=list)
     pictures: dict[str, Callable[[], Figure]] = field(default_factory=dict)
     method: list[str] = field(default_factory=list)
+    unknown: str = ""
 
     def document(self) -> dict[str, Any]:
         """Return tables, claims and notes as plain data, and the names of the pictures."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
-from qbatch.papers.scojo_runs import ALL, EXACT, ScojoCell, ScojoFigures, cell_name, grouped_share
+from qbatch.papers.scojo_runs import ALL, EXACT, MOST_WORKLOADS, ScojoCell, ScojoFigures, cell_name, grouped_share
 from qbatch.policies.slice_rules import LONG, MEDIUM
 
 Number = Callable[[ScojoFigures], float | None]
@@ -43,9 +43,6 @@ def pruned_percent(one: ScojoFigures) -> float | None:
     return 100 * one.pruned / one.nodes if one.nodes else None
 
 
-_MOST_WORKLOADS = 1000
-
-
 class ScojoReplicas:
     """The runs of one source with one kind of estimates."""
 
@@ -62,7 +59,7 @@ class ScojoReplicas:
         whole = cls(slug, [], parts[0].estimates if parts else EXACT)
         for place, part in enumerate(parts):
             for scheme, found in part._found.items():
-                numbered = {_MOST_WORKLOADS * place + workload: one for workload, one in found.items()}
+                numbered = {MOST_WORKLOADS * place + workload: one for workload, one in found.items()}
                 whole._found.setdefault(scheme, {}).update(numbered)
         return whole
 

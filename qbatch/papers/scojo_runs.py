@@ -76,10 +76,16 @@ SCHEMES |= {
     if sized(medium, long) != GROUPS
 }
 
+SEED = 101
+"""Of the first workload of the model that has no label of the paper, where nothing else is said."""
+
 EXACT, USERS = "exact", "users"
 """What is known of a run time: the run time itself, or a user's estimate."""
 
 WORKLOAD_JOBS = 10_000
+MOST_WORKLOADS = 1000
+"""Of one source."""
+
 MODEL_PROCS = 128
 MEAN_INTERARRIVAL_S = sum(INTERARRIVAL_S.values()) / len(INTERARRIVAL_S)
 """Of the workloads of which Table 5 says nothing."""
@@ -116,7 +122,7 @@ MODEL = ScojoSource("model", "Lublin-Feitelson", MODEL_PROCS)
 class ScojoCase:
     """One run: a workload of a source by its number, of so many jobs, what is known of run times, and the scheme.
 
-    ``seed``: of the first workload of the model that has no label.
+    ``seed``: of the workloads of the model (:func:`seed_of`).
     """
 
     source: ScojoSource
@@ -124,7 +130,7 @@ class ScojoCase:
     estimates: str
     scheme: str
     jobs: int = WORKLOAD_JOBS
-    seed: int = 101
+    seed: int = SEED
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +190,18 @@ def label_of(workload: int) -> int | None:
     return LABELS[workload] if workload < len(LABELS) else None
 
 
+def seed_of(workload: int, seed: int) -> int:
+    """Return the seed of a workload of the model.
+
+    One with a label of the paper is drawn by its label, where nothing else is said; with another seed it is drawn anew, and only
+    its mean gap is still that of its label.  The others count on from ``seed``.
+    """
+    label = label_of(workload)
+    if label is None:
+        return seed + workload - len(LABELS)
+    return label if seed == SEED else seed + MOST_WORKLOADS + workload
+
+
 def workload_of(case: ScojoCase) -> Workload:
     """Return the jobs of a case."""
     return _workload_of(case.source, case.source.path, case.workload, case.estimates, case.jobs, case.seed)
@@ -198,7 +216,7 @@ def _workload_of(source: ScojoSource, path: str | None, workload: int, estimates
     log = generate_lublin(
         jobs=jobs,
         procs=source.procs,
-        seed=seed + workload - len(LABELS) if label is None else label,
+        seed=seed_of(workload, seed),
         interarrival=MEAN_INTERARRIVAL_S if label is None else INTERARRIVAL_S.get(label, MEAN_INTERARRIVAL_S),
         estimates="tsafrir" if estimates == USERS else "exact",
     )

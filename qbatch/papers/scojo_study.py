@@ -64,7 +64,7 @@ SCHEMES_OF = {
 
 @dataclass(frozen=True, slots=True)
 class ScojoStudy:
-    """What is run: workloads of the model, and of each log so many; the jobs of each; the seed of the first without a label.
+    """What is run: workloads of the model, and of each log so many; the jobs of each; the seed of those of the model.
 
     ``logs``: with the number of their workloads; those among ``figures`` (by slug) have the runs of the paper too, of the first.
     """
@@ -73,7 +73,7 @@ class ScojoStudy:
     logs: tuple[tuple[ScojoSource, int], ...] = ()
     figures: tuple[str, ...] = ()
     jobs: int = WORKLOAD_JOBS
-    seed: int = 101
+    seed: int = scojo_runs.SEED
 
     def cases(self, parts: Collection[str]) -> list[ScojoCase]:
         """Return all runs of some parts, workload by workload, so that an early end leaves whole ones."""

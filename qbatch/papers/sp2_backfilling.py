@@ -15,6 +15,7 @@ from qbatch.papers import sp2_backfilling_runs as runs
 from qbatch.papers import sp2_backfilling_verdicts as verdicts
 from qbatch.papers.record import PaperOutcome
 from qbatch.papers.registry import PAPERS
+from qbatch.papers.sp2_backfilling_printed import TABLE_3, USERS
 from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, generate_log
 
@@ -53,6 +54,7 @@ def run_paper(
         _add_table_2(outcome, bench)
     if "3" in parts:
         _add_table_3(outcome, bench)
+    _add_intervals(outcome, bench, parts)
     if "figures" in parts:
         _add_figures(outcome, bench)
     return outcome
@@ -92,6 +94,15 @@ def _add_table_3(outcome: PaperOutcome, bench: runs.Bench) -> None:
         outcome.tables.append(verdicts.table_3(rows, reading, is_kth=is_kth(bench.log)))
         outcome.claims.extend(verdicts.claims_of_table_3(rows, reading, has_estimates=has_estimates))
     outcome.pictures["table3"] = partial(figures.draw_table_3, found, bench.log.name, is_kth=is_kth(bench.log))
+
+
+def _add_intervals(outcome: PaperOutcome, bench: runs.Bench, parts: Collection[str]) -> None:
+    """Say beside the claims of Tables 2 and 3 what logs of resampled weeks say of them."""
+    factors = list(TABLE_3) if "3" in parts else [USERS] if "2" in parts else []
+    if factors:
+        logs = runs.run_resampled(bench, factors)
+        has_estimates = runs.has_estimates(bench.log)
+        outcome.claims[:] = verdicts.with_resampled(outcome.claims, logs, has_estimates=has_estimates)
 
 
 def _add_figures(outcome: PaperOutcome, bench: runs.Bench) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from qbatch.metrics import Interval, breakdown, interval, measure
 from qbatch.metrics.dates import by_month
-from qbatch.model.errors import QbatchError
+from qbatch.model.errors import InputError, QbatchError
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.papers.sp2_backfilling_printed import POLICIES, TABLE_3, USERS
@@ -30,8 +30,12 @@ from qbatch.replay import Options, prepare, run
 from qbatch.sweeps.executors import WORKERS, Place, each_outcome
 from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, generate_log
+from qbatch.workloads.transform import resampled
 
 Made = TypeVar("Made")
+
+ResampledMeans = dict[int | str, dict[str, float]]
+"""Of one log: the mean bounded slowdown by factor of the estimates and by policy."""
 
 READINGS = ("whole", "files")
 
@@ -119,11 +123,16 @@ class FactorFigures:
 
 @dataclass(frozen=True, slots=True)
 class LoadFigures:
-    """One load of Figures 9 and 10: by policy the mean bounded slowdown and the share of jobs backfilled."""
+    """One load of Figures 9 and 10: by policy the mean bounded slowdown and the share of jobs backfilled.
+
+    ``slowdowns``, ``shares``: the same of each generated log.
+    """
 
     load: float
     slowdown: dict[str, float]
     backfilled: dict[str, float]
+    slowdowns: dict[str, list[float]] = field(default_factory=dict)
+    shares: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +264,7 @@ def run_table_3(bench: Bench) -> dict[str, list[FactorFigures]]:
 def _table_3(bench: Bench, asked: tuple[int | str, int]) -> dict[str, dict[str, float]]:
     """Return the mean slowdown of one factor and seed by reading and policy."""
     factor, seed = asked
-    work = bench.prepared(Options() if factor == USERS else Options(estimates=f"f:{factor}", seed=seed))
+    work = bench.prepared(_estimates(factor, seed))
     files = month_files(bench.log, work)
     found: dict[str, dict[str, float]] = {}
     for policy in POLICIES:
@@ -264,6 +273,30 @@ def _table_3(bench: Bench, asked: tuple[int | str, int]) -> dict[str, dict[str, 
             parts = [(len(rows), _slowdown(work.only(rows), policy)) for _, rows in files]
             found.setdefault("files", {})[policy] = math.fsum(jobs * mean for jobs, mean in parts) / len(work)
     return found
+
+
+def run_resampled(bench: Bench, factors: Sequence[int | str]) -> list[ResampledMeans]:
+    """Run logs made of weeks of the log, one for each seed, with the estimates of each factor drawn by the same seed.
+
+    A log that is too short to be resampled has none, and one that is made of weeks without a job that can run is left out.
+    """
+    found = bench.made("Weeks resampled", _resampled, [(seed, tuple(factors)) for seed in bench.seeds])
+    return [means for means in found if means is not None]
+
+
+def _resampled(bench: Bench, asked: tuple[int, tuple[int | str, ...]]) -> ResampledMeans | None:
+    """Return the mean slowdown of one resampled log by factor and policy; None if there is no such log."""
+    seed, factors = asked
+    try:
+        other = replace(bench, log=resampled(bench.log, "weeks", seed))
+        works = {factor: other.prepared(_estimates(factor, seed)) for factor in factors}
+    except InputError:
+        return None
+    return {factor: {policy: _slowdown(work, policy) for policy in POLICIES} for factor, work in works.items()}
+
+
+def _estimates(factor: int | str, seed: int) -> Options:
+    return Options() if factor == USERS else Options(estimates=f"f:{factor}", seed=seed)
 
 
 def _factor_runs(seeds: Sequence[int]) -> Iterator[tuple[int | str, int]]:
@@ -284,12 +317,15 @@ def run_figure_9(bench: Bench) -> list[LoadFigures]:
 def _figure_9(bench: Bench, load: float) -> LoadFigures:
     logs = (_generated(1 + place) for place in range(min(MODEL_LOGS, len(bench.seeds))))
     works = [prepare(log, one_host(MODEL_PROCS), Options(estimates="perfect", load=load / MODEL_LOAD)) for log in logs]
-    slowdown, backfilled = {}, {}
+    slowdowns, shares = {}, {}
     for policy in MODEL_POLICIES:
         metrics = [measure(simulate(work, policy), costly=False) for work in works]
-        slowdown[policy] = math.fsum(float(one[_MEAN] or 0) for one in metrics) / len(works)
-        backfilled[policy] = math.fsum(float(one["backfilled_share"] or 0) for one in metrics) / len(works)
-    return LoadFigures(load, slowdown, backfilled)
+        slowdowns[policy] = [float(one[_MEAN] or 0) for one in metrics]
+        shares[policy] = [float(one["backfilled_share"] or 0) for one in metrics]
+    slowdown, backfilled = (
+        {policy: math.fsum(values) / len(values) for policy, values in each.items()} for each in (slowdowns, shares)
+    )
+    return LoadFigures(load, slowdown, backfilled, slowdowns, shares)
 
 
 @lru_cache(maxsize=MODEL_LOGS)

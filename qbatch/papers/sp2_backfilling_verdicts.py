@@ -7,13 +7,14 @@ reference; the claims are about every log, and are checked on it as far as it ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import median
 
 from qbatch.metrics import Interval
+from qbatch.papers.evidence import EvidenceItem, above, below, inside, with_intervals
 from qbatch.papers.record import Cell, Claim, Column, Table, Tolerance, claim
 from qbatch.papers.sp2_backfilling_printed import IUCC_SIZES, POLICIES, TABLE_1, TABLE_2, TABLE_3, USERS
-from qbatch.papers.sp2_backfilling_runs import FactorFigures, MonthFigures, SizeFigures, mean_of
+from qbatch.papers.sp2_backfilling_runs import FactorFigures, MonthFigures, ResampledMeans, SizeFigures, mean_of
 
 PER_MONTH = Tolerance(0.25, 10)
 WHOLE = Tolerance(0.15)
@@ -24,6 +25,9 @@ MOST_WINS, OF_MONTHS = 9, 11
 """A scheme dominates when it wins more than this share of the decided months (R001)."""
 
 ALL = "all"
+
+HELPFUL = (4, 11, 31)
+"""The factors of which the paper says that they are better than 1."""
 
 READING_TEXTS = {
     "whole": "simulated once as a whole, by month of submission",
@@ -197,7 +201,7 @@ def claims_of_table_3(rows: Sequence[FactorFigures], reading: str, *, has_estima
     """Return what the paper concludes from the quality of estimates."""
     name = _name("table3", reading)
     means = {row.factor: {policy: row.slowdown[policy].mean or 0.0 for policy in POLICIES} for row in rows}
-    helped = {policy: min((4, 11, 31), key=lambda factor: means[factor][policy]) for policy in POLICIES}
+    helped = {policy: min(HELPFUL, key=lambda factor: means[factor][policy]) for policy in POLICIES}
     drawn = [factor for factor in means if factor != USERS]
     worst = {policy: max(means[factor][policy] for factor in drawn) for policy in POLICIES}
     kept = [factor for factor in drawn if means[factor]["conservative"] <= means[factor]["easy"]]
@@ -227,6 +231,54 @@ def claims_of_table_3(rows: Sequence[FactorFigures], reading: str, *, has_estima
             f"at {len(kept)} of {len(drawn)} factors",
         ),
     ]
+
+
+# ------------------------------------------------------------------------------------------------ intervals
+
+
+def with_resampled(claims: Sequence[Claim], logs: Sequence[ResampledMeans], *, has_estimates: bool) -> list[Claim]:
+    """Return claims with what logs made of the log's weeks say of them, as intervals.
+
+    The verdict is of the log itself, of which there is one; how much it owes to the weeks that the log happens to have, the
+    intervals say (Student's t over the resampled logs, ratios by their logarithms).
+    """
+    if len(logs) < 2:
+        return list(claims)
+    over = f"{len(logs)} logs of its weeks, drawn with replacement"
+    return with_intervals(claims, _over_logs(logs, has_estimates=has_estimates), over)
+
+
+def _over_logs(logs: Sequence[ResampledMeans], *, has_estimates: bool) -> dict[str, list[EvidenceItem]]:
+    """Return the comparisons behind each claim, over resampled logs."""
+    easy, conservative = POLICIES
+    drawn = [factor for factor in logs[0] if factor != USERS]
+
+    def ratios(one: tuple[int | str, str], other: tuple[int | str, str]) -> list[float]:
+        pairs = ((log[one[0]][one[1]], log[other[0]][other[1]]) for log in logs)
+        return [mine / theirs for mine, theirs in pairs if theirs]
+
+    alike = ratios((USERS, conservative), (USERS, easy))
+    found = {"table2.alike": [inside("conservative / EASY", alike, 0.9, 1.1, is_ratio=True)]}
+    if not drawn:
+        return found
+    found["table3.inaccuracy-helps"] = [
+        below(f"{_SHORT[policy]}, f = {factor} / f = 1", ratios((factor, policy), (1, policy)), 1.0, is_ratio=True)
+        for policy, factor in product(POLICIES, HELPFUL)
+    ]
+    found["table3.conservative-is-better"] = [
+        below(f"f = {factor}, conservative / EASY", ratios((factor, conservative), (factor, easy)), 1.0, is_ratio=True)
+        for factor in drawn
+    ]
+    if has_estimates:
+        worst = {policy: [max(log[factor][policy] for factor in drawn) for log in logs] for policy in POLICIES}
+        found["table3.users-are-worse"] = [
+            above(
+                f"{_SHORT[policy]}, users / worst drawn",
+                [log[USERS][policy] / most for log, most in zip(logs, worst[policy], strict=True) if most], 1.0, is_ratio=True,
+            )
+            for policy in POLICIES
+        ]  # fmt: skip
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ cells

@@ -20,6 +20,7 @@ from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels.layout import Classes
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.spaces.space import Reserved
 from qbatch.planning.view import View
 
 
@@ -64,6 +65,15 @@ class Predicting(Protocol):
 
     def first_predictions(self, view: View) -> Int64Array:
         """Return by row the run time that was predicted at submission, microseconds; -1 where the estimate stood."""
+        ...
+
+
+@runtime_checkable
+class Reserving(Protocol):
+    """A list scheduler, whose passes make reservations that are not promised."""
+
+    def reserved_after(self, view: View) -> list[Reserved]:
+        """Return the reservations of the pass just over (``view`` is the state after it)."""
         ...
 
 
@@ -116,9 +126,10 @@ class PlanLoop(msgspec.Struct, frozen=True):
 class ListLoop(msgspec.Struct, frozen=True):
     """The compiled loop of a list scheduler.
 
-    ``order``: ``fcfs``, ``sjf``, ``lxf``, or ``priority`` by ``weights`` (their places are those of the kernels).  ``depth``:
-    reservations.  ``is_stopping``: the pass ends at the first job that does not fit.  ``is_by_shadow``: the one reservation
-    is an instant only.  ``is_sticky``: reservations stay.
+    ``order``: ``fcfs``, ``sjf``, ``lxf``, ``sjf-behind`` (by submission up to the first job that cannot start, behind it
+    ``sjf``), or ``priority`` by ``weights`` (their places are those of the kernels).  ``depth``: reservations.
+    ``is_stopping``: the pass ends at the first job that does not fit.  ``is_by_shadow``: the one reservation is an instant
+    only.  ``is_sticky``: reservations stay.
     """
 
     order: str

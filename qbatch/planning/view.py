@@ -145,7 +145,10 @@ class View(msgspec.Struct, frozen=True, dict=True):
     A host of ``closed`` shows nothing free, and ``ends`` and ``amounts`` leave it out: what ends there gives nothing
     back until it opens.  Rows that the open hosts could never hold are ``parked``: not in the queue, and named in
     ``withdrawn`` in the round in which they left it.  ``is_machine_changed``: hosts were closed or opened in this
-    round; parked rows may have come back to their places in the queue, so that a plan is best made anew from it.
+    round; parked rows may have come back to their places in the queue, so that a plan is best made anew from it.  The same is
+    said when an operator started a job: its row is in ``withdrawn``, and it runs.
+
+    ``promises``: by row the latest start that a job was promised and that was not taken back, in microseconds.
 
     Where hosts matter (not on a machine of one pool): ``pieces[5, n]`` are the parts of running jobs (expected end, host,
     processors, memory, when the run began; 0 of both: no part), in no order.  Only on a chunked machine: ``shapes``
@@ -199,6 +202,9 @@ class View(msgspec.Struct, frozen=True, dict=True):
         def parked(self) -> Int64Array: ...
 
         @property
+        def promises(self) -> Mapping[int, int]: ...
+
+        @property
         def shapes(self) -> Shapes | None: ...
 
         @property
@@ -207,7 +213,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     else:
         columns, jobs, free, free_memory = _Shown(), _Shown(), _Shown(), _Shown()
         running, suspended, ends, amounts = _Shown(), _Shown(), _Shown(), _Shown()
-        closed, parked, shapes, pieces = _Shown(), _Shown(), _Shown(), _Shown()
+        closed, parked, promises, shapes, pieces = _Shown(), _Shown(), _Shown(), _Shown(), _Shown()
 
     def changed(self, **facts: Any) -> View:
         """Return a view that differs from this one in what is given, for a policy inside another one."""

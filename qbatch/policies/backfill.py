@@ -15,12 +15,13 @@ from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import order as sorting
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.orders import FCFS as BY_SUBMISSION
-from qbatch.planning.kernels.orders import ORDERS
+from qbatch.planning.kernels.orders import LOOP_ORDERS, SJF_BEHIND
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import ListLoop, Loop
+from qbatch.planning.spaces.space import Reserved
 from qbatch.planning.view import View
 
-_ordered = live(sorting.ordered)
+_ordered, _shortest_behind = live(sorting.ordered), live(sorting.shortest_behind)
 
 ALL = 1_000_000
 """A depth deeper than any queue."""
@@ -30,26 +31,26 @@ class Backfill:
     """A list scheduler: looks through the queue in an order, and keeps ``depth`` reservations ahead of whom it starts.
 
     ``which``: ``fcfs`` (stop at the first that does not fit), ``easy`` (depth 1 by shadow time and extra
-    processors) or ``hybrid`` (``depth`` reservations on a profile).
+    processors) or ``hybrid`` (``depth`` reservations on a profile).  ``order``: of ``LOOP_ORDERS``.
     """
 
     def __init__(self, name: str, which: str, depth: int, order: str) -> None:
         self.name = name
         self.which = which
         self.depth = depth
-        self.order = order
-        self._is_by_submission = ORDERS[order] == BY_SUBMISSION
+        self.order = LOOP_ORDERS[order]
         self.loop = ListLoop(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy")
 
     def loop_on(self, machine: Machine) -> Loop | None:
         """Return the compiled loop that does the same on a machine."""
-        return self.loop
+        # On hosts only the pass itself finds out which job is the first that cannot start.
+        return self.loop if self.order != SJF_BEHIND or machine.is_one_pool else None
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
         if len(view.queue) == 0 or view.free_procs == 0:
             return []
-        return self.pass_in(view, view.queue if self._is_by_submission else self.in_order(view))
+        return self.pass_in(view, self.in_order(view))
 
     def pass_in(self, view: View, order: Int64Array) -> list[Start]:
         """Make one pass over the waiting rows in an order."""
@@ -60,12 +61,21 @@ class Backfill:
 
     def in_order(self, view: View) -> Int64Array:
         """Return the waiting rows as they are looked through."""
-        if self._is_by_submission or len(view.queue) == 1:
-            return view.queue
+        queue = view.queue
+        if self.order == BY_SUBMISSION or len(queue) == 1:
+            return queue
         columns = view.window.long_columns
-        order, queue = ORDERS[self.order], view.queue
-        found: Int64Array = _ordered(order, view.now, queue, 0, len(queue), columns.submit, columns.estimate)
+        found: Int64Array
+        if self.order == SJF_BEHIND:
+            behind = len(view.space.list_pass(queue, 0, is_stopping=True)[0]) + 1
+            found = _shortest_behind(queue, 0, len(queue), behind, columns.submit, columns.estimate)
+        else:
+            found = _ordered(self.order, view.now, queue, 0, len(queue), columns.submit, columns.estimate)
         return found
+
+    def reserved_after(self, view: View) -> list[Reserved]:
+        """Return the reservations of the pass just over; the next pass makes them anew."""
+        return view.space.list_pass(self.in_order(view), self.depth, held=[])[1] if self.depth and len(view.queue) else []
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the pass just over."""

@@ -4,8 +4,9 @@ Source: Islam, Balaji, Sadayappan and Panda 2003 (QoPS, and the modified slack-b
 against); Talby and Feitelson 1999 for slack-based backfilling.  Every reading is that of spec/papers.md 2.8, by its rules.
 
 The promise to a job is its deadline, told to the engine as the latest start that keeps it; planned starts move both ways and are
-a forecast.  Slack-based backfilling knows no deadlines: it promises each job its first planned start and a slack, and refuses
-nobody.  A job without a deadline is given an artificial one.
+a forecast.  A promise that cannot be kept is taken back, once, and the job is promised nothing more until it starts (rule 11).
+Slack-based backfilling knows no deadlines: it promises each job its first planned start and a slack, and refuses none.  A job
+without a deadline is given an artificial one.
 """
 
 from __future__ import annotations
@@ -208,7 +209,9 @@ class DeadlineScheduler:
             return Reason(COULD_START, self.name, "could start now")
         numbers = {"planned": start, "procs": view.jobs[row].procs, "free": view.free_procs}
         text = f"planned for {start / 1e6:.15g} s"
-        if latest < FOREVER:
+        if latest < FOREVER and row not in view.promises:
+            text += "; what it was promised was taken back, and this start may still move"
+        elif latest < FOREVER:
             numbers |= {"latest_start": latest, "slack": latest - start}
             text += f", {(latest - start) / 1e6:.15g} s before the latest start that keeps what it was promised"
         return Reason("planned", self.name, text, numbers, tuple(memory.rows[: memory.rows.index(row)][:10]))
@@ -360,13 +363,17 @@ def running_profile(view: View) -> Int64Array:
 
 
 class _Pass:
-    """One pass: the profile of the running jobs, and the actions so far."""
+    """One pass: the profile of the running jobs, and the actions so far.
+
+    ``told``: whether a promise stands now, by row, where this pass made one or took one back.
+    """
 
     def __init__(self, policy: DeadlineScheduler, view: View, memory: DeadlinePlan) -> None:
         self.policy, self.view, self.memory = policy, view, memory
         self.base = running_profile(view)
         self.actions: list[Action] = []
         self.started: set[int] = set()
+        self.told: dict[int, bool] = {}
 
     def forget(self) -> None:
         """What ended or was withdrawn leaves the books."""
@@ -406,7 +413,7 @@ class _Pass:
                 self.start_due()
 
     def _repair(self) -> None:
-        """Make the plan anew, and tell each job whose promise is broken (rule 11)."""
+        """Make the plan anew, and take back each promise that it does not keep (rule 11)."""
         memory = self.memory
         breached = np.empty(memory.count, np.int64)
         promised = dict(zip(memory.rows, memory.jobs[searches.LATEST, : memory.count].tolist(), strict=True))
@@ -414,23 +421,29 @@ class _Pass:
         for row in sorted(breached[:count].tolist()):
             self._break(row, promised[row], memory.of(row, searches.LATEST))
 
+    def _is_promised(self, row: int) -> bool:
+        return self.told.get(row, row in self.view.promises)
+
     def _break(self, row: int, promised: int, planned: int) -> None:
-        text = (
-            f"it can start {(planned - promised) / 1e6:.15g} s after the latest start that it was promised, not earlier"
-        )
+        """Take a promise back, unless that was done before."""
+        text = f"it can start only {(planned - promised) / 1e6:.15g} s after the latest start that it was promised"
         reason = Reason("promise-broken", self.policy.name, text, {"promised": promised, "planned": planned})
-        self.actions += [Break(row, reason), Promise(row, planned)]
+        if self._is_promised(row):
+            self.actions.append(Break(row, reason))
+        self.told[row] = False
 
     def start_due(self) -> None:
         """Start what is planned for now."""
         memory, now = self.memory, self.view.now
         while memory.count and memory.jobs[searches.START, 0] <= now:
-            row, procs, booked = memory.jobs[[searches.ROW, searches.PROCS, searches.BOOKED], 0].tolist()
+            row, procs, booked, _, latest, *_ = memory.jobs[:, 0].tolist()
             _plan.leave(memory.jobs, memory.weights, memory.count, 0)
             memory.count -= 1
             if not _profiles.has_room(self.base, 1):
                 self.base = _profiles.grown(self.base)
             _profiles.add(self.base, now, now + booked, -procs)
+            if latest < FOREVER and not self._is_promised(row):
+                self.actions.append(Promise(row, now))  # its promise was taken back: the start corrects it
             self.actions.append(Start(row))
             self.started.add(row)
 
@@ -446,14 +459,14 @@ class _Pass:
         if reason is not None:
             self.actions.append(Reject(job.row, reason))
             return
-        self._promise(job.row)
+        self._promise(job.row, memory.of(job.row, searches.LATEST))
 
     def _judge_again(self, job: Job) -> None:
         """Take a job into the plan that was admitted before and is not in it: it is never refused, but its promise may break."""
         memory, now = self.memory, self.view.now
         told = memory.parked.pop(job.row, None)
         if told is None and self.policy.admit(now, self.base, memory, job) is None:
-            self._promise(job.row)
+            self._promise(job.row, memory.of(job.row, searches.LATEST))
             return
         if told is None and job.deadline is None:
             self.policy.place(now, self.base, memory, job, FOREVER)
@@ -461,14 +474,14 @@ class _Pass:
         promised = told if told is not None else (job.deadline or now) - job.estimate
         start = self.policy.place(now, self.base, memory, job, promised)
         if told is None:
-            self.actions.append(Promise(job.row, max(promised, now)))
+            self._promise(job.row, max(promised, now))
         if start > promised:
-            self._break(job.row, max(promised, now) if told is None else promised, start)
+            self._break(job.row, promised, start)
 
-    def _promise(self, row: int) -> None:
-        latest = self.memory.of(row, searches.LATEST)
+    def _promise(self, row: int, latest: int) -> None:
         if latest < FOREVER:
             self.actions.append(Promise(row, latest))
+            self.told[row] = True
 
     def alarms(self) -> list[Action]:
         """Return when to wake: at the next planned start, and where a running job reaches its estimate while others wait."""
@@ -480,6 +493,7 @@ class _Pass:
         if len(later):
             wakes.add(int(later[0]))
         return [WakeAt(at) for at in sorted(wakes)]
+
 
 def _ended_early(view: View, row: int) -> bool:
     """Tell whether a job that finished did so before its estimate."""

@@ -174,7 +174,7 @@ class QuantumService:
         without the room of quanta."""
         # Who was guest or victim ends when the engine says; only since when it seems to run is another instant.
         is_changed = view.is_machine_changed or memory.is_stale
-        facts = {"memory": memory.inner, "is_machine_changed": is_changed, "requeued": ()}
+        facts = {"memory": memory.inner, "is_machine_changed": is_changed}
         if not (memory.quanta or resumed):
             return view.changed(running=in_one_go(view, view.running, memory.touched), **facts)
         shown = Projection(view, memory.touched)

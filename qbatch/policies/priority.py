@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from qbatch.model.actions import Action
+from qbatch.model.actions import Action, Start
 from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import order as sorting
@@ -56,7 +56,8 @@ class PriorityBackfill:
     Args:
         order: ``priority`` (by the weights), ``fcfs`` or ``sjf`` (shortest estimate first).
         depth: how many jobs that cannot start get a reservation in a pass.
-        is_sticky: a reservation stays with its job until it starts; its host and time change only to start earlier.
+        is_sticky: a reservation stays with its job until it runs, be it in a quantum; its host and time change only to start
+            earlier.
     """
 
     def __init__(self, name: str, order: str, depth: int, weights: Weights, *, is_sticky: bool = False) -> None:
@@ -80,6 +81,8 @@ class PriorityBackfill:
         memory: PriorityMemory = view.memory
         for row in (*view.withdrawn, *view.finished):
             memory.bypasses.pop(row, None)
+        if memory.held:
+            self._forget_holders(view, memory)
         # A reservation that sticks is made even where nothing can start.
         memory.latest = {}
         space = view.space
@@ -118,15 +121,27 @@ class PriorityBackfill:
         )
         return found
 
+    def _forget_holders(self, view: View, memory: PriorityMemory) -> None:
+        """Forget the reservations of jobs that do not wait any more, or have run in a quantum since the last pass."""
+        waiting = set(view.queue.tolist()).difference(view.requeued)
+        memory.held = [each for each in memory.held if each[0] in waiting]
+
     def _holders_first(self, view: View, order: Int64Array) -> Int64Array:
-        """Put the holders of reservations before all others, the oldest first; forget those that do not wait any more."""
+        """Put the holders of reservations before all others, the oldest first."""
         memory: PriorityMemory = view.memory
         if not memory.held:
             return order
-        waiting = set(view.queue.tolist())
-        memory.held = [each for each in memory.held if each[0] in waiting]
         holders = np.array([row for row, _, _ in memory.held], np.int64)
         return np.concatenate([holders, order[~np.isin(order, holders)]])
+
+    def reserved_after(self, view: View) -> list[Reserved]:
+        """Return the reservations of the pass just over."""
+        return self._as_afterwards(view)[1]
+
+    def _as_afterwards(self, view: View) -> tuple[list[Start], list[Reserved]]:
+        """Make the pass just over once more, on what it has left."""
+        order = self._holders_first(view, self.in_order(view, is_afterwards=True))
+        return view.space.list_pass(order, self.depth, held=view.memory.held)
 
     def _count_bypasses(self, memory: PriorityMemory, order: Int64Array, begun: set[int]) -> None:
         """Each start gains one for every job that stands before it in the pass's order and still waits."""
@@ -143,8 +158,7 @@ class PriorityBackfill:
         """Say why a waiting job did not start in the pass just over."""
         job = view.jobs[row]
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
-        order = self._holders_first(view, self.in_order(view, is_afterwards=True))
-        starts, reserved = view.space.list_pass(order, self.depth, held=view.memory.held)
+        starts, reserved = self._as_afterwards(view)
         if any(start.row == row for start in starts):
             return Reason(COULD_START, self.name, "could start now", numbers)
         if not view.space.fits(job):

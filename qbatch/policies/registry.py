@@ -33,17 +33,28 @@ _SEARCH = (
     Choice("search", "none", ("none", "ilds", "lex", "dds"), "how a better order of the first 20 jobs is searched in each pass"),
     Whole("budget", 1000, 1, 10_000_000, "how many complete orders and cuts end a search"),
 )
+_BEHIND = Choice(
+    "backfill", "order", ("order", "sjf"),
+    "which job is tried first behind the first that cannot start: as the queue is looked through, or the shortest estimate",
+)  # fmt: skip
 _DEPTH = Whole("depth", 2, 0, 1_000_000, "how many jobs that cannot start get a reservation in a pass")
 _COMPRESS = Choice(
     "compress", "arrival", ("arrival", "start", "none", "scratch"), "what happens when a job ends before its estimate"
 )
 
 
-def _backfill(name: str, which: str, depth: int, order: str, search: str, budget: int) -> Policy:
+def _backfill(
+    name: str, which: str, depth: int, order: str, search: str, budget: int, backfill: str = "order"
+) -> Policy:
+    if backfill != "order" and (order, search) != ("fcfs", "none"):
+        raise UsageError(
+            f"policy {name!r}: backfill={backfill} leaves the queue in order of submission up to the first job that cannot "
+            "start; leave out order and search"
+        )
     # The kernels bring the compiler, which only who runs a policy has to load.
     from qbatch.policies.backfill import Backfill
 
-    plain = Backfill(name, which, depth, order)
+    plain = Backfill(name, which, depth, order if backfill == "order" else f"{backfill}-behind")
     if search == "none":
         return plain
     from qbatch.policies.searched import SearchedBackfill
@@ -99,7 +110,7 @@ POLICIES: dict[str, PolicyEntry] = {
         lambda name, **values: _backfill(name, "easy", 1, **values),
         "backfills whatever does not delay the first job of the queue",
         f"{_FW98}, section 2.2, Fig. 5; Lifka 1995",
-        (_ORDER, *_SEARCH),
+        (_ORDER, *_SEARCH, _BEHIND),
     ),
     "hybrid": PolicyEntry(
         lambda name, depth, **values: _backfill(name, "hybrid", depth, **values),
@@ -340,16 +351,32 @@ def load_policy(text: str) -> Policy:
         values = read_parameters(pairs, entry.parameters, f"policy {text!r}")
         policy: Policy = entry.make(canonical_name(head, values, entry.parameters), **values)
         return policy
-    announced = {point.name: point for point in entry_points(group=GROUP)}
-    if head in announced:
-        return _announced(announced[head], tail, text)
-    if tail and "=" not in tail.partition(":")[0]:
+    of_packages = announced()
+    if head in of_packages:
+        return _announced(of_packages[head], tail, text)
+    if own_class(text) is not None:
         return _own(head, tail, text)
-    known = [*POLICIES, *announced]
+    known = [*POLICIES, *of_packages]
     raise UsageError(
         f"policy {text!r}: there is no policy {head!r}{suggestion(head, known)} (known: {', '.join(known)}; "
         "or module:Class for one of your own)"
     )
+
+
+def announced() -> dict[str, EntryPoint]:
+    """Return the policies that installed packages announce, by name."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def own_class(text: str) -> str | None:
+    """Return the ``module:Class`` of a policy that a text names by it; None where the text has no such form or the registry
+    knows its name.  Nothing is loaded.
+    """
+    head, _, tail = text.partition(":")
+    name = tail.partition(":")[0]
+    if head in POLICIES or not name or "=" in name or head in announced():
+        return None
+    return f"{head}:{name}"
 
 
 def canonical_text(text: str) -> str | None:
@@ -417,7 +444,7 @@ def _wrapper(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> Poli
 def _announced(point: EntryPoint, tail: str, text: str) -> Policy:
     try:
         made = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"policy {text!r}: entry point {point.value!r} cannot be loaded: {_one_line(error)}"
         ) from error
@@ -433,7 +460,7 @@ def _own(module: str, tail: str, text: str) -> Policy:
         made = getattr(importlib.import_module(module), name)
     except AttributeError as error:
         raise UsageError(f"policy {text!r}: module {module!r} has no {name!r}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"policy {text!r}: module {module!r} cannot be imported: {_one_line(error)}") from error
     return _make(made, parameters, text)
 
@@ -446,15 +473,17 @@ def _make(made: Any, parameters: str, text: str) -> Policy:
         if not sign or not key.isidentifier():
             raise UsageError(f"policy {text!r}: {pair!r} is no parameter; write name=value")
         values[key] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
+    # Nothing is called but a policy: os:abort names a callable too.
+    if not isinstance(made, type):
+        raise UsageError(f"policy {text!r}: that is no class, but a {type(made).__name__}")
+    if not callable(getattr(made, "decide", None)):
+        raise UsageError(f"policy {text!r}: {made.__name__} has no method decide(view)")
     try:
-        policy = made(**values)
-    except Exception as error:
+        policy: Policy = made(**values)
+    except (Exception, SystemExit) as error:
         raise UsageError(f"policy {text!r}: cannot be made: {_one_line(error)}") from error
-    if not callable(getattr(policy, "decide", None)):
-        raise UsageError(f"policy {text!r}: {type(policy).__name__} has no method decide(view)")
-    own: Policy = policy
-    return own
+    return policy
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]

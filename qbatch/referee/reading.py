@@ -58,7 +58,9 @@ def read_finished(path: str, procs: int | None = None) -> list[Judged]:
 
     bare, policy = split_name(path)
     if os.path.isdir(bare) or result_beside(bare) is not None:
-        result = read_named(path, procs=procs)
+        result = read_named(path)
+        if procs is not None:
+            result = result.told(procs_total=procs)  # too small a machine is what is judged
         conditions = Conditions(result.host_cpus, _is_one_pool(result.document.get("machine")))
         return [(schedule, conditions) for schedule in result.schedules]
     if bare.lower().endswith((".csv", ".parquet")):

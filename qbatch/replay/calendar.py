@@ -129,13 +129,17 @@ class Calendar:
         if self._outgrown:
             events += [Returned(row) for row in self._outgrown]
             self._outgrown = []
-        ends = self._ends
+        ends, over = self._ends, []
         while ends and ends[0][0] == instant:
             _, row = heappop(ends)
             run = self._runs.get(row)
             if run is not None and run.due == instant:
                 run.due = NEVER
-                events.append(Finished(row))
+                over.append(row)
+        if over:
+            events += map(Finished, over)
+            self.source.ended(instant, over)
+            self._arrival = self.source.next_instant()
         if self._arrival == instant:
             last = -1
             for arrival in self.source.take(instant):

@@ -31,7 +31,7 @@ from qbatch.planning.kernels.layout import (
     StartColumns,
 )
 from qbatch.planning.kernels.live import uncompiled
-from qbatch.planning.kernels.orders import FCFS, ORDERS, PRIORITY
+from qbatch.planning.kernels.orders import FCFS, LOOP_ORDERS, PRIORITY
 from qbatch.planning.kernels.profile import FOREVER, new_profile
 from qbatch.planning.policy import ClassLoop, DeadlineLoop, ListLoop, Loop, PlanLoop, QuantumLoop, SharesLoop
 from qbatch.planning.spaces import PoolSpace, space_of
@@ -134,7 +134,7 @@ def _run_list(
     on_hosts = _on_hosts(
         work, machine, loop, classes or _NO_CLASSES, is_kept=which in (loops.ROUND_HOSTS, loops.ROUND_LSF)
     )
-    depth, order = (0, FCFS) if isinstance(loop, ClassLoop) else (loop.depth, ORDERS.get(loop.order, PRIORITY))
+    depth, order = (0, FCFS) if isinstance(loop, ClassLoop) else (loop.depth, LOOP_ORDERS.get(loop.order, PRIORITY))
     is_ordered = which in (loops.PASS_FCFS, loops.PASS_EASY, loops.PASS_HYBRID) and order != FCFS
     run_passes = loops.pass_loop(which, is_ordered)
     jobs = JobColumns(work.submit, work.procs, work.estimate, work.run)
@@ -169,7 +169,7 @@ def _run_quanta(
     pieces = np.empty((rows + 2 * quantum_loop.PIECES_OF_A_ROUND * space, 6), np.int64)
     state = QuantaState(counts, runs, lists, quanta, pieces, on_hosts.hosts)
     arrays = np.empty(rows, np.int64), np.empty(space, np.int64)
-    jobs, order = JobColumns(work.submit, work.procs, work.estimate, work.run), ORDERS.get(inner.order, PRIORITY)
+    jobs, order = JobColumns(work.submit, work.procs, work.estimate, work.run), LOOP_ORDERS.get(inner.order, PRIORITY)
     for run_some, budget in _stages(quantum_loop.run_quanta, rows):
         is_done = run_some(inner.depth, order, jobs, *arrays, begun, on_hosts, state, budget)
         _tell(progress, counts)

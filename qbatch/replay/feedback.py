@@ -2,12 +2,14 @@
 
 The instants of a log are what its users did on the machine of that time; on a faster or slower one they would have submitted
 earlier or later (Zilber, Amit and Talby 2005).  Here a job with a predecessor is submitted at the predecessor's end and its think
-time later, whatever the log says (papers.md 5.5, rule 14).
+time later, whatever the log says (papers.md 5.5, rule 14).  A job whose user does not think arrives with all others of that
+instant, which come in order of their numbers.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -60,12 +62,16 @@ class FeedbackSource:
         self._submit += [at] * len(places)
         return found
 
-    def told(self, done: Round) -> None:
-        """Let those come that waited for a job which has ended, or was refused."""
-        rejected = (action.row for action in done.actions if isinstance(action, Reject))
-        for row in (*done.finished, *(row for row, _ in done.refused), *rejected):
+    def ended(self, at: int, rows: Sequence[int]) -> None:
+        """Submit what waited for these jobs, each after its think time: with none, at this very instant."""
+        for row in rows:
             for place in self._followers.pop(self._taken[row], ()):
-                heapq.heappush(self._due, (done.at + self._think[place], self._number[place], place))
+                heapq.heappush(self._due, (at + self._think[place], self._number[place], place))
+
+    def told(self, done: Round) -> None:
+        """Submit what waited for jobs that were refused: that is known after the pass."""
+        self.ended(done.at, [row for row, _ in done.refused])
+        self.ended(done.at, [action.row for action in done.actions if isinstance(action, Reject)])
 
     def workload(self) -> Workload:
         """Return the jobs in the order in which they came, with the instants at which they did."""

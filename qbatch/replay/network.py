@@ -7,6 +7,7 @@ the draws of its visit and on the distributions in force when it comes back, not
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from qbatch.engine.round import Round
 from qbatch.model.actions import Reject
@@ -110,6 +111,9 @@ class NetworkSource:
             )  # fmt: skip
             found.append(Arrival(one, task[DEMAND]))
         return found
+
+    def ended(self, at: int, rows: Sequence[int]) -> None:
+        """Wait for the round: no job comes back before every task that ends at this instant has ended."""
 
     def told(self, done: Round) -> None:
         """Let the jobs whose last task has ended join the I/O station, in order of their numbers; one refused has ended too."""

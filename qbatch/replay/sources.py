@@ -43,6 +43,10 @@ class Source(Protocol):
         """Return the instant of the next arrival in microseconds, None if none comes unless something else happens first."""
         ...
 
+    def ended(self, at: int, rows: Sequence[int]) -> None:
+        """Hear which jobs end at an instant, before what arrives at that instant is taken."""
+        ...
+
     def take(self, at: int) -> Sequence[Arrival]:
         """Return the jobs that arrive by ``at``, in order of (submit, number).
 
@@ -101,6 +105,9 @@ class LogSource:
             else:
                 self._fetch()
         return found
+
+    def ended(self, at: int, rows: Sequence[int]) -> None:
+        """A log does not listen."""
 
     def told(self, done: Round) -> None:
         """A log does not listen."""

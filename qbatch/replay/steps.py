@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
@@ -10,7 +11,8 @@ from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, 
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import Workload
-from qbatch.planning.policy import Policy, name_of
+from qbatch.planning.policy import Policy, Reserving, name_of
+from qbatch.planning.view import View
 from qbatch.replay.calendar import Calendar
 
 MOST_JOBS = 200
@@ -20,11 +22,18 @@ WIDTH = 72
 _SYMBOLS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0"
 
 
-def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> Iterator[str]:
-    """Return, line by line, what happened at each pass and the chart as it stood after it.
+class DrawnSteps(NamedTuple):
+    """A schedule pass by pass: what it is of and what its signs mean, and the lines of each pass."""
 
-    A job is drawn by the last symbol of its number's turn, what it may still take by its estimate as dots.
+    heading: list[str]
+    passes: list[list[str]]
 
+
+def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> DrawnSteps:
+    """Return what happened at each pass and the chart as it stood after it.
+
+    A job is drawn by the symbol of its turn, what it may still take by its estimate as dots.  A reservation of a waiting job is
+    its symbol and slashes, for as long as its estimate.
 
     Raises:
         UsageError: if the log or the machine is too large to be drawn.
@@ -36,9 +45,31 @@ def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> Iterator
         )
     board = _Board(workload, machine)
     schedule = Calendar(workload, machine, policy).run(board)
-    board.last = max(board.last, int(schedule.end.max()))
-    yield f"{name_of(policy)}: {len(workload)} jobs on {machine.procs} processors"
-    yield from board.frames()
+    board.last = int(schedule.end.max())
+    board.edge = max(board.edge, board.last)
+    heading = [
+        f"{name_of(policy)}: {len(workload)} jobs on {machine.procs} processors; 12(C) is job 12, drawn as C",
+        "CCC has run   ... may still run, by its estimate   C// reserved   ^ now",
+    ]
+    return DrawnSteps(heading, list(board.passes()))
+
+
+class _DrawnPass(NamedTuple):
+    """A round and what it left: the expected end of each running row, the waiting rows with the starts that they were promised,
+    and where reservations begin, by row."""
+
+    done: Round
+    running: dict[int, int]
+    waiting: list[tuple[int, int | None]]
+    plan: dict[int, int]
+
+
+def _plan(engine: Engine, view: View) -> dict[int, int]:
+    """Return where the reservations of waiting jobs begin: as a list scheduler's pass made them, else as planned or promised."""
+    if isinstance(engine.policy, Reserving):
+        return {row: begin for row, _, begin in engine.policy.reserved_after(view) if begin}
+    found = {row: engine.explain(row).numbers.get("planned", engine.promise_to(row)) for row in view.queue.tolist()}
+    return {row: begin for row, begin in found.items() if begin is not None}
 
 
 class _Board:
@@ -49,9 +80,9 @@ class _Board:
         self.procs = machine.procs
         self.free = set(range(machine.procs))
         self.spans: dict[int, list[tuple[int, int | None, list[int]]]] = {}
-        self.rounds: list[tuple[Round, dict[int, int], list[tuple[int, int | None]]]] = []
+        self.rounds: list[_DrawnPass] = []
         self.first = int(workload.submit[0])
-        self.last = self.first
+        self.last = self.edge = self.first  # when the last job ends; the right edge, which shows every plan whole
 
     def __call__(self, engine: Engine, done: Round) -> None:
         """Note one round."""
@@ -73,7 +104,10 @@ class _Board:
                     pass
         running = {row: view.expected_end(run) for row, run in view.running.items()}
         waiting = [(row, engine.promise_to(row)) for row in view.queue.tolist()]
-        self.rounds.append((done, running, waiting))
+        plan = _plan(engine, view)
+        self.rounds.append(_DrawnPass(done, running, waiting, plan))
+        ends = (begin + int(self.workload.estimate[row]) for row, begin in plan.items())
+        self.edge = max(self.edge, *running.values(), *ends, self.first)
 
     def _go(self, row: int, procs: int, at: int) -> None:
         lanes = sorted(self.free)[:procs]
@@ -85,14 +119,17 @@ class _Board:
         self.spans[row].append((begin, at, lanes))
         self.free |= set(lanes)
 
-    def frames(self) -> Iterator[str]:
-        """Return the lines of all rounds."""
-        for done, running, waiting in self.rounds:
-            yield ""
-            yield f"t = {done.at / 1e6:.15g} s: {'; '.join(self._happened(done)) or 'nothing started'}"
-            if waiting:
-                yield "  waiting: " + ", ".join(self._waits(row, promise) for row, promise in waiting)
-            yield from self._chart(done.at, running)
+    def passes(self) -> Iterator[list[str]]:
+        """Return the lines of each pass; the last one is that at which the last job ended."""
+        for each in self.rounds:
+            if each.done.at > self.last:
+                return  # a timer of a policy that had nothing left to decide
+            told = ", ".join(self._waits(row, promise) for row, promise in each.waiting)
+            yield [
+                f"t = {each.done.at / 1e6:.15g} s: {'; '.join(self._happened(each.done)) or 'nothing started'}",
+                *([f"  waiting: {told}"] if told else []),
+                *self._chart(each),
+            ]
 
     def _name(self, row: int) -> str:
         return f"{self.workload.number[row]}({_symbol(row)})"
@@ -145,28 +182,57 @@ class _Board:
                 if begin <= now and not is_empty:
                     yield row, begin, over if over is not None and over <= now else None, lanes
 
-    def _chart(self, now: int, running: dict[int, int]) -> Iterator[str]:
-        span = max(self.last - self.first, 1)
+    def _reserved(self, drawn: _DrawnPass) -> Iterator[tuple[int, int, int, list[int]]]:
+        """Return row, begin, end and lanes of the reservations.
+
+        In order of begin each takes lanes that are free by then, by the estimates of the running jobs; they are enough for what
+        fits on the machine.
+        """
+        now = drawn.done.at
+        free_from = [now] * self.procs
+        for row, _, over, lanes in self._pieces(now):
+            if over is None and row in drawn.running:
+                for lane in lanes:
+                    free_from[lane] = max(drawn.running[row], now)
+        for begin, row in sorted((max(begin, now), row) for row, begin in drawn.plan.items()):
+            end = begin + int(self.workload.estimate[row])
+            lanes = [lane for lane in range(self.procs) if free_from[lane] <= begin][: int(self.workload.procs[row])]
+            for lane in lanes:
+                free_from[lane] = end
+            yield row, begin, end, lanes
+
+    def _chart(self, drawn: _DrawnPass) -> Iterator[str]:
+        now, running = drawn.done.at, drawn.running
         cells = [[" "] * WIDTH for _ in range(self.procs)]
-
-        def column(instant: int) -> int:
-            return min(max((instant - self.first) * WIDTH // span, 0), WIDTH)
-
         for row, start, over, lanes in self._pieces(now):
             is_running = row in running and over is None
-            end = now if over is None else over
+            begin, end = self._column(start), self._column(now if over is None else over)
+            if end == begin and (is_running or (now if over is None else over) > start):
+                end += 1  # whatever ran is seen
             for lane in lanes:
-                for place in range(column(start), max(column(end), column(start) + (end > start or is_running))):
-                    if place < WIDTH:
-                        cells[lane][place] = _symbol(row)
-                for place in range(column(end), column(running[row]) if is_running else 0):
-                    if cells[lane][place] == " ":
-                        cells[lane][place] = "."
+                for place in range(begin, min(end, WIDTH)):
+                    cells[lane][place] = _symbol(row)
+                if is_running:
+                    _fill(cells[lane], end, self._column(running[row]), ".")
+        for row, start, over, lanes in self._reserved(drawn):
+            begin = self._column(start)
+            for lane in lanes:
+                _fill(cells[lane], begin, begin + 1, _symbol(row))
+                _fill(cells[lane], begin + 1, self._column(over), "/")
         for lane in reversed(range(self.procs)):
             yield f"{lane:>4} |{''.join(cells[lane])}|"
-        mark = [" "] * (WIDTH + 1)
-        mark[column(now)] = "^"
-        yield f"     {''.join(mark)} now; {self.first / 1e6:.15g} to {self.last / 1e6:.15g} s"
+        yield f"{'^':>{self._column(now) + 7}}"
+        yield f"      {f'{self.first / 1e6:.15g} s':<{WIDTH // 2}}{f'{self.edge / 1e6:.15g} s':>{WIDTH - WIDTH // 2}}"
+
+    def _column(self, instant: int) -> int:
+        return min(max((instant - self.first) * WIDTH // max(self.edge - self.first, 1), 0), WIDTH)
+
+
+def _fill(cells: list[str], begin: int, end: int, sign: str) -> None:
+    """Write a sign into the cells that are empty."""
+    for place in range(begin, min(end, WIDTH)):
+        if cells[place] == " ":
+            cells[place] = sign
 
 
 def _symbol(row: int) -> str:

@@ -28,7 +28,7 @@ from qbatch.results.matching import job_keys
 from qbatch.results.pieces import unknown_pieces
 from qbatch.results.replicas import check_alike, check_distinct, check_one_log, log_of, option_differences
 from qbatch.results.result import Result
-from qbatch.results.run_words import missing_estimates, recorded_notes, run_words, short_name
+from qbatch.results.run_words import history_notes, missing_estimates, recorded_notes, run_words, short_name
 
 SCHEMA = "qbatch.compare/1"
 
@@ -39,6 +39,7 @@ METHOD = (
     "200 to 1,000 resamples (docs/statistics.md)"
 )
 METHOD_REPLICAS = "Student's t over the replicas, each a pair; cut at what is possible (-100 %)"
+METHOD_DESCRIBED = "none: what differs from what really happened is described, and not tested"
 CORRECTION = (
     "Holm 1979, over the parts of a table and its quantities; "
     "a part that holds every job is the whole, and no test of its own"
@@ -71,22 +72,30 @@ QUANTITIES = (
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two schedules, the result that it lies in, and what sentences call it."""
+    """One of the two schedules, the result that it lies in, and what sentences call it.
+
+    ``is_history``: whether it is what really happened on a machine that no replay knows.
+    """
 
     result: Result
     schedule: Schedule
     where: str
     label: str
+    is_history: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedSettings:
-    """How sure, how much counts, the seed of resamples, and which breakdowns."""
+    """How sure, how much counts, the seed of resamples, and which breakdowns.
+
+    ``is_tested``: whether a difference may be called real at all; against what really happened it is described.
+    """
 
     confidence: float = 0.95
     practical: float = PRACTICAL
     seed: int = 0
     parts: tuple[str, ...] = PARTS
+    is_tested: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +147,7 @@ def match(a: Side, b: Side) -> Matched:
     one, other = first.only(at_a[order]), second.only(at_b[order])
     work, others = one.workload, other.workload
     unlike = np.flatnonzero(work.procs != others.procs)
-    if len(unlike) and not _is_one_log(a, b):
+    if len(unlike) and not _is_one_log(a, b, one, other):
         row = int(unlike[0])
         raise InputError(
             f"{b.where}: job {work.number[row]} asks for {others.procs[row]} processors, but in {a.where} for "
@@ -158,9 +167,14 @@ def match(a: Side, b: Side) -> Matched:
     return Matched(one.only(is_counted), other.only(is_counted), (one, other), *left, notes=notes)
 
 
-def _is_one_log(a: Side, b: Side) -> bool:
-    """Tell whether one is what really happened to the log that the other is a replay of: jobs need not get what they ask for."""
-    return (a.result.is_recorded or b.result.is_recorded) and log_of(a.result) == log_of(b.result)
+def _is_one_log(a: Side, b: Side, one: Schedule, other: Schedule) -> bool:
+    """Tell whether one is what really happened to the log of the other: then jobs need not have got what they asked for.
+
+    It is, if it is the same log, or if all common jobs (``one``, ``other``) were submitted at the same times.
+    """
+    if not (a.result.is_recorded or b.result.is_recorded):
+        return False
+    return log_of(a.result) == log_of(b.result) or np.array_equal(one.workload.submit, other.workload.submit)
 
 
 def _hashes(a: Side, b: Side) -> list[str]:
@@ -214,10 +228,14 @@ def compare(
     note says why, where the size of a machine is not known or those of a pair differ.  It and the makespan are of the jobs that
     both ran, the warm-up included.
 
+    Where one side is what really happened, nothing is called better and there is no interval and no p: differences come from
+    the machine, which a replay does not know, as well as from the policy.  ``history`` then says what is not known.
+
     Raises:
         InputError: if the jobs of a pair do not match.
     """
-    how = settings or ComparedSettings()
+    is_history = a.is_history or b.is_history
+    how = replace(settings or ComparedSettings(), is_tested=not is_history)
     pairs = [match(one, other) for one, other in ((a, b), *replicas)]
     jobs = pairs[0]
     notes = list(jobs.notes)
@@ -245,8 +263,9 @@ def compare(
         "confidence": how.confidence,
         "practical": how.practical,
         "seed": how.seed,
-        "method": METHOD_REPLICAS if len(pairs) > 1 else METHOD,
+        "method": METHOD_DESCRIBED if is_history else METHOD_REPLICAS if len(pairs) > 1 else METHOD,
         "correction": CORRECTION,
+        "history": history_notes([a.result.document, b.result.document]) if is_history else [],
         "notes": notes,
         "metrics": metrics,
         "parts": {key: _parts(jobs, key, how, metrics) for key in how.parts},
@@ -285,15 +304,16 @@ def _record(
     name: str, unit: str, words: str, difference: Difference, how: ComparedSettings, *, is_less_better: bool = True
 ) -> dict[str, Any]:
     mean, median, effect = difference.mean, difference.median, difference.effect
-    found = finding_of(mean, difference.a, is_less_better=is_less_better, practical=how.practical,
+    found = finding_of(mean, difference.larger, is_less_better=is_less_better, practical=how.practical,
                        level=1 - how.confidence)  # fmt: skip
     record: dict[str, Any] = {
         "name": name, "unit": unit, "words": words, "is_less_better": is_less_better,
-        "a": difference.a, "b": difference.b, "difference": mean.value, "low": mean.low, "high": mean.high,
-        "relative": difference.relative, "p": mean.p, "block": round(mean.block, 1), "finding": found.value,
+        "a": difference.a, "b": difference.b, **_changed(difference.a, difference.b, mean, how),
+        "block": round(mean.block, 1), "finding": _told(found, how),
     }  # fmt: skip
     if median is not None:
-        record["median"] = {"difference": median.value, "low": median.low, "high": median.high}
+        low, high = (median.low, median.high) if how.is_tested else (None, None)
+        record["median"] = {"difference": median.value, "low": low, "high": high}
     if effect is not None:
         record["effect"] = {
             "jobs_better": effect.better, "jobs_worse": effect.worse, "jobs_equal": effect.equal,
@@ -302,18 +322,34 @@ def _record(
     return record
 
 
+def _changed(a: float | None, b: float | None, estimate: Estimate, how: ComparedSettings) -> dict[str, Any]:
+    """Return the difference, its interval and its p, the difference as a share of ``a``, and the ratio ``b / a``."""
+    low, high, p = (estimate.low, estimate.high, estimate.p) if how.is_tested else (None, None, None)
+    has_ratio = a is not None and b is not None and a != 0 and estimate.value is not None
+    return {
+        "difference": estimate.value, "low": low, "high": high,
+        "relative": estimate.value / a if has_ratio else None,  # type: ignore[operator]
+        "ratio": b / a if has_ratio else None,  # type: ignore[operator]
+        "p": p,
+    }  # fmt: skip
+
+
+def _told(found: Verdict, how: ComparedSettings) -> str:
+    """Return the finding that is told: where nothing is tested, whether there is a difference at all."""
+    return (found if how.is_tested or found is Verdict.equal else Verdict.described).value
+
+
 def _over_replicas(means: list[tuple[float, float]], how: ComparedSettings, *, is_less_better: bool = True) -> dict[str, Any]:
     """Return what replaces the interval of one pair: the means over the pairs, and Student's t over them."""
     one, other = (np.array(column, np.float64) for column in zip(*means, strict=True))
     estimate = replicated_difference(one, other, how.confidence)
-    base = float(one.mean())
-    is_told = finding_of(
-        estimate, base, is_less_better=is_less_better, practical=how.practical, level=1 - how.confidence
+    base, mean = float(one.mean()), float(other.mean())
+    found = finding_of(
+        estimate, max(base, mean), is_less_better=is_less_better, practical=how.practical, level=1 - how.confidence
     )
     return {
-        "a": base, "b": float(other.mean()), "difference": estimate.value, "low": estimate.low, "high": estimate.high,
-        "relative": estimate.value / base if base and estimate.value is not None else None, "p": estimate.p,
-        "block": None, "finding": is_told.value, "replicas": [{"a": first, "b": second} for first, second in means],
+        "a": base, "b": mean, **_changed(base, mean, estimate, how), "block": None, "finding": _told(found, how),
+        "replicas": [{"a": first, "b": second} for first, second in means],
     }  # fmt: skip
 
 
@@ -337,7 +373,7 @@ def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: 
     """Compare the utilisation from the first to the last submit, day by day: each day is one value."""
     days = [_daily(pair, a.result.procs_total) for pair, (a, _) in zip(pairs, sides, strict=True)]
     one, other = days[0]
-    change = _within_the_machine(difference_estimate(one, other, how.confidence), _mean(one))
+    change = _within_the_machine(difference_estimate(one, other, how.confidence), _mean(one), _mean(other))
     difference = Difference(_mean(one), _mean(other), change, None, None)
     record = _record("utilisation_submit", "share", "Utilisation", difference, how, is_less_better=False)
     if len(pairs) > 1:
@@ -346,11 +382,13 @@ def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: 
     return record
 
 
-def _within_the_machine(change: Estimate, base: float | None) -> Estimate:
-    """Return an estimate of a change whose upper bound leaves the machine no more than full."""
-    if change.high is None or change.value is None or base is None:
+def _within_the_machine(change: Estimate, a: float | None, b: float | None) -> Estimate:
+    """Return an estimate of b - a whose bounds leave neither machine more than full: b / a lies between b and 1 / a."""
+    if change.low is None or change.high is None or change.value is None or a is None or b is None:
         return change
-    return replace(change, high=max(min(change.high, 1.0 - base), change.value))
+    return replace(
+        change, low=min(max(change.low, a * b - a), change.value), high=max(min(change.high, 1.0 - a), change.value)
+    )
 
 
 def _mean(values: Floats) -> float | None:
@@ -376,7 +414,7 @@ def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     one, other = spans[0]
     estimate = Estimate(other - one, None, None, None, 1, 0.0)
     record = _record("makespan_s", "s", "Makespan", Difference(one, other, estimate, None, None), how)
-    record["finding"] = _exact(one, other, how.practical).value
+    record["finding"] = _told(_exact(one, other, how.practical), how)
     if len(pairs) > 1:
         record |= _over_replicas([(x, y) for x, y in spans], how)
     return record
@@ -385,7 +423,7 @@ def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
 def _exact(one: float, other: float, practical: float) -> Verdict:
     if one == other:
         return Verdict.equal
-    if abs(other - one) < practical * abs(one):
+    if abs(other - one) < practical * max(one, other):
         return Verdict.negligible
     return Verdict.better if other < one else Verdict.worse
 
@@ -393,8 +431,8 @@ def _exact(one: float, other: float, practical: float) -> Verdict:
 # ------------------------------------------------------------------------------------------------ the parts
 
 
-_OF_THE_WHOLE = ("name", "unit", "words", "is_less_better", "a", "b", "difference", "low", "high", "relative", "p", "block",
-                 "finding")  # fmt: skip
+_OF_THE_WHOLE = ("name", "unit", "words", "is_less_better", "a", "b", "difference", "low", "high", "relative", "ratio", "p",
+                 "block", "finding")  # fmt: skip
 
 
 def _parts(jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -426,7 +464,8 @@ def _parts(jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[
             records.append({"label": str(label), "jobs": len(one)} | record)
             estimates.append(difference.mean)
     for record, estimate, p in zip(records, estimates, holm([one.p for one in estimates]), strict=True):
-        record["p_holm"] = p
-        found = finding_of(estimate, record["a"], practical=how.practical, p=p, level=1 - how.confidence)
-        record["finding"] = found.value
+        record["p_holm"] = p if how.is_tested else None
+        larger = None if record["a"] is None else max(record["a"], record["b"])
+        found = finding_of(estimate, larger, practical=how.practical, p=p, level=1 - how.confidence)
+        record["finding"] = _told(found, how)
     return records

@@ -2,35 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from qbatch.metrics.interval import SAME
 from qbatch.reports.plot_style import duration_text
+
+_LEAST = 1e-300
+"""A ratio is not taken for less: its reciprocal would be no number."""
 
 
 def sentence(record: dict[str, Any], a: str, b: str, confidence: float, practical: float) -> str:
     """Say in one sentence what one record of a comparison found: which is better, by how much, or that it is noise.
 
-    ``a`` and ``b`` are what the schedules are called; differences are b - a.
+    ``a`` and ``b`` are what the schedules are called.  The sentence goes from the higher value to the lower one, so that it is
+    the same whichever of the two is named first.
     """
     words, unit, finding = record["words"], record["unit"], record["finding"]
     if record["difference"] is None:
         return f"{words}: there is nothing to compare."
     if finding == "equal":
-        return f"{words}: {a} and {b} are equal ({amount(record['a'], unit)})."
-    range_words = _range(record, unit, confidence)
-    by = f"{signed(record['difference'], unit)}{_relative(record)}"
+        one, other = sorted((a, b))
+        return f"{words}: {one} and {other} are equal ({amount(record['a'], unit)})."
+    seen = _from_the_higher(record, a, b)
+    higher, lower = seen.higher, seen.lower
+    by = f"{abs(seen.share) * 100:.1f} % lower"
+    values = f"{higher} {amount(seen.from_value, unit)}, {lower} {amount(seen.to_value, unit)}: {signed(seen.difference, unit)}"
+    if finding == "described":
+        median = record.get("median")
+        middle = "" if median is None else f"; median of the differences {signed(seen.sign * median['difference'], unit)}"
+        return f"{words}: {lower} is {by} than {higher} ({values}{middle})."
+    if finding == "unknown" and record.get("replicas"):
+        return f"{words}: {lower} is {by} than {higher} ({values}; {SAME})."
+    if finding == "unknown":
+        return f"{words}: too few values to tell {higher} and {lower} apart: {lower} is {by} ({values})."
+    values = f"{values}; {_range(seen, unit, confidence)}"
     if finding == "noise":
-        return f"{words}: no difference between {a} and {b} that could be told from noise ({by}; {range_words})."
+        return f"{words}: no difference between {higher} and {lower} that could be told from noise: {lower} is {by} ({values})."
     if finding == "negligible":
         less = f"less than {practical:.3g} of it" if practical >= 1 else f"less than {practical * 100:.3g} %"
-        return f"{words}: {b} differs from {a} by too little to matter, {less} ({by}; {range_words})."
-    if finding == "unknown":
-        return f"{words}: too few values to tell {a} and {b} apart ({by})."
-    better, worse = (b, a) if finding == "better" else (a, b)
-    return (
-        f"{words}: {better} is better than {worse} ({a} {amount(record['a'], unit)}, {b} {amount(record['b'], unit)}: "
-        f"{by}; {range_words})."
-    )
+        return f"{words}: {lower} differs from {higher} by too little to matter, {less}: {by} ({values})."
+    if record.get("is_less_better", True):
+        return f"{words}: {lower} is better than {higher}, {by} ({values})."
+    return f"{words}: {higher} is better than {lower}, which is {by} ({values})."
+
+
+class _Seen(NamedTuple):
+    """A difference as the higher of two values sees the lower one: in units of the higher; ``sign`` is -1 where that is b."""
+
+    higher: str
+    lower: str
+    from_value: float
+    to_value: float
+    share: float
+    difference: float
+    low: float | None
+    high: float | None
+    sign: int
+
+
+def _from_the_higher(record: dict[str, Any], a: str, b: str) -> _Seen:
+    """Turn a record of b - a so that it goes from the higher value to the lower; equal values go by their names.
+
+    Bounds over replicas are those of a difference, and change their signs.  Within a run they are those of the ratio b / a in
+    units of a (:mod:`qbatch.metrics.ratio`): turned over, they are those of a / b in units of b.
+    """
+    one, other, low, high = record["a"], record["b"], record["low"], record["high"]
+    if (one, b) >= (other, a):
+        return _Seen(a, b, one, other, (other - one) / one if one else 0.0, other - one, low, high, 1)
+    if low is not None and high is not None:
+        if record.get("replicas") or not one:
+            low, high = max(-high, -other), -low
+        else:
+            low, high = (other * (1 / max(1 + bound / one, _LEAST) - 1) for bound in (high, low))
+    return _Seen(b, a, other, one, (one - other) / other, one - other, low, high, -1)
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -52,14 +96,7 @@ def signed(value: float, unit: str) -> str:
     return sign + amount(abs(value), unit)
 
 
-def _relative(record: dict[str, Any]) -> str:
-    relative = record.get("relative")
-    if relative is None or record["unit"] == "share":
-        return ""
-    return f", {relative * 100:+,.0f} %" if abs(relative) >= 1 else f", {relative * 100:+.1f} %"
-
-
-def _range(record: dict[str, Any], unit: str, confidence: float) -> str:
-    if record["low"] is None:
+def _range(seen: _Seen, unit: str, confidence: float) -> str:
+    if seen.low is None or seen.high is None:
         return "one number for each schedule, no interval"
-    return f"{confidence * 100:.3g} % interval {signed(record['low'], unit)} to {signed(record['high'], unit)}"
+    return f"{confidence * 100:.3g} % interval {signed(seen.low, unit)} to {signed(seen.high, unit)}"

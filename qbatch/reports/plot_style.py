@@ -189,6 +189,17 @@ def caption(figure: Figure, text: str) -> None:
     figure.supxlabel(plain_text(fill(text, 125)), x=0.01, ha="left", fontsize=7, color=GREY)
 
 
+def plain_log_ticks(axis: Any) -> None:
+    """Write the numbers of a logarithmic axis out: 10 and 100, between them 20 and 50 where few powers of ten are in view."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    subs = (1.0,) if high >= 1000 * low else (1.0, 2.0, 5.0)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def whole_ticks(axes: Axes) -> None:
     """Put vertical ticks on whole numbers only."""
     from matplotlib.ticker import MaxNLocator

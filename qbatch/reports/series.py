@@ -117,7 +117,7 @@ def utilisation(view: PlotRange) -> Figure:
     legend_outside(figure, axes)
     means = [f"{ran.policy} {_mean_use(view, ran):.1%}" for ran in view.schedules]
     note += "Suspended jobs count as running. " if view.has_suspended else ""
-    caption(figure, f"{note}Mean over the time shown: {', '.join(means)}.")
+    caption(figure, f"{note}Mean of each until its last job ends: {', '.join(means)}.")
     return figure
 
 
@@ -143,7 +143,9 @@ def queue(view: PlotRange) -> Figure:
 
 
 def _mean_use(view: PlotRange, ran: Schedule) -> float:
-    edges = np.array([view.begin, view.begin + view.span])
+    """Return the mean use to the last end shown: to that of the slowest policy, all have done the same work in the same time."""
+    last = min(view.begin + view.span, int(ran.end.max(initial=view.begin)))
+    edges = np.array([view.begin, max(last, view.begin + 1)])
     return float(used_procs(ran).means(edges)[0] / view.procs_total)
 
 

@@ -9,11 +9,15 @@ from typing import Any
 
 from qbatch.distribution import __version__
 from qbatch.metrics import METRICS
+from qbatch.metrics.interval import SAME
+from qbatch.metrics.table import words_of
 from qbatch.model.errors import UsageError, suggestion
+from qbatch.reports.comparison_words import amount
 from qbatch.reports.report.charts import Chart
 from qbatch.reports.report.page import environment
 from qbatch.reports.report.vector import inline_svg
-from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, metric_words
+from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, same_words
+from qbatch.results.run_words import left_out_notes
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.summary import SHOWN, Mean, Point, PolicyDifference, differences, points
 from qbatch.sweeps.table import SweepTable
@@ -22,6 +26,9 @@ from qbatch.workloads.log import counted
 MOST_POINTS = 500
 """More points than these are not printed: the table of runs has them."""
 
+
+_NONE = " [\N{EN DASH}]"
+"""In place of an interval where replicas cannot differ."""
 
 _WIDE = 30
 """Where means differ by more than this factor, their picture has a logarithmic scale."""
@@ -68,6 +75,9 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
         notes.append(f"{document['missing']:,} of {document['runs']:,} runs were not made yet: the sweep was interrupted.")
     if all(point.replicas == 1 for point in found):
         notes.append("One run a point: there are no intervals, and no difference is called real. Intervals need replicas.")
+    if any(point.mean(name).reason for point in found for name in SHOWN):
+        notes.append(f"[\N{EN DASH}]: {SAME}.")
+    notes += [f"{log['name']}: {note}." for log in document["logs"] for note in left_out_notes({"log": log})]
     title = f"{logs}: {counted(len(grid['policy']), 'policy', 'policies')}"
     return {
         "title": asked.title or title + (f" by {_listed(axes)}" if axes else ""),
@@ -75,12 +85,13 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
         "notes": notes,
         "charts": [_chart(sweep, name, asked, found, axes) for name in SHOWN],
         "axes": axes,
-        "names": [metric_words(name) for name in SHOWN],
+        "policies": grid["policy"],
+        "names": [words_of(name) for name in SHOWN],
         "rows": [_row(point, axes, asked.confidence) for point in found[:MOST_POINTS]],
         "left_out": max(len(found) - MOST_POINTS, 0),
         "baseline": baseline,
         "differences": [
-            (metric_words(name), [_difference_row(one, axes) for one in several[:MOST_POINTS]])
+            (words_of(name), [_difference_row(one, axes) for one in several[:MOST_POINTS]])
             for name in SHOWN
             if len(grid["policy"]) > 1 and (several := differences(found, name, baseline, confidence=asked.confidence))
         ],
@@ -103,7 +114,7 @@ def _lead(document: dict[str, Any], found: list[Point]) -> str:
 
 
 def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point], axes: list[str]) -> Chart:
-    words = metric_words(name)
+    words = words_of(name)
     across = "load" if "load" in axes or not axes else axes[0]
     # A page has room for one panel: what varies beside it stays at its first value, and the title says so.
     where = {axis: [sweep.document["grid"][axis][0]] for axis in axes if axis != across}
@@ -120,7 +131,7 @@ def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point],
     rows = tuple(
         (_text(point.at[across]), point.at["policy"], _mean_text(point.mean(name, asked.confidence), name)) for point in shown
     )
-    return Chart(title, svg, "", (across, "policy", words), rows)
+    return Chart(title, svg, same_words(shown, name, "policy"), (across, "policy", words), rows)
 
 
 def _row(point: Point, axes: list[str], confidence: float) -> list[str]:
@@ -131,21 +142,17 @@ def _row(point: Point, axes: list[str], confidence: float) -> list[str]:
 def _mean_text(mean: Mean, name: str) -> str:
     if mean.value is None:
         return "-"
+    unit = next(metric.unit for metric in METRICS if metric.name == name)
     if mean.low is None or mean.high is None:
-        return _number(mean.value, name)
-    return f"{_number(mean.value, name)} [{_number(mean.low, name)}, {_number(mean.high, name)}]"
-
-
-def _number(value: float, name: str) -> str:
-    if name.endswith("_s"):
-        return f"{value:,.1f} s"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        return f"{amount(mean.value, unit)}{_NONE if mean.reason else ''}"
+    return f"{amount(mean.value, unit)} [{amount(mean.low, unit)}, {amount(mean.high, unit)}]"
 
 
 def _difference_row(one: PolicyDifference, axes: list[str]) -> list[str]:
     share = None if one.difference is None or not one.base else one.difference / one.base
     has_bounds = one.base and one.low is not None and one.high is not None
     bounds = f" [{one.low / one.base:+.1%}, {one.high / one.base:+.1%}]" if has_bounds else ""  # type: ignore[operator]
+    bounds = _NONE if one.reason else bounds
     return [*(_text(one.at[axis]) for axis in axes), one.policy, "-" if share is None else f"{share:+.1%}{bounds}", one.finding]
 
 

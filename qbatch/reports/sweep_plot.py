@@ -9,8 +9,10 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from qbatch.metrics import METRICS
+from qbatch.metrics.interval import SAME
+from qbatch.metrics.table import words_of
 from qbatch.model.errors import InputError, UsageError, suggestion
-from qbatch.reports.plot_style import WIDTH, caption, legend_outside, plain_text, policy_look, styled
+from qbatch.reports.plot_style import WIDTH, caption, legend_outside, plain_log_ticks, plain_text, policy_look, styled
 from qbatch.reports.report.charts import look as series_look
 from qbatch.reports.report.vector import SIZE, STYLE
 from qbatch.sweeps.grid import AXES
@@ -45,7 +47,7 @@ class SweepPicture:
     is_logarithmic: bool = False
     title: str | None = None
     is_for_page: bool = False
-    """Whether it takes the colours, the fonts and the width of a page."""
+    """Whether it takes the colours, the fonts and the width of a page, which has the key of the policies itself."""
 
 
 def draw_sweep(sweep: SweepTable, asked: SweepPicture | None = None) -> Figure:
@@ -99,7 +101,7 @@ def _drawn(
     lines = -(-len(panels) // columns)
     size = SIZE if asked.is_for_page else (WIDTH, 0.6 + 2.7 * lines)
     figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
-    words = metric_words(name)
+    words = words_of(name)
     grid = figure.subplots(lines, columns, squeeze=False, sharey=True, sharex=True)
     factor, unit = _unit(metric.unit, found, name)
     for place, panel in enumerate(panels):
@@ -118,18 +120,18 @@ def _drawn(
             axes.set_xlabel(_WORDS[x])
         if asked.is_logarithmic:
             axes.set_yscale("log")
+            plain_log_ticks(axes.yaxis)
         else:
             axes.set_ylim(bottom=0)
     grid[0][0].set_ylabel(f"{words}{f' ({unit})' if unit else ''}")
     for place in range(len(panels), lines * columns):
         grid[place // columns][place % columns].set_visible(False)
     if asked.is_for_page:
-        figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return figure
     title = asked.title or f"{words} against {x}: {', '.join(sweep.document['grid']['log'])}"
     figure.suptitle(plain_text(fill(title, 80)), x=0.01, ha="left", fontsize=10)
     legend_outside(figure, grid[0][0])
-    caption(figure, _caption(found, asked.confidence))
+    caption(figure, _caption(found, name, by, asked.confidence))
     return figure
 
 
@@ -150,8 +152,9 @@ def _line(
         axes.plot(places, middle, marker="o", markersize=2.5, **look)
         axes.fill_between(places, low, high, color=look["color"], alpha=0.18, linewidth=0)
         return
-    below = [one - bound for one, bound in zip(middle, low, strict=True)]
-    above = [bound - one for one, bound in zip(middle, high, strict=True)]
+    has_bar = [mean.low is not None for _, mean in shown]
+    below = [one - bound if has else float("nan") for one, bound, has in zip(middle, low, has_bar, strict=True)]
+    above = [bound - one if has else float("nan") for one, bound, has in zip(middle, high, has_bar, strict=True)]
     axes.errorbar(places, middle, yerr=[below, above], marker="o", markersize=3, capsize=2, **look)
 
 
@@ -165,25 +168,22 @@ def _unit(unit: str, found: list[Point], name: str) -> tuple[float, str]:
     return (1 / 3600, "h") if largest >= 7200 else (1 / 60, "min") if largest >= 600 else (1.0, "s")
 
 
-def metric_words(name: str) -> str:
-    """Return a metric's name in words: ``Mean bounded slowdown``."""
-    words = name.removesuffix("_s").removesuffix("_per_hour").replace("_", " ")
-    for statistic in ("mean", "median", "max", "p95"):
-        if words.endswith(f" {statistic}"):
-            words = f"{statistic} {words.removesuffix(f' {statistic}')}"
-    return words[:1].upper() + words[1:]
-
-
 def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _caption(found: list[Point], confidence: float) -> str:
+def _caption(found: list[Point], name: str, by: str, confidence: float) -> str:
     counts = sorted({point.replicas for point in found})
     if counts == [1]:
         return "One run a point, so that there are no intervals: they need replicas (several seeds)."
     several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return (
         f"Means over {several} replicas; bands and bars are {confidence * 100:g} % intervals by Student's t over the replicas, "
-        "cut at 0."
-    )
+        f"cut at 0. {same_words(found, name, by)}"
+    ).strip()
+
+
+def same_words(found: list[Point], name: str, by: str) -> str:
+    """Return of which lines a metric has no interval because replicas cannot differ, and why; empty where all have one."""
+    same = dict.fromkeys(_text(point.at[by]) for point in found if point.mean(name).reason)
+    return f"{', '.join(same)}: {SAME}." if same else ""

@@ -18,7 +18,7 @@ def read_result(path: str | Path, *, procs: int | None = None) -> Result:
     the policy name ``log`` (:mod:`qbatch.results.recorded`).
 
     Raises:
-        InputError: if it is neither, or damaged, or no job ran.
+        InputError: if it is neither, or damaged, or no job ran, or more than ``procs`` processors were in use at once.
     """
     source = Path(path)
     if not source.is_dir() and is_log(str(path)):
@@ -26,9 +26,8 @@ def read_result(path: str | Path, *, procs: int | None = None) -> Result:
     result = read_directory(source) if source.is_dir() else result_beside(source) or read_bare(source)
     if not any(schedule.ran.any() for schedule in result.schedules):
         raise InputError(f"{path}: no job ran")
-    if procs is not None:
-        result = result.sized(procs)
-    return replace(result, path=str(path))
+    result = replace(result, path=str(path))
+    return result if procs is None else result.sized(procs)
 
 
 def read_named(text: str, *, procs: int | None = None) -> Result:

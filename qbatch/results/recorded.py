@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from qbatch.model.errors import InputError
@@ -19,6 +20,7 @@ from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int8Array, Int64
 from qbatch.results.job_rows import LATEST
 from qbatch.results.result import Result, most_procs
 from qbatch.workloads import Log, machine_procs, read_log
+from qbatch.workloads.left_out import left_out_of
 from qbatch.workloads.log import used_procs
 from qbatch.workloads.unfinished import unfinished_of
 
@@ -173,7 +175,7 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
         "recorded": True,
         "log": {
             "name": log.name, "sha256": log.sha256, "rows": len(log), "jobs": len(schedule), "notes": notes,
-            "acknowledge": list(log.header.acknowledgements),
+            "acknowledge": list(log.header.acknowledgements), "left_out": msgspec.to_builtins([*left_out_of(log.header)]),
         },
         "procs_total": recorded.procs_total,
         "machine": {"procs": recorded.procs_total},

@@ -24,15 +24,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
-from qbatch.model.record import LogClock, Schedule, finished_run
+from qbatch.model.record import MICROSECONDS, LogClock, Schedule, finished_run
+from qbatch.model.spans import Peak, most_at_once, too_small
 from qbatch.results.checksums import check_document, check_file, file_checksum, sealed
 from qbatch.results.job_rows import read_job_rows, write_job_rows
 from qbatch.results.pieces import read_pieces, write_pieces
 from qbatch.trust import check_not_open
+from qbatch.workloads.left_out import LeftOut
 
 SCHEMA = "qbatch.result/1"
 """The schema of ``result.json`` that this program writes and reads."""
@@ -121,7 +124,15 @@ class Result:
         return replace(self, schedules=tuple(_told(schedule, **facts) for schedule in self.schedules))
 
     def sized(self, procs: int) -> Result:
-        """Return the result on a machine of so many processors, as somebody has told."""
+        """Return the result on a machine of so many processors, as somebody has told.
+
+        Raises:
+            InputError: more were in use at once.
+        """
+        peak = max(map(_peak, self.schedules))
+        if peak.procs > procs:
+            when = f"at second {peak.at / MICROSECONDS:.15g} of the log"
+            raise InputError(too_small("--procs", procs, self.called, peak, when))
         return replace(self.told(procs_total=procs), is_size_guessed=False)
 
     def only(self, policies: Sequence[str]) -> Result:
@@ -156,13 +167,13 @@ def _is_on(schedule: Schedule, hosts: int) -> bool:
 
 
 def most_procs(schedule: Schedule) -> int:
-    """Return the most processors in use at once; a job of no length uses none."""
+    """Return the most processors in use at once, and at least those of the widest job that ran."""
+    return max(_peak(schedule).procs, int(schedule.workload.procs[schedule.ran].max(initial=1)))
+
+
+def _peak(schedule: Schedule) -> Peak:
     spans = schedule.spans()
-    lasting = spans.end > spans.begin
-    at = np.concatenate([spans.end[lasting], spans.begin[lasting]])
-    change = np.concatenate([-spans.procs[lasting], spans.procs[lasting]])
-    used = np.cumsum(change[np.argsort(at, kind="stable")])  # at one instant, ends come first
-    return max(int(used.max(initial=0)), int(schedule.workload.procs[schedule.ran].max(initial=1)))
+    return most_at_once(spans.begin, spans.end, spans.procs)
 
 
 # ------------------------------------------------------------------------------------------------ writing
@@ -414,6 +425,10 @@ def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
         raise InputError(f"{where}: results: should be a list of objects, one for each policy, not {str(results)[:40]}")
     if not isinstance(notes, list):
         raise InputError(f"{where}: log: notes: should be a list, not {str(notes)[:40]}")
+    try:
+        msgspec.convert(document.get("log", {}).get("left_out") or [], list[LeftOut])
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: log: left_out: {error}") from error
 
 
 def _schedule_of(folder: Path, document: Mapping[str, Any], policy: str, name: str, pieces: str | None) -> Schedule:

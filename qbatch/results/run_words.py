@@ -6,7 +6,7 @@ What is read here is the document of ``qbatch replay --json`` and of ``result.js
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +36,28 @@ def number_text(value: float | int | str | None, unit: str = "") -> str:
     if unit == "s" or abs(value) >= 1000:
         return f"{value:.1f}"
     return f"{value:.4f}"
+
+
+def value_text(value: float | int | None, unit: str) -> str:
+    """Return the value of a metric as people read it: hours and minutes, percent, thousands set off; absent as a dash."""
+    if value is None:
+        return "-"
+    if unit == "s":
+        return hours_text(value)
+    if unit == "share":
+        return f"{value * 100:.2f} %"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def hours_text(seconds: float) -> str:
+    """Return ``7 h 09 min``, ``12 min 05 s`` or ``42 s``: two units, or one below a minute."""
+    if seconds < 0:
+        return f"-{hours_text(-seconds)}"
+    if round(seconds) < 60:
+        return f"{seconds:.3g} s"
+    if round(seconds) < 3600:
+        return "{} min {:02d} s".format(*divmod(round(seconds), 60))
+    return "{:,} h {:02d} min".format(*divmod(round(seconds / 60), 60))
 
 
 def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) -> str:
@@ -83,6 +105,8 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     skipped = skipped_words(_mapping(document.get("skipped")))
     if skipped:
         facts.append(("left out", skipped))
+    if left_out := left_out_words(log):
+        facts.append(("not in log", left_out))
     thanks = acknowledged(document)
     if thanks:
         facts.append(("acknowledge", thanks))
@@ -111,6 +135,35 @@ def recorded_notes(result: Result) -> list[str]:
         for reason, count in _mapping(document.get("skipped")).items()
     ]
     return notes + [str(note) for note in _mapping(document.get("log")).get("notes") or []]
+
+
+def left_out_words(log: Mapping[str, Any]) -> str:
+    """Return in one line what a log does not hold of its machine, by what a run says of the log; empty where it says nothing."""
+    from msgspec import convert
+
+    from qbatch.workloads.left_out import NOT_TOLD, LeftOut
+
+    found = convert(log.get("left_out") or [], list[LeftOut])
+    silent = ", ".join(each.what for each in found if each.jobs is None)
+    return "; ".join([*(each.words for each in found if each.jobs is not None), *([f"{NOT_TOLD}: {silent}"] if silent else [])])
+
+
+def left_out_notes(document: Mapping[str, Any]) -> list[str]:
+    """Return what is said of what the log of a run leaves out, as a list of one sentence or none."""
+    words = left_out_words(_mapping(document.get("log")))
+    return [f"the log does not hold {words}"] if words else []
+
+
+def history_notes(documents: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what must be said before a schedule is held against what really happened, by what the two runs tell."""
+    unknown = "the log does not say whether the machine had partitions, GPUs, licences, memory limits or reservations"
+    first = next((note for document in documents for note in left_out_notes(document)), unknown)
+    return [
+        f"a replay does not know the machine that the log is of: {first}",
+        "limits of users and queues, the site's own priorities, and times when nodes were down are in no log: a replay has the "
+        "whole machine all the time, and what differs may come from that",
+        "so the differences are described, and neither schedule is called better",
+    ]
 
 
 def acknowledged(document: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from qbatch.sweeps.code import digest_of_policy, policy_by_digest, program_diges
 from qbatch.sweeps.executors import Place, each_outcome
 from qbatch.sweeps.grid import Grid
 from qbatch.workloads.estimates import read_estimates
+from qbatch.workloads.left_out import left_out_in
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.models import is_model, read_model
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
@@ -266,9 +267,12 @@ def _failure(plan: SweepPlan, case: Case, text: str) -> QbatchError:
 def log_facts(plan: SweepPlan) -> list[dict[str, Any]]:
     """Return what the record of a sweep says of its logs."""
     return [
-        {"name": name, "path": None if digest is None else str(Path(text).resolve()), "sha256": digest}
+        {
+            "name": name, "path": None if digest is None else str(Path(text).resolve()), "sha256": digest,
+            "left_out": [] if digest is None else msgspec.to_builtins([*left_out_in(text)]),
+        }
         for name, text, digest in zip(plan.log_names, plan.grid.log, plan.log_digests, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def check_logs(plan: SweepPlan, before: list[dict[str, Any]], where: str) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.metrics import METRICS, interval
+from qbatch.metrics.interval import SAME, are_same
 from qbatch.metrics.paired import PRACTICAL, finding_of
 from qbatch.metrics.ratio import replicated_difference
 from qbatch.model.errors import UsageError, suggestion
@@ -29,11 +30,15 @@ _AT = tuple(axis for axis in AXES if axis != "seed")
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of a metric over the replicas of a point, and the bounds of its interval; None where there is none."""
+    """The mean of a metric over the replicas of a point, and the bounds of its interval; None where there is none.
+
+    ``reason``: why several replicas have no interval: they cannot differ.
+    """
 
     value: float | None
     low: float | None
     high: float | None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class Point:
         values = self.values[metric]
         known = values[~np.isnan(values)]
         found = interval(known.tolist(), confidence)
+        if are_same(known.tolist()):
+            return Mean(found.mean, None, None, SAME)
         if found.low is None or found.high is None:
             return Mean(found.mean, None, None)
         low = max(found.low, 0.0) if float(known.min()) >= 0 else found.low
@@ -184,6 +191,7 @@ class PolicyDifference:
     low: float | None
     high: float | None
     finding: str
+    reason: str | None = None
 
 
 def differences(
@@ -191,7 +199,8 @@ def differences(
 ) -> list[PolicyDifference]:
     """Return how every policy differs from the baseline at each point, in pairs of the same seed.
 
-    The finding is that of ``qbatch compare``; one pair has no interval, and its finding is unknown.
+    The finding is that of ``qbatch compare``; one pair, and pairs that all differ by the same, have no interval, and their
+    finding is unknown (equal where they do not differ).
     """
     is_less_better = next(one for one in METRICS if one.name == metric).is_less_better
     by_place = {_place(point): point for point in found if point.at["policy"] == baseline}
@@ -210,11 +219,12 @@ def differences(
             continue
         estimate = replicated_difference(theirs, ours, confidence)
         mean = float(theirs.mean())
-        told = finding_of(estimate, mean, is_less_better=is_less_better, practical=practical, level=1 - confidence)
+        larger = max(mean, float(ours.mean()))
+        told = finding_of(estimate, larger, is_less_better=is_less_better, practical=practical, level=1 - confidence)
         records.append(
             PolicyDifference(
                 point.at, point.at["policy"], len(ours), mean, float(ours.mean()), estimate.value, estimate.low,
-                estimate.high, told.value,
+                estimate.high, told.value, SAME if are_same((ours - theirs).tolist()) else None,
             )
         )  # fmt: skip
     return records
@@ -232,7 +242,8 @@ def record(
 ) -> dict[str, Any]:
     """Return the record of a sweep with its points, as ``--json`` prints it.
 
-    Every point has ``at`` (its axes), ``replicas`` and ``metrics``: by name ``mean``, ``low`` and ``high``.  ``against``: how
+    Every point has ``at`` (its axes), ``replicas`` and ``metrics``: by name ``mean``, ``low``, ``high`` and, where several
+    replicas have no interval, the ``reason``, as every difference has.  ``against``: how
     each policy differs from the ``baseline``, which is the first policy of the grid if not told.
     """
     found, names = points(sweep, metrics), [metric_named(name) for name in metrics]
@@ -245,7 +256,7 @@ def record(
             {
                 "at": point.at, "replicas": point.replicas,
                 "metrics": {
-                    name: {"mean": mean.value, "low": mean.low, "high": mean.high}
+                    name: {"mean": mean.value, "low": mean.low, "high": mean.high, "reason": mean.reason}
                     for name, mean in ((name, point.mean(name, confidence)) for name in names)
                 },
             }
@@ -256,6 +267,7 @@ def record(
             {
                 "at": one.at, "metric": name, "pairs": one.pairs, "baseline": one.base, "policy": one.value,
                 "difference": one.difference, "low": one.low, "high": one.high, "finding": one.finding,
+                "reason": one.reason,
             }
             for name in names
             for one in (differences(found, name, base, confidence=confidence) if len(policies) > 1 else [])

@@ -103,6 +103,12 @@ def run_sweep(
     return SweepDone(SweepTable(folder, read_document(folder)), missing.kept, made, failed, seconds)
 
 
+def runs_kept(plan: SweepPlan, folder: Path) -> int:
+    """Return how many runs of a plan a folder has, so that they are not made again."""
+    with RunStore(folder) as store:
+        return len(plan) - sum(1 for _ in _Missing(plan, store, retry=False))
+
+
 def _written(plan: SweepPlan, store: RunStore, folder: Path, command: Sequence[str]) -> int:
     """Write the table and the record; return how many runs failed."""
     written = write_table(plan, store, folder)

@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
 from textual.css.query import NoMatches
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
@@ -39,6 +40,9 @@ from qbatch.wire.records import JobRecord
 FRAME = 0.25
 """Seconds between two paints."""
 
+LEAST = (80, 24)
+"""The smallest terminal in which nothing is cut: columns and lines."""
+
 PANELS = ("hosts", "timeline", "waiting", "running", "charts", "events", "queues", "history", "shadows")
 """The panels, by the number keys."""
 
@@ -53,8 +57,8 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
     CSS_PATH = "monitor.tcss"
     TITLE = "qbatch"
     ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as the base class has it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (LEAST[0], "-narrow"), (120, "-wide")]  # noqa: RUF012 - as the base class has it
+    VERTICAL_BREAKPOINTS = [(0, "-too-short"), (LEAST[1], "-short"), (36, "-tall")]  # noqa: RUF012
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(number), f"panel('{name}')", f"Panel: {name}", show=False) for number, name in enumerate(PANELS, 1)),
@@ -100,6 +104,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
 
     def compose(self) -> ComposeResult:
         """The panels; which of them show is up to the size and the style sheet."""
+        yield Static(id="small")
         yield Status(self.shown, self.source)
         yield Static(id="names")
         with Container(id="board"):
@@ -127,6 +132,13 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
         self.set_interval(FRAME, self.paint)
         self.action_panel("waiting")
+
+    def on_resize(self, event: Resize) -> None:
+        """Say so where the terminal is too small; the style sheet shows it there."""
+        columns, lines = event.size
+        self.query_one("#small", Static).update(
+            f"this terminal is too small ({columns}x{lines}): make it {LEAST[0]}x{LEAST[1]} at least"
+        )
 
     async def _watch(self) -> None:
         try:

@@ -280,13 +280,13 @@ class RowTable(Styled, can_focus=True):
         if is_cursor:
             base = self.style_of("row-table--cursor", is_whole=True)
         segments = []
-        for column in self.visible_columns:
+        for column in self._drawn(x, width):
             style = base
             if column.tone is not None and not is_cursor:
                 tone = column.tone(row)
                 if tone:
                     style = self.style_of(f"row-table--{tone}")
-            segments.append(Segment(_cell(column.text(row), column), style))
+            segments.append(Segment(_cell(column.text(row), column.width, is_right=column.is_right), style))
         if self.marked and self.key(row) in self.marked:
             mark = base if is_cursor else self.style_of("row-table--accent")
             segments[0] = Segment(f"{segments[0].text[:-1]}●", mark)
@@ -295,19 +295,50 @@ class RowTable(Styled, can_focus=True):
     def _heading(self, x: int, width: int) -> Strip:
         style = self.style_of("row-table--heading", is_whole=True)
         segments = []
+        for column in self._drawn(x, width):
+            mark = ("▼" if self.is_reversed else "▲") if column.key == self.sort_key and column.title else ""
+            segments.append(Segment(_cell(f"{column.title}{mark}", column.width, is_right=column.is_right), style))
+        line = self._cut(segments, x, width, style)
+        if sum(column.width + 1 for column in self.visible_columns) - 1 > x + width:
+            line = Strip([*line.crop(0, width - 1), Segment("»", style)])
+        return line
+
+    def _drawn(self, x: int, width: int) -> list[TableColumn]:
+        """Return the columns as they are drawn where cells ``x`` to ``x + width`` are on the screen.
+
+        A column that is cut there is left blank, heading and all, for half a number is a wrong number.  A text is drawn as far as
+        it goes if its heading fits.
+        """
+        drawn, begin = [], 0
         for column in self.visible_columns:
-            mark = ("▼" if self.is_reversed else "▲") if column.key == self.sort_key else ""
-            segments.append(Segment(_cell(f"{column.title}{mark}", column), style))
-        return self._cut(segments, x, width, style)
+            room = x + width - 1 - begin
+            is_cut = begin < x or column.width > room
+            if is_cut and begin >= x and not column.is_right and len(column.title) < room:
+                drawn.append(column._replace(text=_shortened(column.text, room)))
+            elif is_cut and column.width < width:
+                drawn.append(column._replace(title="", text=_nothing, tone=None))
+            else:
+                drawn.append(column)
+            begin += column.width + 1
+        return drawn
 
     def _cut(self, segments: list[Segment], x: int, width: int, style: Style) -> Strip:
         return Strip(segments).crop_extend(x, x + width, style)
 
 
-def _cell(text: str, column: TableColumn) -> str:
+def _nothing(_: Any) -> str:
+    return ""
+
+
+def _shortened(text: Callable[[Any], str], width: int) -> Callable[[Any], str]:
+    """Return what gives the same texts in so many cells."""
+    return lambda row: _cell(text(row), width, is_right=False)
+
+
+def _cell(text: str, width: int, *, is_right: bool) -> str:
     """Return a text in the width of its column, one space after it; what is too long ends in an ellipsis."""
-    if not text.isascii() or len(text) > column.width:
-        if len(set_cell_size(text, column.width).rstrip()) < len(text.rstrip()):
-            text = set_cell_size(text, column.width - 1) + "…"
-        return set_cell_size(text, column.width) + " "
-    return (text.rjust(column.width) if column.is_right else text.ljust(column.width)) + " "
+    if not text.isascii() or len(text) > width:
+        if len(set_cell_size(text, width).rstrip()) < len(text.rstrip()):
+            text = set_cell_size(text, width - 1) + "…"
+        return set_cell_size(text, width) + " "
+    return (text.rjust(width) if is_right else text.ljust(width)) + " "

@@ -12,6 +12,9 @@ from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.wire.errors import ErrorRecord
 
+DEFAULT_PROJECT = "_pbs_project_default"
+"""How PBS shows the project of a job that has none."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What all answers are."""
@@ -218,7 +221,8 @@ class Hosts(Record, frozen=True):
 
 class ClockRecord(Record, frozen=True):
     """The server's clock: ``mode`` real, scaled or virtual; ``speed`` (0: as fast as it can); ``now``; what it runs
-    until; ``log``: jobs of the trace that have arrived, and how many it has."""
+    until; ``log``: jobs of the trace that have arrived, and how many it has; ``ahead``: by how many microseconds real time is
+    ahead of the machine's clock, which was set back."""
 
     mode: str
     now: int
@@ -227,6 +231,19 @@ class ClockRecord(Record, frozen=True):
     until: str = ""
     log_arrived: int | None = None
     log_jobs: int | None = None
+    ahead: int = 0
+
+
+class FedLogRecord(Record, frozen=True):
+    """The workload log whose jobs arrive on a server or have arrived.
+
+    Its hash, how many jobs it has, the largest of their numbers (0: unknown), and microseconds from its clock to the server's.
+    """
+
+    sha256: str
+    jobs: int
+    last_number: int
+    offset: int
 
 
 class PhaseRecord(Record, frozen=True):
@@ -242,7 +259,8 @@ class PhaseRecord(Record, frozen=True):
 
 
 class ServerRecord(Record, frozen=True):
-    """The server: version, state, counts by state letter, where its files are; ``phases``: of pools that are shared in time."""
+    """The server: version, state, counts by state letter, where its files are; ``phases``: of pools that are shared in time;
+    ``log``: the log of which jobs have arrived."""
 
     name: str
     version: str
@@ -265,6 +283,7 @@ class ServerRecord(Record, frozen=True):
     is_history_kept: bool = True
     forecast_error: dict[str, float] = {}
     phases: tuple[PhaseRecord, ...] = ()
+    log: FedLogRecord | None = None
 
 
 class Explanation(Record, frozen=True):

@@ -53,8 +53,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ``not_before``: microseconds since 1970 (``-a``).  ``variables``: the job's environment beyond the standard one.
     ``directory``: where the submission was made.  ``runtime``: microseconds that an emulated run takes; ``fate``:
     how an emulated run ends (exit status); ``used_memory``: bytes that it really uses (None: all that it asks for).
-     ``shell``: ``-S``.  ``is_torque``: Torque's names for output and indices.  ``resource_rules``: how resources are read: 2 as
-    OpenPBS does (``nodes=`` scatters, what no host can give is refused); 1 as releases up to 0.1 did, whose journals say nothing.
+    ``shell``: ``-S``.  ``is_torque``: Torque's names for output and indices.  ``resource_rules``: how resources are read: 3 as
+    OpenPBS does (``nodes=`` scatters, what no host can give is refused); 2 as 3, but GPUs, which no host has, are
+    taken and not counted; 1 as releases up to 0.1 did, whose journals say nothing.
     ``script_digest``: of a script that was sent before with ``upload``; ``script`` is its beginning then.
     ``tasks``: of an array whose jobs differ, each of them in order of index.
     """
@@ -191,6 +192,14 @@ class Rerun(Request, frozen=True):
     is_forced: bool = False
 
 
+class ForceStart(Request, frozen=True):
+    """Start waiting jobs now, whatever the policy would do, on the ``hosts`` that are named (none: on any).  The engine checks
+    that there is room.  Gives ``Outcomes``."""
+
+    jobs: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
+
+
 class Message(Request, frozen=True):
     """Append a line to the output (``O``), error (``E``) or both files of running jobs.  Gives ``Outcomes``."""
 
@@ -248,7 +257,9 @@ class Fault(Request, frozen=True):
 
 
 class Hello(Request, frozen=True):
-    """Who is there: gives ``Welcome``."""
+    """Who is there: gives ``Welcome``.  ``server``: the server that is meant; refused if that is another one."""
+
+    server: str = ""
 
 
 class JobStatus(Request, frozen=True):
@@ -256,8 +267,8 @@ class JobStatus(Request, frozen=True):
 
     ``jobs``: identifiers, empty for all.  ``queues``, ``users``: only these.  ``states``: letters.  ``finished``:
     ``no`` (live jobs only), ``also`` or ``only``.  ``subjobs``: show each subjob of arrays; ``is_brief``: only what
-    the table shows.  Pages: at most ``limit`` jobs (of arrays that are named: subjobs) after the identifier ``after``, in the
-    order of the identifiers, or in that of ``jobs``.
+    the table shows.  Pages: at most ``limit`` jobs (of arrays that are named: subjobs) and about 256 KiB, after the identifier
+    ``after``, in the order of the identifiers, or in that of ``jobs``; ``next`` is the next ``after``.
     """
 
     jobs: tuple[str, ...] = ()
@@ -317,7 +328,7 @@ class JobOutput(Request, frozen=True):
 
 
 class History(Request, frozen=True):
-    """Search finished jobs for ever: gives ``Jobs``.  ``since`` and ``until`` bound the end, in microseconds."""
+    """Search finished jobs for ever: gives ``Jobs``, in pages.  ``since`` and ``until`` bound the end, in microseconds."""
 
     users: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
@@ -396,13 +407,15 @@ class Reload(Request, frozen=True):
 
 
 class Shutdown(Request, frozen=True):
-    """Stop the daemon; jobs run on.  ``is_with_jobs`` ends them first.  Gives ``Done``."""
+    """Stop the daemon; jobs run on.  ``is_requeueing`` first queues those again that may be run again; ``is_with_jobs`` first
+    ends those that still run.  Gives ``Done``."""
 
     is_with_jobs: bool = False
+    is_requeueing: bool = False
 
 
 MUTATING: tuple[type[Request], ...] = (
-    Submit, Delete, Alter, Hold, Release, Move, Order, Rerun, Message, Signal, QueueControl, HostControl,
+    Submit, Delete, Alter, Hold, Release, Move, Order, Rerun, ForceStart, Message, Signal, QueueControl, HostControl,
     PolicySet, Fault,
 )  # fmt: skip
 """Requests that change the server's state: answered when they are committed."""
@@ -413,7 +426,7 @@ ASKING: tuple[type[Request], ...] = (
 )  # fmt: skip
 
 AnyRequest = (
-    Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | Message | Signal | QueueControl
+    Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | ForceStart | Message | Signal | QueueControl
     | HostControl | PolicySet | Fault | Hello | JobStatus | QueueStatus | HostStatus | ServerStatus | Explain | Wait | Trail
     | JobOutput | History | Subscribe | Time | Forecast | Shadow | Upload | Metrics | Backup | Check | ConfigShow | Reload
     | Shutdown

@@ -16,23 +16,27 @@ LENIENCIES = {
     "select": "resources of the whole job beside select= or place=, such as ncpus",
     "place": "place= without select=",
     "array": "an array of one index, -J 3",
-    "server": "a destination on another server, -q queue@other, is taken as the queue of this one",
+    "server": "another server, as in -q queue@other or qstat 1@other, is taken for this one",
     "user": "-u and -W group_list with a user or a group other than those of who submits are ignored",
 }
 """What a server can be lenient about, and what that means."""
 
 _NODE_WORDS = ("host", "vnode", "gpus", "mics", "ngpus", "nmics")
 
+UNCOUNTED = ("ngpus", "gpus", "nmics", "mics", "naccelerators", "accelerator", "accelerator_model")
+"""Resources that PBS knows and that no host here has: what asks for one (rules 3) would be taken for a job that asks for none."""
+
 
 def refused_resource(
-    resources: Mapping[str, str], demand: Demand, custom: Collection[str], lenient: Collection[str]
+    resources: Mapping[str, str], demand: Demand, custom: Collection[str], lenient: Collection[str], rules: int = 3
 ) -> tuple[str, str] | None:
     """Return the code and the reason for which resources are refused, None if they are not.
 
-    ``custom``: resources that the server knows beside those of PBS; ``lenient``: keys of ``LENIENCIES``.
+    ``custom``: resources that the server knows beside those of PBS; ``lenient``: keys of ``LENIENCIES``; ``rules``: by rules 2
+    what no host has could be asked for.
     """
     if "resources" not in lenient:
-        unknown = unknown_resource(resources, demand, custom)
+        unknown = unknown_resource(resources, demand, custom, rules)
         if unknown is not None:
             return "unknown-resource", unknown
     groups = [word for word in resources.get("place", "").split(":") if word.startswith("group=")]
@@ -54,16 +58,32 @@ def refused_resource(
     return None
 
 
-def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Collection[str]) -> str | None:
-    """Return what is said of the first resource that neither PBS nor the server knows, None if all are known."""
+def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Collection[str], rules: int = 3) -> str | None:
+    """Return what is said of the first resource that the server does not know or cannot count, None if there is none."""
     way_out = "a server knows those of PBS and its custom_resources"
-    for name in resources:
+    for name, value in resources.items():
         if name not in RESOURCES_OF_JOBS and name not in custom:
             return f"Unknown resource: {name} ({way_out})"
+        if rules > 2 and _is_uncounted(name, value, custom):
+            return _uncounted(name)
     names = _NODE_WORDS if "nodes" in resources else RESOURCES_OF_CHUNKS
     for chunk in demand.chunks:
-        for name in chunk.other:
+        for name, value in chunk.other.items():
             if name not in names and name not in custom:
                 what = "node property" if "nodes" in resources else "resource"
                 return f"Unknown {what}: {name} ({way_out})"
+            if rules > 2 and _is_uncounted(name, value, custom):
+                return _uncounted(name)
     return None
+
+
+def _is_uncounted(name: str, value: str, custom: Collection[str]) -> bool:
+    """Tell whether a resource is asked for that no host has; ``ngpus=0`` asks for none."""
+    return name in UNCOUNTED and name not in custom and value.strip("0") != ""
+
+
+def _uncounted(name: str) -> str:
+    return (
+        f"Unknown resource: {name} (no host of this server has any; leave it out, or let the server name it in "
+        "custom_resources: then it is shown and never counted)"
+    )

@@ -406,11 +406,14 @@ def _slots(resources: Mapping[str, str]) -> int:
 
 def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int, rules: int = 2) -> dict[str, str]:
     """Return ``Resource_List`` as ``qstat -f`` shows it: what was asked, with ncpus, nodect, select, place and
-    walltime always there, memory in units of at least a kilobyte."""
+    walltime always there, memory in units of at least a kilobyte, times as HH:MM:SS.  A job that names neither chunks nor
+    nodes has ``place=pack``, as in OpenPBS (svr_jobfunc.c, set_select_and_place); for its one chunk that is the same as ``free``.
+    """
     listed = dict(resources)
     listed["ncpus"] = str(demand.procs)
     listed["nodect"] = str(demand.hosts)
-    listed.setdefault("place", implied_place(resources) if rules > 1 else "free")
+    is_plain = rules > 1 and not resources.keys() & {"select", "nodes", "procs"}
+    listed.setdefault("place", "pack" if is_plain else implied_place(resources) if rules > 1 else "free")
     if demand.memory or "mem" in listed:
         listed["mem"] = format_size(demand.memory) if demand.memory else _shown_size(listed["mem"])
     slots = sum(chunk.count * chunk.slots for chunk in demand.chunks)
@@ -422,6 +425,9 @@ def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int
     for name in ("vmem", "pmem", "pvmem", "file"):
         if name in listed:
             listed[name] = _shown_size(listed[name])
+    for name in _TIMES:
+        if name in listed and name != "walltime":
+            listed[name] = _shown_time(listed[name])
     return dict(sorted(listed.items()))
 
 
@@ -429,6 +435,14 @@ def _shown_size(text: str) -> str:
     """Return a size as it is shown; one that an older version took though it is none, as it was written."""
     try:
         return format_size(parse_size(text))
+    except ValueError:
+        return text
+
+
+def _shown_time(text: str) -> str:
+    """Return a time as ``HH:MM:SS``; one that an older version took though it is none, as it was written."""
+    try:
+        return format_duration(parse_duration(text))
     except ValueError:
         return text
 

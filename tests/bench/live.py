@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from qbatch.client import ClientSession
-from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, JobRecord, Jobs, Outcomes, Shadows, SubmissionRecord, Text
 from qbatch.wire.requests import Delete, JobStatus, Metrics, Shadow, Spec, Submit, Time
+from tests.bench import beside
+from tests.bench.flood import flood, submission
 from tests.daemon.harness import Daemon
 
 CONFIG = 'executor = "emulated"\npolicy = "{policy}"\n[[pool]]\nhosts = "n[01-64]"\ncpus = 16\n'
 Row = Callable[[str, str], None]
-_encode = msgspec.json.Encoder().encode
 _LONG = 10**12
 
 
@@ -35,46 +33,6 @@ def resident_megabytes(pid: int) -> float:
     """Return the resident memory of a process."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(text.split("VmRSS:")[1].split()[0]) / 1024
-
-
-def submission(number: int) -> Submit:
-    """Return one of a thousand different submissions."""
-    resources = {"select": f"1:ncpus={1 + number % 16}", "walltime": str(600 + number % 50 * 60)}
-    return Submit(
-        id=1, spec=Spec(script="true\n", directory="/tmp", resources=resources, runtime=_LONG, name=f"j{number}")
-    )
-
-
-FRAMES = [encode(_encode(submission(number))) for number in range(1000)]
-
-
-async def _client(path: str, jobs: int, depth: int, waits: list[float]) -> None:
-    reader, writer = await asyncio.open_unix_connection(path)
-    sent: list[float] = []
-    done = 0
-    while done < jobs:
-        if len(sent) < jobs and len(sent) - done <= depth // 2:
-            count = min(depth - (len(sent) - done), jobs - len(sent))
-            writer.write(b"".join(FRAMES[(len(sent) + offset) % 1000] for offset in range(count)))
-            sent += [time.perf_counter()] * count
-        size = int.from_bytes(await reader.readexactly(4), "big")
-        body = await reader.readexactly(size)
-        assert b'"result"' in body, body
-        waits.append(time.perf_counter() - sent[done])
-        done += 1
-    writer.close()
-
-
-def flood(path: str, jobs: int, clients: int, depth: int) -> tuple[float, list[float]]:
-    """Submit from many clients at once; return the seconds it took and how long each acknowledgement took."""
-    waits: list[float] = []
-
-    async def all_of_them() -> None:
-        await asyncio.gather(*(_client(path, jobs // clients, depth, waits) for _ in range(clients)))
-
-    begun = time.perf_counter()
-    asyncio.run(all_of_them())
-    return time.perf_counter() - begun, sorted(waits)
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -123,6 +81,26 @@ def empty_server(row: Row) -> None:
                 Submit(spec=Spec(script="true\n", directory="/tmp", array="1-100000", runtime=_LONG)), SubmissionRecord
             )
             row("an array of 100,000 tasks, acknowledged", f"{time.perf_counter() - begun:.2f} s")
+
+
+def starts(row: Row, *, rounds: int = 30) -> None:
+    """What a start of a short command consists of, before it asks anything: in turns, wall and processor time."""
+    commands = {
+        "the start of Python without site-packages (python -I -S -c pass)": [sys.executable, "-I", "-S", "-c", "pass"],
+        "the start of Python (python -c pass)": [sys.executable, "-c", "pass"],
+        "with msgspec and all that it imports (python -c 'import msgspec')": [sys.executable, "-c", "import msgspec"],
+        "with all that qsub imports (qsub --version)": [str(Path(sys.executable).with_name("qsub")), "--version"],
+    }
+    found: dict[str, list[tuple[float, float]]] = {label: [] for label in commands}
+    for _ in range(rounds):
+        for label, command in commands.items():
+            begun = time.perf_counter()
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            _, process.returncode, usage = os.wait4(process.pid, 0)
+            found[label].append(((time.perf_counter() - begun) * 1e3, (usage.ru_utime + usage.ru_stime) * 1e3))
+    for label, each in found.items():
+        wall, spent = (sorted(column) for column in zip(*each, strict=True))
+        row(label, f"{wall[0]:.0f} ms best, {statistics.median(wall):.0f} ms median; CPU {statistics.median(spent):.1f} ms")
 
 
 def short_commands(row: Row) -> None:
@@ -275,7 +253,9 @@ def measure(row: Row, *, jobs: int = 1_000_000) -> None:
     """Measure everything; ``row`` takes a label and a figure."""
     empty_server(row)
     beside_shadows(row)
+    beside.measure(row, jobs=min(jobs, 200_000), array=min(jobs, 200_000) // 2)
     virtual_time(row)
+    starts(row)
     short_commands(row)
     long_queue(row, "easy", jobs)
     long_queue(row, "easy:order=lxf", jobs)

@@ -48,7 +48,7 @@ def figures(row: Row, traces: Path, *, is_short: bool) -> None:
 
 
 def _study(row: Row, log: Path, out: Path) -> None:
-    """The study of the README on a real log, as a command."""
+    """A study like that of the README on a real log, with drawn estimates, as a command."""
     words = [
         sys.executable, "-m", "qbatch", "sweep", "--log", str(log), "--load", "0.7:1.1:0.05", "--seed", "1:10",
         "--estimates", "f:2", "-o", str(out), "-q", "--on", f"local:{WORKERS}",

@@ -76,3 +76,29 @@ def test_another_qbatch_first_on_path_is_told(tmp_path: Path) -> None:
 
 def test_the_version_is_one(tmp_path: Path) -> None:
     assert qbatch.__version__ == __version__
+
+
+def test_it_tries_to_write_where_a_daemon_would(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    code, findings = doctor(tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "new" / "state"))
+    assert findings["store"][0]["text"].endswith("the first start makes it")
+    assert sorted(os.listdir(tmp_path)) == ["file"], "what was tried is gone again"
+    nowhere = {
+        "QBATCH_STATE": "/proc/sys/qbatch", "QBATCH_SOCKET": "/proc/sys/qbatch.sock",
+        "QBATCH_CACHE": str(tmp_path / "file" / "c"),
+    }  # fmt: skip
+    code, findings = doctor(tmp_path, PYTHONPATH=str(ROOT), **nowhere)
+    assert code == 1
+    for what, verdict, variable in (("store", "wrong", "QBATCH_STATE"), ("socket", "wrong", "QBATCH_SOCKET"),
+                                    ("cache", "warning", "QBATCH_CACHE")):  # fmt: skip
+        (found,) = findings[what]
+        assert found["verdict"] == verdict, found
+        assert nowhere[variable] in found["text"]
+        assert variable in found["way_out"]
+
+
+def test_a_state_directory_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    code, findings = doctor(tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "file"))
+    assert (code, findings["store"][0]["verdict"]) == (1, "wrong")
+    assert "is no directory" in findings["store"][0]["text"]

@@ -13,7 +13,7 @@ import pytest
 from qbatch.cli.main import run
 from qbatch.model.machine_file import parse_machine
 from qbatch.workloads import read_log
-from tests.workloads.accounting.samples import BASE, SACCT_HEADER, Sample, pbs_pro, slurm, torque
+from tests.workloads.accounting.samples import BASE, SACCT_HEADER, Sample, iso, pbs_pro, slurm, torque
 
 JOBS = [
     Sample(n, BASE + 60 * n, 30 * (n % 5), 600 + 40 * (n % 7), 1 + n % 2, 4, 3600, n % 6 != 0, f"u{n % 4}", f"q{n % 2}")
@@ -96,7 +96,9 @@ def test_a_machine_smaller_than_the_peak_is_refused(
     (tmp_path / "log").unlink()
     code, out, err = command(capfd, *arguments, "--machine-procs", peak - 1)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"--machine-procs {peak - 1}: the log has {peak} processors in use at once" in err
+    used = {at: sum(job.hosts * job.cores for job in JOBS if job.start <= at < job.end) for at in {job.start for job in JOBS}}
+    first = iso(min(at for at, procs in used.items() if procs == peak))
+    assert f"--machine-procs {peak - 1}: the log has {peak} processors in use at once (at {first}+00:00)" in err
     assert not (tmp_path / "log").exists()
     assert command(capfd, *arguments, "--machine-procs", peak)[0] == 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import qbatch
 from qbatch.cli.main import run
 from qbatch.results.reading import read_result
 from qbatch.results.recorded import kinds_of
@@ -39,14 +40,78 @@ def test_a_log_is_compared_with_what_a_policy_would_have_done(capfd, lived, monk
     assert (code, err) == (0, "")
     assert "A is mine.swf, B is result:easy: 600 common jobs" in out
     for words in ("Mean wait", "Mean slowdown", "Mean bounded slowdown", "Utilisation", "Makespan"):
-        assert f"{words}: log and easy are equal" in out
+        assert f"{words}: easy and log are equal" in out
     _, out, _ = command(capfd, "compare", "mine.swf:log", "result:fcfs", "--json")
     document = json.loads(out)
     assert document["a"]["policy"] == "log"
     _, out, _ = command(capfd, "compare", "result:easy", "result:fcfs", "--json")
     same = json.loads(out)
-    assert [record["b"] for record in document["metrics"]] == [record["b"] for record in same["metrics"]]
-    assert [record["low"] for record in document["metrics"]] == [record["low"] for record in same["metrics"]]
+    for key in ("a", "b", "difference", "relative", "ratio"):
+        assert [record[key] for record in document["metrics"]] == [record[key] for record in same["metrics"]], key
+    assert document.keys() == same.keys()
+    assert [record.keys() for record in document["metrics"]] == [record.keys() for record in same["metrics"]]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_nothing_is_called_better_than_what_really_happened(capfd, lived, monkeypatch, turned) -> None:
+    """The differences are described, by class and month too, and above them stands what a replay does not know."""
+    monkeypatch.chdir(lived)
+    sides = ["result:fcfs", "mine.swf"] if turned else ["mine.swf", "result:fcfs"]
+    code, out, err = command(capfd, "compare", *sides)
+    assert (code, err) == (0, "")
+    assert not [word for word in ("better than", "worse", "noise", "Holm 1979") if word in out]
+    unknown = out.index("A replay does not know the machine that the log is of: the log does not say whether")
+    assert unknown < out.index("neither schedule is called better") < out.index("Mean wait: log is ")
+    assert " % lower than fcfs (fcfs " in out
+    assert "median of the differences" in out
+    _, out, _ = command(capfd, "compare", *sides, "--json")
+    document = json.loads(out)
+    records = [*document["metrics"], *(each for part in document["parts"].values() for each in part)]
+    assert {part for part, found in document["parts"].items() if found} == {"class", "month"}
+    assert {record["finding"] for record in records} == {"described"}
+    assert {record[key] for record in records for key in ("low", "high", "p")} == {None}
+    assert all(record["difference"] for record in records if record["name"] == "wait_mean_s")
+    assert len(document["history"]) == 3
+
+
+def test_what_an_import_left_out_stands_with_every_table_page_and_comparison(capfd, lived, monkeypatch, tmp_path) -> None:
+    lines = (lived / "mine.swf").read_text(encoding="utf-8").splitlines()
+    notes = ["; Note: left out: GPUs: 37 of 600 jobs (gpu:a100 37)", "; Note: left out: licences: not in the records"]
+    (tmp_path / "cluster.swf").write_text("\n".join([*notes, *lines]) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    told = "GPUs: 37 of 600 jobs (gpu:a100 37); not in the records: licences"
+    code, out, err = command(capfd, "replay", "cluster.swf", "-p", "fcfs", "--no-kill", "--out", "result")
+    assert (code, f"note: the log does not hold {told}" in err) == (0, True)
+    assert f"not in log  {told}" in out.splitlines()
+    _, out, _ = command(capfd, "compare", "cluster.swf", "result")
+    assert f"the machine that the log is of: the log does not hold {told}." in out
+    assert f"not in log  {told}" in command(capfd, "metrics", "cluster.swf")[1].splitlines()
+    assert command(capfd, "report", "result", "cluster.swf", "--baseline", "log", "-o", "page.html")[0] == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count(told) == 2  # at its head, and above the differences
+    assert page.index(told) < page.index("neither schedule is called better.") < page.index("lower than")
+    assert "whose interval holds 0 is noise" not in page
+    assert f"not in log            {told}" in command(capfd, "trace", "info", "cluster.swf")[1].splitlines()
+    assert "is better than" not in page
+    assert read_result("result").document["log"]["left_out"] == [
+        {"what": "GPUs", "jobs": 37, "of": 600, "names": "gpu:a100 37"},
+        {"what": "licences", "jobs": None, "of": None, "names": ""},
+    ]
+    shown = qbatch.read_result("result").notes
+    assert f"the log does not hold {told}" in shown
+
+
+def test_a_result_of_before_says_nothing_of_what_its_log_left_out(capfd, lived, tmp_path) -> None:
+    for kept in (lived / "result").iterdir():
+        (tmp_path / kept.name).write_bytes(kept.read_bytes())
+    document = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    del document["log"]["left_out"], document["checksums"]
+    (tmp_path / "result.json").write_text(json.dumps(document), encoding="utf-8")
+    assert command(capfd, "metrics", tmp_path)[0] == 0
+    document["log"]["left_out"] = [{"what": "GPUs", "jobs": "many"}]
+    (tmp_path / "result.json").write_text(json.dumps(document), encoding="utf-8")
+    code, _, err = command(capfd, "metrics", tmp_path)
+    assert (code, "result.json: log: left_out: Expected `int | null`" in err) == (3, True)
 
 
 def test_every_metric_of_a_log_is_that_of_the_schedule_in_it(capfd, lived, monkeypatch) -> None:
@@ -76,7 +141,7 @@ def test_pictures_reports_exports_and_the_referee_take_a_log(capfd, lived, monke
     assert command(capfd, "verify", "mine.swf", "-p", "easy", "--no-kill")[0] == 0
     assert command(capfd, "export", "result", "mine.swf", "-o", tmp_path / "kept")[0] == 0
     code, out, _ = command(capfd, "compare", tmp_path / "kept", "result:easy")
-    assert (code, "log and easy are equal" in out) == (0, True)
+    assert (code, "easy and log are equal" in out) == (0, True)
 
 
 def test_what_is_left_out_is_said_and_the_machine_has_a_size(capfd, lived, monkeypatch, tmp_path) -> None:
@@ -143,7 +208,7 @@ def test_a_real_log_whose_jobs_got_other_processors_than_they_asked_for(capfd, t
     code, out, err = command(capfd, "compare", KTH, f"{tmp_path / 'out'}:easy")
     assert code == 0
     assert "28,475 common jobs" in out
-    assert "Mean wait: easy is better than log (log 4.25 h, easy 1.9 h" in out
+    assert "Mean wait: easy is 55.3 % lower than log (log 4.25 h, easy 1.9 h: -2.35 h; median of the differences" in out
     assert "note: 219 of 28,475 common jobs have another number of processors in B than in A" in err
     assert "104 processors are in use at once, more than the 100 of the machine" in err
 
@@ -158,3 +223,26 @@ def test_two_logs_that_only_count_their_jobs_alike_are_not_compared(capfd, lived
     assert run(["compare", str(other), f"{lived}/result:easy"]) == 3
     said = capfd.readouterr().err
     assert "are submitted at another time and run for another one; compare two schedules of one log" in said
+
+
+@pytest.mark.parametrize("form", ["rows", "result"])
+def test_a_machine_on_which_rows_could_not_have_run_is_refused(capfd, lived, tmp_path, form) -> None:
+    """Else utilisation would be above 1; by the same check, in the same words, as an import refuses --machine-procs."""
+    rows = tmp_path / "rows.csv"
+    assert command(capfd, "export", "csv", f"{lived}/result:easy", "-o", rows)[0] == 0
+    schedule = read_result(str(rows)).schedules[0]
+    used = {int(at): int(schedule.workload.procs[(schedule.start <= at) & (at < schedule.end)].sum()) for at in schedule.start}
+    peak = max(used.values())
+    first = min(at for at, procs in used.items() if procs == peak) / 1_000_000
+    source = rows if form == "rows" else f"{lived}/result:easy"
+    for asked in (("metrics", source), ("export", "csv", source), ("plot", source, "--kind", "queue", "-o", tmp_path / "p.png")):
+        code, out, err = command(capfd, *asked, "--procs", peak - 1)
+        assert (code, out, err.count("\n")) == (3, "", 1)
+        told = f"has {peak} processors in use at once (at second {first:.15g} of the log), which a smaller machine does not have"
+        assert f"--procs {peak - 1}: " in err
+        assert told in err
+    code, out, _ = command(capfd, "metrics", source, "--procs", peak, "--json")
+    metrics = json.loads(out)["results"][0]["metrics"]
+    assert (code, metrics["utilisation_makespan"] <= 1, metrics["utilisation_submit"] <= 1) == (0, True, True)
+    code, out, _ = command(capfd, "verify", rows if form == "rows" else f"{lived}/result:easy", "-p", "easy", "--procs", peak - 1)
+    assert (code, "capacity" in out) == (1, True)  # what the referee is there to find

@@ -31,11 +31,12 @@ def test_a_source_is_replayed_under_policies(capfd: pytest.CaptureFixture[str]) 
 
 
 def test_its_table_ends_with_parents_and_names_the_source(capfd: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = command(capfd, "replay", "--source", SHORT, "--seed", "2")
+    code, out, _ = command(capfd, "replay", "--source", SHORT, "--seed", "2", "--all")
     assert code == 0
     assert "parent_spread_mean_s" in out
+    assert "Mean response of parents" in command(capfd, "replay", "--source", SHORT, "--seed", "2")[1]
     assert f"{SHORT}, seed 2" in out
-    other = command(capfd, "replay", "--source", SHORT, "--seed", "3")[1]
+    other = command(capfd, "replay", "--source", SHORT, "--seed", "3", "--all")[1]
     assert out.splitlines()[1:20] != other.splitlines()[1:20]
 
 

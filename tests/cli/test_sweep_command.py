@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from qbatch.metrics.interval import SAME
+from qbatch.reports.sweep_plot import SweepPicture, draw_sweep
 from qbatch.sweeps.grid import grid_of, read_grid
 from qbatch.sweeps.plan import plan_of
 from qbatch.sweeps.sweep import run_sweep
+from qbatch.sweeps.table import read_sweep
 from tests.cli.test_replay_command import command
 from tests.sweeps.samples import HERE, write_sample
 
@@ -34,6 +37,39 @@ def make_study(folder: Path, *, is_run: bool = True) -> Path:
     return folder
 
 
+def test_what_no_seed_moves_has_a_dash_and_the_reason_everywhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log, out = write_sample(tmp_path / "log.swf"), tmp_path / "out"
+    drawn = ("--estimates", "f:3", "--seed", "1:3", "--on", "local:1")
+    _, said, _ = command(capfd, "sweep", "--log", log, "-p", "fcfs", "-p", "easy", *drawn, "-o", out)
+    fcfs, easy = (next(line for line in said.splitlines() if line.startswith(policy)) for policy in ("fcfs", "easy"))
+    assert re.fullmatch(r"fcfs( +[\d.]+ \[-\]){3}", fcfs)
+    assert "[-]" not in easy
+    assert said.splitlines()[-1] == f"[-]: {SAME}"
+    assert command(capfd, "report", out, "-o", tmp_path / "page.html")[0] == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"[\N{EN DASH}]: {SAME}." in page
+    assert f"fcfs: {SAME}." in page
+    assert re.search(r"<td>[\d.]+\s+h\s+\[\N{EN DASH}\]</td>", page)  # hours, as in the report of a result
+    assert re.search(r"<td>[\d.]+\s+%\s+\[", page)
+    for words in ("Mean wait (h)", "Load (gaps between arrivals divided by)"):
+        assert f">{words}</text>" in page
+    for axis in ("load", "estimates"):
+        caption = draw_sweep(read_sweep(out), SweepPicture(axis)).get_supxlabel()
+        assert " ".join(caption.split()).endswith(f"cut at 0. fcfs: {SAME}.")
+
+
+def test_what_an_import_left_out_stands_with_a_sweep_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = Path(write_sample(tmp_path / "log.swf"))
+    note = "; Note: left out: GPUs: 37 of 120 jobs (gpu:a100 37)\n"
+    log.write_text(note + log.read_text(encoding="utf-8"), encoding="utf-8")
+    out, page = tmp_path / "out", tmp_path / "page.html"
+    code, said, _ = command(capfd, "sweep", "--log", log, "-p", "fcfs", "-o", out, "--on", "local:1")
+    told = "log: the log does not hold GPUs: 37 of 120 jobs (gpu:a100 37)"
+    assert (code, said.splitlines()[-1]) == (0, told)
+    assert command(capfd, "report", out, "-o", page)[0] == 0
+    assert told in page.read_text(encoding="utf-8")
+
+
 def test_a_file_is_run_and_resumed_and_its_options_can_be_changed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -42,7 +78,7 @@ def test_a_file_is_run_and_resumed_and_its_options_can_be_changed(
     assert code == 0, err
     headings = "load estimates policy wait_mean_s bounded_slowdown_mean utilisation_submit"
     assert out.splitlines()[0].split() == headings.split()
-    assert len(out.splitlines()) == 13
+    assert len(out.splitlines()) == 15  # the last one says why FCFS has no intervals
     assert re.search(r" \d+\.\d \[\d+\.\d, \d+\.\d\] ", out)
     assert f"36 runs: 36 made; {folder / 'out'} has them all" in err
     code, again, err = command(capfd, "sweep", str(folder / "study.toml"))
@@ -144,7 +180,7 @@ def test_a_page_about_a_sweep(folder: Path, tmp_path: Path, capfd: pytest.Captur
     text = page.read_text()
     assert "Differences from easy" in text
     assert "36 runs at 12 points, 3 replicas each." in text
-    assert text.count("<svg") == 3
+    assert text.count('<svg class="chart"') == 3
     assert "http://" not in text.replace("http://www.w3.org/", "")
     assert "https://" not in text
     assert command(capfd, "report", str(folder / "out"), "-o", str(page), "--baseline", "esy")[0] == 2

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from qbatch.client import ClientSession
 from qbatch.daemon.service import BUSY
-from qbatch.wire.records import JobRecord, Jobs, Outcomes, ServerRecord, SubmissionRecord
+from qbatch.wire.records import JobRecord, Outcomes, ServerRecord, SubmissionRecord
 from qbatch.wire.requests import JobStatus, QueueControl, ServerStatus, Spec, Submit
 from tests.daemon.forked import Forked
 from tests.harness import NIGHTLY
@@ -147,8 +147,8 @@ class Daemon:
     def jobs(self, *names: str, finished: str = "also", subjobs: bool = False) -> dict[str, JobRecord]:
         """Return jobs by identifier."""
         with self.session() as session:
-            found = session.ask(JobStatus(jobs=names, finished=finished, limit=1000, subjobs=subjobs), Jobs)
-        return {job.id: job for job in found.jobs}
+            pages = session.pages(JobStatus(jobs=names, finished=finished, subjobs=subjobs))
+            return {job.id: job for page in pages for job in page.jobs}
 
     def until(self, name: str, states: str, seconds: float = 60.0) -> JobRecord:
         """Wait until a job is in one of the states."""

@@ -181,3 +181,18 @@ def test_a_queue_that_names_no_default_walltime_takes_its_limit_where_that_is_sh
     assert (batch.default_walltime, debug.default_walltime) == (3_600_000_000, 600_000_000)
     with pytest.raises(InputError, match=r"x.toml: line 8, key 'default_walltime': queue debug: it is longer"):
         parse_config(f'{pool}default_walltime = "20:00"\nmax_walltime = "10:00"\n', "x.toml")
+
+
+def test_what_a_pool_enforces_is_written_as_it_is_read_and_holds_for_a_machine_too() -> None:
+    pool = '[[pool]]\nhosts = "n1"\ncpus = 1\n'
+    assert parse_config(pool, "test").pools[0].enforce == ("cput", "pcput")
+    for text, enforced in (
+        (f'{pool}enforce = ["mem", "vmem"]\n', ("mem", "vmem")),
+        (f"{pool}enforce = []\n", ()),
+        ('[[pool]]\nmachine = "origin2000"\nenforce = ["mem"]\n', ("mem",)),
+    ):
+        read = parse_config(text, "test")
+        assert read.pools[0].enforce == enforced
+        assert parse_config(as_toml(read), "again") == read
+    with pytest.raises(InputError, match="line 4, key 'enforce': 'pmem' is none of cput, pcput, mem, vmem"):
+        parse_config(f'{pool}enforce = ["pmem"]\n', "test")

@@ -63,9 +63,64 @@ def test_the_use_of_a_real_job_is_told_everywhere(tmp_path) -> None:
         (line,) = lines
         for name in ("cput", "mem", "vmem", "cpupercent"):
             assert f"resources_used.{name}={record.used[name]}" in line
-        over = daemon.submit(WORK, directory=str(tmp_path), resources={"mem": "20mb"})
         spent = daemon.submit(WORK, directory=str(tmp_path), resources={"cput": "1"})
-        assert daemon.until(over, "F").exit_status == -27
         assert daemon.until(spent, "F").exit_status == -28
         assert re.search(r"=>> PBS: job killed: cput \d+ exceeded limit 1$",
                          daemon.run("qbatch", "output", "-e", spent).stdout, re.MULTILINE)  # fmt: skip
+
+
+def test_memory_is_held_to_only_where_the_pool_says_so_and_what_is_exceeded_is_shown(tmp_path) -> None:
+    """As in OpenPBS (``enforce_mem = 0``)."""
+    script = f"""#!/bin/sh
+{sys.executable} -S -c 'import os, time
+x = b"x" * (50 << 20)
+while not os.path.exists("go"): time.sleep(0.05)'
+"""
+    beyond = r"mem \d+kb exceeds the 20mb asked for \(not enforced\)"
+    with Daemon(tmp_path, config=REAL) as daemon:
+        for number, resources in enumerate(({"mem": "20mb"}, {"pmem": "20mb"})):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            job = daemon.submit(script, directory=str(folder), extra={"init_dir": str(folder)}, resources=resources)
+            deadline = time.monotonic() + 60
+            while int((found := attributes(daemon, job))["resources_used.mem"].removesuffix("kb")) <= 51200:
+                assert time.monotonic() < deadline, found
+                time.sleep(0.1)
+            assert found["job_state"] == "R"
+            assert re.search(beyond, found["comment"])
+            assert re.search(beyond, daemon.run("qbatch", "explain", job).stdout)
+            (folder / "go").touch()
+            record = daemon.until(job, "F")
+            assert record.exit_status == 0
+            assert re.search(beyond, record.comment)
+        assert re.search(beyond, daemon.run("qbatch", "explain", job).stdout)
+        config = tmp_path / "qbatch.toml"
+        config.write_text(config.read_text().replace("cpus = 4", 'cpus = 4\nenforce = ["mem"]'))
+        assert daemon.run("qbatch", "reload").returncode == 0
+        for resources in ({"mem": "20mb"}, {"pmem": "20mb"}):
+            job = daemon.submit(script, directory=str(tmp_path), extra={"init_dir": str(tmp_path)}, resources=resources)
+            record = daemon.until(job, "F")
+            assert record.exit_status == -27
+            assert "not enforced" not in record.comment
+
+
+def test_processor_time_that_is_not_enforced_is_shown_for_the_job_and_for_one_process(tmp_path) -> None:
+    script = f"""#!/bin/sh
+{sys.executable} -S -c 'import os, time
+while time.process_time() < 1.6: pass
+while not os.path.exists("go"): time.sleep(0.05)'
+"""
+    names = ("cput", "pcput")
+    beyond = {name: rf"\b{name} 00:00:0[2-9] exceeds the 00:00:01 asked for \(not enforced\)" for name in names}
+    with Daemon(tmp_path, config=REAL.replace("cpus = 4", "cpus = 4\nenforce = []")) as daemon:
+        jobs = [daemon.submit(script, extra={"init_dir": str(tmp_path)}, resources={name: "1"}) for name in names]
+        for name, job in zip(names, jobs, strict=True):
+            deadline = time.monotonic() + 120
+            while not re.search(beyond[name], comment := attributes(daemon, job).get("comment", "")):
+                assert time.monotonic() < deadline, comment
+                time.sleep(0.2)
+        (tmp_path / "go").touch()
+        for name, job in zip(names, jobs, strict=True):
+            record = daemon.until(job, "F")
+            assert record.exit_status == 0
+            assert re.search(beyond[name], record.comment)

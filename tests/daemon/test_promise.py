@@ -28,8 +28,9 @@ from tests.harness import size
 TRACE = ROOT / "traces" / "demo-128.swf"
 JOBS = size(1000, 2000)
 POLICIES = (
-    "fcfs", "easy", "easy:order=sjf", "easy:order=lxf", "hybrid:depth=4", "conservative", "conservative:compress=start",
-    "conservative:compress=none", "predicted", "predicted:inner=conservative",
+    "fcfs", "easy", "easy:order=sjf", "easy:order=lxf", "easy:backfill=sjf", "hybrid:depth=4", "conservative",
+    "conservative:compress=start", "conservative:compress=none", "predicted", "predicted:inner=conservative",
+    "predicted:inner.backfill=sjf",
 )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def is_for_a_shell(block: Block) -> bool:
 
 def prepare(home: Path) -> None:
     """Lay out what a reader has: accounting files of a PBS, sacct on PATH, and the policy that a document tells to write."""
-    for name in ("deadlines", "slices", "task-queues"):
+    for name in ("deadlines", "own-log", "slices", "task-queues"):
         own = (block for block in every_block() if block.document == f"docs/{name}.md" and block.language == "toml")
         (home / f"{name}.toml").write_text(next(own).text, encoding="utf-8")
     grid = next(block for block in every_block() if block.document == "docs/sweeps.md" and block.language == "toml")
@@ -137,13 +137,13 @@ def test_what_is_said_to_be_before_a_block_is_before_one() -> None:
 
 TOML = {
     "docs/daemon.md": read_config, "docs/deadlines.md": read_config, "docs/slices.md": read_config,
-    "docs/task-queues.md": read_config, "docs/prediction.md": read_config,
+    "docs/task-queues.md": read_config, "docs/prediction.md": read_config, "docs/own-log.md": read_config,
     "docs/machine.md": lambda path: load_machine(str(path)),
     "docs/sweeps.md": lambda path: grid_of(read_grid(str(path))[0], str(path)),
 }  # fmt: skip
 COUNTS = {
     "docs/daemon.md": 2, "docs/deadlines.md": 1, "docs/slices.md": 1, "docs/task-queues.md": 1, "docs/prediction.md": 1,
-    "docs/machine.md": 65, "docs/sweeps.md": 3,
+    "docs/own-log.md": 1, "docs/machine.md": 65, "docs/sweeps.md": 3,
 }  # fmt: skip
 """How many pools, hosts or policies each of them describes."""
 
@@ -218,3 +218,8 @@ def test_every_block_is_held_to_something() -> None:
     assert kinds == {("", ""), ("sh", ""), ("python", ""), *(("toml", name) for name in TOML)}
     without = {path.name for path in DOCUMENTS if not blocks_of(path)}
     assert without <= {"origin2000-results.md", "statistics.md"}
+
+
+def test_every_picture_is_shown_by_a_document() -> None:
+    shown = {Path(name).name for path in DOCUMENTS for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", path.read_text("utf-8"))}
+    assert {path.name for path in (ROOT / "docs" / "images").iterdir()} <= shown

@@ -297,7 +297,8 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert all((out / f"{table['name']}.csv").is_file() for table in first["tables"])
     forms()
     again = CliRunner().invoke(app, [*command, "--check"])
-    assert again.exit_code == 0, again.output
+    assert again.exit_code == 1, again.output
+    assert again.stderr.rstrip().endswith("1 replications of 2000 s with seed 1, only of 30 or more of 2000 s with seed 1")
     assert re.search(r"(\d+) of \1 blocks of runs were there already", again.stderr)
     assert "with 1 of the usual 30 replications" in again.stderr
     assert json.loads((out / "tables.json").read_text())["tables"] == first["tables"]

@@ -19,8 +19,8 @@ from qbatch.papers.closed_network_printed import (
     VARIATIONS,
 )
 from qbatch.papers.closed_network_replicas import NetworkReplicas
-from qbatch.papers.closed_network_runs import ESTIMATING, NetworkCase, NetworkFigures, asked
-from qbatch.papers.closed_network_study import ERROR_STEPS, ERRORS, FIGURES, NetworkStudy
+from qbatch.papers.closed_network_runs import ESTIMATING, PRSNUTF_STF, NetworkCase, NetworkFigures, asked
+from qbatch.papers.closed_network_study import ERROR_STEPS, ERRORS, FIGURES, TIES, NetworkStudy
 from qbatch.papers.closed_network_verdicts import all_claims, errors
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
 from qbatch.replay.network_run import NetworkMeasures
@@ -178,6 +178,30 @@ def test_table_2_holds_ours_beside_the_printed_numbers() -> None:
     longest = tables["closed-network-figure9"].rows
     assert [row["figure"] for row in longest[::5]] == [9, 10, 11, 12, 13, 14]
     assert longest[0][PRSTF] == pytest.approx(10.0, rel=1e-3)
+
+
+def test_table_2_has_prsnutf_with_either_tie_where_both_were_run() -> None:
+    def world(network: Network, policy: str) -> tuple[float, float]:
+        busy, longest = as_printed(network, PRSNUTF)
+        return (busy - 0.06 if policy == PRSNUTF else busy), longest
+
+    ties = {(case.network, case.policy): None for case in STUDY.cases([TIES]) if case.policy in (PRSNUTF, PRSNUTF_STF)}
+    found = [
+        NetworkFigures(NetworkCase(network, policy, 0, 1), [NetworkMeasures(1.0, busy, 100, 3.0, longest, 2.0, 1.0, 900)])
+        for network, policy in ties
+        for busy, longest in [world(network, policy)]
+    ]
+    replicas = NetworkReplicas(found)
+    table = next(each for each in all_tables(STUDY, replicas) if each.name == "closed-network-table2")
+    rows = [row for row in table.rows if row["policy"] in (PRSNUTF, PRSNUTF_STF)]
+    assert len(table.rows) == 2 * 6 * 3 * 2
+    assert [row["policy"] for row in rows[:12]] == [PRSNUTF] * 6 + [PRSNUTF_STF] * 6
+    first, least = rows[:6], rows[6:12]
+    assert [row["printed"] for row in first] == [row["printed"] for row in least]
+    assert {str(row["verdict"]).split(" ")[0] for row in first} == {"outside"}
+    assert {row["verdict"] for row in least} == {"within"}
+    assert {row["calibrated"] for row in least} == {None}
+    assert any("picked after the fact" in note for note in table.notes)
 
 
 def test_errors_are_told_as_points_and_the_order_beside_them() -> None:

@@ -393,6 +393,9 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert "8 groups of runs were there already" in again.stderr
     assert "NO LOG GIVEN" in again.stderr
     assert "generated.4.jobs-stronger: not decidable" in again.stdout
+    checked = CliRunner().invoke(app, [*asked, "--check", "-q"])
+    assert checked.exit_code == 1
+    assert "check: no verdicts are on record of 1 subsets of generated, 40 jobs each, with seed 1, only of 10" in checked.stderr
     second = json.loads((out / "tables.json").read_text())
     assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
 

@@ -23,6 +23,7 @@ from qbatch.papers.scojo_figures import (
     nodes_of,
     tree_table,
 )
+from qbatch.papers.scojo_printed import INTERARRIVAL_S, LABELS
 from qbatch.papers.scojo_runs import (
     CONSERVATIVE,
     EASY,
@@ -40,6 +41,7 @@ from qbatch.papers.scojo_runs import (
     cells_of,
     grouped_share,
     label_of,
+    seed_of,
     simulate,
     sized,
     workload_of,
@@ -147,6 +149,17 @@ def test_workloads_of_the_model_have_the_gaps_of_table_5() -> None:
     assert len({tuple(work.run.tolist()) for work in works}) == 8, "each has jobs of its own"
     again = workload_of(ScojoCase(MODEL, 6, EXACT, SCOJO, 200, seed=102))
     assert again.run.tolist() == works[7].run.tolist(), "the seed is that of the first without a label"
+
+
+def test_another_seed_draws_every_workload_of_the_model_anew() -> None:
+    for workload in range(8):
+        usual, other = (workload_of(ScojoCase(MODEL, workload, EXACT, SCOJO, 200, seed=seed)) for seed in (101, 7))
+        assert usual.run.tolist() != other.run.tolist(), workload
+    assert len({seed_of(workload, 7) for workload in range(1000)}) == 1000
+    # The workloads with a label of the paper keep its mean gap.
+    first = workload_of(ScojoCase(MODEL, 0, EXACT, SCOJO, 4000, seed=7))
+    gap = (first.submit[-1] - first.submit[0]) / (len(first) - 1) / MICROSECONDS
+    assert gap == pytest.approx(INTERARRIVAL_S[LABELS[0]], rel=0.01)
 
 
 def test_both_kinds_of_estimates_are_of_the_same_jobs() -> None:
@@ -308,10 +321,11 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert len(first["pictures"]) == 5 + 1 + 6 + 1 + 1 + 2
     forms()
     again = CliRunner().invoke(app, [*asked, "--check"])
-    assert again.exit_code == 0, again.output
+    assert again.exit_code == 1, again.output
     assert re.search(r"(\d+) of \1 runs were there already", again.stderr)
     assert "NO LOG OF LANL GIVEN" in again.stderr
-    assert "check: no claim is decided otherwise than is known" in again.stderr
+    wanted = "no verdicts are on record of 1 workloads of 40 jobs with seed 101, only of 20 or more of 10,000 with seed 101"
+    assert again.stderr.rstrip().splitlines()[-1] == f"check: {wanted}"
     second = json.loads((out / "tables.json").read_text())
     assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
 

@@ -12,13 +12,16 @@ import typer
 from typer.testing import CliRunner
 
 from qbatch.cli.paper import paper
-from qbatch.model.errors import OutputError, UsageError
+from qbatch.model.errors import InputError, OutputError, UsageError
 from qbatch.model.machine import one_host
 from qbatch.papers import sp2_backfilling
 from qbatch.papers import sp2_backfilling_runs as runs
-from qbatch.papers.record import HOLDS, VERDICTS, PaperOutcome
+from qbatch.papers.evidence import inside
+from qbatch.papers.record import HOLDS, VERDICTS, Claim, PaperOutcome
 from qbatch.papers.sp2_backfilling import is_kth, run_paper
-from qbatch.papers.sp2_backfilling_runs import MODEL_LOGS, month_files
+from qbatch.papers.sp2_backfilling_printed import USERS
+from qbatch.papers.sp2_backfilling_runs import MODEL_LOGS, ResampledMeans, month_files
+from qbatch.papers.sp2_backfilling_verdicts import with_resampled
 from qbatch.replay import Options, prepare
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.harness import TRACES
@@ -86,10 +89,73 @@ def test_the_same_seed_gives_the_same_figures(small: PaperOutcome, small_log: Lo
     assert run_paper(small_log, procs=32, seeds=2, seed=7, parts=("3",)).tables[0].rows != again.tables[0].rows
 
 
+def test_claims_that_rest_on_one_log_have_intervals_over_logs_of_its_weeks(small_log: Log) -> None:
+    log = generate_log(jobs=1200, procs=32, load=0.8, seed=5)
+    outcome = run_paper(log, procs=32, seeds=4, parts=("2", "3"))
+    told = {claim.name: claim.together for claim in outcome.claims}
+    of_weeks = {"table2.alike", "table3.inaccuracy-helps", "table3.users-are-worse", "table3.conservative-is-better"}
+    assert {name for name, text in told.items() if text} == of_weeks
+    values = [
+        means[USERS]["conservative"] / means[USERS]["easy"]
+        for means in runs.run_resampled(runs.Bench(log, 32, (0, 1, 2, 3)), [USERS])
+    ]
+    found = inside("conservative / EASY", values, 0.9, 1.1, is_ratio=True)
+    assert found.found.low is not None
+    assert told["table2.alike"] == f"4 logs of its weeks, drawn with replacement: 1 {found.says}: {found.text()}"
+    assert told["table3.conservative-is-better"].count("conservative / EASY") == 6
+    assert len({claim.verdict for claim in outcome.claims} - set(VERDICTS)) == 0
+    # What is drawn moves with the seed; one log of weeks has no interval, and of a short log there are none.
+    other = run_paper(log, procs=32, seeds=4, seed=9, parts=("2",))
+    assert other.claims[1].together not in ("", told["table2.alike"])
+    assert not any(claim.together for claim in run_paper(log, procs=32, seeds=1, parts=("2",)).claims)
+    assert not any(claim.together for claim in run_paper(small_log, procs=32, seeds=3, parts=("2",)).claims)
+
+
+def test_claims_of_the_model_have_intervals_over_its_logs(small: PaperOutcome) -> None:
+    told = {claim.name: claim.together for claim in small.claims if claim.name.startswith(("figure9", "figure10"))}
+    assert len(told) == 5
+    assert all(text.startswith("2 generated logs: ") for text in told.values()), told
+    assert told["figure9.alike"].count("conservative / EASY") == 11
+    assert told["figure10.conservative-backfills-more"].count("conservative - EASY") == 13
+    assert "FCFS / EASY" in told["figure9.fcfs-far-worse"]
+
+
+def test_a_week_without_jobs_leaves_out_one_resampled_log_and_not_the_paper(
+    small_log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(log: Log, how: str, seed: int) -> Log:
+        if seed == 1:
+            raise InputError("no job")
+        return log
+
+    monkeypatch.setattr(runs, "resampled", refused)
+    assert len(runs.run_resampled(runs.Bench(small_log, 32, (0, 1, 2)), [USERS])) == 2
+
+
+def test_the_intervals_of_each_claim_can_speak_against_it() -> None:
+    def logs(easy: float, conservative: float, users: float, drawn: float) -> list[ResampledMeans]:
+        factors = dict.fromkeys((4, 11, 31, 101, 301), drawn) | {1: 1.0, USERS: users}
+        wobble = (0.99, 1.0, 1.01)
+        return [{each: {"easy": easy * by * value, "conservative": conservative * by * value}
+                 for each, value in factors.items()} for by in wobble]  # fmt: skip
+
+    names = ("table2.alike", "table3.inaccuracy-helps", "table3.users-are-worse", "table3.conservative-is-better")
+    claims = [Claim(name, "text", HOLDS, "1") for name in names]
+
+    def said(*world: float) -> list[str]:
+        return [one.together.split(": ")[1] for one in with_resampled(claims, logs(*world), has_estimates=True)]
+
+    assert said(1.0, 0.95, 1.5, 0.8) == ["1 yes", "6 yes", "2 yes", "6 yes"]
+    assert said(1.0, 1.2, 0.7, 1.3) == ["1 no", "6 no", "2 no", "6 no"]
+    assert [one.verdict for one in with_resampled(claims, logs(1.0, 1.2, 0.7, 1.3), has_estimates=True)] == [HOLDS] * 4
+
+
 def test_progress_is_told_to_its_end(small_log: Log) -> None:
     told: list[tuple[str, int, int]] = []
     run_paper(small_log, procs=32, seeds=2, parts=("2", "figures"), tell=lambda *one: told.append(one))
-    assert [one for one in told if one[1] == one[2]] == [("Table 2", 1, 1), ("Figures 9 and 10", 13, 13)]
+    assert [one for one in told if one[1] == one[2]] == [
+        ("Table 2", 1, 1), ("Weeks resampled", 2, 2), ("Figures 9 and 10", 13, 13)
+    ]  # fmt: skip
     assert MODEL_LOGS >= 2
 
 

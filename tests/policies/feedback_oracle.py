@@ -1,6 +1,7 @@
 """Who waits for whom in a log the slow and obvious way, written from rule 14 of spec/papers.md 5.5 alone.
 
-Every job looks at every other.  Times are integer microseconds.
+Every job looks at every other.  Times are integer microseconds.  :func:`lived` is FCFS on such a log, from that rule and
+"The meaning of one instant" of design.md.
 """
 
 from __future__ import annotations
@@ -86,3 +87,39 @@ def feedback_submissions(jobs: Sequence[Logged], ended: Sequence[int | None]) ->
         end = ended[predecessor]
         submissions.append((jobs[predecessor].submit if end is None else end) + think)
     return submissions
+
+
+class Lived(NamedTuple):
+    """What became of one job: when it was submitted, started and ended."""
+
+    submit: int
+    start: int
+    end: int
+
+
+def lived(jobs: Sequence[Logged], procs: Sequence[int], machine: int) -> list[Lived]:
+    """Return what becomes of jobs that all fit the machine, in order of submission, start and end, by position.
+
+    One round an instant: all ends, then all arrivals in order of job number, then FCFS.  A job of no length ends in another
+    round of its instant, and what follows it arrives there.
+    """
+    links = predecessors(jobs)
+    coming = {place: job.submit for place, job in enumerate(jobs) if links[place][0] == UNKNOWN}
+    submitted: dict[int, int] = {}
+    started: dict[int, int] = {}
+    ended: dict[int, int] = {}
+    while len(ended) < len(jobs):
+        ends = {place: at + jobs[place].run for place, at in started.items() if place not in ended}
+        now = min([*coming.values(), *ends.values()])
+        for over in [place for place, end in ends.items() if end == now]:
+            ended[over] = now
+            coming |= {place: now + think for place, (before, think) in enumerate(links) if before == over}
+        for place in sorted((place for place, at in coming.items() if at == now), key=lambda place: jobs[place].number):
+            submitted[place] = now
+            del coming[place]
+        for place in submitted:  # in order of arrival
+            free = machine - sum(procs[other] for other in started if other not in ended)
+            if place not in started and procs[place] > free:
+                break
+            started.setdefault(place, now)
+    return [Lived(submitted[place], started[place], ended[place]) for place in range(len(jobs))]

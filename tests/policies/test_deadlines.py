@@ -18,6 +18,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies import load_policy
+from qbatch.referee.every_schedule import check_promises, taken_back
 from qbatch.replay.calendar import Calendar
 from qbatch.replay.drivers import run
 from tests.harness import same_schedule, size, workload_of
@@ -226,16 +227,39 @@ def test_a_job_that_outlives_its_estimate_breaks_a_promise_at_once_and_once() ->
     engine = Engine(one_host(4), load_policy("qops"), is_audited=True)
     actions_of(engine, 0, asking(0, 4, 100), asking(1, 4, 50, 150), asking(2, 4, 10, 500))
     found = actions_of(engine, 100)
-    assert [type(action) for action in found] == [Break, Promise]
-    assert found[1] == Promise(1, 101 * SECOND)
-    # A second later it is still there: the new deadline is the new planned end, and is broken again by a second.
-    found = actions_of(engine, 101)
-    assert [action.row for action in found if isinstance(action, Break)] == [1]
-    # It ends between two seconds: what waits starts then, and nothing is broken any more.
-    done = engine.handle(101 * SECOND + 300_000, [Finished(0)])
-    found = [action for action in done.actions if isinstance(action, Start | Break)]
-    assert [action.row for action in found] == [1]
-    assert isinstance(found[0], Start)
+    assert [type(action) for action in found] == [Break]
+    assert found[0].row == 1  # type: ignore[attr-defined]
+    assert engine.promise_to(1) is None
+    # It is still there second by second: the plan moves on, and nothing is told again of what was told.
+    for second in range(101, 220):
+        assert actions_of(engine, second) == []
+    assert engine.explain(1).numbers["planned"] == 220 * SECOND
+    assert "latest_start" not in engine.explain(1).numbers
+    # It ends between two seconds: what waits starts then, and its start is the one correction.
+    done = engine.handle(219 * SECOND + 300_000, [Finished(0)])
+    found = [action for action in done.actions if not isinstance(action, WakeAt)]
+    assert found[0] == Promise(1, 219 * SECOND + 300_000)
+    assert [(type(action), action.row) for action in found] == [(Promise, 1), (Start, 1)]  # type: ignore[attr-defined]
+    assert done.broken == ()
+
+
+@pytest.mark.parametrize("policy", ["qops", "msb", "mrt", "slack:factor=0.001"])
+def test_of_jobs_that_outlive_their_estimates_each_promise_is_taken_back_once(policy: str) -> None:
+    jobs = 0
+    for seed in range(size(25, 100)):
+        work, draw = with_deadlines(seed), random.Random(seed)
+        more = [draw.choice((0, 0, 0, 3, 40)) * SECOND for _ in range(len(work))]
+        work = work.changed(run=work.run + np.array(more, np.int64))
+        schedule = run(work, one_host(PROCS), load_policy(policy), driver="engine")
+        if schedule.broken is None:
+            continue
+        is_broken = schedule.broken > 0
+        assert schedule.broken.max() == 1, seed
+        assert (schedule.promise[is_broken] == schedule.start[is_broken]).all(), seed
+        assert (taken_back(schedule) == is_broken).all(), seed
+        assert not list(check_promises(schedule)), seed
+        jobs += int(is_broken.sum())
+    assert jobs > 10
 
 
 def test_a_promise_that_a_closed_host_makes_impossible_is_broken_and_nothing_is_dropped() -> None:
@@ -244,9 +268,10 @@ def test_a_promise_that_a_closed_host_makes_impossible_is_broken_and_nothing_is_
     actions_of(engine, 0, asking(0, 8, 100, 100), asking(1, 4, 50, 150), asking(2, 4, 50, 150))
     found = actions_of(engine, 10, HostClosed(1))
     assert [action.row for action in found if isinstance(action, Break)] == [2]
-    assert Promise(2, 150 * SECOND) in found
+    assert engine.explain(2).numbers["planned"] == 150 * SECOND
     actions_of(engine, 20, HostOpened(1))
-    engine.handle(100 * SECOND, [Finished(0)])
+    done = engine.handle(100 * SECOND, [Finished(0)])
+    assert [action.at for action in done.actions if isinstance(action, Promise) and action.row == 2] == [100 * SECOND]
     assert engine.queue_length == 0
 
 
@@ -270,8 +295,8 @@ def test_a_job_that_comes_again_is_never_refused() -> None:
     engine = Engine(one_host(4), load_policy("qops"), is_audited=True)
     actions_of(engine, 0, asking(0, 4, 100))
     found = actions_of(engine, 50, asking(1, 4, 50, 60, submit=50, is_admitted=True))
-    assert [type(action) for action in found] == [Promise, Break, Promise]
-    assert engine.promise_to(1) == 100 * SECOND
+    assert [type(action) for action in found] == [Promise, Break]
+    assert engine.promise_to(1) is None
     assert isinstance(actions_of(engine, 50, asking(2, 4, 50, 60, submit=50))[0], Reject)
 
 

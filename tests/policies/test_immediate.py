@@ -199,6 +199,27 @@ def test_victims_are_taken_by_slowdown_and_the_room_they_leave_over_belongs_to_t
     # One processor is left over while job 4 runs, and nobody but a quantum of its own gets job 5 going: job 3 is stopped.
 
 
+def test_a_quantum_that_was_thrown_away_counts_in_the_executed_time_of_a_victim() -> None:
+    # Job 3 has a quantum from 40 to 100 and begins at 100 on the processor of job 2.  At 150 its slowdown is 110 / (60 + 50), and
+    # that of job 1 150 / (40 + 50): job 3 is suspended for job 4.  By the 50 s that are kept its slowdown would be 110 / 50.
+    jobs = [asked(0, 1, 1000), asked(0, 1, 100), asked(40, 1, 2000), asked(150, 1, 30)]
+    schedule = schedule_of("immediate:inner=fcfs-backfill,quantum=60,memory=10,protect=1", [(2, 0)], jobs)
+    assert seconds(schedule.end) == [1060, 100, 2130, 180]
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_a_reservation_that_sticks_ends_with_a_quantum_of_its_holder_whatever_else_waits(is_seen: bool) -> None:
+    # Job 2 has a reservation at 1000 s and a quantum from 700 to 760, in which nothing waits.  When it waits again, at 760 s, the
+    # shorter job 3 comes, and gets a reservation before it.
+    jobs = [asked(0, 4, 1000), asked(700, 4, 500), asked(760, 4, 100)]
+    # On a host of its own a job ends during the quantum: that makes a pass.
+    jobs += [asked(600, 1, 120)] if is_seen else []
+    jobs.sort(key=lambda job: job.submit)
+    policy = "immediate:inner=sjf-backfill,quantum=60,memory=10,protect=600"
+    schedule = schedule_of(policy, [(4, 0), (1, 0)] if is_seen else [(4, 0)], jobs)
+    assert [end for end in seconds(schedule.end) if end != 720] == [1060, 1660, 1160]
+
+
 def test_the_host_with_the_fewest_left_over_then_the_fewest_victims() -> None:
     jobs = [asked(0, 4, 3000), asked(0, 3, 3000), asked(0, 2, 3000), asked(700, 4, 10)]
     schedule = schedule_of(IMMEDIATE, [(5, 0), (4, 0)], jobs)

@@ -62,6 +62,15 @@ def test_a_quantum_clears_the_special_of_its_job() -> None:
     assert times("soon:inner=lsf", TWO_HOSTS, jobs)[3:] == [(30, 190), (80, 90)]
 
 
+def test_a_quantum_that_no_other_pass_sees_leaves_the_special_of_its_job() -> None:
+    jobs = [(0, 1, 150, 120), (0, 1, 20, 20), (0, 2, 300, 30), (1, 2, 100, 100), (95, 1, 100, 100)]
+    # As above, but nothing happens while job 4 has its quantum: host a is still kept for it at 95, and job 5 only gets a quantum.
+    assert times("soon:inner=lsf", TWO_HOSTS, jobs)[3:] == [(30, 255), (95, 355)]
+    # With a pass at 50 the special is over: job 5 starts at 95, and job 4 after it.
+    seen = times("soon:inner=lsf", TWO_HOSTS, [*jobs[:4], (50, 1, 1, 1), jobs[4]])
+    assert (seen[3], seen[5]) == ((30, 295), (95, 195))
+
+
 def test_a_job_that_ends_in_its_quantum_ends_on_its_host_also_when_nobody_saw_it_run() -> None:
     jobs = [(0, 4, 2000, 2000), (1, 4, 500, 500), (700, 4, 5, 5), (800, 4, 300, 300)]
     # Job 3 ends at 705, job 1 takes its processors back at once, and job 2 asks for the host all the same: job 4, of

@@ -91,6 +91,8 @@ QUANTA: dict[str, dict[str, Any]] = {
     "soon:inner=lxfw-backfill": {"inner": "priority", "weights": oracle.LXF_W},
     "immediate:inner=lxfw-backfill": {"inner": "priority", "weights": oracle.LXF_W},
     "immediate:inner=fcfs-backfill": {"inner": "fcfs"},
+    "immediate:inner=sjf-backfill,inner.depth=3": {"inner": "sjf", "depth": 3, "quantum_end": "estimate"},
+    "soon:inner=sjf-backfill,inner.depth=2": {"inner": "sjf", "depth": 2, "quantum_end": "estimate"},
 }
 
 

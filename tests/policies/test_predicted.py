@@ -164,7 +164,8 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("inner", ["easy", "hybrid", "conservative", "priority-backfill", "sjf-backfill", "easy:order=sjf"])
+@pytest.mark.parametrize("inner", ["easy", "hybrid", "conservative", "priority-backfill", "sjf-backfill", "easy:order=sjf",
+                                   "easy:backfill=sjf"])  # fmt: skip
 def test_perfect_predictions_are_perfect_estimates(inner: str, machine: str) -> None:
     """Each user's jobs run alike: what is predicted is what the inner policy alone does by perfect estimates."""
     head, _, tail = inner.partition(":")

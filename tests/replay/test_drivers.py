@@ -18,7 +18,8 @@ from tests.harness import real_log, run_named, same_schedule, size, workload_of
 from tests.oracle.workloads import random_jobs
 
 POLICIES = (
-    "fcfs", "fcfs:order=sjf", "fcfs:order=lxf", "easy", "easy:order=sjf", "easy:order=lxf", "hybrid:depth=4",
+    "fcfs", "fcfs:order=sjf", "fcfs:order=lxf", "easy", "easy:order=sjf", "easy:order=lxf", "easy:backfill=sjf",
+    "hybrid:depth=4",
     "hybrid:depth=3,order=lxf", "conservative", "conservative:compress=start", "conservative:compress=none",
     "conservative:compress=scratch",
 )  # fmt: skip

@@ -15,7 +15,8 @@ from qbatch.replay import Options, prepare, run
 from qbatch.replay.feedback import feedback_source
 from qbatch.workloads import Log, read_log
 from qbatch.workloads.feedback import feedback_of
-from tests.policies.feedback_oracle import Logged, feedback_submissions, predecessors
+from tests.harness import size
+from tests.policies.feedback_oracle import Lived, Logged, feedback_submissions, lived, predecessors
 
 Row = list[int]
 
@@ -76,6 +77,52 @@ def test_jobs_come_when_their_users_have_waited_and_thought(seed: int, tmp_path:
         zip(came.log_row.tolist(), came.submit.tolist(), strict=True)
     )
     assert came.submit.tolist() == sorted(came.submit.tolist())
+
+
+def test_a_job_whose_user_does_not_think_comes_with_the_others_of_that_instant_in_order_of_number(tmp_path: Path) -> None:
+    # Job 2 follows job 1 at once, at 10 s, where job 3 comes by itself.  The machine has room for one of them.
+    rows = [row(1, 0, 0, 10, 8, 1), row(2, 10, 0, 10, 8, 1, before=1, think=0), row(3, 10, 0, 10, 8, 2)]
+    log, machine = log_of(rows, tmp_path), one_host(8)
+    for policy in ("fcfs", "easy", "conservative"):
+        source = feedback_source(log, prepare(log, machine), machine, feedback_of(log))
+        schedule = run(source, machine, load_policy(policy), is_audited=True)
+        assert schedule.workload.number.tolist() == [1, 2, 3]
+        assert (schedule.start // 1_000_000).tolist() == [0, 10, 20]
+
+
+@pytest.mark.parametrize("think", [0, 10])
+def test_random_users_that_hardly_think_live_as_the_oracle_says(think: int, tmp_path: Path) -> None:
+    together = 0
+    for seed in range(size(40, 200)):
+        rng, procs = random.Random(seed), 8
+        count = rng.randint(2, 25)
+        numbers = rng.sample(range(1, 99), count)
+        rows: list[Row] = []
+        for number in numbers:
+            before = rng.choice([each[0] for each in rows]) if rows and rng.random() < 0.6 else -1
+            wait = rng.choice((0, think)) if before > 0 else -1
+            length = rng.choice((0, 10, 10, 20)) if seed % 2 else rng.choice((10, 20))
+            rows.append(row(number, 10 * rng.randint(0, 8), 0, length, rng.randint(1, procs), 1, before, wait))
+        if all(each[16] < 0 for each in rows):
+            rows[1][16:18] = [rows[0][0], 0]
+        rows.sort(key=lambda each: (each[1], each[0]))
+        log, machine = log_of(rows, tmp_path, procs), one_host(procs)
+        source = feedback_source(log, prepare(log, machine), machine, feedback_of(log))
+        schedule = run(source, machine, load_policy("fcfs"), is_audited=True)
+        wanted = lived(logged(rows), [each[4] for each in rows], procs)
+        came = schedule.workload
+        found = {
+            place: Lived(*each)
+            for place, *each in zip(
+                came.log_row.tolist(), came.submit.tolist(), schedule.start.tolist(), schedule.end.tolist(), strict=True
+            )
+        }
+        assert found == dict(enumerate(wanted)), seed
+        if not seed % 2:  # no job has length 0: one round an instant
+            order = list(zip(came.submit.tolist(), came.number.tolist(), strict=True))
+            assert order == sorted(order), seed
+            together += len(order) - len({submit for submit, _ in order})
+    assert together > 50
 
 
 def test_a_faster_machine_has_its_next_job_earlier(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,9 +81,12 @@ class ClosedLoop:
             self.user_of.append(user)
         return self.made[first:]
 
+    def ended(self, at: int, rows: Sequence[int]) -> None:
+        for row in rows:
+            self._plan(self.user_of[row], at)
+
     def told(self, done: Round) -> None:
-        for row in done.finished:
-            self._plan(self.user_of[row], done.at)
+        assert not done.refused
 
     def workload(self) -> Workload:
         return workload_of("closed loop", self.procs, self.made)
@@ -157,13 +160,13 @@ def oracle(wishes: list[list[Wish]], procs: int, decide: Decide) -> list[Entry]:
         for job in running:
             if job.start + job.wish.run == now:
                 job.end = now
+        for job in running:
+            if job.end == now and left[job.user]:
+                comes[job.user] = now + left[job.user][0].think
         arriving = sorted(user for user, at in comes.items() if at == now)
         for user in arriving:
             book.append(Entry(user, now, left[user].pop(0)))
             del comes[user]
-        for job in running:
-            if job.end == now and left[job.user]:
-                comes[job.user] = now + left[job.user][0].think
         running = [job for job in running if job.end < 0]
         queue = [job for job in book if job.start < 0]
         free = procs - sum(job.wish.procs for job in running)

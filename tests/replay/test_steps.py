@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from qbatch.model.actions import Action, Start
 from qbatch.model.machine import one_host
+from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.replay.steps import draw_steps
 from tests.harness import workload_of
@@ -16,8 +20,7 @@ JOBS = [
 
 
 def happened(policy: str) -> list[str]:
-    lines = draw_steps(workload_of(JOBS, 4), one_host(4), load_policy(policy))
-    return [line.partition(" s: ")[2] for line in lines if line.startswith("t = ")]
+    return [lines[0].partition(" s: ")[2] for lines in draw_steps(workload_of(JOBS, 4), one_host(4), load_policy(policy)).passes]
 
 
 def test_quanta_suspensions_and_the_way_back_to_the_queue_are_named() -> None:
@@ -37,3 +40,64 @@ def test_a_resized_job_is_named_with_its_processors() -> None:
         "arrived 2(2); started 2(2); resized 1(1) to 2 of 4",
         "ended 2(2); resized 1(1) to 4 of 4",
     ]
+
+
+QUEUED = [
+    Job(row, submit * SECOND, procs, estimate * SECOND, run * SECOND)
+    for row, (submit, procs, run, estimate) in enumerate(
+        [(0, 3, 120, 240), (10, 4, 60, 120), (20, 2, 30, 60), (30, 1, 30, 60)]
+    )
+]
+
+
+def charts(policy: str) -> list[list[str]]:
+    """Return what is drawn of each processor, the last first, at each pass."""
+    drawn = draw_steps(workload_of(QUEUED, 4), one_host(4), load_policy(policy)).passes
+    return [[line.partition("|")[2] for line in lines if "|" in line] for lines in drawn]
+
+
+def test_reservations_are_hatched_where_they_are_planned() -> None:
+    planned = charts("conservative")[2]  # at 20 s: 2 is to start at 240 s on 4 processors, 3 after it at 360 s on 2
+    assert [line.count("/") > 5 and "2//" in line for line in planned] == [True] * 4
+    assert ["3" in line for line in planned] == [False, False, True, True]
+    assert planned[3].index(".") < planned[3].index("2") < planned[3].index("3")
+    for policy in ("easy", "hybrid:depth=1", "sjf-backfill"):
+        assert any("/" in line for line in charts(policy)[1]), policy
+    assert not any("/" in line for chart in charts("fcfs") for line in chart)
+
+
+def test_only_the_head_has_a_reservation_under_easy_and_two_jobs_with_depth_two() -> None:
+    assert [any(f"{job}/" in line for line in charts("easy")[2]) for job in (2, 3)] == [True, False]
+    assert [any(f"{job}/" in line for line in charts("hybrid:depth=2")[2]) for job in (2, 3)] == [True, True]
+
+
+def test_the_last_pass_is_that_of_the_last_end() -> None:
+    for policy in ("conservative", "easy", "slack"):
+        last = draw_steps(workload_of(QUEUED, 4), one_host(4), load_policy(policy)).passes[-1]
+        assert "; " not in last[0], policy
+        assert last[0].partition(" s: ")[2].startswith("ended "), policy
+
+
+def test_every_line_fits_a_terminal_of_eighty_columns_and_the_signs_are_told() -> None:
+    drawn = draw_steps(workload_of(QUEUED, 4), one_host(4), load_policy("conservative"))
+    assert max(len(line) for lines in drawn.passes for line in lines if not line.startswith(("t = ", "  waiting: "))) <= 80
+    assert max(map(len, drawn.heading)) <= 80
+    assert all(sign in drawn.heading[1] for sign in ("CCC", "...", "C//", "^"))
+
+
+class WithDepth:
+    """A policy of a user's own that has a number of the name of what is asked for elsewhere."""
+
+    name = "with-depth"
+    reservations = 3
+
+    def decide(self, view: View) -> Iterator[Action]:
+        room = view.room()
+        for job in view.waiting:
+            if not room.take(job):
+                return
+            yield Start(job.row)
+
+
+def test_a_policy_of_a_users_own_is_drawn_too() -> None:
+    assert draw_steps(workload_of(QUEUED, 4), one_host(4), WithDepth()).passes

@@ -14,7 +14,7 @@ from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.workloads import generate_log
 
-POLICIES = ("fcfs", "easy", "easy:order=lxf", "easy:order=sjf", "hybrid:depth=3", "conservative",
+POLICIES = ("fcfs", "easy", "easy:order=lxf", "easy:order=sjf", "easy:backfill=sjf", "hybrid:depth=3", "conservative",
             "conservative:compress=start", "conservative:compress=none", "conservative:compress=scratch")  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from qbatch.metrics import measure
+from qbatch.metrics.interval import SAME
 from qbatch.metrics.machine import longest_queue
 from qbatch.model.errors import InputError
 from qbatch.model.machine import one_host
@@ -68,7 +69,38 @@ def test_the_direction_is_that_of_the_better_policy(pair) -> None:
     assert of(compare(side(easy), side(fcfs)), "wait_mean_s")["finding"] == "worse"
     document = compare(side(fcfs), side(easy))
     assert of(document, "wait_mean_s")["finding"] == "better"
-    assert of(document, "wait_mean_s")["sentence"].startswith("Mean wait: easy is better than fcfs (fcfs ")
+    assert of(document, "wait_mean_s")["sentence"].startswith("Mean wait: easy is better than fcfs, ")
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("seed", range(8))
+def test_both_orders_of_two_schedules_say_the_same(seed, replicas) -> None:
+    """The relative difference goes from the higher value to the lower one, and the seconds are in units of the higher."""
+    turned = {"better": "worse", "worse": "better"}
+    works = [random_workload(80, 10 * seed + place) for place in range(replicas)]
+    policies = ("fcfs", "easy") if seed % 2 else ("easy", "conservative")
+    pairs = [tuple(side(scheduled(work, policy)) for policy in policies) for work in works]
+    ab = compare(*pairs[0], replicas=pairs[1:])
+    ba = compare(*pairs[0][::-1], replicas=[pair[::-1] for pair in pairs[1:]])
+    for one, other in zip(ab["metrics"], ba["metrics"], strict=True):
+        assert one["sentence"] == other["sentence"]
+        assert one["finding"] == turned.get(other["finding"], other["finding"])
+        assert one["ratio"] is None or one["ratio"] * other["ratio"] == pytest.approx(1)
+        assert one["p"] == (None if other["p"] is None else pytest.approx(other["p"]))
+    findings = [[turned.get(record["finding"], record["finding"]) for record in ba["parts"]["class"]],
+                [record["finding"] for record in ab["parts"]["class"]]]  # fmt: skip
+    assert findings[0] == findings[1]
+
+
+def test_what_is_too_little_to_matter_is_so_in_both_orders() -> None:
+    """100 s and 101 s: a share of the larger, not of whichever is named first."""
+    work = random_workload(40)
+    a, b = (side(by_hand(work, work.submit + wait * S, name)) for wait, name in ((100, "a"), (101, "b")))
+    for document in (compare(a, b), compare(b, a)):
+        record = of(document, "wait_mean_s")
+        assert record["finding"] == "negligible"
+        told = "a differs from b by too little to matter, less than 1 %: 1.0 % lower (b 1.68 min, a 1.67 min"
+        assert told in record["sentence"]
 
 
 def test_the_only_part_says_what_the_whole_says() -> None:
@@ -193,6 +225,17 @@ def test_replicas_give_student_s_interval_over_the_pairs() -> None:
     assert of(document, "makespan_s")["low"] is not None
 
 
+def test_replicas_that_differ_by_the_same_are_not_tested() -> None:
+    """An interval of width 0 over three seeds would say that the difference is known exactly."""
+    pairs = []
+    for seed in range(3):
+        work = random_workload(60, seed)
+        pairs.append((side(by_hand(work, work.submit, "a")), side(by_hand(work, work.submit + 60 * S, "b"))))
+    record = of(compare(*pairs[0], replicas=pairs[1:]), "wait_mean_s")
+    assert (record["low"], record["high"], record["p"], record["finding"]) == (None, None, None, "unknown")
+    assert record["sentence"] == f"Mean wait: a is 100.0 % lower than b (b 1 min, a 0 s: -1 min; {SAME})."
+
+
 def test_policies_whose_labels_are_exchanged_by_day_differ_by_noise_at_about_the_nominal_rate() -> None:
     """On many generated logs: real schedules of two policies, each day's jobs under one label or the other by a coin."""
     logs, false = size(60, 120), Counter[str]()
@@ -230,15 +273,16 @@ def test_sentences_say_plainly_what_is_noise() -> None:
         return sentence(record | changes, "x", "y", 0.95, 0.01)
 
     assert said() == (
-        "Mean wait: no difference between x and y that could be told from noise "
-        "(-10 s, -10.0 %; 95 % interval -30 s to +10 s)."
+        "Mean wait: no difference between x and y that could be told from noise: y is 10.0 % lower "
+        "(x 1.67 min, y 1.5 min: -10 s; 95 % interval -30 s to +10 s)."
     )
-    assert "too little to matter, less than 1 %" in said(finding="negligible")
+    assert "too little to matter, less than 1 %: 10.0 % lower" in said(finding="negligible")
     assert "too few values" in said(finding="unknown", low=None)
     assert "x and y are equal (1.67 min)" in said(finding="equal")
-    assert "y is better than x (x 1.67 min, y 1.5 min: -10 s" in said(finding="better")
-    assert "x is better than y" in said(finding="worse")
+    assert "y is better than x, 10.0 % lower (x 1.67 min, y 1.5 min: -10 s" in said(finding="better")
+    assert "x is better than y, which is 10.0 % lower" in said(finding="worse", is_less_better=False)
     assert "no interval" in said(finding="better", low=None)
+    assert "y is 10.0 % lower than x (x 1.67 min, y 1.5 min: -10 s)." in said(finding="described", low=None)
     assert "nothing to compare" in said(difference=None)
     assert (signed(-0.0123, "share"), amount(0.5, "share"), amount(None, "s")) == ("-1.23 points", "50.00 %", "-")
     assert amount(1234.5, "ratio") == "1,234"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from typer.testing import CliRunner
 
 from qbatch.model.errors import InputError, OutputError, UsageError
 from qbatch.model.record import MICROSECONDS, LogClock
-from qbatch.reports.plot_style import SUFFIXES, write_figure
+from qbatch.reports.plot_style import DAY, SUFFIXES, write_figure
 from qbatch.reports.plots import PICTURES, draw, instant, view_of
 from qbatch.results.result import Result, write_result
 from tests.reports.samples import KTH_CLOCK, by_hand, random_workload, scheduled, workload
@@ -94,6 +96,15 @@ def test_a_title_is_taken_as_it_is(tmp_path, small):
     write_figure(figure, tmp_path / "picture.png")
 
 
+def test_the_mean_use_of_a_policy_is_to_its_own_last_end(small) -> None:
+    """To the last end of all, every policy has done the same work in the same time: one number for all of them."""
+    first = small.schedules[0]
+    later = replace(first, policy="later", start=first.start + 40 * DAY, end=first.end + 40 * DAY)
+    caption = draw(replace(small, schedules=(first, later)), "utilisation").get_supxlabel()
+    means = re.findall(r"(\w+)\s+([\d.]+)%", caption.split("until its last job ends:")[1])
+    assert float(dict(means)[first.policy]) > 3 * float(dict(means)["later"])
+
+
 def test_a_title_of_our_own_names_the_log_and_not_its_folders(small):
     figure = draw(small.told(name="/home/ada/logs/KTH-1996.swf.gz"), "wait-hist")
     assert figure.get_suptitle() == "Waits: KTH-1996"
@@ -145,7 +156,7 @@ def test_what_cannot_be_drawn_is_refused(small, large, tmp_path):
 def test_without_matplotlib_the_extra_is_named(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "matplotlib.style", raising=False)
-    with pytest.raises(UsageError, match=r"pip install 'qbatch-emulator\[report\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"):
         draw(small, "queue")
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
 
 import pytest
 
-from qbatch.metrics.interval import t_quantile
+from qbatch.metrics.interval import SAME, t_quantile
 from qbatch.model.errors import UsageError
 from qbatch.sweeps.summary import differences, points, record
 from qbatch.sweeps.table import SweepTable, read_sweep
@@ -37,11 +38,33 @@ def test_points_are_those_of_the_grid_and_means_those_of_their_runs(sweep: Sweep
         mean = point.mean("wait_mean_s")
         assert mean.value == pytest.approx(statistics.fmean(values), rel=1e-12)
         if len(values) == 1:
-            assert mean.low is mean.high is None
+            assert (mean.low, mean.high, mean.reason) == (None, None, None)
+            continue
+        if point.at["policy"] == "fcfs":
+            assert (mean.low, mean.high, mean.reason) == (None, None, SAME)
             continue
         half = t_quantile(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
         assert mean.low == pytest.approx(max(statistics.fmean(values) - half, 0), rel=1e-9)
         assert mean.high == pytest.approx(statistics.fmean(values) + half, rel=1e-9)
+
+
+def test_replicas_that_cannot_differ_have_a_reason_and_no_interval(sweep: SweepTable) -> None:
+    """FCFS looks at no estimate, so drawing them moves nothing; EASY and what differs from FCFS have intervals."""
+    document = record(sweep, ["wait_mean"])
+    drawn = [point for point in document["points"] if point["at"]["estimates"] == "f:3"]
+    assert {point["replicas"] for point in drawn} == {5}
+    for point in drawn:
+        mean = point["metrics"]["wait_mean_s"]
+        if point["at"]["policy"] == "fcfs":
+            assert (mean["low"], mean["high"], mean["reason"]) == (None, None, SAME)
+        else:
+            assert mean["low"] < mean["mean"] < mean["high"]
+            assert mean["reason"] is None
+    assert {one["reason"] for one in document["against"] if one["at"]["estimates"] == "f:3"} == {None}
+    found = [point for point in points(sweep, ["wait_mean"]) if point.at["policy"] == "fcfs" and point.replicas == 5]
+    late = replace(found[0], at=found[0].at | {"policy": "late"}, values={"wait_mean_s": found[0].values["wait_mean_s"] + 60})
+    (one,) = differences([found[0], late], "wait_mean_s", "fcfs")
+    assert (one.difference, one.low, one.high, one.finding, one.reason) == (pytest.approx(60), None, None, "unknown", SAME)
 
 
 def test_differences_are_in_pairs_of_one_seed(sweep: SweepTable) -> None:

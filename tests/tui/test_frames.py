@@ -190,7 +190,7 @@ def test_charts_have_axes() -> None:
         assert busy[0].startswith("100%┤")
         assert busy[-2].startswith("   0┤")
         assert re.match(r" +└-\S+ ?─*now", busy[-1]), busy
-        assert waiting[0].startswith("4┤")
+        assert waiting[0].startswith("   4┤")
 
     play(steps)
 

@@ -32,6 +32,7 @@ from qbatch.wire.records import (
     SubmissionRecord,
     TrailEntry,
     Trails,
+    Welcome,
 )
 from qbatch.wire.requests import PROTOCOL, AnyRequest, Request
 
@@ -144,6 +145,11 @@ class FakeServer:
             raise Refusal("unknown-job", f"no job {shown}", shown)
         return self.jobs[shown]
 
+    def _Hello(self, request: Any) -> Welcome:
+        if request.server not in ("", SERVER, "localhost"):
+            raise Refusal("unknown-server", f"cannot connect to server {request.server} (errno=15008); this one is {SERVER}")
+        return Welcome(server=SERVER, version="0.1.0", protocol=PROTOCOL, user="alice", role="user")
+
     def _JobStatus(self, request: Any) -> Jobs:
         errors, found = [], []
         if request.jobs:
@@ -196,7 +202,7 @@ class FakeServer:
                 found.append(Outcome(name=text, error=refusal.record))
         return Outcomes(outcomes=tuple(found))
 
-    _Delete = _Hold = _Release = _Alter = _Move = _Rerun = _Message = _Signal = _outcomes
+    _Delete = _Hold = _Release = _Alter = _Move = _Rerun = _ForceStart = _Message = _Signal = _outcomes
 
     def _Order(self, request: Any) -> Outcomes:
         self._found(request.first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from qbatch.cli.pbs.command import code_of
 from qbatch.daemon.config import KEYS
 from qbatch.daemon.handlers.authority import WHO
 from qbatch.wire import errors, requests
@@ -22,7 +23,7 @@ def test_every_verb_with_its_fields_and_role_is_documented() -> None:
 def test_every_error_code_is_documented() -> None:
     text = (DOCS / "protocol.md").read_text(encoding="utf-8")
     for code, (pbs, exit_code) in errors.CODES.items():
-        assert f"| `{code}` | {pbs} ({pbs % 256}) | {exit_code} |" in text
+        assert f"| `{code}` | {pbs} ({code_of(pbs)}) | {exit_code} |" in text
 
 
 def test_every_key_of_the_configuration_says_what_it_means() -> None:

@@ -152,3 +152,35 @@ def test_what_openpbs_refuses_is_refused_by_name_unless_the_server_is_lenient(te
         assert refused_resource(asked, parse_demand(asked), (), (lenient[code],)) is None
     if code == "unknown-resource":
         assert refused_resource(asked, parse_demand(asked), ("foo", "fast"), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("select=2:ncpus=4:ngpus=2", "ngpus"), ("ngpus=1", "ngpus"), ("gpus=1", "gpus"), ("nodes=2:ppn=4:gpus=1", "gpus"),
+        ("nodes=1:mics=1", "mics"), ("select=1+1:ncpus=2:nmics=01", "nmics"), ("naccelerators=1", "naccelerators"),
+        ("select=1:accelerator=True", "accelerator"), ("select=1:accelerator_model=a100", "accelerator_model"),
+    ],
+)  # fmt: skip
+def test_what_no_host_has_is_refused_by_name_and_not_taken_and_ignored(text: str, name: str) -> None:
+    asked = parse_resources(text)
+    demand = parse_demand(asked)
+    found = refused_resource(asked, demand, (), ())
+    assert found is not None
+    assert found[0] == "unknown-resource"
+    assert found[1].startswith(f"Unknown resource: {name} (no host of this server has any; ")
+    assert refused_resource(asked, demand, (name,), ()) is None
+    assert refused_resource(asked, demand, (), ("resources",)) is None
+    assert refused_resource(asked, demand, (), (), rules=2) is None  # journals of before hold such jobs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select=1:ncpus=2:ngpus=0", "gpus=0", "nodes=1:ppn=2:gpus=0", "select=1:ncpus=2:mpiprocs=2:ompthreads=1:arch=linux",
+        "select=1:software=abaqus", "file=10gb,nice=5,walltime=60", "select=1:host=n1", "nodect=1,ncpus=1,cput=60,qos=high",
+    ],
+)  # fmt: skip
+def test_what_asks_for_nothing_that_is_missing_is_taken(text: str) -> None:
+    asked = parse_resources(text)
+    assert refused_resource(asked, parse_demand(asked), (), ()) is None

@@ -22,13 +22,19 @@ from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import expand_id, is_job_id
 from qbatch.wire.paths import socket_path
-from qbatch.wire.records import Outcome, Outcomes
-from qbatch.wire.requests import Request
+from qbatch.wire.records import Outcome, Outcomes, Welcome
+from qbatch.wire.requests import Hello, Request
 
 VERSION = "23.06.06"
 """The version of PBS that the commands say they speak."""
 
+TORQUE_VERSION = "6.1.3"
+"""The same in Torque's dialect; Torque says it on stderr."""
+
 UNKNOWN_JOB, FINISHED_JOB, NOT_PERMITTED, BAD_STATE, UNKNOWN_QUEUE = 15001, 15139, 15007, 15016, 15018
+BAD_HOST, TORQUE_BAD_STATE = 15008, 15018
+NO_CONNECTION = 255
+"""Exit code of a command that cannot connect to a server."""
 
 MESSAGES = {
     UNKNOWN_JOB: "Unknown Job Id",
@@ -92,6 +98,7 @@ class Call:
         self.code = 0
         self.flags: frozenset[str] = frozenset()
         self._session: ClientSession | None = None
+        self._servers: dict[str, str] = {}
 
     @property
     def session(self) -> ClientSession:
@@ -119,11 +126,30 @@ class Call:
         self.here.err.write(f"{self.name}: {plain(message)}\n")
         self.code = code
 
+    def is_here(self, operand: str) -> bool:
+        """Whether the server that an operand names behind its ``@``, if any, is the one that answers; complain if it is not."""
+        server = operand.partition("@")[2]
+        if server and server not in self._servers:
+            try:
+                self.ask(Hello(server=server), Welcome)
+                self._servers[server] = ""
+            except Refusal as refusal:
+                if refusal.pbs != BAD_HOST:
+                    raise
+                self._servers[server] = str(refusal)
+        said = self._servers.get(server, "")
+        if said:
+            self.complain(said, NO_CONNECTION)
+        return not said
+
     def job_fault(self, error: ErrorRecord, name: str) -> None:
         """Report what is wrong with one job, the way PBS words it, and remember the exit code."""
         job, said = error.job or name, error.message
         known = MESSAGES.get(error.pbs, "")
-        if error.pbs in (UNKNOWN_JOB, FINISHED_JOB):
+        code = code_of(error.pbs)
+        if self.here.is_torque and error.pbs == FINISHED_JOB:
+            message, code = "Request invalid for state of job MSG=invalid state for job - COMPLETE", code_of(TORQUE_BAD_STATE)
+        elif error.pbs in (UNKNOWN_JOB, FINISHED_JOB):
             message = known
         elif known and known.lower() not in said.lower():
             message = f"{known} {job}" + (f" ({said})" if said else "")
@@ -131,14 +157,15 @@ class Call:
             message = said or error.code
         if job and not re.search(rf"(?<![\w.]){re.escape(job)}(?!\w)", message):
             message = f"{message} {job}"
-        self.complain(message, code_of(error.pbs))
+        self.complain(message, code)
 
     def job_ids(self, operands: Iterable[str]) -> tuple[str, ...]:
-        """Return the identifiers of the operands, ranges of subjobs expanded; report those that are none."""
+        """Return the identifiers of the operands, ranges of subjobs expanded; report those that are none, or another server's."""
         found: list[str] = []
         for operand in operands:
             try:
-                found += expand_id(operand)
+                ids = expand_id(operand)
+                found += ids if self.is_here(operand) else []
             except ValueError:
                 self.complain(f"illegally formed job identifier: {operand[:200]}")
         return tuple(found)
@@ -177,7 +204,15 @@ class Command(NamedTuple):
         """Do it and return the exit code; everything that goes wrong is said on stderr."""
         here = here or surroundings()
         if arguments[:1] == ["--version"]:
-            here.out.write(f"pbs_version = {VERSION}\n")
+            if here.is_torque:
+                here.err.write(f"Version: {TORQUE_VERSION}\n")
+            else:
+                here.out.write(f"pbs_version = {VERSION}\n")
+            return 0
+        if arguments[:1] == ["--help"]:
+            from qbatch.cli.pbs.help_page import help_page
+
+            here.out.write(help_page(self))
             return 0
         call: Call | None = None
         try:
@@ -190,7 +225,7 @@ class Command(NamedTuple):
         except (UsageFault, OptionFault) as fault:
             if str(fault):
                 here.err.write(f"{self.name}: {plain(str(fault))}\n")
-            here.err.write(f"usage: {self.usage}\n       {self.name} --version\n")
+            here.err.write(f"usage: {self.usage}\n       {self.name} --help | --version\n")
             return 2
         except CommandFault as fault:
             here.err.write(f"{self.name}: {plain(str(fault))}\n")
@@ -199,13 +234,13 @@ class Command(NamedTuple):
             server = here.environment.get("PBS_DEFAULT") or here.environment.get("PBS_SERVER") or "qbatch"
             said = f"cannot connect to server {plain(server)} (errno={missing.number}): {plain(str(missing))}"
             here.err.write(f"{self.name}: {said}\n")
-            return 255
+            return NO_CONNECTION
         except Refusal as refusal:
             here.err.write(f"{self.name}: {plain(worded(refusal))}\n")
             return code_of(refusal.pbs)
         except QbatchError as error:
             here.err.write(f"{self.name}: {plain(str(error))}\n")
-            return 255 if error.exit_code == 5 else 1
+            return NO_CONNECTION if error.exit_code == 5 else 1
         finally:
             if call is not None:
                 call.close()
@@ -254,8 +289,8 @@ def worded(refusal: Refusal) -> str:
 
 
 def code_of(pbs: int) -> int:
-    """Return the exit code of a PBS error number: its low eight bits, never 0."""
-    return pbs % 256 or 1
+    """Return the exit code of a PBS error number: its low eight bits, never 0; of another server ``NO_CONNECTION``."""
+    return NO_CONNECTION if pbs == BAD_HOST else pbs % 256 or 1
 
 
 def is_job(operand: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from qbatch.cli.pbs.text import MICROSECONDS, ctime
-from qbatch.wire.records import HostRecord, JobRecord, QueueRecord, ServerRecord
+from qbatch.wire.records import DEFAULT_PROJECT, HostRecord, JobRecord, QueueRecord, ServerRecord
 from qbatch.wire.resources import format_duration, format_size
 
 STATE_COUNTS = (
@@ -169,7 +169,7 @@ def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
     _add(found, "Submit_arguments" if not is_torque else "submit_args", job.submit_arguments)
     if job.ended is not None and not is_torque:
         _add(found, "history_timestamp", job.ended // MICROSECONDS)
-    _add(found, "project", job.project or "_pbs_project_default")
+    _add(found, "project", job.project or DEFAULT_PROJECT)
     if job.is_blocking:
         _add(found, "block", "True")
     if job.is_array:
@@ -265,6 +265,27 @@ def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
         ("sharing", "", "default_shared"),
         ("comment", "", host.comment),
         ("qbatch_queue", "", ", ".join(host.queue or ())),
+    ]
+    return _attributes(rows)
+
+
+def torque_host_attributes(host: HostRecord, now: int) -> list[Attribute]:
+    """Return what Torque's ``pbsnodes`` shows of a host; ``now``: the server's instant, in microseconds."""
+    state = "job-exclusive" if host.state == "job-busy" else host.state
+    seconds, free = now // MICROSECONDS, max(host.memory - host.memory_used, 0)
+    memory = f",totmem={host.memory // 1024}kb,availmem={free // 1024}kb,physmem={host.memory // 1024}kb" if host.memory else ""
+    jobs = " ".join(dict.fromkeys(host.jobs))
+    rows: list[tuple[str, str, object]] = [
+        ("state", "", state),
+        ("power_state", "", "Running"),
+        ("np", "", host.cpus),
+        ("ntype", "", "cluster"),
+        ("jobs", "", ", ".join(f"{place}/{job}" for place, job in enumerate(host.jobs))),
+        ("status", "", f"rectime={seconds},jobs={jobs},state={state},ncpus={host.cpus}{memory},opsys=linux"),
+        ("note", "", host.comment),
+        ("mom_service_port", "", 15002),
+        ("mom_manager_port", "", 15003),
+        ("gpus", "", 0),
     ]
     return _attributes(rows)
 

@@ -6,9 +6,9 @@ import time
 from typing import NoReturn
 
 from qbatch.cli.pbs.command import VERSION, Call, Command, Surroundings, UsageFault, code_of
-from qbatch.cli.pbs.format_attributes import host_attributes
+from qbatch.cli.pbs.format_attributes import host_attributes, torque_host_attributes
 from qbatch.cli.pbs.format_full import json_document, separated
-from qbatch.cli.pbs.format_nodes import host_block, host_line, host_object, summary_table
+from qbatch.cli.pbs.format_nodes import block_text, host_line, host_object, summary_line, summary_object, summary_table
 from qbatch.cli.pbs.text import MICROSECONDS
 from qbatch.wire.records import Hosts, Outcomes
 from qbatch.wire.requests import HostControl, HostStatus
@@ -26,6 +26,8 @@ def _act(call: Call) -> int:
         raise UsageFault(f"illegal -F value {style}")
     if given.has("o") and given.has("rc"):
         raise UsageFault("conflicting options.")
+    if given.has("s") and not call.is_here(f"@{given.last('s')}"):
+        return call.code
     if given.has("orc") or (given.has("C") and not given.has("alS")):
         return _control(call, names)
     answer = call.ask(HostStatus(hosts=names), Hosts)
@@ -39,16 +41,23 @@ def _text(call: Call, answer: Hosts, style: str) -> str:
     given, hosts = call.given, answer.hosts
     if given.has("l"):
         return "".join(host_line(host) for host in hosts if host.state not in ("free", "job-busy", "job-exclusive"))
+    is_summary, has_jobs = given.has("S"), given.has("j")
+    separator = given.last("D") or "|"
     if style == "json":
-        found = {host.name: host_object(host, VERSION) for host in hosts}
+        found = {
+            host.name: summary_object(host, has_jobs) if is_summary else host_object(host, VERSION) for host in hosts
+        }
         seconds = answer.now // MICROSECONDS or int(time.time())
         return json_document(answer.server or "qbatch", VERSION, seconds, {"nodes": found} if found else {})
-    if given.has("S"):
-        return summary_table(hosts, answer.server, given.has("j"), given.has("L"))
+    if is_summary and style != "dsv":
+        return summary_table(hosts, answer.server, has_jobs, given.has("L"))
+    if is_summary:
+        return "".join(summary_line(host, has_jobs, separator) for host in hosts)
     if style == "dsv":
-        separator = given.last("D") or "|"
         return "".join(separated(f"Name={host.name}", host_attributes(host, VERSION), separator) for host in hosts)
-    return "".join(host_block(host, VERSION) for host in hosts)
+    if call.here.is_torque:
+        return "".join(block_text(host.name, torque_host_attributes(host, answer.now)) for host in hosts)
+    return "".join(block_text(host.name, host_attributes(host, VERSION)) for host in hosts)
 
 
 def _control(call: Call, names: tuple[str, ...]) -> int:

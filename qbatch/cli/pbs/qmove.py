@@ -12,6 +12,8 @@ def _act(call: Call) -> int:
     destination, *jobs = operands_of(call, 2)
     if not destination or destination[0].isdigit():
         raise UsageFault(f"illegally formed destination: {destination}")
+    if not call.is_here(destination):
+        return call.code
     return call.act(lambda ids: Move(jobs=ids, destination=destination), jobs)
 
 

@@ -12,7 +12,7 @@ from qbatch.cli.pbs.command import Call, Command, Surroundings, UsageFault, queu
 from qbatch.cli.pbs.submission import read_date
 from qbatch.cli.pbs.text import plain
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import JobRecord
+from qbatch.wire.records import DEFAULT_PROJECT, JobRecord
 from qbatch.wire.requests import STATES, JobStatus
 from qbatch.wire.resources import parse_duration, parse_size
 
@@ -133,12 +133,15 @@ def read_tests(call: Call) -> list[Test]:
             tests.append(_hold_test(value))
         elif letter == "r":
             tests.append(_field_test("is_rerunnable", operator.eq, value == "y"))
+        elif letter == "P":
+            asked = "" if value == DEFAULT_PROJECT else value
+            tests.append(_field_test("project", operator.eq, asked))
         elif letter in _FIELDS:
             tests.append(_field_test(_FIELDS[letter], operator.eq, value))
     return tests
 
 
-_FIELDS = {"A": "account", "N": "name", "P": "project", "c": "checkpoint"}
+_FIELDS = {"A": "account", "N": "name", "c": "checkpoint"}
 
 
 def _act(call: Call) -> int:
@@ -149,6 +152,8 @@ def _act(call: Call) -> int:
     if states and not set(states) <= set(STATES):
         raise illegal("s", f"letters of {STATES}")
     tests = read_tests(call)
+    if not call.is_here(given.last("q")):
+        return call.code
     queue = queue_of(given.last("q"))
     question = JobStatus(
         queues=(queue,) if queue else (),

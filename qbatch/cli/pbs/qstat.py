@@ -158,6 +158,8 @@ class Listing:
             self._take(_asking(question, jobs=ids[place : place + _IDS_A_REQUEST]))
 
     def _ask_queues(self, destination: str) -> None:
+        if not self.call.is_here(destination):
+            return
         queue = queue_of(destination)
         question = _asking(
             self._status(self.options.finished),

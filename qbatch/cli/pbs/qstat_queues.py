@@ -18,7 +18,9 @@ def show(call: Call, letters: frozenset[str], style: str, separator: str) -> int
     operands = call.given.operands + (call.given.after_dashes or [])
     if "B" in letters:
         return _show_server(call, operands, letters, style, separator)
-    names = tuple(queue_of(operand) for operand in operands)
+    names = tuple(queue_of(operand) for operand in operands if call.is_here(operand))
+    if operands and not names:
+        return call.code
     answer = call.ask(QueueStatus(queues=() if "" in names else names), Queues)
     if "q" in letters:
         from qbatch.cli.pbs.format_alternate import queue_limits_table
@@ -38,8 +40,10 @@ def show(call: Call, letters: frozenset[str], style: str, separator: str) -> int
 
 
 def _show_server(call: Call, operands: list[str], letters: frozenset[str], style: str, separator: str) -> int:
+    here = [call.is_here(f"@{operand.removeprefix('@')}") for operand in operands]
+    if here and not any(here):
+        return call.code
     server = call.ask(ServerStatus(), ServerRecord)
-    del operands  # There is one server; whatever it is called, it is the one that answers.
     if "f" in letters:
         named = [(server.name, server_attributes(server, VERSION))]
         now = server.clock.now if server.clock is not None else 0

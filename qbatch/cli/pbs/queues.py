@@ -11,7 +11,7 @@ def queue_command(name: str, *, enabled: bool | None = None, started: bool | Non
     """Return the command that opens or closes queues for submissions (``enabled``) or for starts (``started``)."""
 
     def act(call: Call) -> int:
-        names = tuple(queue_of(operand) for operand in operands_of(call))
+        names = tuple(queue_of(operand) for operand in operands_of(call) if call.is_here(operand))
         if "" in names:  # @server: all its queues
             names = tuple(queue.name for queue in call.ask(QueueStatus(), Queues).queues)
         for outcome in call.ask(QueueControl(queues=names, enabled=enabled, started=started), Outcomes).outcomes:

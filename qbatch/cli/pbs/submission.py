@@ -34,7 +34,7 @@ _UNSUPPORTED = {
 }
 _NO_PROCS = re.compile(r"(?<![^,])procs=(?![^,])")  # signac-flow 0.29 writes it where it means one processor
 Check = Callable[[str, str], object]
-_HOST_PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*:(.*)", re.DOTALL)
+_HOST_PATH = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*:)(.*)", re.DOTALL)
 
 
 class Gathered:
@@ -97,7 +97,7 @@ class Gathered:
             name, check = _CHECKED[letter]
             fields[name] = check(letter, value)
         elif letter in "oe":
-            fields["output" if letter == "o" else "error"] = file_path(value, self.directory, self.environment)
+            fields["output" if letter == "o" else "error"] = output_path(value, self.directory, self.environment)
         elif letter == "h":
             fields["hold"] = "u"
         elif letter == "V":
@@ -235,13 +235,20 @@ def standard_variables(environment: Mapping[str, str], directory: str, queue: st
     return found
 
 
+def output_path(value: str, directory: str, environment: Mapping[str, str]) -> str:
+    """Return a path of -o or -e, with its host if it names one: that is shown as it was given, and files stay on this machine."""
+    found = _HOST_PATH.fullmatch(value.strip())
+    path = file_path(value, directory, environment)
+    return f"{found[1]}{path}" if found is not None and path else path
+
+
 def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str:
-    """Return a path of -o or -e: without its host, absolute; a slash at its end stays, ``$PBS_JOBID`` and
-    ``^array_index^`` too, for they are known only when the job starts."""
+    """Return a path without its host, absolute; a slash at its end stays, ``$PBS_JOBID`` and ``^array_index^`` too, for they
+    are known only when the job starts."""
     path = value.strip()
     found = _HOST_PATH.fullmatch(path)
     if found is not None:
-        path = found[1]
+        path = found[2]
     if not path:
         return ""
     home = environment.get("HOME", "")
@@ -395,4 +402,4 @@ def make_spec(fields: Mapping[str, object]) -> Spec:
     known: dict[str, Any] = {name: value for name, value in fields.items() if name in Spec.__struct_fields__}
     extra = dict(known.get("extra") or {})
     extra.update({name: str(value) for name, value in fields.items() if name not in known})
-    return Spec(**{"resource_rules": 2, **known, "extra": extra})
+    return Spec(**{"resource_rules": 3, **known, "extra": extra})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import records
 from qbatch.daemon.core.job import Listed
+from qbatch.wire.records import DEFAULT_PROJECT
 from qbatch.wire.resources import MICROSECONDS, format_duration
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _text_of(listed: Listed) -> str:
 @lru_cache(maxsize=1024)
 def _owner(user: str, group: str, account: str, project: str) -> str:
     account = f'account="{_word(account)}" ' if account else ""
-    project = _word(project) if project else "_pbs_project_default"
+    project = _word(project) if project else DEFAULT_PROJECT
     return f"user={_word(user)} group={_word(group)} {account}project={project}"
 
 

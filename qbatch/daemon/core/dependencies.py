@@ -3,6 +3,9 @@
 A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the named jobs wait for this
 one; ``on:COUNT`` waits for so many ``before*`` of others.  What can never be met any more deletes the job.
 
+``runone:ID`` puts a job into a set with another, of which one runs (OpenPBS, req_register.c): while one runs the others are
+held, when it has ended they are deleted, if it is queued again they are released.  Each job of a set has the others as children.
+
 Here it is only told what follows: which are met, which can never run, which are to be held.  :mod:`.flow` does it.
 """
 
@@ -17,6 +20,7 @@ from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 
 AFTER = ("after", "afterok", "afternotok", "afterany")
 BEFORE = {"before": "after", "beforeok": "afterok", "beforenotok": "afternotok", "beforeany": "afterany"}
+RUN_ONE = "runone"
 Dependency = tuple[str, JobKey]
 """Its type and the other job; of ``on`` the count as a sequence number."""
 
@@ -40,8 +44,8 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
         if not kind and not colon:
             continue
         names = [name for name in rest.split(":") if name]
-        if kind not in AFTER and kind not in BEFORE and kind != "on":
-            known = ", ".join([*AFTER, *BEFORE, "on"])
+        if kind not in (*AFTER, *BEFORE, "on", RUN_ONE):
+            known = ", ".join([*AFTER, *BEFORE, "on", RUN_ONE])
             raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: the type is not known (known: {known})")
         if not names:
             raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: names no job")
@@ -58,8 +62,12 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
             if core.find(key) is None and key not in core.endings and key not in core.recent:
                 raise Refusal("bad-dependency", f"depend={kind}:{name[:60]}: Unknown Job Id {name[:60]}")
             other = core.find(key)
-            if kind in BEFORE and other is not None and other.uid != actor.uid and actor.role == "user":
+            is_other_held = kind in BEFORE or kind == RUN_ONE
+            if is_other_held and other is not None and other.uid != actor.uid and actor.role == "user":
                 raise Refusal("not-permitted", f"depend={kind}:{name[:60]}: the job is not yours", core.id_of(key))
+            if kind == RUN_ONE and (other is None or other.is_over or other.is_subjob):
+                why = "name its array" if other is not None and other.is_subjob else "the job has ended"
+                raise Refusal("bad-dependency", f"depend={kind}:{name[:60]}: {why}")
             found.append((kind, key))
     if len(found) > MOST:
         raise Refusal("bad-dependency", f"depend names {len(found)} jobs; {MOST} are allowed")
@@ -82,7 +90,7 @@ def depend_text(core: Core, job: BatchJob) -> str:
             parts.setdefault(kind, []).extend(f"{core.id_of(core.key_of(name))}@{core.settings.name}" for name in names)
     for kind, key in waiting:
         name = f"{core.id_of(key)}@{core.settings.name}"
-        shown = parts.setdefault(f"before{kind.removeprefix('after')}", [])
+        shown = parts.setdefault(kind if kind == RUN_ONE else f"before{kind.removeprefix('after')}", [])
         if name not in shown:
             shown.append(name)
     return ",".join(f"{kind}:{':'.join(names)}" for kind, names in parts.items())
@@ -94,8 +102,10 @@ def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, 
     Returns:
         Whether it can still run (False: one can never be met), and the jobs that are to be held for it.
     """
-    held: list[BatchJob] = []
+    held = _join(core, job, [key for kind, key in found if kind == RUN_ONE])
     for kind, key in found:
+        if kind == RUN_ONE:
+            continue
         if kind == "on":
             job.unmet += key.sequence
         elif kind in BEFORE:
@@ -112,14 +122,52 @@ def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, 
     return True, held
 
 
+def rivals(core: Core, key: JobKey) -> list[JobKey]:
+    """Return the other jobs of the set of which one runs; none for a job that is in no set."""
+    return [child for kind, child in core.children.get(key, ()) if kind == RUN_ONE]
+
+
+def _join(core: Core, job: BatchJob, named: list[JobKey]) -> list[BatchJob]:
+    """Put a job into one set with the jobs that it names and with those of their sets; return the others that are to be held."""
+    members = dict.fromkeys([job.key, *named, *(rival for key in named for rival in rivals(core, key))])
+    held: list[BatchJob] = []
+    for key in members if named else ():
+        known = {key, *rivals(core, key)}
+        new = [other for other in members if other not in known]
+        core.children.setdefault(key, []).extend((RUN_ONE, other) for other in new)
+        one, running = core.find(key), sum(has_begun(core, other) for other in new)
+        if one is not None and running and not one.has_begun:
+            one.unmet += running
+            held += [one] if one is not job else []
+    return held
+
+
+def leave(core: Core, key: JobKey) -> None:
+    """A job that has not run leaves the set of which one runs."""
+    for rival in rivals(core, key):
+        _keep(core, rival, [each for each in core.children.get(rival, ()) if each != (RUN_ONE, key)])
+    _keep(core, key, [each for each in core.children.get(key, ()) if each[0] != RUN_ONE])
+
+
+def _keep(core: Core, key: JobKey, waiting: list[tuple[str, JobKey]]) -> None:
+    """Keep only these jobs waiting for another."""
+    if waiting:
+        core.children[key] = waiting
+    else:
+        core.children.pop(key, None)
+
+
+def has_begun(core: Core, key: JobKey) -> bool:
+    """Whether a job runs; of an array, whether any of its jobs has."""
+    job = core.find(key)
+    return job is not None and job.has_begun and not job.is_over
+
+
 def forget(core: Core, job: BatchJob) -> None:
     """Forget what a job depends on (it is about to get other dependencies)."""
+    leave(core, job.key)
     for key, waiting in list(core.children.items()):
-        rest = [each for each in waiting if each[1] != job.key]
-        if rest:
-            core.children[key] = rest
-        else:
-            del core.children[key]
+        _keep(core, key, [each for each in waiting if each[1] != job.key])
 
 
 def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> None:
@@ -227,7 +275,9 @@ def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doom
     met: list[JobKey] = []
     doomed: list[Doomed] = []
     for kind, child in core.children.pop(key, ()):
-        if kind != "after" and _is_met(kind, status):
+        if kind == RUN_ONE:
+            doomed.append((child, f"only one job of its set runs (depend=runone), and {core.id_of(key)} has"))
+        elif kind != "after" and _is_met(kind, status):
             met.append(child)
         else:
             doomed.append((child, f"dependency {kind}:{core.id_of(key)} can never be met: it ended with {status}"))

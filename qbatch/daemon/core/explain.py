@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from qbatch.daemon.core import run_limits
+from qbatch.daemon.core import dependencies, run_limits
 from qbatch.daemon.core.job import BY_POLICY, BY_USER, hold_text
 from qbatch.daemon.core.states import BatchState
 from qbatch.model.actions import parts_of
@@ -27,6 +27,10 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
     if job.state is BatchState.HELD:
         if job.is_subjob and core.jobs[job.sequence].unmet:
             return reason_for(core, core.jobs[job.sequence])
+        rival = next((key for key in dependencies.rivals(core, job.key) if dependencies.has_begun(core, key)), None)
+        if rival is not None:
+            text = f"waits: only one job of its set runs (depend=runone), and {core.id_of(rival)} has begun"
+            return Reason("dependency", "server", text, {"unmet": job.unmet})
         if job.unmet:
             text = f"waits for other jobs: {job.spec.depend or 'they were submitted with before...'} ({job.unmet} not met yet)"
             return Reason("dependency", "server", text, {"unmet": job.unmet})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import accounting, dependencies, run_limits, slots
+from qbatch.daemon.core import accounting, dependencies, run_limits, slots, steps
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, EarlierAttempts, FinalState, Prepared
@@ -55,18 +55,47 @@ def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> b
     """Enter the dependencies of a job, and hold those that wait for it now; tell whether it can still run."""
     can_run, held = dependencies.register(core, job, found)
     for other in held:
-        for each in core.members(other):
-            if not each.holds_hosts:
-                run_limits.withdraw(core, each)
-                settle(core, each)
-        core.happened("held", other.key, "another job came before it")
+        _hold(core, other, "another job came before it")
     return can_run
 
 
+def forget_dependencies(core: Core, job: BatchJob) -> None:
+    """Forget what a job depends on; it may be an array that has begun, for which others of a set wait."""
+    if job.has_begun:
+        _release_rivals(core, job.key)
+    dependencies.forget(core, job)
+    job.unmet = 0
+
+
+def _hold(core: Core, job: BatchJob, why: str) -> None:
+    """Hold a job (of an array all that wait) that waits for one more; a start that this pass has decided is taken back."""
+    for each in core.members(job):
+        if each.holds_hosts:
+            continue
+        if each.row >= 0 and core.pool_of(each).engine.state_of(each.row) is State.RUNNING:
+            _leave_engine(core, each)
+            run_limits.give_back(core, each)
+        else:
+            run_limits.withdraw(core, each)
+        settle(core, each)
+    core.happened("held", job.key, why)
+
+
 def _tell_of_start(core: Core, key: JobKey) -> None:
-    """A job has begun: a job that waited for that waits for one less."""
+    """A job has begun: a job that waited for that waits for one less, and the others of its set, of which one runs, are held."""
     for child in dependencies.started(core, key):
         _met(core, child)
+    for rival in dependencies.rivals(core, key):
+        other = core.find(rival)
+        if other is not None and not other.is_over and not other.has_begun:
+            other.unmet += 1
+            _hold(core, other, "another job of its set has begun")
+
+
+def _release_rivals(core: Core, key: JobKey) -> None:
+    """A job waits again: the others of its set, of which one runs, may start as well as it."""
+    for rival in dependencies.rivals(core, key) if core.children else ():
+        _met(core, rival)
 
 
 def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None) -> None:
@@ -84,7 +113,7 @@ def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | No
         job = core.find(child)
         if job is not None and not job.is_over:
             end = delete_array if job.is_array else delete
-            end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never)
+            steps.whole(end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never))
 
 
 def _met(core: Core, key: JobKey) -> None:
@@ -203,6 +232,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
         job.attempt = job.promised = None
         core.set_state(job, "requeued")
         settle(core, job)
+        _release_rivals(core, job.key)
         return
     if job.ending == "deleted" and status >= 0:
         job.comment = job.comment or "terminated"
@@ -251,6 +281,8 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         del core.jobs[job.sequence]
         core.arrays.pop(job.sequence, None)
     if core.children:
+        if not has_begun:
+            dependencies.leave(core, key)
         _tell_of_end(core, key, status, doomed)
     if is_subjob:
         array = core.arrays.get(job.sequence)
@@ -319,6 +351,7 @@ def returned(core: Core, job: BatchJob) -> None:
         _leave_engine(core, job)
         run_limits.give_back(core, job)
         settle(core, job)
+    _release_rivals(core, job.key)
 
 
 def _leave_engine(core: Core, job: BatchJob) -> None:
@@ -384,11 +417,15 @@ def stop_running(core: Core, job: BatchJob, why: str, comment: str) -> None:
 def delete_array(
     core: Core, parent: BatchJob, *, is_forced: bool, grace: int, message: str = "", by: str = "",
     doomed: list[Doomed] | None = None,
-) -> None:  # fmt: skip
-    """End every job of an array that has not ended."""
+) -> steps.Steps[None]:  # fmt: skip
+    """End every job of an array that has not ended, in steps."""
+    members = yield from steps.members_of(core, parent)
     parent.ending = "deleted"
-    for job in core.members(parent):
-        delete(core, job, is_forced=is_forced, grace=grace, message=message, by=by, doomed=doomed)
+    for job in members:
+        if steps.is_enough(core):
+            yield
+        if not job.is_over:
+            delete(core, job, is_forced=is_forced, grace=grace, message=message, by=by, doomed=doomed)
 
 
 def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:

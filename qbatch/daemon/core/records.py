@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from qbatch.daemon.core.dependencies import depend_text
+from qbatch.daemon.core.excess import excess
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_POLICY, Slot, hold_text
 from qbatch.daemon.core.slots import divide, ranges_of_chunks
@@ -161,6 +162,12 @@ def _comment(core: Core, job: BatchJob) -> str:
     return "Job runs for a quantum" if job.row >= 0 and pool.engine.is_trial(job.row) else ""
 
 
+def with_excess(core: Core, job: BatchJob, comment: str, used: Mapping[str, float] | None) -> str:
+    """Return a comment, and behind it what the job uses beyond what it asked for."""
+    beyond = excess(core, job, used) if used else ""
+    return "; ".join(text for text in (comment, beyond) if text)
+
+
 def event_record(core: Core, key: JobKey) -> JobRecord | None:
     """Return what an event tells of a job: what the tables show, where it runs, when it came and what it was promised."""
     job = core.find(key)
@@ -227,7 +234,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         output=output_path(job, "out"),
         error=output_path(job, "err"),
         variables={**spec.variables, **queue} if spec.variables else queue,
-        comment=job.comment or _comment(core, job) or _ran_on(nodes),
+        comment=with_excess(core, job, job.comment or _comment(core, job) or _ran_on(nodes), job.used if job.is_over else None),
         run_count=job.attempts + _runs_before(job),
         session=attempt.session if attempt is not None else None,
         depend=depend_text(core, job),

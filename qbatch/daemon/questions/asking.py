@@ -40,6 +40,11 @@ _CHANGING = (requests.Reload, requests.Time, requests.Shutdown)
 _LONG_ANSWERS = (requests.JobStatus, requests.History, requests.Trail)
 """Questions whose answers are read from the store and may be long: of one connection one at a time, once it has read the last."""
 
+_MAY_BE_LONG = (*_LONG_ANSWERS, requests.HostStatus, requests.QueueStatus, requests.Forecast, requests.Metrics)
+
+SHORT = 4096
+"""Bytes of a request that does not name much: its answer is short, but for questions about all jobs, hosts or queues."""
+
 MOST_WAITS = 1000
 """Questions of one connection that may wait for their answers (``wait``, ``history``, forecasts)."""
 
@@ -69,20 +74,36 @@ ASKERS: dict[type[requests.Request], Callable[..., Any]] = {
 """What each of them answers; one that has to wait returns a coroutine."""
 
 
+def may_be_long(request: requests.Request, body: bytes) -> bool:
+    """Tell whether the answer to a request may be long."""
+    return isinstance(request, _MAY_BE_LONG) or len(body) > SHORT
+
+
 def ask(service: Service, client: ConnectedClient, request: requests.Request) -> None:
     """Answer at once, or when the answer is there.
 
     Raises:
         Refusal: it is refused.
     """
-    if len(client.waits) >= MOST_WAITS:
-        raise Refusal(
-            "busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them"
-        )
     answer = ASKERS[type(request)](service, client, request)
     if not asyncio.iscoroutine(answer):
         client.reply(request.id, answer)
-        return
+    else:
+        wait_for(service, client, request, answer)
+
+
+def wait_for(service: Service, client: ConnectedClient, request: requests.Request, answer: Coroutine[Any, Any, Any]) -> None:
+    """Answer when the answer is there; where it is None, the request is answered by a commit.
+
+    Raises:
+        Refusal: too many answers are waited for.
+    """
+    if len(client.waits) >= MOST_WAITS:
+        answer.close()
+        raise Refusal(
+            "busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them"
+        )
+    client.long_waits += isinstance(request, _LONG_ANSWERS)
     task = asyncio.get_running_loop().create_task(_later(service, client, request, answer))
     client.waits.add(task)
     task.add_done_callback(client.waits.discard)
@@ -94,8 +115,8 @@ async def _later(service: Service, client: ConnectedClient, request: requests.Re
             async with client.long_answers:
                 await client.has_read()
                 client.reply(request.id, await answer)
-        else:
-            client.reply(request.id, await answer)
+        elif (result := await answer) is not None:
+            client.reply(request.id, result)
     except Refusal as error:
         client.refuse(request, error)
     except QbatchError as error:
@@ -112,3 +133,6 @@ async def _later(service: Service, client: ConnectedClient, request: requests.Re
         service.commit_soon()
     finally:
         answer.close()  # where its turn never came
+        if isinstance(request, _LONG_ANSWERS):
+            client.long_waits -= 1
+            client.may_go_on()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qbatch.daemon.connected_client import ConnectedClient
+from qbatch.daemon.core.excess import excess
 from qbatch.daemon.service import Service
 from qbatch.results.shown import is_cancelled
 from qbatch.wire.errors import Refusal
@@ -26,13 +27,16 @@ async def handle(service: Service, client: ConnectedClient, request: Explain) ->
         estimate = min(expected, default=None)
         still = [each for key in waiting if (each := core.find(key)) is not None and each.is_waiting]
         none = service.forecasts.why_none(still[0])[1] if estimate is None and still else ""
+    executor, beyond = service.outbox.executor, ""
+    if job.holds_hosts and executor is not None:
+        beyond = excess(core, job, executor.used(job.file_key))
     pool = core.pool_of(job)
     ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
     return Explanation(
         job=core.id_of(job.key),
         state=job.state.letter,
         code=reason.code,
-        text=reason.text,
+        text=f"{reason.text}; {beyond}" if beyond else reason.text,
         said_by=reason.said_by,
         numbers=reason.numbers,
         blocked_by=tuple(core.id_of(other.key) for other in ahead if other is not None),

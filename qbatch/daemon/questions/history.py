@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import msgspec
 
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.handlers.authority import may_see
 from qbatch.daemon.questions.job_status import HIDDEN
+from qbatch.daemon.questions.page import MOST, PageRoom
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import parse_id
@@ -43,8 +46,7 @@ async def handle(service: Service, client: ConnectedClient, request: History) ->
     if request.until is not None:
         where.append(("ended < ?", request.until))
     if not service.is_at_rest():
-        async with service.quiet():
-            pass
+        await service.committed()
     if request.after:
         try:
             key = parse_id(request.after)
@@ -54,18 +56,19 @@ async def handle(service: Service, client: ConnectedClient, request: History) ->
         if found is not None:
             place = "SELECT ended, sequence, member FROM history WHERE sequence * 4294967296 + member = ?"
             where.append((f"(ended, sequence, member) < ({place})", key.sequence * 4294967296 + key.member))
-    limit = min(max(request.limit, 1), 1000)
-    records = await service.store.search(where, limit + 1, is_newest_first=True)
-    has_more = len(records) > limit
+    limit = min(max(request.limit, 1), MOST)
+    async with service.unread.turn_of(client.uid):
+        records = await service.store.search(where, limit + 1, is_newest_first=True)
     actor = client.actor
-    shown = tuple(
+    shown = (
         each if each.user == actor.user or may_see(actor, -1) else msgspec.structs.replace(each, **HIDDEN)
-        for each in records[:limit]
+        for each in records
     )
+    page = tuple(takewhile(PageRoom(limit).takes, shown))
     core = service.core
     return Jobs(
-        jobs=shown,
-        next=shown[-1].id if has_more else "",
+        jobs=page,
+        next=page[-1].id if len(page) < len(records) else "",
         now=max(core.now, service.clock.now()),
         server=core.settings.name,
     )

@@ -37,7 +37,7 @@ async def handle(service: Service, client: ConnectedClient, request: JobOutput) 
         one = name.replace("[]", "[1]")
         raise Refusal("bad-request", f"{name} is an array: name one of its jobs, such as {one}", name)
     if service.outbox.executor is None:
-        raise Refusal("unsupported", f"{name} ran as a timer (executor emulated): emulated jobs write no output", name)
+        raise Refusal("unsupported", f"{name} is a timer (executor emulated): emulated jobs write no output", name)
     if record.started is None and record.state in "FX":
         raise Refusal("finished-job", f"{name} never ran, so there is no output ({record.comment or 'deleted'})", name)
     is_running = job is not None and job.holds_hosts

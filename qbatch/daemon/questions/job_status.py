@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 import msgspec
 
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.job import BatchJob
-from qbatch.daemon.core.records import brief_record, full_record, used_texts
+from qbatch.daemon.core.records import brief_record, full_record, used_texts, with_excess
 from qbatch.daemon.handlers.authority import may_see
+from qbatch.daemon.questions.page import MOST, PageRoom
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_id
@@ -20,9 +22,6 @@ from qbatch.wire.records import JobRecord, Jobs
 from qbatch.wire.requests import STATES, JobStatus
 
 _ON_HOSTS = frozenset("RSE")
-
-MOST = 1000
-"""Jobs in one page."""
 
 HIDDEN = {"variables": {}, "submit_arguments": ""}
 """What only the owner and operators see of a job."""
@@ -70,6 +69,7 @@ class _Page:
         self.request = request
         self.actor = client.actor
         self.limit = min(max(request.limit, 1), MOST)
+        self.room = PageRoom(self.limit)
         self.jobs: list[JobRecord] = []
         self.errors: list[ErrorRecord] = []
         self.next = ""
@@ -120,7 +120,11 @@ class _Page:
         if not used:
             return record
         walltime = job.walltime_used(max(self.core.now, self.service.clock.now())) / 1e6
-        return msgspec.structs.replace(record, used=used_texts({**used, "walltime": walltime}, job.size))
+        return msgspec.structs.replace(
+            record,
+            used=used_texts({**used, "walltime": walltime}, job.size),
+            comment=with_excess(self.core, job, record.comment, used),
+        )
 
     def _shown(self, record: JobRecord, uid: int | None) -> JobRecord:
         is_mine = may_see(self.actor, uid) if uid is not None else record.user == self.actor.user
@@ -139,11 +143,17 @@ class _Page:
 
     def all_live(self) -> Jobs:
         for job in self._live(self._after()):
-            if len(self.jobs) == self.limit:
-                self.next = self.jobs[-1].id
+            if not self._take(self._record(job)):
                 break
-            self.jobs.append(self._record(job))
         return self.answer()
+
+    def _take(self, record: JobRecord) -> bool:
+        """Put a job into the page, or let the next page begin with it."""
+        if self.room.takes(record):
+            self.jobs.append(record)
+            return True
+        self.next = self.jobs[-1].id
+        return False
 
     def _after(self) -> JobKey:
         try:
@@ -190,10 +200,8 @@ class _Page:
             each = named[place]
             if each.error is not None:
                 continue
-            if len(self.jobs) == self.limit:
-                self.next = self.jobs[-1].id
+            if not self._take(self._record(each.job) if each.job is not None else self._shown(found[each.key], None)):
                 break
-            self.jobs.append(self._record(each.job) if each.job is not None else self._shown(found[each.key], None))
         self.errors = [each.error for each in named if each.error is not None] if not self.request.after else []
         return self.answer()
 
@@ -238,7 +246,8 @@ class _Page:
         wanted = [key for key in keys if key not in found]
         # A bare number of an array that is over names the array.
         wanted += [JobKey(key.sequence, ARRAY) for key in wanted if key.member == -1]
-        stored = await self.service.store.finished(wanted) if wanted else {}
+        async with self.service.unread.turn_of(self.actor.uid):
+            stored = await self.service.store.finished(wanted) if wanted else {}
         for key in keys:
             whole = JobKey(key.sequence, ARRAY)
             if key not in found and key in stored:
@@ -256,7 +265,8 @@ class _Page:
         kept = self.core.settings.history_kept
         if kept is not None:
             where.append(("ended >= ?", self.core.now - kept))
-        stored = await self.service.store.search(where, self.limit + 1, is_newest_first=False)
+        async with self.service.unread.turn_of(self.actor.uid):
+            stored = await self.service.store.search(where, self.limit + 1, is_newest_first=False)
         merged: dict[JobKey, JobRecord] = {parse_id(record.id): record for record in stored}
         last = max((key.sequence for key in merged), default=1 << 60) if len(stored) > self.limit else 1 << 60
         for key, record in self.core.recent.items():
@@ -267,18 +277,20 @@ class _Page:
             if self._is_wanted(record.user, record.queue, record.state, record.is_array)
         ]  # fmt: skip
         if request.finished != "only":
-            count = 0
+            room = PageRoom(self.limit)
             for job in self._live(after):
-                if job.sequence > last or count > self.limit:
+                if job.sequence > last:
                     break
                 if not job.is_over:
                     records.append((job.key, self._record(job)))
-                    count += 1
+                    if not room.takes(records[-1][1]):  # these alone are more than a page
+                        break
         records.sort(key=lambda pair: pair[0])
         # A page ends between two sequence numbers, so that the next one can begin there.
         self.jobs = [record for _, record in records]
-        if len(records) > self.limit:
-            cut = records[self.limit][0].sequence
+        count = sum(1 for _ in takewhile(self.room.takes, self.jobs))
+        if len(records) > count:
+            cut = records[count][0].sequence
             whole = [record for key, record in records if key.sequence < cut]
             self.jobs = whole or [record for key, record in records if key.sequence == cut]
             self.next = self.jobs[-1].id

@@ -10,7 +10,9 @@ import msgspec
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.service import Service
+from qbatch.daemon.trace_source import fed_log
 from qbatch.distribution import __version__
+from qbatch.results.shown import moment, span
 from qbatch.wire.records import PhaseRecord, ServerRecord
 from qbatch.wire.requests import ServerStatus
 
@@ -44,6 +46,11 @@ def handle(service: Service, client: ConnectedClient, request: ServerStatus) -> 
     problems = []
     if service.is_full:
         problems.append(f"the disk of {service.store.directory} is full: submissions are refused")
+    if clock.ahead:
+        problems.append(
+            f"the machine's clock was set back: the server's, at {moment(clock.now)}, is {span(clock.ahead)} ahead of it until "
+            "the server is started again (qbatch down, qbatch up; jobs run on)"
+        )
     instance = service.instance
     return ServerRecord(
         name=settings.name,
@@ -67,4 +74,5 @@ def handle(service: Service, client: ConnectedClient, request: ServerStatus) -> 
         is_history_kept=settings.is_history_shown,
         forecast_error=service.forecasts.error(),
         phases=tuple(phases(core)),
+        log=fed_log(core),
     )

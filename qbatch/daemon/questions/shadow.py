@@ -23,6 +23,7 @@ def handle(service: Service, client: ConnectedClient, request: Shadow) -> Shadow
 
 
 async def _set(service: Service, request: Shadow) -> Shadows:
+    await service.own_policies.admit(request.policies)
     async with service.quiet():
         service.shadows.begin(request.policies)
     return service.shadows.table()

@@ -111,3 +111,14 @@ def ordered(
     for place in range(count):
         result[place] = waiting[begin + result[place]]
     return result
+
+
+@allocating_kernel
+def shortest_behind(
+    waiting: Int64Array, begin: int, end: int, behind: int, submit: Int64Array, estimate: Int64Array
+) -> Int64Array:
+    """Return the rows ``waiting[begin:end]`` as they are, but those from ``behind`` on with the shortest estimate first."""
+    found = waiting[begin:end].copy()
+    if behind < end:
+        found[behind - begin :] = ordered(SJF, 0, waiting, behind, end, submit, estimate)
+    return found

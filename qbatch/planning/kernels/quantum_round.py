@@ -305,11 +305,10 @@ def serve(now: int, rows: Int64Array, started: Int64Array, count: int, hosts: In
 
 @kernel
 def forget_holders(on: OnHosts, state: QuantaState) -> None:
-    """Forget the reservations of those that do not wait any more: they run as guests, or have ended as such."""
+    """Forget the reservations of jobs that run as guests."""
     kept = 0
     for place in range(on.holders[0]):
-        run = state.runs[on.held[host_pass.ROW, place]]
-        if run[SINCE] < 0 and run[OVER] < 0:
+        if state.runs[on.held[host_pass.ROW, place], SINCE] < 0:
             for field in range(3):
                 on.held[field, kept] = on.held[field, place]
             kept += 1

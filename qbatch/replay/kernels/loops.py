@@ -35,7 +35,8 @@ from qbatch.planning.kernels.layout import (
     Scan,
     StartColumns,
 )
-from qbatch.planning.kernels.order import ordered
+from qbatch.planning.kernels.order import ordered, shortest_behind
+from qbatch.planning.kernels.orders import SJF_BEHIND
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
 from qbatch.planning.kernels.plan import (
     NOBODY,
@@ -157,7 +158,11 @@ def pass_loop(which: int, is_ordered: bool) -> Callable[..., bool]:  # noqa: PLR
             elif free > 0 and head < tail:
                 view, begin, end = waiting, head, tail
                 if is_ordered:
-                    view = ordered(order, now, waiting, head, tail, submit, estimate)
+                    if order == SJF_BEHIND:
+                        behind = head + fcfs_pass(waiting, head, tail, procs, free, started) + 1
+                        view = shortest_behind(waiting, head, tail, behind, submit, estimate)
+                    else:
+                        view = ordered(order, now, waiting, head, tail, submit, estimate)
                     begin, end, scan_from = 0, tail - head, 0
                 if which == PASS_FCFS:
                     count = fcfs_pass(view, begin, end, procs, free, started)

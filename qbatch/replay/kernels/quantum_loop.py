@@ -90,6 +90,7 @@ def run_quanta(
         budget -= 1
         first = arrived
         now = next_instant(now, jobs.submit[arrived] if arrived < rows else FOREVER, state)
+        forget_holders(on, state)  # also of guests that end now
         head = end_runs(now, waiting, head, tail, state)
         while arrived < rows and jobs.submit[arrived] == now:
             if runs[arrived, MAY]:
@@ -104,7 +105,6 @@ def run_quanta(
         hide_quanta(hosts, state)
         free, count = all_free(hosts), 0
         if head < tail and (free > 0 or on.is_sticky):
-            forget_holders(on, state)
             scan = Scan(now, order, depth, False, free, head, tail, 0)
             count = list_round(scan, jobs, waiting, started, hosts, pieces, on)
         for place in range(count):

@@ -130,6 +130,15 @@ function boundedSlowdown(jobs, job) {
 const SLOWDOWN_EDGES = [1, 2, 10, 100, 1000];
 const TOP = 6;
 
+/** Up to six classes of sizes, from 1 processor to the whole machine: powers of two, several to a class on a large one. */
+function sizeClasses(height) {
+  const powers = Math.ceil(Math.log2(Math.max(height, 2)));
+  const each = Math.max(1, Math.ceil((powers + 1) / TOP));
+  const tops = [];
+  for (let power = each - 1; tops.length === 0 || tops[tops.length - 1] < height; power += each) tops.push(Math.min(2 ** power, height));
+  return tops;
+}
+
 /** What a job's colour means: a code for each job, and for each code its words and its CSS variable. */
 function colouring(data, jobs, by) {
   const code = new Uint8Array(jobs.count);
@@ -144,6 +153,15 @@ function colouring(data, jobs, by) {
       code[job] = SLOWDOWN_EDGES.filter((edge) => slowdown > edge).length;
     }
     const words = ["at most 1", "1 to 2", "2 to 10", "10 to 100", "100 to 1,000", "above 1,000"];
+    return present(code, words.map((word, at) => [word, `--h${at}`]));
+  }
+  if (by === "size") {
+    const tops = sizeClasses(data.height);
+    for (let job = 0; job < jobs.count; job++) code[job] = tops.findIndex((top) => jobs.procs[job] <= top);
+    const words = tops.map((top, at) => {
+      const least = at ? tops[at - 1] + 1 : 1;
+      return `${least === top ? top : `${least} to ${top}`} processor${top === 1 ? "" : "s"}`;
+    });
     return present(code, words.map((word, at) => [word, `--h${at}`]));
   }
   const work = new Map();

@@ -11,6 +11,7 @@ class Controls {
     this.tip = this.part("tip");
     this.pointers = new Map();
     this.drawing = new Drawing(this.canvas, data);
+    this.part("colour").value = data.colour;
     data.jobs.forEach((jobs, at) => this.part("policy").add(new Option(jobs.name, at)));
     this.listen();
     this.legend();

@@ -11,7 +11,7 @@ class Drawing {
     this.end = data.last;
     this.job = -1;
     this.isWaiting = false;
-    this.choose(0, "kind");
+    this.choose(0, data.colour);
   }
 
   choose(policy, by) {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.reports.comparison_words import amount, signed
-from qbatch.reports.plot_style import duration_text, plain_text, styled
+from qbatch.reports.plot_style import duration_text, plain_log_ticks, plain_text, styled
 from qbatch.reports.report.promises import Promises
 from qbatch.reports.report.study import ReportStudy
 from qbatch.reports.report.summary import Part, quantities
@@ -283,40 +283,55 @@ def promise_chart(found: Sequence[Promises]) -> Chart:
 
 
 def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int]) -> Chart:
-    """Return the relative difference of mean waits from the baseline, all jobs and each class, with intervals."""
-    from matplotlib.ticker import MaxNLocator
+    """Return the mean waits as shares of the baseline's, all jobs and each class, with intervals, on a scale of ratios.
 
+    A half lies as far to the left of 1 as the double lies to the right, so that no policy looks better for being the baseline.
+    """
     labels = ["all jobs", *dict.fromkeys(r["label"] for one in documents for r in one["parts"].get("class", []))]
     with _canvas(0.9 + max(0.3, 0.13 * len(documents)) * len(labels)) as (figure, axes):
         lines = {label: len(labels) - 1 - at for at, label in enumerate(labels)}
-        axes.axvline(0, color=INK, linewidth=0.8)
-        told, rows = [], []
+        axes.set_xscale("log")
+        axes.axvline(1, color=INK, linewidth=0.8)
+        told, rows, has_interval = [], [], False
         for order, (document, place) in enumerate(zip(documents, places, strict=True)):
             offset = ((len(documents) - 1) / 2 - order) * 0.6 / len(documents)
             for label, record in _waits(document):
-                if record["low"] is None or not record["a"]:
+                if not record["ratio"]:
                     continue
-                at, low, high = (record[key] / record["a"] * 100 for key in ("difference", "low", "high"))
                 line, colour = lines[label] + offset, SERIES[place % len(SERIES)]
-                axes.hlines(line, low, high, color=colour, linewidth=1.6)
-                axes.plot(at, line, marker=MARKERS[place % len(MARKERS)], markersize=4.5, color=colour)
-                told.append(f"{document['b']['label']}, {label}: {at:+.0f} %")
+                axes.plot(record["ratio"], line, marker=MARKERS[place % len(MARKERS)], markersize=4.5, color=colour)
+                bounds = _ratio_bounds(record)
+                if bounds is not None:
+                    axes.hlines(line, *bounds, color=colour, linewidth=1.6)
+                    has_interval = True
+                told.append(f"{document['b']['label']}, {label}: {record['ratio']:.2g}")
                 rows.append((document["b"]["label"], label, f"{record.get('jobs', 0):,}", amount(record["a"], "s"),
-                             amount(record["b"], "s"), signed(record["difference"], "s"),
+                             amount(record["b"], "s"), f"{record['ratio']:.3g}", signed(record["difference"], "s"),
+                             "\N{EN DASH}" if bounds is None else
                              f"{signed(record['low'], 's')} to {signed(record['high'], 's')}", record["finding"]))  # fmt: skip
         axes.set_yticks(list(lines.values()), list(lines))
         axes.set_ylim(-0.6, len(labels) - 0.4)
         axes.grid(visible=False, axis="y")
         axes.grid(visible=True, axis="x")
         axes.tick_params(axis="y", length=0)
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-        _plain_numbers(axes.xaxis)
-        axes.set_xlabel(plain_text(f"Mean wait against {documents[0]['a']['label']} (%)"), color=FAINT)
-        svg = inline_svg(figure, "chart-difference", "Relative difference of the mean wait", "; ".join(told))
-    headings = ("Policy", "Jobs of", "Number", "Baseline", "Policy's", "Difference", "Interval", "Finding")
-    return Chart(
-        "Mean wait against the baseline", svg, "Left of 0 is better; a line across 0 is noise.", headings, tuple(rows)
-    )
+        plain_log_ticks(axes.xaxis)
+        axes.set_xlabel(plain_text(f"Mean wait, divided by that of {documents[0]['a']['label']}"), color=FAINT)
+        svg = inline_svg(figure, "chart-difference", "Mean wait, divided by the baseline's", "; ".join(told))
+    headings = ("Policy", "Jobs of", "Number", "Baseline", "Policy's", "Ratio", "Difference", "Interval", "Finding")
+    note = "Left of 1 is lower; a line across 1 is noise." if has_interval else "Left of 1 is lower."
+    return Chart("Mean wait against the baseline", svg, note, headings, tuple(rows))
+
+
+_LEAST_RATIO = 1e-4
+"""An interval that reaches to 0, as one over replicas may, is drawn down to here."""
+
+
+def _ratio_bounds(record: dict[str, Any]) -> tuple[float, float] | None:
+    """Return the bounds of b / a; None where there is no interval."""
+    if record["low"] is None or record["high"] is None:
+        return None
+    low, high = (1 + record[key] / record["a"] for key in ("low", "high"))
+    return max(low, min(_LEAST_RATIO, record["ratio"])), high
 
 
 def _waits(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

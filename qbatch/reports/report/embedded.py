@@ -58,6 +58,7 @@ def embedded(study: ReportStudy) -> dict[str, Any]:
         "height": total,
         "clock": _clock(result, origin),
         "kinds": [kind.replace("_", " ") for kind in KINDS],
+        "colour": "size" if any(map(_is_of_one_kind, shown.values())) else "kind",
         "cut": cut is not None,
         "tables": [_columns(jobs, _SHARED, origin, is_whole) for jobs in tables],
         "policies": policies,
@@ -67,6 +68,11 @@ def embedded(study: ReportStudy) -> dict[str, Any]:
 def _cut(tables: list[Workload]) -> int | None:
     longest = max(tables, key=len)
     return int(longest.submit[MOST_JOBS]) if len(longest) > MOST_JOBS else None
+
+
+def _is_of_one_kind(ran: Schedule) -> bool:
+    """Whether most jobs started in one way, as where most are backfilled: colours by it would be one colour."""
+    return 2 * max(int((ran.kind == kind).sum()) for kind in range(len(KINDS))) > len(ran)
 
 
 def _is_same(one: Workload, other: Workload) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from qbatch.distribution import __version__, install_command
 from qbatch.metrics import METRICS
+from qbatch.metrics.interval import SAME
 from qbatch.model.errors import InputError, UsageError
 from qbatch.reports.comparison import ComparedSettings, Side, compare
 from qbatch.reports.comparison_words import signed
@@ -128,10 +129,12 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
     counted = [promises(schedule) for schedule in result.schedules]
     charts_of_parts, folds_of_parts = _parts(study)
     against, documents, chart = _differences(study, asked)
+    history: list[str] = next((one["history"] for one in documents if one["history"]), [])
     return {
         "title": asked.title or f"{title_name(result.name)} under {names}",
         "lead": _lead(study),
-        "notes": study.notes,
+        "notes": (*study.notes, *_as_note(history[1:])),
+        "history": _as_note(history),
         "policies": study.policies,
         "summary": summary(study, asked.confidence),
         "every_metric": every_metric(study),
@@ -145,7 +148,7 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
         "baseline": study.policies[0],
         "difference_chart": chart,
         "effects": _effects(documents) if documents else None,
-        "method": documents[0]["method"] if documents else "",
+        "method": next((one["method"] for one in documents if not one["history"]), ""),
         "correction": documents[0]["correction"] if documents else "",
         "promise_chart": promise_chart(counted) if any(one.promised for one in counted) else None,
         "unpromised": [one.policy for one in counted if not one.promised],
@@ -155,6 +158,11 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
         "replicas": _replica_table(study) if study.has_replicas else None,
         "version": __version__,
     }
+
+
+def _as_note(sentences: Sequence[str]) -> list[str]:
+    """Return sentences as one note, or none."""
+    return [" ".join(f"{one[:1].upper()}{one[1:]}." for one in sentences)] if sentences else []
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -183,7 +191,7 @@ def _interval_note(study: ReportStudy, confidence: float) -> str:
     if study.has_replicas:
         return (
             f"Means over {len(study.replicas)} replicas; small figures: {per_cent} confidence intervals of Student's t over "
-            "them."
+            f"them; a dash: {SAME}."
         )
     return (
         f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, which allow for waits that "
@@ -230,14 +238,14 @@ def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list
         places.append(place)
         notes = tuple(note for note in document["notes"] if f"{note}." not in study.notes)
         told.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), notes))
-    has_chart = any(one["a"] and one["low"] is not None for document in documents for one in document["metrics"][:1])
+    has_chart = any(one["ratio"] for document in documents for one in document["metrics"][:1])
     return told, documents, difference_chart(documents, places) if has_chart else None
 
 
 def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
     """Return the table of how many jobs gain and lose, and of the sizes of effects."""
     headings = (
-        "Policy", "Of each job", "Better", "Worse", "Equal", "Rank-biserial", "Cliff\N{RIGHT SINGLE QUOTATION MARK}s delta",
+        "Policy", "Of each job", "Less", "More", "Equal", "Rank-biserial", "Cliff\N{RIGHT SINGLE QUOTATION MARK}s delta",
         "Median difference",
     )  # fmt: skip
     rows = []
@@ -252,8 +260,8 @@ def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
             rows.append(
                 (document["b"]["label"], words, *shares, *sizes, signed(record["median"]["difference"], record["unit"]))
             )
-    return Fold("How many jobs gain and lose, and effect sizes (from \N{MINUS SIGN}1, worse for all, to 1, better for all)",
-                headings, tuple(rows))  # fmt: skip
+    title = "How many jobs have less of it and more, and effect sizes (from \N{MINUS SIGN}1, more for all, to 1, less for all)"
+    return Fold(title, headings, tuple(rows))
 
 
 def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
@@ -262,7 +270,7 @@ def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
     for name in (base, policy):
         schedule = replica.schedule(name)
         assert schedule is not None  # the caller has looked
-        sides.append(Side(replica.result, schedule, f"{where}:{name}", name))
+        sides.append(Side(replica.result, schedule, f"{where}:{name}", name, name in replica.history))
     return sides[0], sides[1]
 
 

@@ -13,9 +13,10 @@ from qbatch.policies.registry import name_among
 from qbatch.results.matching import jobs_of
 from qbatch.results.pieces import unknown_pieces
 from qbatch.results.reading import read_named
+from qbatch.results.recorded import POLICY
 from qbatch.results.replicas import check_alike, check_distinct, log_of
 from qbatch.results.result import Result
-from qbatch.results.run_words import missing_estimates, recorded_notes, short_name
+from qbatch.results.run_words import left_out_notes, missing_estimates, recorded_notes, short_name
 
 _WAY_OUT = "policies are compared on one machine and under the same options: take what differs by itself"
 
@@ -35,6 +36,11 @@ class Replica:
     def schedule(self, policy: str) -> Schedule | None:
         """Return the schedule of a policy; None where it was not run, or ran no job."""
         return next((each for each in self.result.schedules if each.policy == policy and each.ran.any()), None)
+
+    @property
+    def history(self) -> tuple[str, ...]:
+        """The names under which what really happened stands in it, beside what policies would have done."""
+        return (POLICY,) if any(document.get("recorded") is True for document in self.documents) else ()
 
     def metrics(self, policy: str) -> dict[str, Any]:
         """Return what the result says of a policy's metrics; nothing for bare job rows."""
@@ -192,6 +198,7 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
     for one in replicas:
         log = one.result.document.get("log")
         notes += [f"The log: {note}." for note in (log.get("notes") or [] if isinstance(log, dict) else [])]
+        notes += [f"{short_name(one.result.name)}: {note}." for each in one.documents for note in left_out_notes(each)]
         notes += [
             f"{short_name(one.result.name)}: {note}." for each in one.documents if (note := missing_estimates(each))
         ]

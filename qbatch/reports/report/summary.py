@@ -9,8 +9,10 @@ import numpy as np
 
 from qbatch.metrics import METRICS, Metric, breakdown, interval, measure
 from qbatch.metrics.dependence import a_day_of, median_estimate
+from qbatch.metrics.interval import are_same
 from qbatch.metrics.per_job import bounded_slowdowns, job_times, slowdowns
 from qbatch.metrics.ratio import level_bounds
+from qbatch.metrics.table import words_of
 from qbatch.model.record import MICROSECONDS, Schedule
 from qbatch.reports.comparison_words import amount
 from qbatch.reports.report.study import ReportStudy
@@ -24,22 +26,6 @@ SHOWN = (
 )  # fmt: skip
 """The metrics of the summary; a second table has all."""
 
-_WORDS = {
-    "wait": "wait", "response": "response", "slowdown": "slowdown", "bounded_slowdown": "bounded slowdown",
-    "bounded_slowdown_clipped": "bounded slowdown, clipped", "parent_response": "response of parents",
-    "parent_slowdown": "slowdown of parents", "parent_spread": "spread of parents' ends",
-    "prediction_error": "error of the expected run time", "prediction_accuracy": "accuracy of the expected run time",
-    "estimate_accuracy": "accuracy of the estimate",
-}  # fmt: skip
-_STATISTIC_WORDS = {"mean": "Mean {}", "median": "Median {}", "p95": "95th percentile of {}", "max": "Longest {}"}
-_OTHER_WORDS = {
-    "jobs": "Jobs", "slowdown_skipped": "Jobs without slowdown", "backfilled_share": "Backfilled",
-    "immediate_share": "Started at once", "makespan_s": "Makespan", "throughput_per_hour": "Throughput",
-    "utilisation_makespan": "Utilisation to the last end", "utilisation_submit": "Utilisation while jobs come",
-    "loss_of_capacity": "Loss of capacity", "queue_max": "Longest queue",
-    "parents": "Parents", "predicted_share": "Run time predicted", "underprediction_share": "Outlived the prediction",
-    "rejected_count": "Refused", "rejected_share": "Share refused",
-}  # fmt: skip
 PART_KEYS = ("class", "size", "runtime", "month")
 PART_METRICS = ("wait_mean_s", "bounded_slowdown_mean")
 
@@ -69,15 +55,6 @@ class Part:
     label: str
     jobs: int
     values: dict[str, tuple[float | None, ...]]
-
-
-def words_of(name: str) -> str:
-    """Return what a metric is called in a sentence."""
-    if name in _OTHER_WORDS:
-        return _OTHER_WORDS[name]
-    family, _, statistic = name.removesuffix("_s").rpartition("_")
-    text = _STATISTIC_WORDS[statistic].format(_WORDS[family])
-    return text if family in ("wait", "response", "parent_response", "parent_spread") else text.replace("Longest", "Highest")
 
 
 def all_metrics(study: ReportStudy) -> list[dict[str, list[float | int | None]]]:
@@ -130,6 +107,8 @@ def _cell(metric: Metric, values: list[float | int | None], known: Any, confiden
     found = interval(numbers, confidence or 0.95)
     low, high = (found.low, found.high) if len(numbers) > 1 else known or (None, None)
     text = _amount(found.mean, metric.unit)
+    if confidence is not None and are_same(numbers):
+        return Cell(text, "\N{EN DASH}", found.mean)
     if low is None or high is None or confidence is None:
         return Cell(text, "", found.mean)
     low, high = max(low, 0.0), min(high, 1.0) if metric.unit == "share" else high  # no metric is negative

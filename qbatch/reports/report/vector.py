@@ -11,7 +11,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from qbatch.reports.plot_style import PALETTE
+from qbatch.reports.plot_style import PALETTE, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +58,8 @@ STYLE: dict[str, Any] = {
 def inline_svg(figure: Figure, name: str, title: str, text: str) -> str:
     """Return a figure as an SVG element for a page; ``name`` makes its ids its own, and must be a plain word."""
     out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    with styled(STYLE):  # texts become texts or outlines when the figure is written, not when it is drawn
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -74,7 +75,8 @@ def inline_svg(figure: Figure, name: str, title: str, text: str) -> str:
     body = re.sub(r"font: (?:[a-z]+ )*([\d.]+px) inherit", r"font-size: \1", body)
     for colour, variable in _VARIABLES.items():
         body = body.replace(colour, f"var({variable})")
-    body = re.sub(r"(\d+\.\d{2})\d+", r"\1", body)
+    # Places to a hundredth of a point; a text between the tags, such as the 0.005 of a tick, stays as it is.
+    body = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), body)
     body = re.sub(r"\n\s*", "\n", body)
     label = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(text)}</desc>'
     return (

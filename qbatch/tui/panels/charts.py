@@ -15,13 +15,15 @@ from qbatch.tui.panels.drawn import DrawnPanel
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _HOUR = 3_600_000_000
 _LEAST_LINES = 3
+_WIDEST = "0.25"  # of the texts of _short_number
 
 
 class ChartValues(NamedTuple):
-    """What a chart shows: values, the latest last; the highest that fits, also as a text; the present one as a text."""
+    """What a chart shows: values, the latest last; the highest that fits, also as a text (None: that of the highest bar); the
+    present one as a text."""
 
     values: list[float]
-    top: float
+    top: float | None
     top_text: str
     text: str
 
@@ -44,14 +46,23 @@ class LiveChart(DrawnPanel, can_focus=False):
         self._span = span
         self._tone = tone
         self._points: list[float] = []
-        self._shown = ChartValues([], 1.0, "", "")
+        self._margin = 0
+        self._top = 1.0
+        self._top_text = ""
         self._since = ""
 
     def show(self) -> None:
         """Draw what is on the board."""
-        self._shown = self._values()
-        self.border_subtitle = self._shown.text
-        self._points = _resampled(self._shown.values, self.columns - self._margin)
+        shown = self._values()
+        self.border_subtitle = shown.text
+        # Cells of the axis at the left; none where there is room for bars only.
+        self._margin = len(shown.top_text) + 1 if self.lines >= _LEAST_LINES else 0
+        self._points = _resampled(shown.values, self.columns - self._margin)
+        self._top, self._top_text = shown.top or 0.0, shown.top_text
+        if shown.top is None:
+            # A bar stands for the mean of several values: the highest bar is lower than the highest value.
+            self._top = max(self._points, default=0.0) or 1.0
+            self._top_text = _short_number(self._top)
         self._since = f"-{short_span(self._span())}"
         self.measure(self.columns, self.lines)
         self.refresh()
@@ -60,23 +71,18 @@ class LiveChart(DrawnPanel, can_focus=False):
         """There is more room for the values, or less, also while nothing happens."""
         self.show()
 
-    @property
-    def _margin(self) -> int:
-        """Cells of the axis at the left; none where there is room for bars only."""
-        return len(self._shown.top_text) + 1 if self.lines >= _LEAST_LINES else 0
-
     def line(self, number: int) -> list[Segment]:
         """Return one line: of the bars with their axis, or the axis of time below them."""
         has_axes = bool(self._margin)
         lines = self.lines - has_axes
         if number >= lines:
             return [Segment(self._time_axis(), self.tone("muted"))]
-        below, scale = (lines - 1 - number) * 8, lines * 8 / max(self._shown.top, 1e-9)
+        below, scale = (lines - 1 - number) * 8, lines * 8 / max(self._top, 1e-9)
         text = "".join(_BLOCKS[max(min(round(point * scale) - below, 8), 0)] for point in self._points)
         bars = Segment(text, self.tone(self._tone))
         if not has_axes:
             return [bars]
-        label = self._shown.top_text if number == 0 else "0" if number == lines - 1 else ""
+        label = self._top_text if number == 0 else "0" if number == lines - 1 else ""
         return [Segment(f"{label.rjust(self._margin - 1)}{'┤' if label else '│'}", self.tone("muted")), bars]
 
     def _time_axis(self) -> str:
@@ -119,15 +125,13 @@ class Charts(Horizontal):
 
     def _waiting(self) -> ChartValues:
         values = self.board.series.means()[1]
-        top = max(values, default=0.0) or 1.0
-        return ChartValues(values, top, _short_number(top), f"{self.board.waiting_total:,}")
+        return ChartValues(values, None, _WIDEST, f"{self.board.waiting_total:,}")
 
     def _ended(self) -> ChartValues:
         series = self.board.series
         rate = _HOUR / series.width
         values = [count * rate for count in series.ended]
-        top = max(values, default=0.0) or 1.0
-        return ChartValues(values, top, _short_number(top), f"{self.board.ended:,} in {short_span(self._span())}")
+        return ChartValues(values, None, _WIDEST, f"{self.board.ended:,} in {short_span(self._span())}")
 
 
 def _short_number(value: float) -> str:

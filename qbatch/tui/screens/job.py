@@ -19,6 +19,7 @@ from qbatch.tui.board import WAITING, Board
 from qbatch.tui.panels.jobs import hosts_text, run_time, short_id, walltime_of
 from qbatch.tui.screens.output import Follow
 from qbatch.tui.source import MonitorSource
+from qbatch.wire.errors import Refusal
 from qbatch.wire.pieces import procs_asked, procs_now, procs_text
 from qbatch.wire.records import Explanation, JobRecord, Jobs, OutputFiles, Trails
 from qbatch.wire.requests import Explain, JobOutput, JobStatus, Trail
@@ -118,8 +119,11 @@ class JobScreen(ModalScreen[None]):
         """Follow the output where the source says that it is; what it does not know is taken from the record."""
         try:
             files = await self.source.ask(JobOutput(job=record.id), OutputFiles)
-        except QbatchError:
-            self.query_one(Follow).follow(_local(record.output))
+        except QbatchError as error:
+            if isinstance(error, Refusal) and error.code != "bad-state":  # a recording, which cannot be asked
+                self.query_one(Follow).tell(str(error))
+            else:
+                self.query_one(Follow).follow(_local(record.output))
             return
         is_same = files.attempt == self._attempt
         self._attempt = files.attempt

@@ -36,6 +36,7 @@ class Follow(Log):
         self._is_rest_shown = False
         self._decoder = _decoder()
         self._said = ""
+        self._none = "this job has no output file that is known here"
 
     def on_mount(self) -> None:
         """Look now and then."""
@@ -50,6 +51,12 @@ class Follow(Log):
                 self._restart()
             self.look()
 
+    def tell(self, text: str) -> None:
+        """Follow no file, and say why."""
+        self._tail.follow(())
+        self._none = clean(text)
+        self.look()
+
     def _restart(self) -> None:
         self.clear()
         self._rest, self._said = "", ""
@@ -58,7 +65,7 @@ class Follow(Log):
     def look(self) -> None:
         """Show what has been written since the last look."""
         if not any(self._tail.places):
-            self._say("this job has no output file that is known here")
+            self._say(self._none)
             return
         try:
             piece = self._tail.look()

@@ -12,6 +12,7 @@ does, where that falls short of the time between by more than ``STAGING_S``.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -31,6 +32,7 @@ from qbatch.workloads.accounting.record import (
     AccountingRecord,
     ImportTally,
 )
+from qbatch.workloads.left_out import MEMORY, PARTITIONS, PRIORITY, Asks
 
 STAGING_S = 10
 """By how many seconds the walltime may fall short of the time from start to end before the rest is taken for a suspension: less
@@ -42,7 +44,7 @@ class AccountedJob(msgspec.Struct, gc=False):
 
     ``ended`` is when it ended or was cancelled; ``run`` is how long it ran, without the time it was ``suspended``.
     Counts, memory (KB) and ``cpu`` (seconds) are of the whole job.  ``after`` is the attempt before this one.  ``hosts``:
-    names and processors of the hosts that it ran on, where they are kept.
+    names and processors of the hosts that it ran on, where they are kept.  ``asks``: all that a log does not hold of it.
     """
 
     job: str
@@ -70,6 +72,7 @@ class AccountedJob(msgspec.Struct, gc=False):
     after: AccountedJob | None = None
     suspended: int = 0
     hosts: tuple[tuple[str, int], ...] = ()
+    asks: Asks = ()
 
 
 class _Life(msgspec.Struct):
@@ -215,7 +218,16 @@ def _job(life: _Life, record: AccountingRecord, submit: int, start: int, ended: 
         number("memory_asked"), status, word("user"), group, word("name"), word("queue"), record.file, record.line,
         life.last if life.is_requeued else None, suspended,
         next((each.hosts for each in (record, *others) if each.hosts), ()) if start >= 0 else (),
+        _asks(next((each.asks for each in (record, *others) if each.asks), ()), number("memory_asked") > 0, word("queue"),
+              number("priority")),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _asks(asked: Asks, has_memory: bool, queue: str, priority: int) -> Asks:
+    """Return all that a job asks for that no log holds; jobs that ask alike share it."""
+    asks = {*asked, *([(MEMORY, "")] if has_memory else []), *([(PARTITIONS, queue)] if queue else [])}
+    return tuple(sorted(asks | ({(PRIORITY, str(priority))} if priority >= 0 else set())))
 
 
 def _is_sound(job: AccountedJob, tally: ImportTally) -> bool:
@@ -277,6 +289,7 @@ def _with_whole_heterogeneous(jobs: list[AccountedJob], tally: ImportTally) -> l
         first.start, first.ended = min(first.start, job.start), max(first.ended, job.ended)
         first.run = max(first.run, job.run)
         first.hosts += job.hosts
+        first.asks = tuple(sorted({*first.asks, *job.asks}))
     if not whole:
         return jobs
     others = [job for job in jobs if job.part < 0]

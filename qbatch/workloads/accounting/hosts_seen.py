@@ -3,43 +3,96 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from qbatch.model.errors import InputError
 from qbatch.model.machine import Host, Machine
 from qbatch.workloads.accounting.assembly import AccountedJob
+from qbatch.workloads.header import readable
 
 _DIGITS = re.compile(r"(\d+)")
 
 
-def machine_seen(jobs: Sequence[AccountedJob], *, is_anonymous: bool = False) -> Machine:
+class HostsSeen(NamedTuple):
+    """A machine of the hosts that records name, and remarks for its file: what else the records show of it, a line each."""
+
+    machine: Machine
+    remarks: tuple[str, ...]
+
+
+def machine_seen(jobs: Sequence[AccountedJob], *, is_anonymous: bool = False, hides_queues: bool = False) -> HostsSeen:
     """Return the hosts that jobs ran on, by name, each as large as the most in use there; others are not there.
 
     A job that was suspended counts for the second after its start, as in the peak of the log: when it held what is not known.
-    ``is_anonymous``: hosts are numbered in place of their names.
+    The pool of a host is the partition (the queue) most of whose jobs ran there.
+    ``is_anonymous``: hosts are numbered in place of their names; ``hides_queues``: so are partitions.
 
     Raises:
         InputError: if no record names a host.
     """
     names: dict[str, int] = {}
-    rows: list[tuple[int, int, int, int]] = []
+    rows: list[tuple[int, int, int, int, int]] = []
+    ran: dict[str, Counter[int]] = {}
     for job in jobs:
         end = job.ended if job.suspended <= 0 else min(job.ended, job.start + 1)
-        rows += [(names.setdefault(name, len(names)), job.start, end, cores) for name, cores in job.hosts if cores > 0]
+        cores_of_all = sum(cores for _, cores in job.hosts)
+        for name, cores in job.hosts:
+            if cores > 0:
+                host = names.setdefault(name, len(names))
+                rows.append((host, job.start, end, cores, max(job.memory_asked, 0) * cores // cores_of_all))
+                ran.setdefault(job.queue, Counter())[host] += 1
     if not rows:
         raise InputError(
             "no record names the hosts of a job: there is no machine file to be made; leave --machine-file out"
         )
-    most = _most_at_once(np.array(rows, np.int64), len(names))
+    table = np.array(rows, np.int64)
+    cpus, memory = (_most_at_once(table[:, [0, 1, 2, column]], len(names)) for column in (3, 4))
+    called = _partition_names(ran, hides_queues=hides_queues)
     ordered = sorted(names, key=_natural)
     shown = (
         [f"host{number:0{len(str(len(names)))}d}" for number in range(1, len(names) + 1)] if is_anonymous else ordered
     )
-    hosts = (Host(name, int(most[names[own]]), pool="main") for name, own in zip(shown, ordered, strict=True))
-    return Machine(tuple(hosts), name="hosts seen in accounting records")
+    hosts = []
+    for name, own in zip(shown, ordered, strict=True):
+        mostly = max(ran, key=lambda queue: ran[queue][names[own]])
+        hosts.append(Host(name, int(cpus[names[own]]), pool=called[mostly]))
+    machine = Machine(tuple(hosts), name="hosts seen in accounting records")
+    return HostsSeen(machine, tuple(_remarks(ran, called, cpus, memory)))
+
+
+def _partition_names(ran: Iterable[str], *, hides_queues: bool) -> dict[str, str]:
+    """Return what each partition is called in the file; jobs of none are in ``main``."""
+    return {
+        queue: "main" if not queue else f"partition{number}" if hides_queues else _printable(queue)
+        for number, queue in enumerate(ran, 1)
+    }
+
+
+def _printable(name: str) -> str:
+    return "".join(letter if letter.isprintable() else "_" for letter in readable(name))
+
+
+def _remarks(ran: Mapping[str, Counter[int]], called: Mapping[str, str], cpus: Any, memory: Any) -> Iterator[str]:
+    """Yield what the records show of each partition, and what of it the format of a machine file does not hold."""
+    yield "Made of accounting records: of each host, the most that was in use at once. Hosts on which nothing ran are not here."
+    for queue, hosts in ran.items():
+        own = sorted(hosts)
+        others = [called[other] for other in ran if other != queue and not hosts.keys().isdisjoint(ran[other])]
+        asked = int(memory[own].max()) >> 10
+        shared = f"; some of its nodes are also in {', '.join(others)}" if others else ""
+        yield (
+            f"Partition {called[queue]}: {len(own):,} nodes, {int(cpus[own].sum()):,} processors, at most {int(cpus[own].max())} "
+            f"on a node; memory asked for at once: {f'up to {asked:,} MB on a node' if asked else 'not in the records'}{shared}."
+        )
+    yield "A machine file has no partitions: a replay sends every job to any host, whatever its pool."
+    yield (
+        "Memory is not counted below: what jobs asked for is less than a node has, and it counts only with single_host = true. "
+        'Where the size is known, write memory = "64GB" or so in place of the 0.'
+    )
 
 
 def _most_at_once(rows: Any, hosts: int) -> Any:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 import numpy as np
 
 from qbatch.model.errors import InputError, UsageError
-from qbatch.model.machine import Machine
+from qbatch.model.spans import too_small
 from qbatch.workloads.accounting.assembly import AccountedJob, assemble
 from qbatch.workloads.accounting.files import accounting_files, lines_of
-from qbatch.workloads.accounting.hosts_seen import machine_seen
+from qbatch.workloads.accounting.hosts_seen import HostsSeen, machine_seen
 from qbatch.workloads.accounting.pbs import read_pbs
 from qbatch.workloads.accounting.record import AccountingRecord, Count, ImportTally
 from qbatch.workloads.accounting.sacct import read_sacct
 from qbatch.workloads.accounting.swf_log import ImportedLog, LogShape, make_log
 from qbatch.workloads.accounting.times import WallClock, machine_zone, zone_named
 from qbatch.workloads.header import readable
+from qbatch.workloads.left_out import FEATURES, PARTITIONS, QOS, RESERVATIONS, LeftOut, count_left_out
 
 SCHEMA = "qbatch.import/1"
 """The schema of the record that ``--json`` prints."""
@@ -57,11 +60,11 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A log made of accounting, the record of how it was made (schema ``qbatch.import/1``), and the machine if asked for."""
+    """A log made of accounting, the record of how it was made (schema ``qbatch.import/1``), and the hosts seen if asked for."""
 
     log: ImportedLog
     document: dict[str, Any]
-    machine: Machine | None = None
+    seen: HostsSeen | None = None
 
 
 def import_files(
@@ -99,25 +102,25 @@ def import_files(
         jobs = [job for job in jobs if _has_nodes(job, tally)]
         if not any(job.start >= 0 for job in jobs):
             raise InputError("--unit nodes: no record says how many hosts its job had; leave it out")
-    log = make_log(jobs, _shape(form, options, tally, zone), len(tally.hosts))
-    _check_size(options, log)
-    machine = machine_seen(jobs, is_anonymous=options.is_anonymous) if options.keeps_hosts else None
-    if machine is not None and machine.procs < log.peak:
+    log = make_log(jobs, _shape(form, options, tally, zone, _left_out(jobs, options, tally)), len(tally.hosts))
+    _check_size(options, log, zone)
+    seen = None
+    if options.keeps_hosts:
+        seen = machine_seen(jobs, is_anonymous=options.is_anonymous, hides_queues=options.has_anonymous_queues)
+    if seen is not None and seen.machine.procs < log.peak.procs:
         raise InputError(
-            f"the hosts that the records name have {machine.procs} processors in use at most, but the log {log.peak} at once: "
-            "not every record names its hosts; leave --machine-file out"
+            f"the hosts that the records name have {seen.machine.procs} processors in use at most, but the log "
+            f"{log.peak.procs} at once: not every record names its hosts; leave --machine-file out"
         )
-    return Imported(log, _document(form, files, jobs, tally, log, clock, held, zone_from), machine)
+    return Imported(log, _document(form, files, jobs, tally, log, clock, held, zone_from), seen)
 
 
-def _check_size(options: ImportOptions, log: ImportedLog) -> None:
+def _check_size(options: ImportOptions, log: ImportedLog, zone: ZoneInfo) -> None:
     """Refuse a machine on which the log could not have happened."""
-    if options.machine_procs is not None and options.machine_procs < log.peak:
+    if options.machine_procs is not None and options.machine_procs < log.peak.procs:
         unit = "hosts" if options.unit == "nodes" else "processors"
-        raise UsageError(
-            f"--machine-procs {options.machine_procs}: the log has {log.peak} {unit} in use at once, which a smaller machine "
-            f"does not have; tell {log.peak} or more, or leave it out"
-        )
+        when = datetime.fromtimestamp(log.peak.at, UTC).astimezone(zone).isoformat()
+        raise UsageError(too_small("--machine-procs", options.machine_procs, "the log", log.peak, f"at {when}", unit))
 
 
 def _zone(options: ImportOptions) -> tuple[ZoneInfo, str]:
@@ -178,7 +181,16 @@ def _why(tally: ImportTally) -> str:
     return f": {told}" if told else ": they hold no record"
 
 
-def _shape(form: str, options: ImportOptions, tally: ImportTally, zone: ZoneInfo) -> LogShape:
+def _left_out(jobs: list[AccountedJob], options: ImportOptions, tally: ImportTally) -> tuple[LeftOut, ...]:
+    # QOS and reservations are named after people and groups; a feature may be a host, which an anonymous log does not name.
+    hidden = {QOS, RESERVATIONS, FEATURES} if options.is_anonymous else set()
+    hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
+    return count_left_out((job.asks for job in jobs), tally.told, len(jobs), hidden)
+
+
+def _shape(
+    form: str, options: ImportOptions, tally: ImportTally, zone: ZoneInfo, left_out: tuple[LeftOut, ...]
+) -> LogShape:
     system = {"pbs": "PBS", "slurm": "Slurm"}[form]
     server = next(iter(sorted(tally.servers)), "")
     computer = options.computer or (f"{system} server {server}" if server and not options.is_anonymous else system)
@@ -186,6 +198,7 @@ def _shape(form: str, options: ImportOptions, tally: ImportTally, zone: ZoneInfo
         unit=options.unit, is_anonymous=options.is_anonymous, has_anonymous_queues=options.has_anonymous_queues,
         key=options.key, machine_procs=options.machine_procs, computer=computer,
         installation=options.installation or "not stated", zone=zone, notes=options.notes,
+        left_out=left_out,
     )  # fmt: skip
 
 
@@ -205,6 +218,7 @@ def _document(
             "attempts_after_a_requeue": sum(1 for job in jobs if job.after is not None),
             "eligible_later_than_submitted": held, "names": log.names,
         },
+        "left_out": msgspec.to_builtins([*log.left_out]),
         "unusable": _told(tally.unusable),
         "ignored": _told(tally.ignored),
         "adjusted": _told(tally.adjusted),

@@ -33,6 +33,19 @@ from qbatch.workloads.accounting.record import (
     whole_number,
 )
 from qbatch.workloads.accounting.times import WallClock, pbs_span
+from qbatch.workloads.left_out import (
+    EXCLUSIVE,
+    FEATURES,
+    GPUS,
+    LICENCES,
+    MEMORY,
+    OTHERS,
+    PARTITIONS,
+    PRIORITY,
+    QOS,
+    RESERVATIONS,
+    Asks,
+)
 
 _KINDS = {
     "Q": QUEUED, "S": STARTED, "E": ENDED, "R": REQUEUED, "D": CANCELLED, "A": CANCELLED, "z": SUSPENDED, "r": RESUMED,
@@ -53,8 +66,22 @@ _KNOWN = frozenset((
     "exec_host", "exec_vnode", "session", "Exit_status", "eligible_time", "run_count", "resvID", "resvname", "requestor",
     "array_indices", "accounting_id", "alt_id", "depend", "total_execution_slots", "unique_node_count", "submit_host",
     "submit_args", "pcap_accelerator", "pcap_node", "pgov", "resvjobID", "hosts", "pset", "reqid", "executable",
-    "x", "login_node", "qos", "estimated.start", "estimated.exec_vnode", "exec_host2", "topjob_ineligible", "requeue_reason",
+    "x", "login_node", "qos", "Priority", "priority", "estimated.start",
+    "estimated.exec_vnode", "exec_host2", "topjob_ineligible", "requeue_reason",
 ))  # fmt: skip
+_ALWAYS_TOLD = frozenset((GPUS, OTHERS, FEATURES, LICENCES, EXCLUSIVE, MEMORY, PARTITIONS, RESERVATIONS))
+"""Of what that a log leaves out every job's record speaks; a priority or a QOS stands in the records of some sites only."""
+
+_IN_THE_LOG = frozenset((
+    "walltime", "min_walltime", "max_walltime", "soft_walltime", "ncpus", "ppn", "procs", "nodect", "neednodes", "mpiprocs",
+    "ompthreads", "cput", "pcput", "nice", "mppwidth", "mppdepth", "mppnppn",
+))  # fmt: skip
+"""Resources that a log holds, or that limit nothing which jobs share."""
+
+_MEMORIES = frozenset(("mem", "pmem", "vmem", "pvmem", "mppmem"))
+_GPU = re.compile(r"n?gpus?\Z|n?accelerators?\Z")
+_LICENCE = re.compile(r"software\Z|(?:.*_)?(?:lics?|licen[cs]es?|tokens?)(?:_.*)?\Z")
+_AMOUNT = re.compile(r"\d+(?:\.\d+)?(?:[kmgtp]?[bw])?\Z", re.IGNORECASE)
 _KNOWN_FAMILIES = ("Resource_List.", "resources_used.", "resource_assigned.", "resources_assigned.", "Resources_List.")
 
 
@@ -62,6 +89,7 @@ def read_pbs(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> Ite
     """Yield the records of the lines of one file; what cannot be used is counted in the tally."""
     words: dict[str, str] = {}
     latest = 0
+    tally.told |= _ALWAYS_TOLD
     for line in lines:
         tally.lines += 1
         if not line.text.strip():
@@ -157,7 +185,9 @@ def _fill(record: AccountingRecord, fields: dict[str, str], tally: ImportTally, 
     if record.kind not in (ENDED, REQUEUED):
         if record.kind == STARTED:
             _asked(record, fields)
+            _left_out(record, fields, tally)
         return
+    _left_out(record, fields, tally)
     record.end = whole_number(get("end"), TIME_MAX) or ABSENT
     record.status = _status(get("Exit_status"))
     record.is_trial = record.kind == REQUEUED and get("requeue_reason") == "quantum_over"
@@ -203,6 +233,65 @@ def _asked(record: AccountingRecord, fields: dict[str, str]) -> None:
     if record.memory_asked < 0 < cores and "Resource_List.pmem" in fields:
         each = _kilobytes(fields["Resource_List.pmem"])
         record.memory_asked = each * cores if each >= 0 else ABSENT
+
+
+def _left_out(record: AccountingRecord, fields: dict[str, str], tally: ImportTally) -> None:
+    """Read what a log does not hold of the job."""
+    priority = fields.get("Priority") or fields.get("priority")
+    if priority is not None:
+        record.priority = whole_number(priority)
+        tally.told.add(PRIORITY)
+    qos = fields.get("qos") or fields.get("Resource_List.qos", "")
+    if qos:
+        tally.told.add(QOS)
+    listed = tuple(
+        (name.partition(".")[2], value) for name, value in fields.items()
+        if name.startswith("Resource_List.") and name.partition(".")[2] not in _IN_THE_LOG
+    )  # fmt: skip
+    record.asks = _asks(listed, qos, fields.get("resvname") or fields.get("resvID", ""))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _asks(listed: tuple[tuple[str, str], ...], qos: str, reservation: str) -> Asks:
+    """Return what the resources that a job lists, its QOS and its reservation come to."""
+    asks = {(kind, name) for kind, name in ((QOS, qos), (RESERVATIONS, reservation)) if name}
+    for name, value in listed:
+        if name in ("select", "nodes"):
+            chunks, _, rest = value.partition("#")
+            asks |= {ask for chunk in chunks.split("+") for ask in _asks_of_chunk(chunk)}
+            asks |= {(EXCLUSIVE, "")} if "excl" in rest else set()
+        elif name == "place":
+            asks |= {(EXCLUSIVE, "")} if "excl" in value else set()
+        elif name == "naccesspolicy":
+            asks |= {(EXCLUSIVE, "")} if value.lower().startswith("single") else set()
+        elif name != "qos":
+            asks |= _ask(name, value)
+    return tuple(sorted(asks))
+
+
+def _asks_of_chunk(chunk: str) -> set[tuple[str, str]]:
+    """Return what ``2:ncpus=4:ngpus=1`` (select), ``2:ppn=4:gpus=1:bigmem`` or ``n7:ppn=4`` (nodes) ask for."""
+    asks: set[tuple[str, str]] = set()
+    for part in chunk.split(":"):
+        name, equals, value = part.strip().partition("=")
+        if equals:
+            asks |= _ask(name, value)
+        elif name and not name.isdigit():
+            asks.add((FEATURES, name))
+    return asks
+
+
+def _ask(name: str, value: str) -> set[tuple[str, str]]:
+    """Return what one resource is: amounts are consumed, words tell hosts apart."""
+    if name in _IN_THE_LOG or value == "0":
+        return set()
+    if name in _MEMORIES:
+        return {(MEMORY, "")}
+    if _GPU.match(name):
+        return {(GPUS, name)}
+    if _LICENCE.match(name):
+        return {(LICENCES, value if name == "software" else name)}
+    return {(OTHERS, name)} if _AMOUNT.match(value) else {(FEATURES, name if value == "True" else f"{name}={value}")}
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from qbatch.workloads.left_out import Asks
+
 ABSENT = -1
 """What a number of a record is when the line does not say it."""
 
@@ -39,6 +41,7 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     seconds: ``limit`` (the requested time), ``suspended``, ``walltime`` (that ran while it was not suspended), ``cpu`` (of all
     processors).  Memory is KB of the whole job.  ``part`` is the component of a heterogeneous job.  ``hosts``: names and
     processors, where the tally keeps them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
+    ``asks``: what a log does not hold, but for memory, partition and ``priority``, which have fields of their own.
     """
 
     kind: int
@@ -69,6 +72,8 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     name: str = ""
     queue: str = ""
     hosts: tuple[tuple[str, int], ...] = ()
+    asks: Asks = ()
+    priority: int = ABSENT
 
     @property
     def place(self) -> str:
@@ -85,7 +90,8 @@ class Count(msgspec.Struct):
 
 class ImportTally:
     """What was met while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out), ``adjusted``
-    (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: whether records keep on which hosts a job ran."""
+    (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: whether records keep on which hosts a job ran.
+    ``told``: of which kinds that a log leaves out the records speak at all."""
 
     def __init__(self, *, keeps_hosts: bool = False) -> None:
         self.keeps_hosts = keeps_hosts
@@ -97,6 +103,7 @@ class ImportTally:
         self.records = 0
         self.hosts: set[str] = set()
         self.servers: set[str] = set()
+        self.told: set[str] = set()
 
     def lose(self, reason: str, file: str, line: int) -> None:
         """Count a record that cannot be used."""

@@ -28,11 +28,24 @@ from qbatch.workloads.accounting.record import (
     whole_number,
 )
 from qbatch.workloads.accounting.times import WallClock, slurm_span
+from qbatch.workloads.left_out import (
+    EXCLUSIVE,
+    FEATURES,
+    GPUS,
+    LICENCES,
+    MEMORY,
+    OTHERS,
+    PARTITIONS,
+    PRIORITY,
+    QOS,
+    RESERVATIONS,
+    Asks,
+)
 
 COMMAND = (
     "sacct --allusers --duplicates --parsable2 --starttime 2024-01-01 --endtime now --format=JobID,User,Group,Account,"
     "JobName,Partition,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,AllocCPUS,ReqCPUS,NNodes,NodeList,"
-    "ReqMem,MaxRSS,NTasks,TotalCPU"
+    "ReqMem,MaxRSS,NTasks,TotalCPU,ReqTRES,AllocTRES,Constraints,Licenses,QOS,Priority,Reservation,SubmitLine"
 )
 """The command whose output holds everything that is read here."""
 
@@ -55,13 +68,26 @@ _KNOWN = frozenset((
     *_NEEDED, "jobidraw", "user", "group", "account", "jobname", "partition", "eligible", "elapsed", "elapsedraw",
     "suspended", "timelimit", "timelimitraw", "alloccpus", "ncpus", "reqcpus", "nnodes", "allocnodes", "reqnodes",
     "nodelist", "reqmem", "maxrss", "ntasks", "totalcpu", "alloctres", "reqtres", "cluster", "exitcode", "uid", "gid",
+    "constraints", "licenses", "qos", "priority", "reservation", "submitline",
 ))  # fmt: skip
+_TELL = {
+    "alloctres": (GPUS, OTHERS), "reqtres": (GPUS, OTHERS, MEMORY), "constraints": (FEATURES,), "licenses": (LICENCES,),
+    "submitline": (EXCLUSIVE,), "reqmem": (MEMORY,), "partition": (PARTITIONS,), "qos": (QOS,), "priority": (PRIORITY,),
+    "reservation": (RESERVATIONS,),
+}  # fmt: skip
+"""Of what that a log leaves out a column speaks."""
+
+_IN_THE_LOG = frozenset(("cpu", "mem", "node", "billing", "energy", "pages", "vmem"))
+"""Trackable resources that a log holds, or that are no limited good; memory is counted by its own column."""
+
+_EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
+_FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
 _JOB = re.compile(r"(\d{1,18})(?:_(\d{1,18})|_(\[.*)|\+(\d{1,9}))?\Z", re.ASCII)
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([cn]?)\Z", re.ASCII | re.IGNORECASE)
 _IN_KB = {"K": 1.0, "M": 2.0**10, "G": 2.0**20, "T": 2.0**30, "P": 2.0**40}
 _TRES = re.compile(r"(?:\A|,)(cpu|node|mem)=(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)", re.ASCII)
 _RANGES = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?\Z", re.ASCII)
-_NOTHING = frozenset(("", "Unknown", "None", "N/A", "NONE"))
+_NOTHING = frozenset(("", "Unknown", "None", "N/A", "NONE", "(null)"))
 _HOSTS_MAX = 1_000_000
 _FREE_TEXTS = ("jobname", "submitline", "comment", "admincomment", "systemcomment", "workdir", "reason", "extra")
 _LISTED_MAX = 100_000
@@ -89,6 +115,7 @@ def read_sacct(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> I
             if found is not None:
                 columns = found
                 tally.met_fields({name for name in columns if name and name not in _KNOWN})
+                tally.told.update(kind for name in columns for kind in _TELL.get(name, ()))
                 continue
             if not columns:
                 raise InputError(
@@ -186,6 +213,12 @@ def _job(row: Row, line: Line, clock: WallClock, tally: ImportTally, words: dict
     if found[4] is not None:
         record.part = int(found[4])
     _resources(record, row)
+    record.priority = whole_number(row.get("priority", "").strip())
+    record.asks = _asks(
+        f"{row.get('reqtres', '')},{row.get('alloctres', '')}", row.get("constraints", ""), row.get("licenses", ""),
+        row.get("qos", "").strip(), row.get("reservation", "").strip(),
+        _EXCLUSIVE.search(row.get("submitline", "")) is not None,
+    )  # fmt: skip
     if kind != UNFINISHED and not _times(record, row, clock, tally):
         return None
     return record
@@ -278,6 +311,24 @@ def _first_count(row: Row, *names: str) -> int:
         if value > 0:
             return value
     return ABSENT
+
+
+@lru_cache(maxsize=4096)
+def _asks(tres: str, constraints: str, licences: str, qos: str, reservation: str, is_exclusive: bool) -> Asks:
+    """Return what a job asks for, or has, that a log does not hold."""
+    amounts = [part.strip().partition("=") for part in tres.split(",")]
+    names = {name for name, _, amount in amounts if name and amount not in ("", "0")} - _IN_THE_LOG
+    gpus = {name for name in names if name.partition(":")[0] == "gres/gpu"}
+    licensed = {name for name in names if name.startswith("license/")}
+    typed = {name for name in gpus if ":" in name} or gpus  # gres/gpu=2,gres/gpu:a100=2 are two and not four
+    words = [re.split(r"[:*=]", each.strip())[0] for each in re.split(r"[,;|]", licences)]
+    asks = {(GPUS, name.removeprefix("gres/")) for name in typed}
+    asks |= {(OTHERS, name) for name in names - gpus - licensed}
+    asks |= {(LICENCES, name) for name in (*words, *(name.removeprefix("license/") for name in licensed))
+             if name and name not in _NOTHING}  # fmt: skip
+    asks |= {(FEATURES, name) for name in _FEATURE.findall(constraints) if constraints.strip() not in _NOTHING}
+    asks |= {(kind, name) for kind, name in ((QOS, qos), (RESERVATIONS, reservation)) if name not in _NOTHING}
+    return tuple(sorted(asks | ({(EXCLUSIVE, "")} if is_exclusive else set())))
 
 
 @lru_cache(maxsize=4096)

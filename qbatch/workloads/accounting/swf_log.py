@@ -9,14 +9,17 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from qbatch.model.spans import Peak, most_at_once
 from qbatch.workloads.accounting.assembly import AccountedJob
 from qbatch.workloads.accounting.names import numbers_of
+from qbatch.workloads.left_out import LeftOut
 from qbatch.workloads.log import FIELDS, Column, compact
 
 
 @dataclass(frozen=True, slots=True)
 class LogShape:
-    """How a log is made: ``unit`` (``cores`` or ``nodes``) is what a processor is; ``key`` numbers names by a keyed hash."""
+    """How a log is made: ``unit`` (``cores`` or ``nodes``) is what a processor is; ``key`` numbers names by a keyed hash;
+    ``left_out``: what the header says that the log does not hold."""
 
     zone: ZoneInfo
     unit: str = "cores"
@@ -27,18 +30,20 @@ class LogShape:
     computer: str = ""
     installation: str = "not stated"
     notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedLog:
-    """A log that was made: header lines, columns by name, the machine's processors and whether they were told."""
+    """A log that was made: header lines, columns by name, processors of the machine, whether they were told, what is left out."""
 
     lines: list[str]
     columns: dict[str, Column]
     procs: int
     is_procs_told: bool
     names: dict[str, int]
-    peak: int
+    peak: Peak
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> ImportedLog:
@@ -67,13 +72,13 @@ def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> Impor
     names = _numbered(jobs, shape, columns)
     _chain(jobs, columns)
     peak = _peak(jobs, used)
-    procs = shape.machine_procs or peak
+    procs = shape.machine_procs or peak.procs
     lines = _header(jobs, shape, procs, hosts, names["queue"], columns)
     if not shape.is_anonymous:
         lines += _legend(names)
     return ImportedLog(
         lines, {name: compact(columns[name]) for name in FIELDS}, procs, shape.machine_procs is not None,
-        {kind: len(numbers) for kind, numbers in names.items()}, peak,
+        {kind: len(numbers) for kind, numbers in names.items()}, peak, shape.left_out,
     )  # fmt: skip
 
 
@@ -115,19 +120,16 @@ def _chain(jobs: Sequence[AccountedJob], columns: dict[str, Column]) -> None:
     columns["preceding_job"], columns["think_time"] = preceding, think
 
 
-def _peak(jobs: Sequence[AccountedJob], used: Column) -> int:
+def _peak(jobs: Sequence[AccountedJob], used: Column) -> Peak:
     """Return the most processors allocated at once, ends before starts, and at least those of the widest job.
 
     When a job was suspended is not known, only for how long in all: it counts for the second after its start.
     """
     start, end = _array(job.start for job in jobs), _array(job.ended for job in jobs)
     is_whole = _array(job.suspended for job in jobs) <= 0
-    end = np.where(is_whole, end, np.minimum(end, start + 1))
-    lasting = (used > 0) & (end > start)
-    at = np.concatenate([end[lasting], start[lasting]])
-    change = np.concatenate([-used[lasting], used[lasting]])
-    most = int(np.cumsum(change[np.argsort(at, kind="stable")]).max(initial=0))
-    return max(most, int(used.max(initial=1)), 1)
+    ran = used > 0
+    peak = most_at_once(start[ran], np.where(is_whole, end, np.minimum(end, start + 1))[ran], used[ran])
+    return peak if peak.procs else Peak(1, int(start.max()))
 
 
 def _header(
@@ -157,7 +159,7 @@ def _header(
     for number, name in sorted((number, name) for name, number in queues.items()):
         shown = f"queue-{number}" if shape.has_anonymous_queues else name
         lines += [f"Queue: {number} {shown}", f"Partition: {number} {shown}"]
-    lines += [f"Note: {note}" for note in shape.notes]
+    lines += [f"Note: {note}" for note in (*shape.notes, *(each.note for each in shape.left_out))]
     return [f"; {_one_line(line)}" for line in lines]
 
 

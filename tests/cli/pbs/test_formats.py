@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbatch.cli.pbs.format_alternate import Look, alternate_table, hosts_text, start_text
-from qbatch.cli.pbs.format_attributes import job_attributes, variable_list
+from qbatch.cli.pbs.format_attributes import host_attributes, job_attributes, torque_host_attributes, variable_list
 from qbatch.cli.pbs.format_full import full_text, json_document, json_value, separated, wrapped, xml_job
-from qbatch.cli.pbs.format_nodes import host_block, summary_table
+from qbatch.cli.pbs.format_nodes import block_text, summary_line, summary_table
 from qbatch.cli.pbs.format_table import PLAIN, TORQUE, WIDE, job_rows, job_table, queue_table, shown_id
 from qbatch.cli.pbs.text import cell, clock, plain, seconds_of, size_in
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
@@ -79,8 +79,15 @@ def test_no_name_reaches_a_terminal_or_fakes_a_line(text: str) -> None:
     assert is_safe(queue_table([queue]))
     host = HostRecord(name=text or "h", pool=text, state="free", cpus=1, comment=text, jobs=(text,), queues=(text,))
     assert is_safe(
-        host_block(host, "1") + summary_table([host], "qbatch") + summary_table([host], "qbatch", True, True)
+        block_text(host.name, host_attributes(host, "1"))
+        + block_text(host.name, torque_host_attributes(host, NOW))
+        + summary_table([host], "qbatch")
+        + summary_table([host], "qbatch", True, True)
     )
+    for has_jobs in (False, True):
+        line = summary_line(host, has_jobs, "|")
+        assert is_safe(line)
+        assert line.count("\n") == 1
 
 
 @pytest.mark.parametrize("text", EVIL, ids=range(len(EVIL)))

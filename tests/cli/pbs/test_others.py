@@ -34,6 +34,9 @@ def sent(shell: Shell) -> object:
         ("qmsg hello 1", requests.Message(jobs=("1",), text="hello", files="E")),
         ("qrerun 1", requests.Rerun(jobs=("1",))),
         ("qrerun -W force 1", requests.Rerun(jobs=("1",), is_forced=True)),
+        ("qrun 2", requests.ForceStart(jobs=("2",))),
+        ("qrun -a -H n1+n2 2 4", requests.ForceStart(jobs=("2", "4"), hosts=("n1", "n2"))),
+        ("qrun -H (n1)+(n2) 2", requests.ForceStart(jobs=("2",), hosts=("n1", "n2"))),
         ("qsig 1", requests.Signal(jobs=("1",), signal="SIGTERM")),
         ("qsig -s suspend 1", requests.Signal(jobs=("1",), signal="suspend")),
         ("qsig -s 9 1", requests.Signal(jobs=("1",), signal="9")),
@@ -50,7 +53,7 @@ def sent(shell: Shell) -> object:
             hold="n", is_rerunnable=False, depend="afterok:1", umask=0o22))),
         ("qalter -t %5 2[]", requests.Alter(jobs=("2[]",), changes=requests.Changes(slot_limit=5))),
         ("qalter -o /x/ -e host:/y -j oe -k o -m n -M a -S /bin/sh -A b -P c -c n 2", requests.Alter(
-            jobs=("2",), changes=requests.Changes(output="/x/", error="/y", join="oe", keep="o", mail_points="n",
+            jobs=("2",), changes=requests.Changes(output="/x/", error="host:/y", join="oe", keep="o", mail_points="n",
                                                   mail_users="a", shell="/bin/sh", account="b", project="c",
                                                   checkpoint="n"))),
     ],
@@ -177,6 +180,41 @@ def test_pbsnodes(shell: Shell) -> None:
     assert shell.run("pbsnodes", "-l").out == "n2                   offline disk\n"
     assert shell.run("pbsnodes", "-F", "dsv", "n1").out.startswith("Name=n1|Mom=n1|ntype=PBS|state=job-busy|")
     assert shell.run("pbsnodes", "n9") == (15062 % 256, "", "pbsnodes: Unknown node n9\n")
+
+
+def test_pbsnodes_summaries_are_records_of_their_own(shell: Shell) -> None:
+    """The keys of OpenPBS (pbsnodes.c): programs count processors with them."""
+    shell.server.hosts = [
+        HostRecord(name="n1", pool="main", state="free", cpus=4, cpus_used=3, memory=8 << 30, memory_used=2 << 30,
+                   jobs=("1.qbatch", "1.qbatch", "2.qbatch"), queues=("batch",)),
+        HostRecord(name="n2", pool="main", state="offline", cpus=64, comment="disk"),
+    ]  # fmt: skip
+    document = json.loads(shell.run("pbsnodes", "-aSj", "-F", "json").out)
+    assert set(document) == {"timestamp", "pbs_version", "pbs_server", "nodes"}
+    assert document["nodes"] == {
+        "n1": {
+            "State": "free", "Total Jobs": 2, "Running Jobs": 2, "Suspended Jobs": 0, "mem f/t": "6gb/8gb", "ncpus f/t": "1/4",
+            "nmics f/t": "0/0", "ngpus f/t": "0/0", "jobs": ["1.qbatch", "2.qbatch"],
+        },
+        "n2": {
+            "State": "offline", "Total Jobs": 0, "Running Jobs": 0, "Suspended Jobs": 0, "mem f/t": "0kb/0kb",
+            "ncpus f/t": "64/64", "nmics f/t": "0/0", "ngpus f/t": "0/0", "jobs": [],
+        },
+    }  # fmt: skip
+    for arguments in (("-aS", "-F", "json"), ("-avS", "-F", "json"), ("-Sv", "n1", "n2", "-F", "json")):
+        assert json.loads(shell.run("pbsnodes", *arguments).out)["nodes"] == {
+            "n1": {"State": "free", "OS": "--", "hardware": "--", "host": "n1", "queue": "batch", "Memory": "8gb", "ncpus": 4,
+                   "nmics": 0, "ngpus": 0, "comment": "--"},
+            "n2": {"State": "offline", "OS": "--", "hardware": "--", "host": "n2", "queue": "--", "Memory": "0kb", "ncpus": 64,
+                   "nmics": 0, "ngpus": 0, "comment": "disk"},
+        }  # fmt: skip
+    assert shell.run("pbsnodes", "-aSj", "-F", "dsv").out.splitlines() == [
+        "vnode=n1|state=free|njobs=2|run=2|susp=0|mem(f/t)=6gb/8gb|ncpus(f/t)=1/4|nmics(f/t)=0/0|ngpus(f/t)=0/0|jobs=1.qbatch,2.qbatch",
+        "vnode=n2|state=offline|njobs=0|run=0|susp=0|mem(f/t)=0kb/0kb|ncpus(f/t)=64/64|nmics(f/t)=0/0|ngpus(f/t)=0/0|jobs=--",
+    ]
+    assert shell.run("pbsnodes", "-S", "-F", "dsv", "-D", ";", "n2").out == (
+        "vnode=n2;state=offline;OS=--;hardware=--;host=n2;queue=--;mem=0kb;ncpus=64;nmics=0;ngpus=0;comment=disk\n"
+    )
 
 
 def test_tracejob(shell: Shell) -> None:

@@ -7,21 +7,20 @@ import os
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import qbatch.cli.pbs
+from qbatch.daemon.commands import COMMANDS
 from tests.cli.pbs.harness import Shell, job
 
-COMMANDS = [
-    "qsub", "qstat", "qdel", "qalter", "qhold", "qrls", "qmove", "qmsg", "qrerun", "qselect", "qsig", "pbsnodes",
-    "tracejob", "qorder", "qenable", "qdisable", "qstart", "qstop",
-]  # fmt: skip
+PBS_COMMANDS = [name for name in COMMANDS if name != "qbatch"]
 
 
 def start(shell: Shell, command: str, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    code = f"import sys; sys.argv[0] = {command!r}; from qbatch.cli.pbs.{command} import main; main()"
+    code = f"import sys; sys.argv[0] = {command!r}; from qbatch.cli.pbs.start import {command}; {command}()"
     environment = {**os.environ, "QBATCH_SOCKET": shell.server.path}
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -29,7 +28,7 @@ def start(shell: Shell, command: str, *arguments: str, **options: object) -> sub
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PBS_COMMANDS)
 def test_every_command_starts_and_ends(command: str, shell: Shell) -> None:
     done = start(shell, command, "--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, "pbs_version = 23.06.06\n", "")
@@ -93,7 +92,7 @@ def test_a_thousand_jobs_are_shown_quickly(shell: Shell) -> None:
 
 def test_no_command_imports_at_its_top_what_takes_long() -> None:
     allowed = {
-        "__future__", "collections", "typing", "time", "os", "sys", "gc", "re", "msgspec", "operator", "qbatch",
+        "__future__", "collections", "importlib", "typing", "time", "os", "sys", "gc", "re", "msgspec", "operator", "qbatch",
     }  # fmt: skip
     for path in Path(qbatch.cli.pbs.__file__).parent.glob("*.py"):
         for node in ast.parse(path.read_text()).body:
@@ -101,3 +100,22 @@ def test_no_command_imports_at_its_top_what_takes_long() -> None:
                 assert {alias.name.split(".")[0] for alias in node.names} <= allowed, path
             elif isinstance(node, ast.ImportFrom):
                 assert (node.module or "").split(".")[0] in allowed, path
+
+
+def test_the_installed_commands_are_those_that_jobs_find() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    starts = {"qbatch": "qbatch.cli.main:main", **{name: f"qbatch.cli.pbs.start:{name}" for name in PBS_COMMANDS}}
+    assert project["scripts"] == starts
+
+
+@pytest.mark.parametrize("command", PBS_COMMANDS)
+def test_a_start_loads_nothing_that_only_tools_read(command: str) -> None:
+    code = (
+        f"import sys; before = set(sys.modules); from qbatch.cli.pbs.start import {command}; "
+        "print(*(name for name in set(sys.modules) - before if sys.modules[name] is not None))"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    loaded = set(done.stdout.split())
+    assert "msgspec" in loaded
+    assert loaded & {"typing_extensions", "inspect", "ast", "tokenize", "dis", "asyncio", "json", "dataclasses"} == set()

@@ -112,14 +112,14 @@ def test_variables_of_the_submission(shell: Shell) -> None:
     ("given_", "path"),
     [
         ("out.txt", "{}/out.txt"), ("logs/", "{}/logs/"), ("./a", "{}/a"), ("/dev/null", "/dev/null"),
-        ("host:/x/y", "/x/y"), ("localhost:rel", "{}/rel"), ("o.^array_index^", "{}/o.^array_index^"),
+        ("otherhost:/x/y", "otherhost:/x/y"), ("localhost:rel", "localhost:{}/rel"), ("o.^array_index^", "{}/o.^array_index^"),
         ("/x/$PBS_JOBID.o", "/x/$PBS_JOBID.o"), ("${PBS_JOBID}.o", "{}/${PBS_JOBID}.o"), ("~/o", "/home/alice/o"),
         ("$HOME/o", "/home/alice/o"), ("$PBS_O_WORKDIR/o", "{}/o"), (".", "{}/."),
     ],
 )  # fmt: skip
 def test_paths_are_absolute_and_otherwise_left_alone(given_: str, path: str, shell: Shell) -> None:
     spec = submit(shell, "true\n", "-o", given_, "-e", given_)
-    expected = path.replace("{}", str(shell.directory), 1) if path.startswith("{}") else path
+    expected = path.replace("{}/", f"{shell.directory}/", 1)
     assert (spec.output, spec.error) == (expected, expected)
 
 
@@ -136,7 +136,7 @@ def test_every_option_reaches_its_field(shell: Shell) -> None:
         depend="afterok:1:2,afterany:3[]", group_list="g", umask=0o27, extra={"sandbox": "PRIVATE"},
         not_before=int(time.mktime((2030, 1, 2, 15, 30, 10, 0, 0, -1))) * 1_000_000,
         variables=spec.variables, directory=str(shell.directory), host=os.uname().nodename,
-        submit_arguments=spec.submit_arguments, resource_rules=2,
+        submit_arguments=spec.submit_arguments, resource_rules=3,
     )  # fmt: skip
     assert spec.submit_arguments.startswith("-A acct -c c=5 -h -j oe")
 

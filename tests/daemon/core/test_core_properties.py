@@ -37,7 +37,7 @@ def one_step(bench: Bench, draw: random.Random) -> None:
             "array": draw.choice(["", "", "", "1-4", "1-4%2"]),
         }
         if draw.random() < 0.3:
-            spec["depend"] = f"{draw.choice(['afterok', 'afterany', 'afternotok', 'after', 'beforeany'])}:{job}"
+            spec["depend"] = f"{draw.choice(['afterok', 'afterany', 'afternotok', 'after', 'beforeany', 'runone'])}:{job}"
         if draw.random() < 0.1:
             spec["not_before"] = bench.now + draw.randrange(30) * 1_000_000
         bench.submit(actor=actor, **spec)
@@ -51,9 +51,12 @@ def one_step(bench: Bench, draw: random.Random) -> None:
             requests.Move(jobs=(job,), destination=draw.choice(["batch", "narrow"])),
             requests.HostControl(hosts=(f"n{draw.randrange(1, 5)}",), action=draw.choice(["drain", "down", "resume", "resume"])),
             requests.QueueControl(queues=("batch",), started=draw.random() < 0.7),
+            requests.ForceStart(jobs=tuple(str(number) for number in range(1, bench.core.next_sequence)),
+                                hosts=draw.choice([(), ("n1",), ("n2", "n3")])),
         )  # fmt: skip
         request = draw.choice(what)
-        bench.do(ROOT if isinstance(request, requests.HostControl | requests.QueueControl) else actor, request)
+        operators = requests.HostControl | requests.QueueControl | requests.ForceStart
+        bench.do(ROOT if isinstance(request, operators) else actor, request)
 
 
 def bench_of(policy: str) -> Bench:

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from qbatch.daemon.core import passes
+from qbatch.daemon.core import passes, state_snapshot
 from qbatch.daemon.core.accounting import text_of
-from qbatch.daemon.core.state import Account, Core, Ending
+from qbatch.daemon.core.state import Account, Core, Ending, Happening
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.daemon.trace_source import TraceSource
 from qbatch.model.machine import Host, one_host
@@ -270,6 +270,28 @@ def test_an_accepted_job_that_loses_its_host_keeps_its_deadline_and_is_not_refus
     bench.wait(100)
     assert bench.ended[job].exit_status == 0
     bench.check()
+
+
+def test_a_job_that_outlives_its_walltime_breaks_each_promise_once() -> None:
+    bench = bench_with()
+    first = bench.submit(**asks(8, 600))
+    late, never_late = bench.submit(**asks(8, 600, 1300)), bench.submit(**asks(8, 600, 9000))
+    bench.wait(10)
+    bench.do(ROOT, requests.Signal(jobs=(first,), signal="suspend"))  # to the policy it runs on
+    bench.wait(600 + 100 + 120)
+    told = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
+    job = bench.core.live(late)
+    assert [each.key for each in told] == [job.key]
+    assert job.broken == ((700 * SECOND, 700 * SECOND, "it can start only 1 s after the latest start that it was promised"),)
+    assert job.promised is None
+    assert bench.core.live(never_late).promised == 8400 * SECOND
+    assert state_snapshot.dump(bench.replayed(bench.journal)) == state_snapshot.dump(bench.core)
+    bench.do(ROOT, requests.Signal(jobs=(first,), signal="resume"))
+    bench.wait(700)
+    job = bench.core.live(late)
+    assert job.promised == job.present.started
+    assert len(job.broken) == 1
+    assert [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"] == told
 
 
 def test_the_price_and_the_promise_survive_a_crash() -> None:

@@ -165,6 +165,88 @@ def test_a_dependency_of_an_array_is_met_when_all_its_jobs_have_ended(bench: Ben
     assert bench.state(child) == "B"
 
 
+def live(bench: Bench, job: str) -> BatchJob:
+    found = bench.core.find(bench.core.key_of(job))
+    assert found is not None
+    return found
+
+
+def test_one_job_of_a_set_runs_and_the_others_are_deleted_when_it_has(bench: Bench) -> None:
+    blocker = bench.submit("sleep 20\n", **whole())
+    first = bench.submit("sleep 30\n", **whole())
+    second = bench.submit("sleep 10\n", depend=f"runone:{first}", resources={"ncpus": "1"})
+    third = bench.submit("sleep 10\n", depend=f"runone:{second}", resources={"ncpus": "1"}, hold="u")
+    assert full_record(bench.core, live(bench, first)).depend == "runone:3.qbatch@qbatch:4.qbatch@qbatch"
+    assert full_record(bench.core, live(bench, second)).depend == "runone:2.qbatch@qbatch:4.qbatch@qbatch"
+    bench.wait(25)
+    assert [bench.state(job) for job in (blocker, first, second, third)] == ["F", "R", "H", "H"]
+    why = reason_for(bench.core, live(bench, second)).text
+    assert why == "waits: only one job of its set runs (depend=runone), and 2.qbatch has begun"
+    bench.do(ALICE, requests.Release(jobs=(third,)))
+    late = bench.submit("sleep 10\n", depend=f"runone:{first}", resources={"ncpus": "1"})
+    bench.wait(1)
+    assert [bench.state(job) for job in (first, second, third, late)] == ["R", "H", "H", "H"]
+    bench.do(ALICE, requests.Rerun(jobs=(first,)))  # it waits again, and so may the others
+    bench.check()
+    bench.wait(100)
+    ran = [job for job in (first, second, third, late) if bench.ended[job].exit_status == 0]
+    assert len(ran) == 1
+    for job in {first, second, third, late} - set(ran):
+        record = bench.ended[job]
+        assert (record.exit_status, record.started) == (271, None)
+        assert record.comment == f"only one job of its set runs (depend=runone), and {ran[0]} has"
+    assert bench.core.children == {}
+    bench.check()
+
+
+def test_two_jobs_of_a_set_that_one_pass_starts_become_one(bench: Bench) -> None:
+    """Both fit at once: the first that the policy chose runs, the start of the other is taken back, its processors are free."""
+    blocker = bench.submit("sleep 10\n", **whole())
+    first = bench.submit("sleep 30\n", resources={"select": "2:ncpus=4", "walltime": "40"})
+    second = bench.submit("sleep 30\n", resources={"select": "2:ncpus=4", "walltime": "40"}, depend=f"runone:{first}")
+    other = bench.submit("sleep 30\n", resources={"select": "2:ncpus=4", "walltime": "40"})
+    bench.wait(11)
+    assert [bench.state(job) for job in (blocker, first, second, other)] == ["F", "R", "H", "R"]
+    assert not [effect for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "S" and effect.job == second]
+    bench.check()
+    bench.wait(60)
+    assert bench.ended[second].started is None
+    assert bench.ended[first].exit_status == bench.ended[other].exit_status == 0
+
+
+def test_a_job_that_leaves_a_set_before_it_runs_deletes_no_other(bench: Bench) -> None:
+    first = bench.submit("sleep 30\n", hold="u")
+    second = bench.submit("sleep 30\n", hold="u", depend=f"runone:{first}")
+    array = bench.submit("sleep 30\n", hold="u", depend=f"runone:{first}", array="1-2")
+    bench.do(ALICE, requests.Delete(jobs=(first,)))
+    bench.wait(1)
+    assert [bench.state(job) for job in (second, array)] == ["H", "H"]
+    bench.do(ALICE, requests.Release(jobs=(array,)))
+    bench.wait(1)
+    bench.do(ALICE, requests.Release(jobs=(second,)))
+    assert [bench.state(job) for job in (second, array)] == ["H", "B"]
+    bench.do(ALICE, requests.Alter(jobs=(second,), changes=requests.Changes(depend="")))
+    bench.wait(1)
+    assert bench.state(second) == "R"
+    assert bench.core.children == {}
+    bench.check()
+
+
+def test_what_cannot_be_in_a_set_is_refused(bench: Bench) -> None:
+    ended = bench.submit("sleep 1\n")
+    bench.wait(5)
+    bench.submit("sleep 30\n", array="1-2")
+    waits = bench.submit("sleep 30\n")
+    for depend, words in (
+        (f"runone:{ended}", "the job has ended"), ("runone:2[1]", "name its array"), ("runone:99", "Unknown Job Id 99"),
+        ("runone:", "names no job"),
+    ):  # fmt: skip
+        with pytest.raises(Refusal, match=words):
+            bench.submit(depend=depend)
+    with pytest.raises(Refusal, match="not yours"):
+        bench.submit(depend=f"runone:{waits}", actor=BOB)
+
+
 def test_a_dependency_on_nobody_is_refused(bench: Bench) -> None:
     with pytest.raises(Refusal, match="Unknown Job Id 77"):
         bench.submit(depend="afterok:77")

@@ -91,6 +91,11 @@ def running(bench: Bench) -> list[BatchJob]:
     return [job for pool in bench.core.pools for job in pool.running.values()]
 
 
+def waiting(bench: Bench) -> list[str]:
+    jobs = [one for job in bench.core.live_jobs() for one in bench.core.members(job)]
+    return [bench.core.id_of(job.key) for job in jobs if job.state.letter == "Q" and not job.is_array]
+
+
 def some_job(bench: Bench, draw: random.Random) -> str:
     on_hosts = [bench.core.id_of(job.key) for job in running(bench)]
     if on_hosts and draw.random() < 0.6:
@@ -112,7 +117,7 @@ def submit(bench: Bench, draw: random.Random) -> None:
         "used_memory": draw.choice((None, 0, 1 << 30)),
     }
     if draw.random() < 0.2:
-        fields["depend"] = f"{draw.choice(('afterany', 'after', 'before'))}:{some_job(bench, draw)}"
+        fields["depend"] = f"{draw.choice(('afterany', 'after', 'before', 'runone'))}:{some_job(bench, draw)}"
     bench.submit(actor=draw.choice((ALICE, BOB)), **fields)
 
 
@@ -122,7 +127,8 @@ def command(bench: Bench, draw: random.Random) -> None:
         ROOT,
         draw.choice((
             requests.Delete(jobs=jobs), requests.Delete(jobs=jobs, is_forced=True), requests.Hold(jobs=jobs),
-            requests.Release(jobs=jobs), requests.Rerun(jobs=jobs),
+            requests.Release(jobs=jobs), requests.Rerun(jobs=jobs), requests.ForceStart(jobs=jobs),
+            requests.ForceStart(jobs=tuple(waiting(bench)), hosts=draw.choice(((), ("n1",), ("n2", "n3")))),
             requests.Signal(jobs=jobs, signal=draw.choice(("suspend", "resume", "TERM", "CONT"))),
             requests.Alter(jobs=jobs, changes=requests.Changes(resources={"walltime": str(draw.randrange(1, 90))})),
             requests.Alter(jobs=jobs, changes=requests.Changes(is_rerunnable=draw.random() < 0.5)),

@@ -17,7 +17,7 @@ from tests.daemon.core.driver import ALICE, EMULATED, ROOT, Bench
 
 
 def submit(bench: Bench, text: str, script: str = "sleep 100\n", **more: object) -> str:
-    return bench.submit(script, resources=parse_resources(text), resource_rules=2, **more)
+    return bench.submit(script, resources=parse_resources(text), resource_rules=3, **more)
 
 
 def record(bench: Bench, job: str) -> JobRecord:
@@ -156,6 +156,17 @@ def test_older_submissions_are_read_as_they_were() -> None:
     bench.wait(1)
     assert record(bench, job).exec_host == "n1/0*2+n1/1*2"
     assert bench.state(bench.submit("true\n", resources={"select": "1:host=n9", "foo": "1"})) == "Q"
+
+
+def test_gpus_that_an_older_submission_asks_for_are_taken_and_those_of_a_new_one_are_refused() -> None:
+    bench = Bench()
+    asked = {"select": "1:ncpus=1:ngpus=2"}
+    assert bench.state(bench.submit("true\n", resources=asked, resource_rules=2)) == "Q"
+    with pytest.raises(Refusal, match="Unknown resource: ngpus"):
+        bench.submit("true\n", resources=asked, resource_rules=3)
+    job = submit(bench, "ncpus=1", hold="u")
+    outcomes = bench.do(ALICE, Alter(jobs=(job,), changes=Changes(resources={"gpus": "1"})))
+    assert [each.error.code for each in outcomes.outcomes if each.error] == ["unknown-resource"]  # type: ignore[attr-defined]
 
 
 def test_qalter_to_nodes_scatters_too() -> None:

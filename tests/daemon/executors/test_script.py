@@ -281,3 +281,74 @@ def test_a_directory_of_its_own_that_was_there_before_is_never_removed(world: Wo
     assert end.status == -1
     assert "File exists" in end.why
     assert (own / "kept").read_text() == "from before\n"
+
+
+PROFILE = """
+module() { echo "module $*"; }
+export MODULEPATH=/modules
+PATH=/usr/bin:/bin
+echo "profile read" >&2
+"""
+
+
+def home_of(folder: Path, name: str, text: str = PROFILE) -> dict[str, str]:
+    """Return an environment whose home has a profile file of that name."""
+    (folder / name).write_text(text, encoding="utf-8")
+    return {"HOME": str(folder), "PATH": "/opt/ours:/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(("shell", "profile"), [("/bin/bash", ".bash_profile"), ("/bin/sh", ".profile")])
+def test_a_script_without_a_first_line_is_read_by_a_login_shell(
+    world: World, tmp_path: Path, shell: str, profile: str
+) -> None:
+    """As in OpenPBS: ``module load`` works, and ``argv[0]`` begins with a dash."""
+    script = 'module load gcc; echo "$MODULEPATH $PATH"; echo "$0 $1"; tr "\\0" " " < /proc/$$/cmdline | cut -d" " -f1\nexit 3\n'
+    end = world.run(script, shell=shell, environment=home_of(tmp_path, profile), arguments=("a b",))
+    assert end.status == 3
+    name = f"-{os.path.basename(shell)}"
+    assert world.text("1.1.o").splitlines() == [
+        "module load gcc", "/modules /opt/ours:/usr/bin:/bin", f"{world.root / '1.1/script'} a b", name,
+    ]  # fmt: skip
+    assert world.text("1.1.e") == "profile read\n"
+
+
+@pytest.mark.parametrize("first", ["#!/bin/bash", "#! /bin/bash -e", "#!/usr/bin/env bash"])
+def test_a_shell_that_the_first_line_names_gets_what_the_profile_exports(world: World, tmp_path: Path, first: str) -> None:
+    """Lmod and Environment Modules export their function for bash; the line itself counts as before, options too."""
+    environment = home_of(tmp_path, ".bash_profile", PROFILE + "export -f module\n")
+    script = f'{first}\nmodule load gcc; echo "$MODULEPATH $PATH"; echo "$0 $1"\nfalse\nexit 4\n'
+    end = world.run(script, shell="/bin/bash", environment=environment, arguments=("a b",))
+    assert end.status == (1 if "-e" in first else 4)
+    assert world.text("1.1.o").splitlines() == [
+        "module load gcc", "/modules /opt/ours:/usr/bin:/bin", f"{world.root / '1.1/script'} a b",
+    ]  # fmt: skip
+
+
+def test_the_shell_that_was_asked_for_reads_the_profile_before_the_one_of_the_first_line(world: World, tmp_path: Path) -> None:
+    environment = home_of(tmp_path, ".profile")
+    (tmp_path / ".bash_profile").write_text("export MODULEPATH=/of/bash\n", encoding="utf-8")
+    assert world.run('#!/bin/sh\necho "$MODULEPATH"\n', shell="/bin/bash", environment=environment).status == 0
+    assert world.text("1.1.o") == "/of/bash\n"
+    assert world.run('#!/bin/sh\necho "$MODULEPATH"\n', "2.1", shell=sys.executable, environment=environment).status == 0
+    assert world.text("2.1.o") == "/modules\n"  # the shell of the first line, where the other is none
+
+
+def test_the_path_keeps_what_the_job_was_given_and_what_the_profile_puts_before_it(world: World, tmp_path: Path) -> None:
+    environment = home_of(tmp_path, ".profile", "PATH=/first:/usr/bin:/bin:/last\n")
+    environment["PATH"] = "/opt/ours:/usr/bin:/venv/bin:/bin"
+    assert world.run('echo "$PATH"; set', environment=environment).status == 0
+    path, *variables = world.text("1.1.o").splitlines()
+    assert path == "/opt/ours:/venv/bin:/first:/usr/bin:/bin:/last"
+    assert not [line for line in variables if line[:2] in ("p=", "n=", "d=")]
+
+
+def test_scripts_of_other_languages_are_executed_as_they_are(world: World, tmp_path: Path) -> None:
+    script = PYTHON + "import os, sys; print(sys.argv[1:], 'MODULEPATH' in os.environ)"
+    assert world.run(script, environment=home_of(tmp_path, ".profile"), arguments=("a",)).status == 0
+    assert world.text("1.1.o") == "['a'] False\n"
+    assert world.text("1.1.e") == ""
+
+
+def test_a_profile_that_ends_the_shell_ends_the_job(world: World, tmp_path: Path) -> None:
+    end = world.run("echo ran", environment=home_of(tmp_path, ".profile", "exit 5\n"))
+    assert (end.status, world.text("1.1.o")) == (5, "")

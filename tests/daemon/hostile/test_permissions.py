@@ -38,7 +38,7 @@ OPERATE = {"root", "operator", "manager"}
 MANAGE = {"root", "manager"}
 MATRIX = {
     "Submit": EVERYONE, "Delete": OWN, "Alter": OWN, "Hold": OWN, "Release": OWN, "Move": OWN, "Order": OWN, "Rerun": OWN,
-    "Message": OWN, "Signal": OWN, "QueueControl": OPERATE, "HostControl": OPERATE, "Fault": MANAGE,
+    "ForceStart": OPERATE, "Message": OWN, "Signal": OWN, "QueueControl": OPERATE, "HostControl": OPERATE, "Fault": MANAGE,
     "PolicySet": MANAGE,
     "Hello": EVERYONE, "JobStatus": EVERYONE, "QueueStatus": EVERYONE, "HostStatus": EVERYONE, "ServerStatus": EVERYONE,
     "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "JobOutput": OWN, "History": EVERYONE,
@@ -86,7 +86,8 @@ def request_of(daemon: Daemon, verb: str) -> dict[str, Any]:
     fields: dict[str, dict[str, Any]] = {
         "Submit": {"spec": {"script": "x", "hold": "u"}}, "Alter": {"jobs": [job], "changes": {"priority": 3}},
         "Move": {"jobs": [job], "destination": "batch"}, "Order": {"first": job, "second": job},
-        "Rerun": {"jobs": ["1"]}, "Message": {"jobs": ["1"], "text": "hello"}, "Signal": {"jobs": ["1"], "signal": "0"},
+        "Rerun": {"jobs": ["1"]}, "ForceStart": {"jobs": ["1"]},
+        "Message": {"jobs": ["1"], "text": "hello"}, "Signal": {"jobs": ["1"], "signal": "0"},
         "QueueControl": {"queues": ["batch"], "started": True},
         "HostControl": {"hosts": ["n1"], "action": "up"}, "Fault": {"kind": "clear"},
         "PolicySet": {"policy": "easy"}, "Explain": {"job": job},

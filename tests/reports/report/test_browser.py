@@ -328,6 +328,13 @@ def test_a_job_is_found_by_its_number(browser, pages) -> None:
 
 def test_policies_and_colours_are_chosen(browser, pages) -> None:
     with Open(browser, pages / "small.html") as opened:
+        assert opened.shown["colour"] == opened.page.input_value("#gantt-colour") == "size"  # most start in one way
+        procs = small_work().procs
+        counts = [((procs >= low) & (procs <= high)).sum() for low, high in ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16))]
+        words = ("1 processor", "2 processors", "3 to 4 processors", "5 to 8 processors", "9 to 16 processors")
+        legend = [f"{word} ({count})" for word, count in zip(words, counts, strict=True) if count]
+        assert opened.page.inner_text("#gantt-legend").split("\n") == legend
+        opened.page.select_option("#gantt-colour", "kind")
         opened.page.select_option("#gantt-policy", label="fcfs")
         fcfs = opened.page.eval_on_selector(CANVAS, PIXELS)
         assert "backfilled" not in opened.page.inner_text("#gantt-legend")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def test_policies_that_ran_other_jobs_have_a_table_of_their_own(tmp_path) -> Non
     work = small_work()
     start = np.where(np.arange(200) < 150, work.submit, -1)
     write_result(tmp_path / "a", {}, [scheduled(work), by_hand(work.changed(procs_total=10**6), start, "rejects")])
-    data = embedded(gather([str(tmp_path / "a")], procs=16))
+    data = embedded(gather([str(tmp_path / "a")]))
     assert [one["table"] for one in data["policies"]] == [0, 1]
     assert data["height"] > data["procs"] == 16
 
@@ -109,3 +110,13 @@ def test_json_in_a_script_cannot_end_it() -> None:
     assert ">" not in text
     assert "\u2028" not in text
     assert json.loads(text)["name"] == EVIL
+
+
+def test_the_chart_is_coloured_by_size_where_most_jobs_started_in_one_way(tmp_path) -> None:
+    """As most do that are backfilled on a full machine: a chart of one colour shows nothing."""
+    work = workload(np.arange(8) * S, [1] * 8, [S] * 8, [S] * 8)
+    for place, kinds in enumerate(([2, 2, 2, 2, 2, 0, 1, 0], [2, 2, 2, 2, 0, 0, 1, 1])):
+        ran = replace(by_hand(work, work.submit, "easy"), kind=np.array(kinds, np.int8))
+        write_result(tmp_path / str(place), {}, [ran])
+    assert embedded(gather([str(tmp_path / "0")]))["colour"] == "size"
+    assert embedded(gather([str(tmp_path / "1")]))["colour"] == "kind"

@@ -5,13 +5,17 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from qbatch.cli.main import run
 from qbatch.model.errors import UsageError
+from qbatch.reports.comparison import Side, compare
+from qbatch.reports.plot_style import styled
 from qbatch.reports.report import page as module
+from qbatch.reports.report.charts import difference_chart
 from qbatch.reports.report.page import Wishes, render
 from qbatch.reports.report.study import gather
-from qbatch.reports.report.vector import SERIES, inline_svg
+from qbatch.reports.report.vector import SERIES, STYLE, inline_svg
 from qbatch.results.result import write_result
 from tests.reports.report.results import EVIL, unpromised, write_evil, write_small
 from tests.reports.samples import by_hand, workload
@@ -152,7 +156,7 @@ def test_without_jinja_the_extra_is_named(tmp_path, monkeypatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"pip install 'qbatch-emulator\[report\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"):
         render(gather([write_small(tmp_path / "a")]))
 
 
@@ -204,3 +208,33 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, capfd, arguments, code, re
     assert (out, err.count("\n")) == ("", 1)
     assert reason in err
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_figure_has_its_texts_as_texts_wherever_it_is_put_into_a_page() -> None:
+    """Drawn in the style of a page and written outside of it, texts were outlines of another size; and 0.005 became 0.00."""
+    with styled(STYLE):
+        figure = Figure(figsize=(3, 2))
+        axes = figure.add_subplot()
+        axes.plot([0.001234567, 1.0])
+        axes.set_yticks([0.005], ["0.005"])
+        axes.set_ylabel("Mean wait (h)")
+    svg = inline_svg(figure, "chart", "title", "text")
+    assert re.search(r"<text[^>]*>Mean wait \(h\)</text>", svg)
+    assert re.search(r"<text[^>]*>0\.005</text>", svg)
+    assert "<use" not in re.sub(r'<use [^>]*href="#chart-m', "", svg)  # marks of ticks, no letters
+    assert not re.search(r'="[^"]*\d\.\d{3}', svg)
+
+
+def test_waits_against_the_baseline_are_ratios(tmp_path) -> None:
+    """Turned over, they are the reciprocals: on this scale no policy looks better for being the baseline."""
+    study = gather([write_small(tmp_path / "a")])
+    charts = []
+    for base, other in (("fcfs", "easy"), ("easy", "fcfs")):
+        sides = [Side(study.first.result, study.first.schedule(name), name, name) for name in (base, other)]
+        charts.append(difference_chart([compare(*sides)], [1]))
+    ratios = [[float(row[chart.headings.index("Ratio")]) for row in chart.rows] for chart in charts]
+    assert len(ratios[0]) == 3  # all jobs, and the two classes that there are
+    assert np.multiply(*ratios) == pytest.approx(np.ones(3), rel=0.02)
+    assert "Mean wait, divided by that of fcfs" in charts[0].svg
+    for chart in charts:
+        assert re.search(r"<text[^>]*>1</text>", chart.svg)

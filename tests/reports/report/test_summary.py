@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from qbatch.metrics import METRICS, breakdown, measure
+from qbatch.metrics.interval import SAME
+from qbatch.metrics.table import words_of
+from qbatch.reports.report.page import render
 from qbatch.reports.report.promises import promises
 from qbatch.reports.report.study import gather
-from qbatch.reports.report.summary import SHOWN, all_metrics, parts, summary, words_of
+from qbatch.reports.report.summary import SHOWN, all_metrics, parts, summary
 from qbatch.results.result import write_result
 from tests.reports.report.results import small_work, unpromised, write_small
 from tests.reports.samples import by_hand, scheduled, workload
@@ -89,3 +92,16 @@ def test_a_policy_without_promises_has_none(tmp_path) -> None:
     study = gather([unpromised(tmp_path / "a")])
     found = promises(study.first.result.schedules[0])
     assert (found.promised, found.gain_mean_s) == (0, None)
+
+
+def test_replicas_that_cannot_differ_have_a_dash(tmp_path) -> None:
+    paths = []
+    for seed in (1, 2):
+        work = small_work(1)
+        easy = scheduled(work, "easy") if seed == 1 else by_hand(work, scheduled(work, "easy").start + 3600 * S, "easy")
+        write_result(tmp_path / str(seed), {"seed": seed, "options": {"load": 1.0}}, [scheduled(work, "fcfs"), easy])
+        paths.append(str(tmp_path / str(seed)))
+    fcfs, easy = next(row for row in summary(gather(paths), 0.95) if row.metric.name == "wait_mean_s").cells
+    assert fcfs.bounds == "\N{EN DASH}"
+    assert " to " in easy.bounds
+    assert f"a dash: {SAME}." in render(gather(paths))

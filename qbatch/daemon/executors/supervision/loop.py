@@ -181,8 +181,8 @@ class Supervision:
         working, remark = script.enter_directory(attempt["directory"])
         if remark:
             say(handles[1], remark)
-        command = script.command_of(attempt, self.path)
         environment = script.job_environment(attempt, self.path, working, self.token)
+        program, command = script.command_of(attempt, self.path, environment)
         nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         self.report, report_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll.register(self.report, select.POLLIN)
@@ -190,7 +190,7 @@ class Supervision:
         os.umask(self.umask)
         self.main = os.fork()
         if self.main == 0:
-            script.become(command, environment, (nothing, *handles), self.leaf, report_in)
+            script.become(program, command, environment, (nothing, *handles), self.leaf, report_in)
         os.umask(0o077)
         self.began = self.running_since = time.monotonic()
         self.meter = usage.Meter(attempt.get("limits", {}), self.leaf, self.began)

@@ -19,6 +19,18 @@ else:
 
 UNCATCHABLE = {int(signal.SIGKILL), int(signal.SIGSTOP)}
 BUSY_TRIES = 100
+LOGIN_SHELLS = {"sh", "ash", "bash", "dash", "ksh", "ksh93", "mksh", "yash", "zsh"}
+"""Shells that read the profile files of sh, each its own further ones, when their argv[0] begins with ``-``."""
+
+OTHER_SHELLS = {"csh", "tcsh", "fish"}
+"""Login shells by the same sign; they do not understand what is asked of the others with ``-c``."""
+
+KEEP_PATH = (
+    'PATH=$(p=$1:; n=; while [ "$p" ]; do d=${p%%:*}; p=${p#*:}; '
+    'case ":$PATH:" in *":$d:"*) ;; *) n=$n$d: ;; esac; done; printf %s "$n$PATH"); '
+)
+"""Puts those directories of the job's PATH (the first argument) in front again that a profile file drops, as Debian's does."""
+
 BAD_INTERPRETER = 126
 """Exit status of a script whose ``#!`` line names no program, as a shell gives it; often a carriage return stands there."""
 
@@ -68,14 +80,42 @@ def job_environment(attempt: dict[str, Any], path: str, working: str, token: str
     return {**own, **attempt["environment"], MARKER: token}
 
 
-def command_of(attempt: dict[str, Any], path: str) -> list[str]:
-    """What is executed: the script by its own ``#!`` line, or by the shell, or the plain command."""
+def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) -> tuple[str, list[str]]:
+    """The program that is executed, and its arguments from argv[0] on: the script, or the plain command.
+
+    Where a shell runs the script, a login shell does: it reads the profile files, then the script, or executes the shell of the
+    script's ``#!`` line.  Other scripts with such a line are executed as they are.  (In OpenPBS the login shell gets the name of
+    every script as its input, and so executes it: start_exec.c, SHELL_INVOKE.)
+    """
     script = attempt["script"]
     if script is None:
-        return [str(argument) for argument in attempt["argv"]]
-    name = f"{path}/{files.SCRIPT}"
-    command = [name] if script.startswith("#!") else [attempt["shell"] or "/bin/sh", name]
-    return [*command, *attempt.get("arguments", ())]
+        command = [str(argument) for argument in attempt["argv"]]
+        return (command[0] if command else ""), command
+    name, shell = f"{path}/{files.SCRIPT}", str(attempt["shell"] or "/bin/sh")
+    arguments = [str(argument) for argument in attempt.get("arguments", ())]
+    own = _interpreter(name) if script.startswith("#!") else []
+    runner = own or [shell]
+    is_run_by_shell = _kind_of(runner) in LOGIN_SHELLS | OTHER_SHELLS and os.access(runner[0], os.X_OK)
+    # The shell that reads the profile files: the job's own, or that of the #! line where the job's is none of these.
+    readers = [each for each in (shell, *own[:1]) if _kind_of([each]) in LOGIN_SHELLS and os.access(each, os.X_OK)]
+    if not is_run_by_shell or not readers:
+        if own:
+            return name, [name, *arguments]
+        kind = _kind_of([shell])
+        return shell, [f"-{kind}" if kind in OTHER_SHELLS else shell, name, *arguments]
+    kind, given = _kind_of(readers), environment.get("PATH", "")
+    login = [f"-{kind}", "--login"] if kind == "bash" else [f"-{kind}"]  # not every bash goes by its name alone
+    text = (KEEP_PATH if given else "") + "shift; " + ('exec "$@"' if own else '. "$0"')
+    return readers[0], [*login, "-c", text, name, given, *own, *arguments]
+
+
+def _kind_of(command: list[str]) -> str:
+    """The name of the program that runs a script, also behind ``/usr/bin/env``."""
+    name = os.path.basename(command[0])
+    if name == "env" and len(command) > 1:
+        words = [word for word in command[1].split() if not word.startswith("-") and "=" not in word]
+        name = os.path.basename(words[0]) if words else name
+    return name
 
 
 def enter_directory(wanted: str) -> tuple[str, str]:
@@ -90,7 +130,12 @@ def enter_directory(wanted: str) -> tuple[str, str]:
 
 
 def become(
-    command: list[str], environment: dict[str, str], handles: tuple[int, int, int], leaf: str, report: int
+    program: str,
+    command: list[str],
+    environment: dict[str, str],
+    handles: tuple[int, int, int],
+    leaf: str,
+    report: int,
 ) -> NoReturn:
     """In the forked child: shed all that is the supervisor's and execute; if that fails, say why and end.
 
@@ -108,36 +153,37 @@ def become(
             os.dup2(handle, target)
         # What was sent since the fork arrives now, and does what it does by default.
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        _execute(command, environment)
+        _execute(program, command, environment)
     except BaseException as error:
-        text = f"cannot run {command[0] if command else 'an empty command'}: {getattr(error, 'strerror', '') or error}"
+        text = f"cannot run {program if command else 'an empty command'}: {getattr(error, 'strerror', '') or error}"
         os.write(report, text.encode("utf-8", "replace")[:2000])
-        if _is_script(command):
+        if _is_script(program):
             os._exit(BAD_INTERPRETER)
     finally:
         os._exit(127)
 
 
-def _execute(command: list[str], environment: dict[str, str]) -> NoReturn:
+def _execute(program: str, command: list[str], environment: dict[str, str]) -> NoReturn:
     for _ in range(BUSY_TRIES):
         try:
-            os.execvpe(command[0], command, environment)
+            os.execvpe(program, command, environment)
         except OSError as error:
             # Text file busy: another thread forked while the script was being written, and has not executed yet.
             if error.errno == errno.ETXTBSY:
                 time.sleep(0.01)
                 continue
-            if error.errno == errno.EACCES and _is_script(command):
-                _execute([*_interpreter(command[0]), *command[1:]], environment)  # a file system mounted noexec
-            if error.errno == errno.ENOENT and _is_script(command):
-                named = _interpreter(command[0])[0]
+            if error.errno == errno.EACCES and _is_script(program):
+                interpreter = _interpreter(program)
+                _execute(interpreter[0], [*interpreter, *command[1:]], environment)  # a file system mounted noexec
+            if error.errno == errno.ENOENT and _is_script(program):
+                named = _interpreter(program)[0]
                 raise OSError(error.errno, f"no interpreter {named!r} (its first line)") from None
             raise
     raise OSError(errno.ETXTBSY, os.strerror(errno.ETXTBSY))
 
 
-def _is_script(command: list[str]) -> bool:
-    return bool(command) and command[0].endswith(f"/{files.SCRIPT}")
+def _is_script(program: str) -> bool:
+    return program.endswith(f"/{files.SCRIPT}")
 
 
 def _interpreter(path: str) -> list[str]:

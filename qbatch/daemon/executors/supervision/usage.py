@@ -27,14 +27,14 @@ CODES = {"cput": -28, "pcput": -28, "mem": -27, "vmem": -26}
 
 
 class Meter:
-    """The use of one job by the last look: ``cput`` in seconds, ``mem`` and ``vmem`` in bytes, the most that was ever seen.
+    """The use of one job by the last look: ``cput`` and ``pcput`` in seconds, ``mem`` and ``vmem`` in bytes, the most ever seen.
 
-    ``limits``: what it asked for, by the names of ``CODES``; ``leaf``: its control group, or nothing.
+    ``limits``: what it is held to, by the names of ``CODES``; ``leaf``: its control group, or nothing.
     """
 
     def __init__(self, limits: dict[str, float], leaf: str, now: float) -> None:
         self.limits, self.leaf = {name: float(limits[name]) for name in CODES if name in limits}, leaf
-        self.cput, self.mem, self.vmem = 0.0, 0, 0
+        self.cput, self.pcput, self.mem, self.vmem = 0.0, 0.0, 0, 0
         self.pause = FIRST_LOOK
         self.due = now + self.pause
 
@@ -52,6 +52,7 @@ class Meter:
                 own, with_children, size, resident = found
                 cput, mem, vmem, most = cput + with_children, mem + resident, vmem + size, max(most, own)
         self.note(max(cput, group_time(self.leaf)), mem, vmem)
+        self.pcput = max(self.pcput, most)
         return self._exceeded(mem, vmem, most)
 
     def note_ended(self, cput: float, peak: int) -> None:
@@ -76,7 +77,7 @@ class Meter:
 
     def used(self) -> dict[str, object]:
         """What is reported."""
-        return {"cput": round(self.cput, 6), "mem": self.mem, "vmem": self.vmem}
+        return {"cput": round(self.cput, 6), "pcput": round(self.pcput, 6), "mem": self.mem, "vmem": self.vmem}
 
 
 def words(name: str, used: float, limit: float) -> str:

@@ -1,0 +1,371 @@
+"""``qmgr``: show the server, queues and hosts, and set what can be set while the server runs.
+
+A command is ``VERB OBJECT [NAMES] [ATTRIBUTE = VALUE, ...]``; its first two words may be cut short.  Commands come from ``-c``
+or from standard input.  ``list`` shows attributes, ``print`` writes them as commands.  What can be set is whether a queue is
+enabled and started, and the state and the comment of a host.  All else is in the configuration file, the one place where it
+is written, and is refused with the key that sets it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple, NoReturn
+
+from qbatch.cli.pbs.command import MESSAGES, VERSION, Call, Command, Surroundings, code_of, queue_of, worded
+from qbatch.cli.pbs.format_attributes import Attribute, host_attributes, queue_attributes, server_attributes
+from qbatch.cli.pbs.format_full import full_text
+from qbatch.cli.pbs.text import plain
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Hosts, Outcomes, Queues, ServerRecord
+from qbatch.wire.requests import HostControl, HostStatus, QueueControl, QueueStatus, ServerStatus
+
+USAGE = "qmgr [-a] [-c command] [-e] [-n] [-z] [server]"
+
+HELP = """Commands, each word as short as one likes:
+  list server | list queue [NAME,...] [ATTRIBUTE,...] | list node [NAME,...] [ATTRIBUTE,...]
+  print server | print queue [NAME,...] | print node [NAME,...]        the same, as commands
+  set queue NAME enabled = True|False, started = True|False
+  set node NAME state = offline|free, comment = "text"; unset node NAME comment
+  active queue|node NAME,...                                           what later commands are about
+  help, quit
+All else is in the configuration file (qbatch config keys), and qbatch reload puts it in force.
+"""
+
+VERBS = ("active", "create", "delete", "exit", "export", "help", "import", "list", "print", "quit", "set", "unset")
+KINDS = {"server": "Server", "queue": "Queue", "node": "Node"}
+"""What there is to manage, and what ``list`` calls it."""
+
+SYNTAX, UNKNOWN_ATTRIBUTE, READ_ONLY, NOT_SUPPORTED = 1, 15002, 15003, 15029
+"""The exit code of a wrong command; error numbers of PBS."""
+
+QUEUE_KEYS = {
+    "priority": "priority", "queue_type": "destinations", "route_destinations": "destinations", "acl_users": "users",
+    "acl_user_enable": "users", "acl_groups": "groups", "acl_group_enable": "groups", "max_queuable": "max_queued",
+    "max_queued": "max_queued", "max_running": "max_running", "max_run": "max_running", "max_user_run": "max_running_per_user",
+    "max_user_queuable": "max_queued_per_user", "resources_max.ncpus": "max_procs", "resources_max.mem": "max_memory",
+    "resources_max.walltime": "max_walltime", "resources_min.ncpus": "min_procs", "resources_min.walltime": "min_walltime",
+    "resources_default.walltime": "default_walltime", "resources_default.mem": "default_memory", "kill_delay": "kill_delay",
+}  # fmt: skip
+SERVER_KEYS = {
+    "default_queue": "default_queue", "managers": "managers", "operators": "operators", "job_history_enable": "history",
+    "job_history_duration": "history_kept", "max_array_size": "max_array", "max_queued": "max_jobs",
+    "max_user_queued": "max_jobs_per_user", "mailer": "mail_command", "kill_delay": "kill_delay",
+}  # fmt: skip
+NODE_KEYS = {
+    "resources_available.ncpus": "cpus", "resources_available.mem": "memory", "np": "cpus", "pcpus": "cpus", "queue": "pool",
+}  # fmt: skip
+"""By attribute of PBS the key of the configuration that stands for it."""
+
+_KEYS = {"server": (SERVER_KEYS, "at the top"), "queue": (QUEUE_KEYS, "of its [[queue]]"), "node": (NODE_KEYS, "of its [[pool]]")}
+
+_SHOWN_ONLY = {
+    "total_jobs", "state_count", "server_state", "server_host", "pbs_version", "qbatch_version", "qbatch_policy", "qbatch_slice",
+    "Mom", "ntype", "pcpus", "jobs", "resources_assigned", "sharing", "qbatch_queue", "resv_enable",
+}  # fmt: skip
+"""Attributes that ``print`` leaves out: the server sets them."""
+
+_LISTS = {"managers", "operators", "acl_users", "route_destinations"}
+_NAME = r"[\w.\[\]-]*(?:@[\w.-]+)?"
+_CHANGE = re.compile(r"""\s*([\w.]+)\s*(?:(\+=|-=|=)\s*("[^"]*"|'[^']*'|[^\s,"']+))?\s*(,|$)""")
+
+
+class Change(NamedTuple):
+    """``attribute = value`` (``sign``: also ``+=`` and ``-=``), or the attribute alone."""
+
+    attribute: str
+    sign: str
+    value: str
+
+
+class Directive(NamedTuple):
+    """A command: what to do, with what kind of object, which ones (none: all), and the attributes."""
+
+    verb: str
+    kind: str = ""
+    names: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+
+class SyntaxFault(Exception):  # noqa: N818 - a fault of the caller
+    """A command that cannot be read: where, and why."""
+
+
+class DirectiveFault(Exception):  # noqa: N818 - a fault of the caller
+    """A command that cannot be carried out: with an error number of PBS."""
+
+    def __init__(self, message: str, pbs: int) -> None:
+        super().__init__(message)
+        self.pbs = pbs
+
+
+def _known(word: str, words: tuple[str, ...], what: str) -> str:
+    for each in words:  # the first that begins so is meant: e is exit
+        if each.startswith(word.lower()):
+            return each
+    raise SyntaxFault(f"{plain(word[:40])!r} is no {what} (known: {', '.join(words)})")
+
+
+def parse(line: str) -> Directive:
+    """Read one command.
+
+    Raises:
+        SyntaxFault: with the place and the reason.
+    """
+    words = line.split(None, 2)
+    verb = _known(words[0], VERBS, "command") if words[0] != "?" else "help"
+    if verb in ("exit", "quit", "help"):
+        return Directive(verb)
+    if len(words) < 2:
+        raise SyntaxFault(f"{verb}: an object is missing ({', '.join(KINDS)})")
+    kind = _known(words[1], (*KINDS, "hook", "resource", "sched"), "object")
+    rest = words[2] if len(words) > 2 else ""
+    names, rest = _names(kind, rest)
+    return Directive(verb, kind, names, _changes(rest, verb))
+
+
+def _names(kind: str, rest: str) -> tuple[tuple[str, ...], str]:
+    """Split the names off what follows an object."""
+    if kind == "server":
+        # The server has no name of its own here; one that is given is taken, if it is not an attribute.
+        found = re.match(r"(@?[\w.-]+)\s+(?=[\w.]+\s*(?:[+-]?=|$))", rest)
+        return (), rest[found.end() :] if found else rest
+    found = re.match(rf"({_NAME}(?:,{_NAME})*)(?:\s+|$)(?![+-]?=)", rest)
+    if found is None or not found[1]:
+        return (), rest
+    names = tuple(queue_of(name) for name in found[1].split(","))
+    return () if "" in names else names, rest[found.end() :]
+
+
+def _changes(rest: str, verb: str) -> tuple[Change, ...]:
+    changes, place = [], 0
+    while place < len(rest):
+        found = _CHANGE.match(rest, place)
+        if found is None or (found[4] and found.end() == len(rest)):
+            raise SyntaxFault(f"not of the form attribute = value, ...: {plain(rest[place : place + 60].strip())!r}")
+        attribute, sign, value, _ = found.groups()
+        if bool(sign) != (verb == "set") and verb in ("set", "unset", "list", "print"):
+            wanted = "attribute = value" if verb == "set" else "attribute"
+            raise SyntaxFault(f"{verb} takes {wanted}, not {plain(found[0].strip(' ,'))!r}")
+        changes.append(Change(attribute, sign or "", (value or "").strip("\"'") if value else ""))
+        place = found.end()
+    if verb in ("set", "unset") and not changes:
+        raise SyntaxFault(f"{verb}: an attribute is missing")
+    return tuple(changes)
+
+
+class Manager:
+    """The commands of one call, one after the other."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.active: dict[str, tuple[str, ...]] = {}
+
+    def carry_out(self, directive: Directive) -> None:
+        """Do what a command says.
+
+        Raises:
+            DirectiveFault, Refusal: it cannot be done.
+        """
+        verb, kind, names, changes = directive
+        names = names or self.active.get(kind, ())
+        if verb == "help":
+            self.call.write(HELP)
+        elif verb == "active":
+            self.active[kind] = names
+        elif kind not in KINDS:
+            raise DirectiveFault(f"there are no objects of the kind {kind} here", NOT_SUPPORTED)
+        elif verb == "list":
+            wanted = {change.attribute.lower() for change in changes}
+            for name, attributes in self.objects(kind, names):
+                shown = [each for each in attributes if not wanted or {each.name.lower(), each.full_name.lower()} & wanted]
+                self.call.write(full_text(f"{KINDS[kind]} {name}".rstrip(), shown))
+        elif verb == "print":
+            self.call.write("".join(self.printed(kind, names)))
+        elif verb in ("set", "unset"):
+            self.change(kind, names, verb, changes)
+        else:
+            table = {"queue": "a table [[queue]]", "node": "the hosts of a [[pool]]", "server": "its key server"}[kind]
+            raise DirectiveFault(f"{verb} {kind}: write {table} in the configuration, then qbatch reload", NOT_SUPPORTED)
+
+    def objects(self, kind: str, names: tuple[str, ...]) -> Iterator[tuple[str, list[Attribute]]]:
+        """Yield the objects that are meant with their attributes; report those that are not there."""
+        if kind == "server":
+            server = self.call.ask(ServerStatus(), ServerRecord)
+            yield server.name, server_attributes(server, VERSION)
+            return
+        if kind == "queue":
+            queues = self.call.ask(QueueStatus(queues=names), Queues)
+            errors = queues.errors
+            yield from ((queue.name, queue_attributes(queue)) for queue in queues.queues)
+        else:
+            hosts = self.call.ask(HostStatus(hosts=names), Hosts)
+            errors = hosts.errors
+            yield from ((host.name, host_attributes(host, VERSION)) for host in hosts.hosts)
+        for error in errors:
+            self.report(",".join(names), error.message, error.pbs)
+
+    def printed(self, kind: str, names: tuple[str, ...]) -> Iterator[str]:
+        """Yield the commands that would make these objects."""
+        if kind == "server":
+            yield from self.printed("queue", ())
+            yield "#\n# Set server attributes.\n#\n"
+        elif kind == "queue":
+            yield "#\n# Create queues and set their attributes.\n#\n"
+        else:
+            yield "#\n# Create nodes and set their properties.\n#\n"
+        for name, attributes in self.objects(kind, names):
+            of = "server" if kind == "server" else f"{kind} {name}"
+            if kind != "server":
+                yield f"#\n# Create and define {of}\n#\ncreate {of}\n"
+            for each in attributes:
+                if each.name in _SHOWN_ONLY or (kind == "node" and not _is_printed(each)):
+                    continue
+                parts = each.value.split(",") if each.name in _LISTS else [each.value]
+                for place, part in enumerate(parts):
+                    yield f"set {of} {each.full_name} {'+=' if place else '='} {_quoted(part)}\n"
+
+    def change(self, kind: str, names: tuple[str, ...], verb: str, changes: tuple[Change, ...]) -> None:
+        """Set or unset attributes of each object that is named; all of them can be, or nothing is changed."""
+        if kind != "server" and not names:
+            raise DirectiveFault(f"No Active {KINDS[kind]}s, nothing done.", NOT_SUPPORTED)
+        if kind == "queue":
+            wanted = dict(_queue_change(change, verb) for change in changes)
+            request = QueueControl(queues=names, enabled=wanted.get("enabled"), started=wanted.get("started"))
+            self.report_all(self.call.ask(request, Outcomes))
+        elif kind == "node":
+            controls = [_node_change(names, change, verb) for change in changes]
+            for control in controls:
+                self.report_all(self.call.ask(control, Outcomes))
+        else:
+            raise _fault_of("server", changes[0].attribute)
+
+    def report_all(self, said: Outcomes) -> None:
+        """Report what could not be done."""
+        for outcome in said.outcomes:
+            if outcome.error is not None:
+                self.report(outcome.name, MESSAGES.get(outcome.error.pbs, outcome.error.message), outcome.error.pbs)
+
+    def report(self, name: str, message: str, pbs: int) -> None:
+        """Report an error the way qmgr words it (nothing with -z); the last one is the exit code."""
+        self.call.code = code_of(pbs)
+        if not self.call.given.has("z"):
+            self.call.here.err.write(f"qmgr obj={plain(name)} svr=default: {plain(message)}\n")
+
+
+def _is_printed(attribute: Attribute) -> bool:
+    """Whether ``print node`` shows an attribute: what jobs make of a host is none of its own."""
+    if attribute.name == "state":
+        return attribute.value == "offline"
+    return attribute.full_name in ("comment", "resources_available.ncpus", "resources_available.mem")
+
+
+def _quoted(value: str) -> str:
+    return value if re.fullmatch(r"[\w.:@/+-]+", value) else '"' + value.replace('"', "'") + '"'
+
+
+def _is_true(change: Change) -> bool:
+    value = change.value.lower()
+    if value not in ("true", "t", "1", "y", "false", "f", "0", "n") or change.sign != "=":
+        raise DirectiveFault(f"{change.attribute} is True or False, not {plain(change.value[:40])!r}", 15014)
+    return value in ("true", "t", "1", "y")
+
+
+def _queue_change(change: Change, verb: str) -> tuple[str, bool]:
+    name = change.attribute.lower()
+    if name not in ("enabled", "started") or verb == "unset":
+        raise _fault_of("queue", change.attribute)
+    return name, _is_true(change)
+
+
+def _node_change(names: tuple[str, ...], change: Change, verb: str) -> HostControl:
+    name, value = change.attribute.lower(), change.value.lower()
+    if name == "comment":
+        return HostControl(hosts=names, action="comment", comment="" if verb == "unset" else change.value)
+    if name != "state" or verb == "unset":
+        raise _fault_of("node", change.attribute)
+    if value not in ("offline", "free") or (change.sign != "=" and value == "free"):
+        raise DirectiveFault(
+            f"state is offline or free, not {plain(change.value[:40])!r} (qbatch host down NAME takes a host down)", 15014
+        )
+    return HostControl(hosts=names, action="drain" if value == "offline" and change.sign != "-=" else "resume")
+
+
+def _fault_of(kind: str, attribute: str) -> DirectiveFault:
+    """Return why an attribute cannot be set here, and what does it."""
+    keys, where = _KEYS[kind]
+    key = keys.get(attribute.lower())
+    if key == "kill_delay":
+        where = "at the top"
+    if key is not None:
+        text = f"{attribute} is set in the configuration: the key {key} {where}, then qbatch reload"
+        return DirectiveFault(f"Cannot set attribute, read only: {text}", READ_ONLY)
+    if kind == "server" and attribute.lower() == "scheduling":
+        text = "the server always schedules; qstop @default stops all queues, qbatch time pause the clock"
+        return DirectiveFault(f"Cannot set attribute, read only: {text}", READ_ONLY)
+    if attribute in _SHOWN_ONLY or attribute.lower() in ("enabled", "started", "state"):
+        return DirectiveFault(f"Cannot set attribute, read only: {attribute}", READ_ONLY)
+    return DirectiveFault(f"Undefined attribute: a {kind} has no {plain(attribute[:40])}", UNKNOWN_ATTRIBUTE)
+
+
+def _lines(call: Call) -> Iterator[str]:
+    """Yield the commands: that of -c, or those of standard input, where a backslash goes on in the next line."""
+    if call.given.has("c"):
+        yield call.given.last("c")
+        return
+    stream = call.here.stdin
+    if stream is None:
+        return
+    is_asked = stream.isatty()
+    begun = ""
+    while True:
+        if is_asked and not begun:
+            call.here.err.write("Qmgr: ")
+            call.here.err.flush()
+        line = stream.readline().decode(errors="replace")
+        text = begun + line.rstrip("\r\n")
+        if line and text.endswith("\\"):
+            begun = text[:-1]
+            continue
+        begun = ""
+        yield text
+        if not line:
+            return
+
+
+def _act(call: Call) -> int:
+    manager = Manager(call)
+    for line in _lines(call):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if call.given.has("e"):
+            call.write(f"{plain(text)}\n")
+        try:
+            directive = parse(text)
+            if directive.verb in ("exit", "quit"):
+                break
+            if not call.given.has("n"):
+                manager.carry_out(directive)
+        except SyntaxFault as fault:
+            call.complain(f"Syntax error: {fault}", SYNTAX)
+        except DirectiveFault as fault:
+            manager.report(",".join(directive.names), str(fault), fault.pbs)
+        except Refusal as refusal:
+            manager.report(",".join(directive.names), worded(refusal), refusal.pbs)
+        if call.code and call.given.has("a"):
+            break
+    return call.code
+
+
+COMMAND = Command("qmgr", "ac:enz", USAGE, _act)
+
+
+def run(arguments: list[str], here: Surroundings | None = None) -> int:
+    """Run ``qmgr`` and return its exit code."""
+    return COMMAND.run(arguments, here)
+
+
+def main() -> NoReturn:
+    """Run ``qmgr`` as a program."""
+    COMMAND.main()

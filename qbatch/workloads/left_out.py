@@ -1,0 +1,131 @@
+"""What a log does not hold of the machine and the policy that really ran it.
+
+A workload log knows processors and times.  The real scheduler also went by GPUs, features, licences, memory, partitions,
+priorities: an import of accounting records counts the jobs that have each, and writes one Note a kind into the header, such as
+``left out: GPUs: 37 of 400 jobs (gpu:a100 30, gpu 7)``.  ``left_out_of`` reads the Notes back, so that what is measured on
+such a log is never shown without them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from qbatch.workloads.header import Header, parse_header
+from qbatch.workloads.source import read_bytes_chunks
+
+GPUS, OTHERS, FEATURES, LICENCES = "GPUs", "other resources", "features", "licences"
+EXCLUSIVE, MEMORY = "exclusive allocation", "node memory"
+PARTITIONS, QOS, PRIORITY, RESERVATIONS = "partitions", "QOS", "priority", "reservations"
+
+KINDS = (GPUS, OTHERS, FEATURES, LICENCES, EXCLUSIVE, MEMORY, PARTITIONS, QOS, PRIORITY, RESERVATIONS)
+"""What is counted, in the order in which it is told."""
+
+_ONE_IS_NONE = frozenset((PARTITIONS, QOS, PRIORITY))
+"""Kinds that tell jobs apart only where jobs differ in them: one partition for all jobs is the machine itself."""
+
+_UNLISTED = frozenset((PRIORITY,))
+_MOST_NAMES, _LONGEST_NAME = 5, 40
+NOT_TOLD = "not in the records"
+"""What is said of a kind that the records do not speak of."""
+
+_NOTE = re.compile(rf"left out: ({'|'.join(KINDS)}): (?:{NOT_TOLD}|(\d+) of (\d+) jobs(?: \((.*)\))?)\Z", re.DOTALL)
+
+Asks = tuple[tuple[str, str], ...]
+"""What a job asks for that a log does not hold: pairs of a kind and a name, which may be empty."""
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """One kind of what a log does not hold: how many of its jobs have it, and under which names.
+
+    ``jobs`` and ``of``: None where the records do not say.  ``names``: the most frequent ones, each with its number of jobs.
+    """
+
+    what: str
+    jobs: int | None = None
+    of: int | None = None
+    names: str = ""
+
+    @property
+    def words(self) -> str:
+        """What a reader is told of it."""
+        if self.jobs is None:
+            return f"{self.what}: {NOT_TOLD}"
+        return f"{self.what}: {self.jobs} of {self.of} jobs{f' ({self.names})' if self.names else ''}"
+
+    @property
+    def note(self) -> str:
+        """The Note of a log's header."""
+        return f"left out: {self.words}"
+
+
+def count_left_out(
+    asks: Iterable[Asks], told: Collection[str], jobs: int, hidden: Collection[str] = ()
+) -> tuple[LeftOut, ...]:
+    """Return what a log of so many jobs leaves out; kinds that no job has are not listed.
+
+    Args:
+        asks: of each job.
+        told: the kinds of which the records speak; of the others nothing is known where no job has them.
+        hidden: kinds whose names are not written (of an anonymous log).
+    """
+    having: Counter[str] = Counter()
+    names: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    for pairs, count in Counter(asks).items():
+        for kind in {kind for kind, _ in pairs}:
+            having[kind] += count
+        for kind, name in pairs:
+            names[kind][name] += count
+    found = []
+    for kind in KINDS:
+        if having[kind] and not (kind in _ONE_IS_NONE and len(names[kind]) < 2):
+            listed = _listed(names[kind], is_hidden=kind in hidden or kind in _UNLISTED)
+            found.append(LeftOut(kind, having[kind], jobs, listed))
+        elif not having[kind] and kind not in told:
+            found.append(LeftOut(kind))
+    return tuple(found)
+
+
+def _listed(counts: Counter[str], *, is_hidden: bool) -> str:
+    named = {name: count for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if name}
+    several = f"{len(named)} different" if len(named) > 1 else ""
+    if is_hidden or not named:
+        return several
+    shown = [f"{_printable(name)} {count}" for name, count in list(named.items())[:_MOST_NAMES]]
+    more = [f"{len(named) - _MOST_NAMES} more"] if len(named) > _MOST_NAMES else []
+    return f"{several}{': ' if several else ''}{', '.join([*shown, *more])}"
+
+
+def _printable(name: str) -> str:
+    return "".join(letter if letter.isprintable() else "_" for letter in name)[:_LONGEST_NAME]
+
+
+def left_out_of(header: Header) -> tuple[LeftOut, ...]:
+    """Return what the Notes of a log's header say that it leaves out; nothing for a log that no import made."""
+    matches = [found for note in header.notes if (found := _NOTE.match(note))]
+    return tuple(
+        LeftOut(found[1], int(found[2]), int(found[3]), found[4] or "") if found[2] else LeftOut(found[1])
+        for found in matches
+    )
+
+
+def left_out_in(path: str) -> tuple[LeftOut, ...]:
+    """Return the same of a log file of which only the comments before its first row are read.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    text = b""
+    for chunk in read_bytes_chunks(path, 1 << 16):
+        text += chunk
+        lines = text.split(b"\n")[:-1]
+        rows = (place for place, line in enumerate(lines) if line.strip()[:1] not in (b"", b";", b"#"))
+        if (first := next(rows, None)) is not None:
+            lines = lines[:first]
+            break
+    else:
+        lines = text.split(b"\n")
+    return left_out_of(parse_header(line.decode("utf-8", "surrogateescape") for line in lines))
