@@ -18,5 +18,5 @@ __version__ = "0.1.0"
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra (``report``, ``tui``): beside the installed program, or with it."""
-    return f"pip install '{NAME}[{extra}]'"
+    """Return the command that installs an extra (``report``, ``tui``), and where: the distribution is not published yet."""
+    return f"pip install '.[{extra}]' in the folder of the sources"

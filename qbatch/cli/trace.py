@@ -116,6 +116,10 @@ app.command()(get)
 
 
 def _header_facts(log: Log) -> dict[str, Any]:
+    import msgspec
+
+    from qbatch.workloads.left_out import left_out_of
+
     header = log.header
     return {
         "version": header.version,
@@ -135,11 +139,14 @@ def _header_facts(log: Log) -> dict[str, Any]:
         "partitions": header.partitions,
         "acknowledge": list(header.acknowledgements),
         "notes": list(header.notes),
+        "left_out": msgspec.to_builtins([*left_out_of(header)]),
     }
 
 
 def _info_lines(facts: dict[str, Any]) -> list[str]:
     """Return the facts as aligned lines of text."""
+    from qbatch.results.run_words import left_out_words
+
     header, jobs, span, load, sizes = (facts[key] for key in ("header", "jobs", "span", "load", "sizes"))
     estimates = facts["estimates"]
     top = ", ".join(f"{top['time_s']} ({top['jobs']:,})" for top in estimates["top"])
@@ -167,6 +174,7 @@ def _info_lines(facts: dict[str, Any]) -> list[str]:
         ("estimates", f"{estimates['distinct']:,} distinct{'; most popular: ' if top else ''}{top}"),
         ("users", f"{facts['users']:,}"),
         ("submit ties", f"{facts['submit_ties']:,}"),
+        ("not in log", left_out_words(header) or None),
         *(("note", note) for note in facts["notes"]),
     ]  # fmt: skip
     return [f"{name:<21} {_one_line(value)}" for name, value in pairs if value is not None]

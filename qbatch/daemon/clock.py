@@ -1,21 +1,43 @@
 """The server's clock: real, scaled or virtual time, in microseconds.  The one place that reads the machine's clocks.
 
-Real time follows the monotonic clock from one look at the wall (a jump of the wall moves nothing).  Scaled time runs
-``speed`` times as fast from an origin.  Virtual time stands still until it is moved: ``speed`` 0 goes from event to event
-as fast as it can, another speed waits between them.
+Real time follows the wall, but never runs backwards (docs/daemon.md, "The machine's clock").  Between two looks it goes at the
+pace of the monotonic clock; a step of the wall is the difference that has come up between the two.  A step forward is followed at
+once.  After a small step backward the clock stands until the wall has caught up; after a larger one it goes on, ahead of the
+wall, and says by how much.
+
+Scaled time runs ``speed`` times as fast from an origin.  Virtual time stands still until it is moved: ``speed`` 0 goes from event
+to event as fast as it can, another speed waits between them.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 
 from qbatch.model.errors import UsageError
+from qbatch.results.shown import span
 from qbatch.wire.records import ClockRecord
+
+log = logging.getLogger("qbatch")
 
 FOREVER = 1 << 62
 
 SLOWEST, FASTEST = 1e-6, 1e9
 """Seconds of server time a second of the wall, at the least and at the most."""
+
+STEP = 100_000
+"""Microseconds by which the wall and the monotonic clock part before that is a step of the wall."""
+
+LITTLE = 60_000_000
+"""Microseconds for which the clock stands at most until the wall has caught up."""
+
+LOOK = 1.0
+"""Seconds after which the wall is looked at, whatever is due."""
+
+
+def wall() -> int:
+    """Return the time of the wall: microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 class Clock:
@@ -33,8 +55,9 @@ class Clock:
         self.is_paused = False
         self.until = FOREVER
         self.until_text = ""
-        self._last = time.time_ns() // 1000 if origin is None else origin
+        self._last = wall() if origin is None else origin
         self._base = self._last
+        self._ahead = 0
         self._mark = time.monotonic()
 
     @property
@@ -45,10 +68,31 @@ class Clock:
     def now(self) -> int:
         """Return the instant; it never runs backwards."""
         if not (self.is_stepped or self.is_paused):
-            rate = 1.0 if self.mode == "real" else self.speed
-            moved = self._base + int((time.monotonic() - self._mark) * 1e6 * rate)
-            self._last = max(self._last, min(moved, self.until))
+            self._last = max(self._last, min(self._moved(), self.until))
         return self._last
+
+    def ahead(self) -> int:
+        """Return by how much real time is ahead of the wall, in microseconds: after a large step of the wall backward."""
+        return max(self.now() - wall(), 0) if self.mode == "real" else 0
+
+    def _moved(self) -> int:
+        """Return how far time has gone: behind ``_last`` where it has to stand."""
+        if self.mode != "real":
+            return self._base + int((time.monotonic() - self._mark) * 1e6 * self.speed)
+        moved, here = self._base + int((time.monotonic() - self._mark) * 1e6), wall()
+        ahead = moved - here
+        if abs(ahead - self._ahead) <= STEP and (not self._ahead or ahead > LITTLE):
+            return moved
+        if ahead < self._ahead:
+            log.warning("the machine's clock was set forward by %s", _rounded(self._ahead - ahead))
+        else:
+            log.warning("the machine's clock was set back by %s", _rounded(ahead - self._ahead))
+        if ahead <= LITTLE:
+            self._base, self._mark, self._ahead = here, time.monotonic(), 0
+            return here
+        log.warning("the server's clock goes on %s ahead of it until the server is started again", _rounded(ahead))
+        self._ahead = ahead
+        return moved
 
     def limit(self) -> int:
         """Return the last instant that may be handled now."""
@@ -66,13 +110,18 @@ class Clock:
             return None
         if self.is_stepped:
             return 0.0
-        rate = 1.0 if self.mode == "real" else self.speed
-        return max(due - self.now(), 0) / 1e6 / rate
+        if self.mode == "real":
+            return min(max(due - self._moved(), 0) / 1e6, LOOK)
+        return max(due - self.now(), 0) / 1e6 / self.speed
 
     def start_at(self, at: int) -> None:
-        """Go on from an instant (after a restart); real time is not before the wall."""
-        self._last = max(at, time.time_ns() // 1000) if self.mode == "real" else at
+        """Go on from an instant (after a restart); real time stands there until the wall has caught up."""
+        self._last = at
         self._rebase()
+        if self.mode == "real":
+            self._base = wall()
+            if at - self._base > LITTLE:
+                self._base, self._ahead = at, at - self._base
 
     def pause(self) -> None:
         """Let time stand still."""
@@ -96,8 +145,13 @@ class Clock:
     def record(self) -> ClockRecord:
         """Return the clock as the outside sees it."""
         return ClockRecord(
-            mode=self.mode, now=self.now(), speed=self.speed, is_paused=self.is_paused, until=self.until_text
-        )
+            mode=self.mode, now=self.now(), speed=self.speed, is_paused=self.is_paused, until=self.until_text,
+            ahead=self.ahead(),
+        )  # fmt: skip
+
+
+def _rounded(microseconds: int) -> str:
+    return span(microseconds + 500_000)
 
 
 def parse_time(text: str) -> tuple[str, float]:

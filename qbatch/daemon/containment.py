@@ -15,6 +15,7 @@ import msgspec
 from msgspec import structs
 
 from qbatch.daemon.core.state import Actor
+from qbatch.daemon.core.steps import Work
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Request
 
@@ -83,6 +84,13 @@ class Containment:
             "failed",
             f"{verb} failed in the server ({what}); nothing has changed; its log has more under frame {digest}",
         )
+
+    def step_failed(self, work: Work, error: Exception) -> Refusal:
+        """Note that a step of a command raised; return what its asker is told."""
+        self.is_spoiled = True
+        what = type(work.request).__name__ if work.request is not None else "Reload"
+        log.error("%s failed after some of its steps; what these did stays done", what, exc_info=error)
+        return Refusal("failed", f"{what} failed in the server when a part of it was done; its log says more")
 
     def report_failed(self, key: str, error: Exception) -> bool:
         """Note that a report of an executor raised; tell whether it is the first time for this attempt."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable
+from operator import itemgetter
 
 import msgspec
 
+from qbatch.daemon.child import Child, ChildFailed
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BY_USER, BatchJob, hold_text
@@ -34,6 +35,9 @@ MOST_MADE_ANEW = 2000
 
 MOST_TRACKED = 10_000
 
+PART = 1000
+"""Jobs that are taken over from a forecast before other requests have their turn."""
+
 MOST_EXPLAINED = 300
 """The longest queue in which the comment of every job is explained in full."""
 
@@ -42,7 +46,7 @@ LONG = 5000
 
 
 class Said(msgspec.Struct, array_like=True):
-    """What the child says: sequence number, index, start and end of each job; whether its time ran out."""
+    """What the child says: sequence number, index, start and end of each job, by start; whether its time ran out."""
 
     jobs: list[tuple[int, int, int, int]]
     was_cut: bool = False
@@ -102,16 +106,18 @@ class Forecaster:
         said = Said([])
         self._missing = ("", "")
         if any(queue.waiting for queue in core.queues.values()):
-            reader, child = self._fork()
+            now = max(core.now, self._clock.now())
             try:
-                said = _decode(await loop.run_in_executor(None, _read_all, reader, child))
-            except msgspec.MsgspecError:
-                log.warning("no forecast: the child gave none")
+                said = _decode(await Child(lambda: _encode(_foretold(core, now))).said(2 * BUDGET))
+            except ChildFailed as error:
+                log.warning("no forecast: %s", error)
                 self._missing = ("no-forecast", "the forecast could not be made")
         if said.was_cut:
             self._missing = ("not-reached", f"the forecast of all jobs was not done within {BUDGET:.0f} s")
         found: dict[JobKey, Expected] = {}
-        for sequence, member, start, end in said.jobs:
+        for count, (sequence, member, start, end) in enumerate(said.jobs):
+            if count % PART == PART - 1:
+                await asyncio.sleep(0)
             job = core.find(JobKey(sequence, member))
             if job is not None and job.is_waiting:
                 found[job.key] = Expected(start, end)
@@ -121,24 +127,6 @@ class Forecaster:
                 break
             self._first.setdefault(key, expected.start)
         return found
-
-    def _fork(self) -> tuple[int, int]:
-        """Let a child go on from the state of this instant, on its own copy of it; return where it will answer."""
-        core = self._core()
-        now = max(core.now, self._clock.now())
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child:
-            os.close(writer)
-            return reader, child
-        try:
-            os.dup2(writer, 3)
-            os.closerange(4, os.sysconf("SC_OPEN_MAX"))
-            serve_compiled()
-            with os.fdopen(3, "wb") as file:
-                file.write(_encode(_foretold(core, now)))
-        finally:
-            os._exit(0)
 
     def started(self, event: Happening) -> None:
         """A job has started: hold its first forecast against it."""
@@ -189,10 +177,12 @@ class Forecaster:
         queue = core.queues[job.queue]
         if not queue.started:
             return "queue-stopped", f"queue {job.queue} is stopped until somebody starts it"
+        pool = core.pool_of(job)
+        if job.row >= 0 and self._facts(pool)[0] > MOST_EXPLAINED:  # to say more of each of them would take minutes
+            return "no-start", f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended"
         reason = self.reason(job)
         if reason.code == "arriving":
             return reason.code, reason.text
-        pool = core.pool_of(job)
         text = f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended ({reason.text})"
         return "no-start", text
 
@@ -235,6 +225,7 @@ def _foretold(core: Core, now: int) -> Said:
     Where all that wait are with the engines, these say it pool by pool.  Else the whole core is driven on; what it does not
     reach in a long queue has the forecast that the engines alone would have.
     """
+    serve_compiled()
     rows: list[tuple[int, int, int, int]] = []
     is_driven = waits_outside(core)
     for pool in core.pools:
@@ -246,11 +237,14 @@ def _foretold(core: Core, now: int) -> Said:
                 if job is not None:
                     rows.append((*job.key, start, end))
     if not is_driven:
-        return Said(rows)
+        return Said(sorted(rows, key=_by_start))
     found, was_cut = forecast_core(core, now, BUDGET)
     merged = {JobKey(sequence, member): (start, end) for sequence, member, start, end in rows if was_cut}
     merged.update(found)
-    return Said([(*key, *times) for key, times in merged.items()], was_cut)
+    return Said(sorted(((*key, *times) for key, times in merged.items()), key=_by_start), was_cut)
+
+
+_by_start = itemgetter(2, 0, 1)
 
 
 def in_calendar(reason: Reason) -> str:
@@ -272,26 +266,3 @@ def _stopped(pool: PoolState) -> frozenset[int]:
     return frozenset(
         job.row for job in pool.running.values() if job.state is BatchState.SUSPENDED and job.present.stopped_by & BY_USER
     )
-
-
-def _read_all(reader: int, child: int) -> bytes:
-    """Return what a child writes, and collect it; one that takes too long is ended."""
-    import select
-    import signal
-    import time
-
-    deadline = time.monotonic() + 2 * BUDGET
-    pieces = []
-    try:
-        while True:
-            ready, _, _ = select.select([reader], [], [], max(deadline - time.monotonic(), 0))
-            piece = os.read(reader, 1 << 20) if ready else b""
-            if not piece:
-                break
-            pieces.append(piece)
-    finally:
-        os.close(reader)
-        if time.monotonic() >= deadline:
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    return b"".join(pieces)

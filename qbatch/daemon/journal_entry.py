@@ -1,7 +1,8 @@
 """The journal's entries: the inputs of the core, each with its instant, as MessagePack arrays that begin with a letter.
 
-``c`` a command with its asker, ``r`` a report of an executor, ``p`` a pass, ``l`` an arrival of the workload log.  The
-same entries in the same order give the same state.
+``c`` a command with its asker, ``k`` a further step of the oldest command that takes several, ``r`` a report of an executor,
+``p`` a pass, ``l`` an arrival of the workload log, ``s`` another configuration.  The same entries in the same order give the same
+state.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from qbatch.daemon.core import passes, reports
+from qbatch.daemon.config import parse_config
+from qbatch.daemon.core import passes, reports, steps
+from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.source_state import OWNER
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.executors.attempt import Ended, Report, Started
@@ -40,6 +43,16 @@ def one_pass(at: int) -> bytes:
     return encode(("p", at))
 
 
+def step(at: int, *, is_last: bool = False) -> bytes:
+    """Return the entry of a step of the oldest command under way; ``is_last``: it is given up, whatever it has left to do."""
+    return encode(("k", at, is_last))
+
+
+def reconfiguration(at: int, settings: str) -> bytes:
+    """Return the entry of another configuration, as text."""
+    return encode(("s", at, settings))
+
+
 def arrival(at: int, actor: Actor, body: bytes, place: tuple[int, str, int]) -> bytes:
     """Return the entry of an arrival of the log; ``place``: how many have arrived, which log, its offset."""
     return encode(("l", at, *actor, body, *place))
@@ -54,7 +67,7 @@ def arrive(core: Core, actor: Actor, request: Submit, place: tuple[int, str, int
     core.log_arrived, core.log_id, core.log_offset = place
     owner = request.spec.extra.get(OWNER)
     try:
-        key = submit.enter(core, actor, request)
+        key = steps.whole(submit.enter(core, actor, request))
     except Refusal:
         if owner is not None:
             core.source.refused(core.now, int(owner))
@@ -72,6 +85,8 @@ class JournalEntry(NamedTuple):
     request: Request | None = None
     place: tuple[int, str, int] | None = None
     report: Report | None = None
+    settings: str = ""
+    is_last: bool = False
 
 
 def read(data: bytes) -> JournalEntry:
@@ -83,7 +98,9 @@ def read(data: bytes) -> JournalEntry:
         return JournalEntry(kind, at, Actor(*entry[2:6]), _decode_request(entry[6]), place)
     if kind == "r":
         return JournalEntry(kind, at, report=Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:9]))
-    return JournalEntry(kind, at)
+    if kind == "s":
+        return JournalEntry(kind, at, settings=entry[2])
+    return JournalEntry(kind, at, is_last=kind == "k" and entry[2])
 
 
 def apply(core: Core, data: bytes) -> None:
@@ -100,11 +117,21 @@ def give(core: Core, entry: JournalEntry) -> None:
     if entry.report is not None:
         reports.reported(core, entry.report)
         return
+    if entry.kind == "s":
+        settings = parse_config(entry.settings, "the configuration in the journal")
+        steps.begin(core, reconfigure(core, settings))
+        return
+    if entry.kind == "k":
+        if entry.is_last:
+            del core.works[0]
+        else:
+            steps.go_on(core)
+        return
     try:
         if entry.place is not None:
             arrive(core, entry.actor, entry.request, entry.place)  # type: ignore[arg-type]
         else:
-            verbs.MUTATORS[type(entry.request)](core, entry.actor, entry.request)  # type: ignore[index]
+            verbs.begin(core, entry.actor, entry.request)  # type: ignore[arg-type]
     except Refusal as error:
         # Refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
         # refusal would lose what was acknowledged.

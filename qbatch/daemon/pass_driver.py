@@ -75,13 +75,15 @@ class PassDriver:
         clock: how far time has gone.
         trace: the workload log that arrives by itself, if there is one.
 
-    ``breakpoint``: asked after each pass; the clock is paused when it says so, and it is forgotten.
+    ``is_owed``: a command of several steps is done, and a pass may be made before the next one is.  ``breakpoint``: asked after
+    each pass; the clock is paused when it says so, and it is forgotten.
     """
 
     def __init__(self, service: Moved, clock: Clock, trace: LiveSource | None) -> None:
         self.clock = clock
         self.trace = trace
         self.pass_times = PassTimes()
+        self.is_owed = False
         self.breakpoint: Callable[[], bool] | None = None
         self._service = service
         self._loop = asyncio.get_running_loop()
@@ -151,6 +153,8 @@ class PassDriver:
         began = self._loop.time()
         if began < self._rest_until or service.containment.is_spoiled:
             return False
+        if core.works and not self.is_owed:  # what it is about to delete or hold must not be started
+            return False
         if core.is_dirty and not self.clock.is_paused:
             # The pass that follows commands belongs to their instant, before anything that is due later.
             if began < self._next_pass and self._arrivals() < MOST_ARRIVALS:
@@ -169,7 +173,7 @@ class PassDriver:
             service.pass_failed(error, is_again=self._has_failed)
             self._has_failed = True
             return False
-        self._has_failed = False
+        self._has_failed = self.is_owed = False
         service.journal(*arrivals, journal_entry.one_pass(core.now))
         if core.outbox or core.has_promised or service.uncommitted > 1000:
             service.collect()
@@ -210,6 +214,8 @@ class PassDriver:
     def schedule(self) -> None:
         """Come back when the next instant is due."""
         if self._timer is not None or self._service.failure is not None or self._service.containment.is_spoiled:
+            return
+        if self._service.core.works and not self.is_owed:
             return
         delay: float | None = None
         due = self.next_due()

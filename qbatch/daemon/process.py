@@ -12,7 +12,8 @@ import socket
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,18 @@ import msgspec
 
 from qbatch.daemon import journal_entry, notify, running
 from qbatch.daemon.accounting_files import AccountingFiles
-from qbatch.daemon.clock import Clock
+from qbatch.daemon.clock import LITTLE, Clock, wall
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
-from qbatch.daemon.core import state_snapshot
+from qbatch.daemon.core import state_snapshot, steps
 from qbatch.daemon.core.reconfigure import reconfigure
-from qbatch.daemon.core.state import Account, Core
+from qbatch.daemon.core.setting_back import set_back
+from qbatch.daemon.core.state import Account, Core, Ending
 from qbatch.daemon.executors.attempt import SHORTAGES
+from qbatch.daemon.instance import MOST_CONNECTIONS, Instance
 from qbatch.daemon.own_policies import policies_in, try_out
-from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
+from qbatch.daemon.recovered import Recovered
+from qbatch.daemon.service import Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import StorageError, Store, StoreOccupied
@@ -37,7 +41,7 @@ from qbatch.daemon.unread import give_memory_back
 from qbatch.daemon.warming import Warming
 from qbatch.model.errors import InputError, QbatchError
 from qbatch.policies.registry import load_policy
-from qbatch.results.shown import moment
+from qbatch.results.shown import moment, span
 from qbatch.wire.paths import LONGEST_SOCKET
 
 log = logging.getLogger("qbatch")
@@ -132,6 +136,20 @@ async def recover(store: Store, settings: Settings) -> Recovered:
     return Recovered(core, bool(kept), records, tuple(live))
 
 
+async def finish_works(core: Core, store: Store, records: list[Account]) -> None:
+    """Finish the commands of several steps that were under way when the daemon was killed; note their accounting.
+
+    Raises:
+        StorageError: that cannot be kept.
+    """
+    while core.works:
+        entry = journal_entry.step(core.now)
+        steps.go_on(core)
+        effects = core.take_effects()
+        await store.commit([entry], [effect for effect in effects if isinstance(effect, Ending)])
+        records += [effect for effect in effects if isinstance(effect, Account)]
+
+
 def listen(path: str) -> socket.socket:
     """Return a listening socket at a path that only we may use; a stale one is replaced.
 
@@ -194,18 +212,34 @@ async def serve(options: DaemonOptions) -> int:
         await store.close()  # its thread would keep a process alive that could not start
 
 
+@contextmanager
+def _named_failures(directory: Path) -> Iterator[None]:
+    """Let what a disk does not do name the file, or the directory where none is known.
+
+    Raises:
+        StorageError: something raised OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{error.filename or directory}: {error.strerror or error}") from error
+
+
 async def _serve(options: DaemonOptions, store: Store) -> int:
     settings = options.read_settings()
-    await store.open()
+    with _named_failures(options.state):
+        await store.open()
     warming = Warming([pool.policy for pool in settings.pools])
     warming.before_the_first_pass(store.weight)
     gc.disable()
     recovered = await recover(store, settings)
     core, was_there = recovered.core, recovered.was_there
     gc.enable()
-    is_other = not was_there or as_toml(core.settings) != as_toml(settings)
+    is_set_back = was_there and options.mode == "real" and await _set_back(core, store, recovered.records)
+    is_other = not was_there or is_set_back or as_toml(core.settings) != as_toml(settings)
     if was_there and is_other:
-        core = reconfigure(core, settings, load_policy)
+        await finish_works(core, store, recovered.records)
+        steps.whole(reconfigure(core, settings))
     core.settings = settings
     clock = Clock(options.mode, options.speed, _origin(options, core))
     if was_there:
@@ -216,6 +250,25 @@ async def _serve(options: DaemonOptions, store: Store) -> int:
         options.trace.attach(core)
     daemon = _Daemon(options, core, store, clock, warming)
     return await daemon.run(recovered.records, must_write=is_other)
+
+
+async def _set_back(core: Core, store: Store, records: list[Account]) -> bool:
+    """Set a state back of which the latest instant is far ahead of the machine's clock; tell whether it was."""
+    ahead = core.now - wall()
+    if ahead <= LITTLE:
+        return False
+    await finish_works(core, store, records)
+    ahead, was = core.now - wall(), moment(core.now)
+    try:
+        set_back(core, ahead)
+    except QbatchError as error:
+        log.warning("the clock of %s stays at %s, ahead of the machine's: %s", store.directory, moment(core.now), error)
+        return False
+    log.warning(
+        "the clock of %s stood at %s, ahead of the machine's, which was set back: all instants are %s earlier from now on, and "
+        "starts are promised anew", store.directory, was, span(ahead)
+    )  # fmt: skip
+    return True
 
 
 def _check_log(options: DaemonOptions, core: Core) -> None:
@@ -258,7 +311,7 @@ class _Daemon:
             reload=self.reload,
             most_connections=min(MOST_CONNECTIONS, most_descriptors() // 2),
         )
-        self.service = Service(core.settings, core, store, clock, self._rebuild, instance, options.trace)
+        self.service = Service(core, store, clock, self._rebuild, instance, options.trace)
         self.snapshots = Snapshots(self.service)
         self.notify = notify.Notifier()
         self.server: asyncio.Server | None = None
@@ -266,14 +319,16 @@ class _Daemon:
 
     async def run(self, records: list[Account], *, must_write: bool) -> int:
         service, store = self.service, self.store
-        service.outbox.accounting = AccountingFiles(store.directory / "accounting")
-        service.outbox.accounting.write_missing(records)
-        if must_write:
-            await self.snapshots.now(is_needed=True)
-        self.warming.before_the_first_pass(len(service.core.jobs))
-        executor = await running.begin(
-            service, socket_path=self.options.socket_path, mode=self.options.mode, surroundings=self.options.surroundings
-        )
+        with _named_failures(store.directory):
+            service.outbox.accounting = AccountingFiles(store.directory / "accounting")
+            service.outbox.accounting.write_missing(records)
+            if must_write:
+                await self.snapshots.now(is_needed=True)
+            self.warming.before_the_first_pass(len(service.core.jobs))
+            options = self.options
+            executor = await running.begin(
+                service, socket_path=options.socket_path, mode=options.mode, surroundings=options.surroundings
+            )
         try:
             self._signals()
             await self._listen()
@@ -319,7 +374,8 @@ class _Daemon:
         """Return the state as it is on disk, under the settings in force."""
         settings = self.service.settings
         recovered = await recover(self.store, settings)
-        recovered.core.settings = settings
+        if as_toml(recovered.core.settings) == as_toml(settings):
+            recovered.core.settings = settings
         if self.options.trace is not None:
             self.options.trace.attach(recovered.core)
         return recovered
@@ -393,7 +449,7 @@ class _Daemon:
             raise InputError(
                 f"the disk of {self.store.directory} is full: the old configuration stays until there is space"
             )
-        await service.exchange_core(lambda core: reconfigure(core, new, load_policy), self.snapshots.write)
+        await service.reconfigure(new)
         service.event_stream.reloaded(service.core)
         before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
         changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]

@@ -14,12 +14,13 @@ RESTORED = "restored"
 """File that says that the store was restored: attempts that ran then are lost."""
 
 
-def add_snapshot(target: Path, number: int, data: bytes) -> None:
-    """Put a snapshot into a copy of the database, so that the copy is complete."""
+def add_snapshot(target: Path, number: int, data: bytes, settings: str) -> None:
+    """Put a snapshot, and the settings that it was made under, into a copy of the database, so that the copy is complete."""
     with sqlite3.connect(target) as database:
         database.execute("CREATE TABLE snapshot (number INTEGER, body BLOB, crc INTEGER)")
         database.execute("INSERT INTO snapshot VALUES (?, ?, ?)", (number, data, zlib.crc32(data)))
         database.execute("INSERT OR REPLACE INTO meta VALUES ('snapshot', ?)", (str(number),))
+        database.execute("INSERT OR REPLACE INTO meta VALUES ('settings', ?)", (settings,))
         database.execute("DELETE FROM journal")
     database.close()
 

@@ -14,24 +14,29 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import msgspec
 from msgspec import structs
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import Clock
+from qbatch.daemon.commit_group import CommitGroup
+from qbatch.daemon.config import as_toml
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.containment import Containment
-from qbatch.daemon.core import reports, submission
-from qbatch.daemon.core.state import Account, Actor, Core, Effect, Ending
+from qbatch.daemon.core import reports, steps, submission
+from qbatch.daemon.core.reconfigure import reconfigure
+from qbatch.daemon.core.state import Actor, Core, Ending
+from qbatch.daemon.core.steps import UNFINISHED
 from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.forecasts import Forecaster
 from qbatch.daemon.handlers import verbs
+from qbatch.daemon.instance import Instance
 from qbatch.daemon.outbox import Outbox
 from qbatch.daemon.own_policies import OwnPolicies
 from qbatch.daemon.pass_driver import PassDriver
+from qbatch.daemon.recovered import Recovered
 from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import ShadowProcess
@@ -40,7 +45,8 @@ from qbatch.daemon.trace_source import LiveSource
 from qbatch.daemon.uninterrupted import to_its_end
 from qbatch.daemon.unread import Unread
 from qbatch.daemon.waiters import Waiters
-from qbatch.model.errors import DecisionError, QbatchError
+from qbatch.daemon.work_driver import Asker, WorkDriver
+from qbatch.model.errors import DecisionError, InputError, QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
 from qbatch.wire.requests import Hold, Request, Submit
@@ -54,9 +60,6 @@ BUSY = 100
 """Commits, or jobs at one time, from which a daemon is busy (one with a log is so from the start): compiled kernels are worth
 half a second and 80 MB to it."""
 
-MOST_CONNECTIONS = 12_000
-"""Connections at the same time, where the limit of descriptors lets so many be."""
-
 MOST_WAITING = 20_000
 """Commands that may wait for a commit; beyond it the answer is ``busy``."""
 
@@ -65,62 +68,17 @@ class Stopped(QbatchError):  # noqa: N818 - it says what the server has done
     """The server had to stop for something that must not happen (1); its log holds the traceback."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Instance:
-    """The process in which a service runs, as far as the service is asked about it.
-
-    ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether compiled kernels serve.
-    ``reload``: reads the configuration again and tells what has changed.  ``most_connections``: at the same time.
-    """
-
-    started: int
-    socket: str
-    config: str
-    is_compiled: Callable[[], bool]
-    reload: Callable[[], Awaitable[str]]
-    most_connections: int = MOST_CONNECTIONS
-
-
-@dataclass(frozen=True)
-class Recovered:
-    """What was read from the store.
-
-    ``was_there``: whether the store had been used.  ``records``: the accounting of the journal's tail.  ``touched``: the live
-    jobs that the commands since the last pass were about.
-    """
-
-    core: Core
-    was_there: bool
-    records: list[Account]
-    touched: tuple[str, ...]
-
-
 _SERVER = Actor(0, "qbatch", "qbatch", "manager")
 """The server itself, where it gives a command."""
 
 _encode = msgspec.json.Encoder().encode
 
 
-class CommitGroup:
-    """What one commit holds, and what follows it."""
-
-    def __init__(self) -> None:
-        self.entries: list[bytes] = []
-        self.outbox: list[Effect] = []
-        self.replies: list[tuple[ConnectedClient, int, object]] = []
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to commit."""
-        return not (self.entries or self.replies or self.outbox)
-
-
 class Service:
     """One running batch server.
 
     Args:
-        settings: what it goes by.
-        core: the state, recovered.
+        core: the state, recovered, with the settings that it goes by.
         store: open.
         clock: set to the instant from which to go on.
         rebuild: reads the state from the store again, after a commit that failed for want of space or a command that raised.
@@ -128,10 +86,9 @@ class Service:
         trace: the workload log that arrives by itself, if there is one.
     """
 
-    def __init__(self, settings: Settings, core: Core, store: Store, clock: Clock,
+    def __init__(self, core: Core, store: Store, clock: Clock,
                  rebuild: Callable[[], Awaitable[Recovered]], instance: Instance,
                  trace: LiveSource | None = None) -> None:  # fmt: skip
-        self.settings = settings
         self.core = core
         self.store = store
         self.clock = clock
@@ -143,6 +100,7 @@ class Service:
         self.waiters = Waiters()
         self.scripts = Scripts(store.directory / "scripts", lambda: submission.digests(self.core))
         self.pass_driver = PassDriver(self, clock, trace)
+        self.works = WorkDriver(self)
         self.forecasts = Forecaster(lambda: self.core, clock, self.pass_driver.pass_times)
         self.event_stream = EventStream(self.subscribers)
         self.event_stream.last = core.events_made
@@ -162,6 +120,11 @@ class Service:
         self._commit_lock = asyncio.Lock()
 
     # Commands
+
+    @property
+    def settings(self) -> Settings:
+        """What it goes by."""
+        return self.core.settings
 
     def take(self, client: ConnectedClient) -> bool:
         """Take a connected client, if there is room for it; no user has all of the room."""
@@ -188,13 +151,14 @@ class Service:
         self.refuse_if_busy()
         if isinstance(request, Submit) and request.spec.script_digest:
             self.scripts.require(request.spec.script_digest)
-        result = self.change(client.actor, request, body)
-        self._group.replies.append((client, request.id, result))
+        if (result := self.change(client.actor, request, body, (client, request.id))) is not UNFINISHED:
+            self.answer(client, request.id, result)
 
-    def change(self, actor: Actor, request: Request, body: bytes) -> object:
+    def change(self, actor: Actor, request: Request, body: bytes, asker: Asker | None = None) -> object:
         """Apply a request that changes the core, and journal it; the effect counts when it is committed.
 
-        A ``Refusal`` that is returned is an answer too: the policy refused a job, which has its record.
+        A ``Refusal`` that is returned is an answer too: the policy refused a job, which has its record.  ``UNFINISHED``: it takes
+        several steps, and ``asker`` has the answer after the last (:mod:`.core.steps`).
 
         Raises:
             Refusal: nothing has changed.
@@ -204,7 +168,7 @@ class Service:
         before = core.now
         core.now = max(before, self.pass_driver.instant())
         try:
-            result = verbs.MUTATORS[type(request)](core, actor, request)
+            result = verbs.begin(core, actor, request)
         except Refusal as error:
             if error.code == "refused-by-fault":  # it has counted itself, and must do so when it is replayed
                 self._group.entries.append(journal_entry.command(core.now, actor, body))
@@ -218,6 +182,8 @@ class Service:
             raise refusal from error
         self._group.entries.append(journal_entry.command(core.now, actor, body))
         self.collect()
+        if result is UNFINISHED:
+            self.works.take(asker)
         if isinstance(request, Submit) and not core.is_dirty:  # it may have made the pass
             self.pass_driver.stop_at_breakpoint()
         return result
@@ -229,6 +195,10 @@ class Service:
             Refusal: nothing has changed.
         """
         return self.change(_SERVER, request, _encode(request))
+
+    def answer(self, client: ConnectedClient, number: int, result: object) -> None:
+        """Answer a request when what it has done is committed."""
+        self._group.replies.append((client, number, result))
 
     def refuse_if_busy(self) -> None:
         """Refuse what would be kept, where it cannot be.
@@ -306,6 +276,8 @@ class Service:
             StorageError: it is not known what was written; nobody was answered.
         """
         self.pass_driver.schedule()
+        if self.core.works:  # they were under way when the daemon before this one ended
+            self._work.set()
         while True:
             await self._work.wait()
             self._work.clear()
@@ -316,6 +288,7 @@ class Service:
                     await self._commit_group()
                 if self.failure is not None:
                     raise self.failure
+                self.works.step()
                 self.pass_driver.move_on()
                 # Let what has arrived in the meantime be read before the next commit: it joins it.
                 await asyncio.sleep(0)
@@ -325,7 +298,7 @@ class Service:
 
     @asynccontextmanager
     async def quiet(self, *, is_past_snapshot: bool = False) -> AsyncIterator[None]:
-        """A moment in which everything that was taken is committed and nothing is being committed.
+        """A moment in which everything that was taken is committed, to its last step, and nothing is being committed.
 
         ``is_past_snapshot``: the journal has a number above that of the snapshot, so that another gets a file of its own.
         """
@@ -340,29 +313,42 @@ class Service:
             await self._commit_group()
             if self.failure is not None:
                 raise StorageError(str(self.failure))
+            self.works.step()
+            await asyncio.sleep(0)
+        if self.core.works:
+            raise StorageFull(f"the disk of {self.store.directory} is full: a command under way cannot go on")
 
-    async def exchange_core(self, change: Callable[[Core], Core], keep: Callable[[], Awaitable[None]]) -> None:
-        """Put another state in place of the present one, between two commits, and ``keep`` it before the next.
+    async def committed(self) -> None:
+        """Wait until what was taken by now is committed; commands of several steps need not be at their end."""
+        async with self._commit_lock:
+            if not self._group.is_empty:
+                await to_its_end(self._commit_group())
 
-        What is taken under the new settings must never be replayed under the old ones.
+    async def reconfigure(self, settings: Settings) -> None:
+        """Go by other settings from here on; it is journaled as a command is.
+
+        Raises:
+            InputError: they cannot be used; nothing has changed.
         """
-        await to_its_end(self._exchange_core(change, keep))
-
-    async def _exchange_core(self, change: Callable[[Core], Core], keep: Callable[[], Awaitable[None]]) -> None:
-        async with self.quiet(is_past_snapshot=True):
-            before, self.core = self.settings.shadows, change(self.core)
-            self.settings = self.core.settings
-            if self.trace is not None:
-                self.trace.attach(self.core)
-            try:
-                await keep()
-            except (OSError, StorageError) as error:
-                self.fail(StorageError(f"the new configuration cannot be kept: {error}"))
-                raise
+        before, core = self.settings.shadows, self.core
+        done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        core.now = max(core.now, self.pass_driver.instant())
+        try:
+            result = steps.begin(core, reconfigure(core, settings))
+        except Exception as error:
+            if not isinstance(error, QbatchError):
+                self.containment.is_spoiled = True
+                self._work.set()
+            raise
+        self._group.entries.append(journal_entry.reconfiguration(core.now, as_toml(settings)))
+        self.collect()
+        if result is UNFINISHED:
+            self.works.take(done)
+            if isinstance(answer := await done, Refusal):
+                raise InputError(str(answer))
+        async with self.quiet():
             asked = self.settings.shadows
             self.shadows.begin_again(asked if asked != before else self.shadows.policies)
-        self.pass_driver.move_on()
-        self._work.set()
 
     async def gets_on(self, seconds: float) -> bool:
         """Whether the committer does its work: an empty group goes through it in time."""
@@ -396,7 +382,7 @@ class Service:
             self._go_on()
 
     def _is_unsettled(self) -> bool:
-        return not self._group.is_empty or self.containment.is_spoiled
+        return self.works.is_due() or not self._group.is_empty or self.containment.is_spoiled
 
     async def _write_group(self) -> CommitGroup | None:
         """Commit what was taken and return it; None: there is no space for it, and who asked was told."""
@@ -422,6 +408,7 @@ class Service:
         self.core = recovered.core
         contained = self.containment
         must_hold, contained.must_hold, contained.is_spoiled = contained.must_hold, False, False
+        self.works.after_recovery()
         if must_hold and recovered.touched:
             why = "held: the pass that was to take it in failed; the log of the server says more"
             self.command(Hold(jobs=recovered.touched, kinds="s", comment=why))
@@ -450,6 +437,7 @@ class Service:
         self.core = (await self._rebuild()).core
         # What was reported meanwhile went to the state that is gone; it is asked for again.
         self._group = CommitGroup()
+        self.works.after_full_disk(str(self.store.directory))
         if not was_full:
             asyncio.get_running_loop().call_later(AGAIN, self._try_space)
         self.pass_driver.schedule()
@@ -458,6 +446,7 @@ class Service:
         if self.store.has_space():
             log.warning("there is space in %s again", self.store.directory)
             self.is_full = False
+            self._work.set()
         else:
             asyncio.get_running_loop().call_later(AGAIN, self._try_space)
         self.outbox.after_rebuild(self.core)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from typing import TYPE_CHECKING
 
+from qbatch.daemon.child import Child, ChildFailed
 from qbatch.daemon.config import as_toml
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.store import StorageError, StorageFull
@@ -79,26 +79,22 @@ class Snapshots:
         """Fork: the child has the state of this instant for itself, and writes it while the daemon goes on."""
         service, store = self.service, self.service.store
         async with service.quiet():
-            number = store.number
-            settings = as_toml(service.core.settings)
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    # Our copies of the lock, of the sockets and of the database would outlive a daemon that is killed.
-                    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-                    store.write_snapshot(number, state_snapshot.dump(service.core))
-                    code = 0
-                finally:
-                    os._exit(code)
-        loop = asyncio.get_running_loop()
-        _, status = await loop.run_in_executor(None, os.waitpid, child, 0)
-        if status == 0:
-            async with service.quiet():
-                if number <= store.snapshot_number:
-                    return  # a reload wrote a later one meanwhile
-                self._last_size = (store.directory / f"snapshot-{number}").stat().st_size
-                await store.adopt_snapshot(number, settings)
-        else:
-            log.error("snapshot: the child ended with %s; the journal goes on growing", status)
+            number, core = store.number, service.core
+            settings = as_toml(core.settings)
+
+            def write() -> bytes:
+                store.write_snapshot(number, state_snapshot.dump(core))
+                return b""
+
+            child = Child(write)
+        try:
+            await child.said()
+        except ChildFailed as error:
+            log.error("snapshot: %s; the journal goes on growing", error)
             store.journal_bytes = 0
+            return
+        async with service.quiet():
+            if number <= store.snapshot_number:
+                return  # a later one was written meanwhile
+            self._last_size = (store.directory / f"snapshot-{number}").stat().st_size
+            await store.adopt_snapshot(number, settings)

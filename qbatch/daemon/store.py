@@ -8,6 +8,7 @@ has the directory.  ``reserve``: space to give up when the disk is full.  Settin
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import sqlite3
@@ -22,6 +23,8 @@ import aiosqlite
 import msgspec
 
 from qbatch.daemon import migrations
+from qbatch.daemon.executors.supervision.files import sync_directory
+from qbatch.daemon.store_file import copy_to, look_through
 from qbatch.model.errors import QbatchError
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import JobRecord
@@ -44,6 +47,7 @@ _ENDED, _COLUMNS = "INSERT OR REPLACE INTO history VALUES ", "(?, ?, ?, ?, ?, ?,
 # The database's thread gives the interpreter away in each statement, and has to wait for it then: many rows are one.  Those that
 # are kept prepared are few: one of many rows takes a quarter of a megabyte.
 _ROWS_AT_ONCE, _STATEMENTS = 256, 16
+_CHECKPOINT = 2000
 _encode = msgspec.msgpack.Encoder().encode
 _decode_entries = msgspec.msgpack.Decoder(list[bytes]).decode
 _decode_record = msgspec.msgpack.Decoder(JobRecord).decode
@@ -80,6 +84,7 @@ class Store:
         self.snapshot_number = -1
         self._database: aiosqlite.Connection | None = None
         self._lock = -1
+        self._rest = asyncio.Lock()
         self._committed = -1
 
     @property
@@ -134,7 +139,7 @@ class Store:
             finally:
                 os.umask(old_mask)
         except sqlite3.DatabaseError as error:
-            raise StorageError(f"{self.path}: {error}; {_way_out(self.directory)}") from error
+            raise StorageError(f"{self.path}: {error}; {_FIRST if is_new else _way_out(self.directory)}") from error
         try:
             self._committed = os.open(self.directory / "committed", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             said = os.pread(self._committed, 8, 0)
@@ -163,7 +168,7 @@ class Store:
 
     async def _prepare(self, is_new: bool, was_used: bool) -> None:
         database = self._db
-        for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=2000",
+        for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", f"wal_autocheckpoint={_CHECKPOINT}",
                        "foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0",
                        "temp_store=MEMORY", "cache_size=-16000"):  # fmt: skip
             await database.execute(f"PRAGMA {pragma}")
@@ -174,7 +179,7 @@ class Store:
         if is_new or is_empty:
             await database.executescript(f"BEGIN;{_SCHEMA}PRAGMA application_id={APPLICATION};"
                                          f"PRAGMA user_version={VERSION};COMMIT;")  # fmt: skip
-            self._sync_directory()
+            sync_directory(self.directory)
         version, application = await self._one("PRAGMA user_version"), await self._one("PRAGMA application_id")
         if application != APPLICATION:
             raise StorageError(f"{self.path} is no qbatch database; {_way_out(self.directory)}")
@@ -307,7 +312,7 @@ class Store:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        self._sync_directory()
+        sync_directory(self.directory)
 
     async def meta(self, name: str) -> str:
         """Return a text that is kept beside the journal, empty if there is none."""
@@ -366,8 +371,26 @@ class Store:
 
     # Care
 
-    async def backup(self, target: Path) -> None:
-        """Write a copy of the database, with the snapshot beside it, to a path that does not exist yet.
+    @asynccontextmanager
+    async def at_rest(self) -> AsyncIterator[None]:
+        """A time in which the database file stays as :meth:`settle` leaves it; what is committed goes to its log."""
+        async with self._rest:
+            await self._db.execute("PRAGMA wal_autocheckpoint=0")
+            try:
+                yield
+            finally:
+                await self._db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT}")
+
+    async def settle(self) -> None:
+        """Bring all that was committed from the log into the database file.
+
+        Raises:
+            StorageError: the database failed.
+        """
+        await self._one("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def backup(self, target: Path) -> None:
+        """Write a copy of the database file, which is at rest, to a path that does not exist yet.
 
         Raises:
             StorageError: it cannot be written.
@@ -377,32 +400,37 @@ class Store:
         except OSError as error:
             raise StorageError(f"backup to {str(target)[:300]}: {error.strerror}; name a new file") from error
         try:
-            await self._db.execute("VACUUM INTO ?", (str(target),))
+            copy_to(self.path, target)
         except sqlite3.Error as error:
             target.unlink(missing_ok=True)
             raise StorageError(f"backup to {target}: {error}") from error
 
     async def check(self) -> str:
-        """Check every page and every row; return what was looked at.
+        """Check every page and every row of the database file, in another thread; return what was looked at.
 
         Raises:
             StorageError: something is damaged.
         """
-        async with self._select("PRAGMA integrity_check") as cursor:
-            found = await cursor.fetchone()
-        if found is None or found[0] != "ok":
-            raise StorageError(
-                f"{self.path} is damaged: {found[0] if found else 'no answer'}; {_way_out(self.directory)}"
-            )
-        rows = 0
-        for table, column in (("journal", "body"), ("history", "record")):
-            async with self._select(f"SELECT {column}, crc FROM {table}") as cursor:
-                async for body, crc in cursor:
-                    rows += 1
-                    if zlib.crc32(body) != crc:
-                        raise StorageError(f"{self.path}: a row of {table} is damaged; {_way_out(self.directory)}")
-        self.snapshot()
-        return f"{self.path}: integrity ok, {rows} rows with their checksums, journal {self.snapshot_number} to {self.number}"
+        async with self.at_rest():
+            await self.settle()
+            first, last = self.snapshot_number, self.number
+            rows = await asyncio.get_running_loop().run_in_executor(None, self._check)
+        return f"{self.path}: integrity ok, {rows} rows with their checksums, journal {first} to {last}"
+
+    def _check(self) -> int:
+        try:
+            rows, damage = look_through(self.path)
+        except sqlite3.Error as error:
+            raise StorageError(f"{self.path}: {error}") from error
+        if damage:
+            raise StorageError(f"{self.path}{damage}; {_way_out(self.directory)}")
+        number = self.snapshot_number
+        try:
+            self.snapshot()
+        except StorageError:
+            if number == self.snapshot_number:  # else a later one has taken its place
+                raise
+        return rows
 
     def free_reserve(self) -> None:
         """Give up the reserved space: the disk is full, and ends of jobs must still be written."""
@@ -434,13 +462,6 @@ class Store:
         whole = os.statvfs(self.directory)
         return min(RESERVE, whole.f_blocks * whole.f_frsize // 8)
 
-    def _sync_directory(self) -> None:
-        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
     def release(self) -> None:
         """Let another process have the directory."""
         if self._lock >= 0:
@@ -462,6 +483,9 @@ def _history_row(key: JobKey, record: JobRecord) -> tuple[object, ...]:
     body = _encode(record)
     return (key.sequence, key.member, record.user, record.queue, record.name, record.submitted or 0, record.started,
             record.ended or 0, record.exit_status, body, zlib.crc32(body))  # fmt: skip
+
+
+_FIRST = "nothing was kept in it yet: make sure that the disk works and has space, or name another directory with --state"
 
 
 def _way_out(directory: Path) -> str:

@@ -25,7 +25,7 @@ from qbatch.engine.asking import AsksPolicy
 from qbatch.engine.cluster import Cluster
 from qbatch.engine.instant import sorted_out
 from qbatch.engine.round import Round
-from qbatch.engine.states import NEXT, State
+from qbatch.engine.states import CODES, NEXT, State
 from qbatch.engine.window import ClusterWindow
 from qbatch.model.actions import (
     Action,
@@ -50,6 +50,9 @@ from qbatch.planning.policy import Phased, Policy, Remembering, name_of
 from qbatch.planning.view import Run, View
 
 _NOTHING: tuple[int, ...] = ()
+
+_MANY = 64
+"""Rows above which what is done to each of them is done to their arrays."""
 
 
 class Engine(AsksPolicy):
@@ -80,8 +83,10 @@ class Engine(AsksPolicy):
         self._watch = audit.Watch() if is_audited else None
         self._is_new_policy = False
 
-    def handle(self, at: int, events: Iterable[Event]) -> Round:
+    def handle(self, at: int, events: Iterable[Event], arrivals: Sequence[Job] = ()) -> Round:
         """Apply the events that fall on the instant ``at`` and make one pass.
+
+        ``arrivals``: jobs that arrive at it, in order of (submit, number), where no event says so.
 
         Raises:
             DecisionError: if time runs backwards, an event does not fit a job's state, or the policy asks for
@@ -93,6 +98,7 @@ class Engine(AsksPolicy):
         if self._over:
             self._forget()
         finished, ran, taken_back, trials_over, hosts, jobs, forced = sorted_out(events)
+        jobs = arrivals or jobs
         cluster = self._cluster
         ended = [self._finish(row) for row in finished] if finished else ()
         requeued, stopped, held_back = _NOTHING, _NOTHING, _NOTHING
@@ -100,7 +106,7 @@ class Engine(AsksPolicy):
             requeued, stopped, held_back = self._end_quanta(at, trials_over)
         while self._wake_at and self._wake_at[0] <= at:
             del self._wake_at[0]
-        withdrawn = tuple(row for row in taken_back if self._withdraw(row)) if taken_back else ()
+        withdrawn = self._withdraw_all(taken_back) if taken_back else ()
         is_changed = bool(hosts) and self._close_and_open(hosts)
         is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind) or bool(forced)
         begun = tuple(self._carry_out(Start(each.row, each.allocation)) for each in forced)
@@ -283,6 +289,18 @@ class Engine(AsksPolicy):
             promises.pop(row, None)
         self._over.clear()
 
+    def _withdraw_all(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+        """Take rows (ascending) back; return those that a policy knows of."""
+        cluster = self._cluster
+        if len(rows) > _MANY and not cluster.withheld and rows[0] >= 0 and rows[-1] < len(cluster.states):
+            codes, places = np.frombuffer(cluster.states.codes, np.uint8), np.array(rows, np.int64)
+            if (codes[places] == CODES[State.QUEUED]).all() and (np.diff(places) > 0).all():
+                codes[places] = NEXT["withdrawn"][CODES[State.QUEUED]]
+                cluster.waiting.remove_all(rows)
+                self._over += rows
+                return rows
+        return tuple(row for row in rows if self._withdraw(row))
+
     def _withdraw(self, row: int) -> bool:
         """Take a row back; tell whether a policy knows of it (it does not of one that is parked)."""
         cluster = self._cluster
@@ -290,7 +308,7 @@ class Engine(AsksPolicy):
         self._change(row, "withdrawn")
         self._over.append(row)
         if was is State.QUEUED:
-            is_parked = row in cluster.parked
+            is_parked = bool(cluster.withheld) and row in cluster.parked  # without closed hosts none is
             cluster.leave_queue(row)
             return not is_parked
         run = cluster.suspended.pop(row)

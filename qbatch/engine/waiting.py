@@ -81,6 +81,10 @@ class Waiting:
         """Take out a row that is there."""
         self._leaving.append(row)
 
+    def remove_all(self, rows: Sequence[int]) -> None:
+        """Take out rows that are there."""
+        self._leaving += rows
+
     def replace(self, rows: Int64Array) -> None:
         """Hold these rows (ascending) instead."""
         self._leaving = []

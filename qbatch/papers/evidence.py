@@ -9,7 +9,7 @@ logarithms.  Where they are told as changes in percent (``is_change``), so are t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
@@ -151,7 +151,7 @@ def claim_of(
         verdict,
         numbers,
         answers_of(findings),
-        told_together(together),
+        _together(together),
         why if verdict == FAILS else "",
     )
 
@@ -166,7 +166,18 @@ def _against_first(findings: Sequence[EvidenceItem]) -> list[EvidenceItem]:
     return sorted(findings, key=lambda one: (NO, OPEN, YES).index(one.says))
 
 
-def told_together(findings: Sequence[EvidenceItem]) -> str:
-    """Return comparisons as text, with how many say what, those that speak against the claim first; empty for none."""
+def _together(findings: Sequence[EvidenceItem]) -> str:
     counts = ", ".join(f"{count} {answer}" for answer, count in answers_of(findings).items())
     return f"{counts}: {'; '.join(one.text() for one in _against_first(findings))}" if findings else ""
+
+
+def with_intervals(claims: Sequence[Claim], found: Mapping[str, Sequence[EvidenceItem]], over: str) -> list[Claim]:
+    """Return claims that were judged by single numbers with comparisons by intervals beside them: no part of the verdict.
+
+    Args:
+        found: the comparisons by name of claim; a claim without any stays as it is.
+        over: over what the intervals are, in words.
+    """
+    return [
+        replace(one, together=f"{over}: {_together(found[one.name])}") if found.get(one.name) else one for one in claims
+    ]

@@ -102,7 +102,7 @@ def _add_intervals(outcome: PaperOutcome, bench: runs.Bench, parts: Collection[s
     if factors:
         logs = runs.run_resampled(bench, factors)
         has_estimates = runs.has_estimates(bench.log)
-        outcome.claims[:] = verdicts.with_intervals(outcome.claims, logs, has_estimates=has_estimates)
+        outcome.claims[:] = verdicts.with_resampled(outcome.claims, logs, has_estimates=has_estimates)
 
 
 def _add_figures(outcome: PaperOutcome, bench: runs.Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qbatch.papers.evidence import EvidenceItem, above, below, inside, with_intervals
 from qbatch.papers.record import Cell, Claim, Column, Table, Tolerance, claim
 from qbatch.papers.sp2_backfilling_printed import (
     FIGURE_11_FOUR_HOURS,
@@ -57,7 +58,7 @@ def claims_of_figures_9_and_10(points: Sequence[LoadFigures]) -> list[Claim]:
     more = [point for point in points if point.backfilled["conservative"] >= point.backfilled["easy"]]
     differ = max(abs(point.backfilled["conservative"] - point.backfilled["easy"]) for point in points)
     least = min(points[-1].backfilled[policy] for policy in ("easy", "conservative"))
-    return [
+    claims = [
         claim(
             "figure9.alike",
             "EASY and conservative are within 10 % of each other up to a load of 0.9",
@@ -89,6 +90,44 @@ def claims_of_figures_9_and_10(points: Sequence[LoadFigures]) -> list[Claim]:
             f"{100 * least:.0f} % at {points[-1].load:.2f}",
         ),
     ]
+    count = min((len(values) for point in points for values in point.slowdowns.values()), default=0)
+    return with_intervals(claims, _over_logs(usual, high, at, points), f"{count} generated logs") if count > 1 else claims
+
+
+def _over_logs(
+    usual: Sequence[LoadFigures], high: Sequence[LoadFigures], at: LoadFigures, points: Sequence[LoadFigures]
+) -> dict[str, list[EvidenceItem]]:
+    """Return the comparisons behind each claim, over the generated logs, by pairs."""
+
+    def ratios(point: LoadFigures, policy: str) -> list[float]:
+        pairs = zip(point.slowdowns[policy], point.slowdowns["easy"], strict=True)
+        return [mine / theirs for mine, theirs in pairs if theirs]
+
+    def label(point: LoadFigures) -> str:
+        return f"load {point.load:.2f}, conservative / EASY"
+
+    more = {
+        point.load: [
+            100 * (mine - theirs)
+            for mine, theirs in zip(point.shares["conservative"], point.shares["easy"], strict=True)
+        ]
+        for point in points
+    }
+    return {
+        "figure9.alike": [
+            inside(label(point), ratios(point, "conservative"), 0.9, 1.1, is_ratio=True) for point in usual
+        ],
+        "figure9.conservative-at-high-load": [
+            below(label(point), ratios(point, "conservative"), 1.0, is_ratio=True) for point in high
+        ],
+        "figure9.fcfs-far-worse": [above(f"load {at.load:.2f}, FCFS / EASY", ratios(at, "fcfs"), 5.0, is_ratio=True)],
+        "figure10.conservative-backfills-more": [
+            above(f"load {load:.2f}, conservative - EASY", values, 0.0, " points") for load, values in more.items()
+        ],
+        "figure10.nearly-all": [
+            above(f"{policy} at {points[-1].load:.2f}", points[-1].shares[policy], 0.9) for policy in ("easy", "conservative")
+        ],
+    }
 
 
 def _of(point: LoadFigures, policy: str) -> float:

@@ -123,11 +123,16 @@ class FactorFigures:
 
 @dataclass(frozen=True, slots=True)
 class LoadFigures:
-    """One load of Figures 9 and 10: by policy the mean bounded slowdown and the share of jobs backfilled."""
+    """One load of Figures 9 and 10: by policy the mean bounded slowdown and the share of jobs backfilled.
+
+    ``slowdowns``, ``shares``: the same of each generated log.
+    """
 
     load: float
     slowdown: dict[str, float]
     backfilled: dict[str, float]
+    slowdowns: dict[str, list[float]] = field(default_factory=dict)
+    shares: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,20 +278,20 @@ def _table_3(bench: Bench, asked: tuple[int | str, int]) -> dict[str, dict[str, 
 def run_resampled(bench: Bench, factors: Sequence[int | str]) -> list[ResampledMeans]:
     """Run logs made of weeks of the log, one for each seed, with the estimates of each factor drawn by the same seed.
 
-    Of a log that is too short to be resampled there are none.
+    A log that is too short to be resampled has none, and one that is made of weeks without a job that can run is left out.
     """
-    try:
-        resampled(bench.log, "weeks", bench.seeds[0])
-    except InputError:
-        return []
-    return bench.made("Weeks resampled", _resampled, [(seed, tuple(factors)) for seed in bench.seeds])
+    found = bench.made("Weeks resampled", _resampled, [(seed, tuple(factors)) for seed in bench.seeds])
+    return [means for means in found if means is not None]
 
 
-def _resampled(bench: Bench, asked: tuple[int, tuple[int | str, ...]]) -> ResampledMeans:
-    """Return the mean slowdown of one resampled log by factor and policy."""
+def _resampled(bench: Bench, asked: tuple[int, tuple[int | str, ...]]) -> ResampledMeans | None:
+    """Return the mean slowdown of one resampled log by factor and policy; None if there is no such log."""
     seed, factors = asked
-    other = replace(bench, log=resampled(bench.log, "weeks", seed))
-    works = {factor: other.prepared(_estimates(factor, seed)) for factor in factors}
+    try:
+        other = replace(bench, log=resampled(bench.log, "weeks", seed))
+        works = {factor: other.prepared(_estimates(factor, seed)) for factor in factors}
+    except InputError:
+        return None
     return {factor: {policy: _slowdown(work, policy) for policy in POLICIES} for factor, work in works.items()}
 
 
@@ -312,12 +317,15 @@ def run_figure_9(bench: Bench) -> list[LoadFigures]:
 def _figure_9(bench: Bench, load: float) -> LoadFigures:
     logs = (_generated(1 + place) for place in range(min(MODEL_LOGS, len(bench.seeds))))
     works = [prepare(log, one_host(MODEL_PROCS), Options(estimates="perfect", load=load / MODEL_LOAD)) for log in logs]
-    slowdown, backfilled = {}, {}
+    slowdowns, shares = {}, {}
     for policy in MODEL_POLICIES:
         metrics = [measure(simulate(work, policy), costly=False) for work in works]
-        slowdown[policy] = math.fsum(float(one[_MEAN] or 0) for one in metrics) / len(works)
-        backfilled[policy] = math.fsum(float(one["backfilled_share"] or 0) for one in metrics) / len(works)
-    return LoadFigures(load, slowdown, backfilled)
+        slowdowns[policy] = [float(one[_MEAN] or 0) for one in metrics]
+        shares[policy] = [float(one["backfilled_share"] or 0) for one in metrics]
+    slowdown, backfilled = (
+        {policy: math.fsum(values) / len(values) for policy, values in each.items()} for each in (slowdowns, shares)
+    )
+    return LoadFigures(load, slowdown, backfilled, slowdowns, shares)
 
 
 @lru_cache(maxsize=MODEL_LOGS)

@@ -7,12 +7,11 @@ reference; the claims are about every log, and are checked on it as far as it ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise, product
 from statistics import median
 
 from qbatch.metrics import Interval
-from qbatch.papers.evidence import EvidenceItem, above, below, inside, told_together
+from qbatch.papers.evidence import EvidenceItem, above, below, inside, with_intervals
 from qbatch.papers.record import Cell, Claim, Column, Table, Tolerance, claim
 from qbatch.papers.sp2_backfilling_printed import IUCC_SIZES, POLICIES, TABLE_1, TABLE_2, TABLE_3, USERS
 from qbatch.papers.sp2_backfilling_runs import FactorFigures, MonthFigures, ResampledMeans, SizeFigures, mean_of
@@ -237,19 +236,16 @@ def claims_of_table_3(rows: Sequence[FactorFigures], reading: str, *, has_estima
 # ------------------------------------------------------------------------------------------------ intervals
 
 
-def with_intervals(claims: Sequence[Claim], logs: Sequence[ResampledMeans], *, has_estimates: bool) -> list[Claim]:
-    """Return claims with what logs made of the log's weeks say of them, as intervals: no part of the verdict.
+def with_resampled(claims: Sequence[Claim], logs: Sequence[ResampledMeans], *, has_estimates: bool) -> list[Claim]:
+    """Return claims with what logs made of the log's weeks say of them, as intervals.
 
     The verdict is of the log itself, of which there is one; how much it owes to the weeks that the log happens to have, the
     intervals say (Student's t over the resampled logs, ratios by their logarithms).
     """
     if len(logs) < 2:
         return list(claims)
-    found = _over_logs(logs, has_estimates=has_estimates)
-    told = f"{len(logs)} logs of its weeks, drawn with replacement"
-    return [
-        replace(one, together=f"{told}: {told_together(found[one.name])}") if found.get(one.name) else one for one in claims
-    ]
+    over = f"{len(logs)} logs of its weeks, drawn with replacement"
+    return with_intervals(claims, _over_logs(logs, has_estimates=has_estimates), over)
 
 
 def _over_logs(logs: Sequence[ResampledMeans], *, has_estimates: bool) -> dict[str, list[EvidenceItem]]:

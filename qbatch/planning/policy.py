@@ -72,7 +72,7 @@ class Predicting(Protocol):
 class Reserving(Protocol):
     """A list scheduler, whose passes make reservations that are not promised."""
 
-    def reservations(self, view: View) -> list[Reserved]:
+    def reserved_after(self, view: View) -> list[Reserved]:
         """Return the reservations of the pass just over (``view`` is the state after it)."""
         ...
 

@@ -73,7 +73,7 @@ class Backfill:
             found = _ordered(self.order, view.now, queue, 0, len(queue), columns.submit, columns.estimate)
         return found
 
-    def reservations(self, view: View) -> list[Reserved]:
+    def reserved_after(self, view: View) -> list[Reserved]:
         """Return the reservations of the pass just over; the next pass makes them anew."""
         return view.space.list_pass(self.in_order(view), self.depth, held=[])[1] if self.depth and len(view.queue) else []
 

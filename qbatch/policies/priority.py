@@ -134,7 +134,7 @@ class PriorityBackfill:
         holders = np.array([row for row, _, _ in memory.held], np.int64)
         return np.concatenate([holders, order[~np.isin(order, holders)]])
 
-    def reservations(self, view: View) -> list[Reserved]:
+    def reserved_after(self, view: View) -> list[Reserved]:
         """Return the reservations of the pass just over."""
         return self._as_afterwards(view)[1]
 

@@ -67,7 +67,7 @@ class _DrawnPass(NamedTuple):
 def _plan(engine: Engine, view: View) -> dict[int, int]:
     """Return where the reservations of waiting jobs begin: as a list scheduler's pass made them, else as planned or promised."""
     if isinstance(engine.policy, Reserving):
-        return {row: begin for row, _, begin in engine.policy.reservations(view) if begin}
+        return {row: begin for row, _, begin in engine.policy.reserved_after(view) if begin}
     found = {row: engine.explain(row).numbers.get("planned", engine.promise_to(row)) for row in view.queue.tolist()}
     return {row: begin for row, begin in found.items() if begin is not None}
 

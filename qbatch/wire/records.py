@@ -221,7 +221,8 @@ class Hosts(Record, frozen=True):
 
 class ClockRecord(Record, frozen=True):
     """The server's clock: ``mode`` real, scaled or virtual; ``speed`` (0: as fast as it can); ``now``; what it runs
-    until; ``log``: jobs of the trace that have arrived, and how many it has."""
+    until; ``log``: jobs of the trace that have arrived, and how many it has; ``ahead``: by how many microseconds real time is
+    ahead of the machine's clock, which was set back."""
 
     mode: str
     now: int
@@ -230,6 +231,7 @@ class ClockRecord(Record, frozen=True):
     until: str = ""
     log_arrived: int | None = None
     log_jobs: int | None = None
+    ahead: int = 0
 
 
 class FedLogRecord(Record, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import statistics
 import subprocess
@@ -12,17 +11,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from qbatch.client import ClientSession
-from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, JobRecord, Jobs, Outcomes, Shadows, SubmissionRecord, Text
 from qbatch.wire.requests import Delete, JobStatus, Metrics, Shadow, Spec, Submit, Time
+from tests.bench import beside
+from tests.bench.flood import flood, submission
 from tests.daemon.harness import Daemon
 
 CONFIG = 'executor = "emulated"\npolicy = "{policy}"\n[[pool]]\nhosts = "n[01-64]"\ncpus = 16\n'
 Row = Callable[[str, str], None]
-_encode = msgspec.json.Encoder().encode
 _LONG = 10**12
 
 
@@ -36,46 +33,6 @@ def resident_megabytes(pid: int) -> float:
     """Return the resident memory of a process."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(text.split("VmRSS:")[1].split()[0]) / 1024
-
-
-def submission(number: int) -> Submit:
-    """Return one of a thousand different submissions."""
-    resources = {"select": f"1:ncpus={1 + number % 16}", "walltime": str(600 + number % 50 * 60)}
-    return Submit(
-        id=1, spec=Spec(script="true\n", directory="/tmp", resources=resources, runtime=_LONG, name=f"j{number}")
-    )
-
-
-FRAMES = [encode(_encode(submission(number))) for number in range(1000)]
-
-
-async def _client(path: str, jobs: int, depth: int, waits: list[float]) -> None:
-    reader, writer = await asyncio.open_unix_connection(path)
-    sent: list[float] = []
-    done = 0
-    while done < jobs:
-        if len(sent) < jobs and len(sent) - done <= depth // 2:
-            count = min(depth - (len(sent) - done), jobs - len(sent))
-            writer.write(b"".join(FRAMES[(len(sent) + offset) % 1000] for offset in range(count)))
-            sent += [time.perf_counter()] * count
-        size = int.from_bytes(await reader.readexactly(4), "big")
-        body = await reader.readexactly(size)
-        assert b'"result"' in body, body
-        waits.append(time.perf_counter() - sent[done])
-        done += 1
-    writer.close()
-
-
-def flood(path: str, jobs: int, clients: int, depth: int) -> tuple[float, list[float]]:
-    """Submit from many clients at once; return the seconds it took and how long each acknowledgement took."""
-    waits: list[float] = []
-
-    async def all_of_them() -> None:
-        await asyncio.gather(*(_client(path, jobs // clients, depth, waits) for _ in range(clients)))
-
-    begun = time.perf_counter()
-    asyncio.run(all_of_them())
-    return time.perf_counter() - begun, sorted(waits)
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -296,6 +253,7 @@ def measure(row: Row, *, jobs: int = 1_000_000) -> None:
     """Measure everything; ``row`` takes a label and a figure."""
     empty_server(row)
     beside_shadows(row)
+    beside.measure(row, jobs=min(jobs, 200_000), array=min(jobs, 200_000) // 2)
     virtual_time(row)
     starts(row)
     short_commands(row)

@@ -89,6 +89,9 @@ def test_what_an_import_left_out_stands_with_every_table_page_and_comparison(cap
     assert command(capfd, "report", "result", "cluster.swf", "--baseline", "log", "-o", "page.html")[0] == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count(told) == 2  # at its head, and above the differences
+    assert page.index(told) < page.index("neither schedule is called better.") < page.index("lower than")
+    assert "whose interval holds 0 is noise" not in page
+    assert f"not in log            {told}" in command(capfd, "trace", "info", "cluster.swf")[1].splitlines()
     assert "is better than" not in page
     assert read_result("result").document["log"]["left_out"] == [
         {"what": "GPUs", "jobs": 37, "of": 600, "names": "gpu:a100 37"},

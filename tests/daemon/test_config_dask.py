@@ -8,6 +8,7 @@ import pytest
 
 from qbatch.cli.up import _settings
 from qbatch.daemon.config import as_toml, parse_config
+from qbatch.daemon.core import steps
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.running import _identity
@@ -74,10 +75,11 @@ def test_a_cluster_cannot_move_under_running_jobs(other: str) -> None:
     key = other.partition(" ")[0]
     text = "".join(line for line in DASK.splitlines(keepends=True) if not line.startswith(key)) + other
     moved = parse_config(text, "test")
-    assert reconfigure(core, moved, load_policy).pools[0].settings == moved.pools[0]
+    steps.whole(reconfigure(core, moved))
+    assert core.pools[0].settings == moved.pools[0]
     core.pools[0].running[1] = object()  # type: ignore[assignment, index]
     with pytest.raises(InputError, match="another Dask cluster or directory"):
-        reconfigure(core, moved, load_policy)
+        steps.whole(reconfigure(core, parse_config(DASK, "test")))
 
 
 def test_a_pool_may_have_any_name_beside_the_name_of_the_store(tmp_path: Path) -> None:
@@ -93,5 +95,8 @@ def test_another_executor_makes_another_pool() -> None:
     """Its engine begins anew: what ran in it under the other executor would be found nowhere."""
     core = Core(parse_config(POOL, "test"), load_policy)
     engine = core.pools[0].engine
-    assert reconfigure(core, parse_config(DASK, "test"), load_policy).pools[0].settings.executor == "dask"
-    assert reconfigure(core, parse_config(POOL, "test"), load_policy).pools[0].engine is not engine
+    steps.whole(reconfigure(core, parse_config(POOL, "test")))
+    assert core.pools[0].engine is engine
+    steps.whole(reconfigure(core, parse_config(DASK, "test")))
+    assert core.pools[0].settings.executor == "dask"
+    assert core.pools[0].engine is not engine

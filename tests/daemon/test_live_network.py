@@ -110,7 +110,7 @@ def test_a_core_that_is_made_again_from_the_journal_goes_on_whatever_was_deleted
         for sequence in arrays[: draw.choice((0, 0, 0, 1, 2, 3))]:
             request = Delete(jobs=(f"{sequence}[]",))
             journal.append(journal_entry.command(core.now, OPERATOR, msgspec.json.encode(request)))
-            verbs.MUTATORS[Delete](core, OPERATOR, request)
+            verbs.carry_out(core, OPERATOR, request)
             source.next_instant()
         core.take_effects()
         if draw.random() < 0.1:
@@ -157,10 +157,9 @@ def test_an_array_whose_jobs_differ_keeps_that_when_it_is_altered() -> None:
 
     before = facts()
     assert len(set(before)) == len(before) > 2
-    alter = verbs.MUTATORS[Alter]
-    alter(core, OPERATOR, Alter(jobs=(f"{parent}[]",), changes=Changes(account="other")))
+    verbs.carry_out(core, OPERATOR, Alter(jobs=(f"{parent}[]",), changes=Changes(account="other")))
     assert facts() == before
-    said = alter(core, OPERATOR, Alter(jobs=(f"{parent}[]",), changes=Changes(resources={"walltime": "5"})))
+    said = verbs.carry_out(core, OPERATOR, Alter(jobs=(f"{parent}[]",), changes=Changes(resources={"walltime": "5"})))
     assert "of its own" in str(said)
     assert facts() == before
 

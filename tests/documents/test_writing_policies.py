@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import subprocess
@@ -20,6 +21,7 @@ from qbatch.policies import load_policy
 from qbatch.replay import run
 from tests.contract.test_policies import MACHINES, cases
 from tests.documents.blocks import ROOT, blocks_of
+from tests.harness import command
 
 DOCUMENT = ROOT / "docs" / "writing-policies.md"
 SECOND = 1_000_000
@@ -67,6 +69,22 @@ def test_the_contract_is_kept(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for name in ("WidestFirst", "FairShare"):
         assert len(re.findall(rf"\[{name.lower()}:{name}\b.* PASSED", done.stdout)) > 10, done.stdout
+
+
+def test_the_examples_compare_policies_under_which_jobs_wait(tmp_path: Path) -> None:
+    (tmp_path / "widest.py").write_text(next(code for code in codes() if "WidestFirst" in code), encoding="utf-8")
+    lines = [line for block in blocks_of(DOCUMENT) for line in block.lines if "widest:WidestFirst" in line or "generate" in line]
+    replays = 0
+    for line in (line for line in lines if line.startswith(("qbatch replay", "qbatch generate"))):
+        words = [str(ROOT / word) if word.startswith("traces/") else word for word in line.split()[1:]]
+        is_replay = words[0] == "replay"
+        done = command(*words, *(["--json", "--quiet"] if is_replay else []), cwd=tmp_path)
+        if is_replay:
+            waits = [each["metrics"]["wait_mean_s"] for each in json.loads(done.stdout)["results"]]
+            assert len(waits) == 2
+            assert min(waits) > 60, line
+            replays += 1
+    assert replays == 2
 
 
 def test_a_quote_is_what_a_submission_would_be_answered() -> None:

@@ -221,12 +221,12 @@ def test_texts_of_others_are_escaped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("missing", "ask", "words"),
     [
-        ("pyarrow", lambda result: result.jobs, r"needs pyarrow: pip install 'qbatch-emulator\[report\]'"),
+        ("pyarrow", lambda result: result.jobs, r"needs pyarrow: pip install '\.\[report\]' in the folder of the sources"),
         ("pyarrow", lambda result: result.metrics_table, "needs pyarrow"),
         ("pyarrow", lambda result: result.save("nowhere"), "needs pyarrow"),
         ("pandas", lambda result: result.to_pandas(), "needs pandas: pip install pandas"),
         ("polars", lambda result: result.to_polars(), "needs polars: pip install polars"),
-        ("matplotlib", lambda result: result.plot("gantt"), r"drawing needs matplotlib: pip install 'qbatch-emulator\[report\]'"),
+        ("matplotlib", lambda result: result.plot("gantt"), r"drawing needs matplotlib: pip install '\.\[report\]'"),
     ],
 )
 def test_what_is_not_installed_is_named(missing: str, ask, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

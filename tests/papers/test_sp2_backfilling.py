@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from qbatch.cli.paper import paper
-from qbatch.model.errors import OutputError, UsageError
+from qbatch.model.errors import InputError, OutputError, UsageError
 from qbatch.model.machine import one_host
 from qbatch.papers import sp2_backfilling
 from qbatch.papers import sp2_backfilling_runs as runs
@@ -21,7 +21,7 @@ from qbatch.papers.record import HOLDS, VERDICTS, Claim, PaperOutcome
 from qbatch.papers.sp2_backfilling import is_kth, run_paper
 from qbatch.papers.sp2_backfilling_printed import USERS
 from qbatch.papers.sp2_backfilling_runs import MODEL_LOGS, ResampledMeans, month_files
-from qbatch.papers.sp2_backfilling_verdicts import with_intervals
+from qbatch.papers.sp2_backfilling_verdicts import with_resampled
 from qbatch.replay import Options, prepare
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.harness import TRACES
@@ -111,6 +111,27 @@ def test_claims_that_rest_on_one_log_have_intervals_over_logs_of_its_weeks(small
     assert not any(claim.together for claim in run_paper(small_log, procs=32, seeds=3, parts=("2",)).claims)
 
 
+def test_claims_of_the_model_have_intervals_over_its_logs(small: PaperOutcome) -> None:
+    told = {claim.name: claim.together for claim in small.claims if claim.name.startswith(("figure9", "figure10"))}
+    assert len(told) == 5
+    assert all(text.startswith("2 generated logs: ") for text in told.values()), told
+    assert told["figure9.alike"].count("conservative / EASY") == 11
+    assert told["figure10.conservative-backfills-more"].count("conservative - EASY") == 13
+    assert "FCFS / EASY" in told["figure9.fcfs-far-worse"]
+
+
+def test_a_week_without_jobs_leaves_out_one_resampled_log_and_not_the_paper(
+    small_log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(log: Log, how: str, seed: int) -> Log:
+        if seed == 1:
+            raise InputError("no job")
+        return log
+
+    monkeypatch.setattr(runs, "resampled", refused)
+    assert len(runs.run_resampled(runs.Bench(small_log, 32, (0, 1, 2)), [USERS])) == 2
+
+
 def test_the_intervals_of_each_claim_can_speak_against_it() -> None:
     def logs(easy: float, conservative: float, users: float, drawn: float) -> list[ResampledMeans]:
         factors = dict.fromkeys((4, 11, 31, 101, 301), drawn) | {1: 1.0, USERS: users}
@@ -122,17 +143,19 @@ def test_the_intervals_of_each_claim_can_speak_against_it() -> None:
     claims = [Claim(name, "text", HOLDS, "1") for name in names]
 
     def said(*world: float) -> list[str]:
-        return [one.together.split(": ")[1] for one in with_intervals(claims, logs(*world), has_estimates=True)]
+        return [one.together.split(": ")[1] for one in with_resampled(claims, logs(*world), has_estimates=True)]
 
     assert said(1.0, 0.95, 1.5, 0.8) == ["1 yes", "6 yes", "2 yes", "6 yes"]
     assert said(1.0, 1.2, 0.7, 1.3) == ["1 no", "6 no", "2 no", "6 no"]
-    assert [one.verdict for one in with_intervals(claims, logs(1.0, 1.2, 0.7, 1.3), has_estimates=True)] == [HOLDS] * 4
+    assert [one.verdict for one in with_resampled(claims, logs(1.0, 1.2, 0.7, 1.3), has_estimates=True)] == [HOLDS] * 4
 
 
 def test_progress_is_told_to_its_end(small_log: Log) -> None:
     told: list[tuple[str, int, int]] = []
     run_paper(small_log, procs=32, seeds=2, parts=("2", "figures"), tell=lambda *one: told.append(one))
-    assert [one for one in told if one[1] == one[2]] == [("Table 2", 1, 1), ("Figures 9 and 10", 13, 13)]
+    assert [one for one in told if one[1] == one[2]] == [
+        ("Table 2", 1, 1), ("Weeks resampled", 2, 2), ("Figures 9 and 10", 13, 13)
+    ]  # fmt: skip
     assert MODEL_LOGS >= 2
 
 

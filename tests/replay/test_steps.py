@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from qbatch.model.actions import Action, Start
 from qbatch.model.machine import one_host
+from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.replay.steps import draw_steps
 from tests.harness import workload_of
@@ -79,3 +83,21 @@ def test_every_line_fits_a_terminal_of_eighty_columns_and_the_signs_are_told() -
     assert max(len(line) for lines in drawn.passes for line in lines if not line.startswith(("t = ", "  waiting: "))) <= 80
     assert max(map(len, drawn.heading)) <= 80
     assert all(sign in drawn.heading[1] for sign in ("CCC", "...", "C//", "^"))
+
+
+class WithDepth:
+    """A policy of a user's own that has a number of the name of what is asked for elsewhere."""
+
+    name = "with-depth"
+    reservations = 3
+
+    def decide(self, view: View) -> Iterator[Action]:
+        room = view.room()
+        for job in view.waiting:
+            if not room.take(job):
+                return
+            yield Start(job.row)
+
+
+def test_a_policy_of_a_users_own_is_drawn_too() -> None:
+    assert draw_steps(workload_of(QUEUED, 4), one_host(4), WithDepth()).passes

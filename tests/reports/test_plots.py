@@ -156,7 +156,7 @@ def test_what_cannot_be_drawn_is_refused(small, large, tmp_path):
 def test_without_matplotlib_the_extra_is_named(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "matplotlib.style", raising=False)
-    with pytest.raises(UsageError, match=r"pip install 'qbatch-emulator\[report\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"):
         draw(small, "queue")
 
 

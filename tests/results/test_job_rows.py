@@ -255,5 +255,5 @@ def test_an_unknown_form_is_refused():
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"pip install 'qbatch-emulator\[report\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"):
         write_job_rows(io.BytesIO(), [], ".parquet")

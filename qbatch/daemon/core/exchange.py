@@ -16,9 +16,8 @@ def exchange(core: Core, pool: PoolState, policy: Policy) -> None:
     pool.engine.exchange_policy(policy)
     pool.policy = policy
     pool.events.append(Woken())
-    for job in core.live_jobs():
-        for one in core.members(job):
-            if core.pool_of(one) is pool and not one.holds_hosts:
-                one.promised = None
+    for job in pool.by_row:  # others have no promise
+        if job is not None and job.promised is not None and not job.holds_hosts:
+            job.promised = None
     core.is_dirty = True
     core.happened("queue", None, f"{pool.settings.name} policy {name_of(policy)}")

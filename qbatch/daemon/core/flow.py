@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import accounting, dependencies, run_limits, slots
+from qbatch.daemon.core import accounting, dependencies, run_limits, slots, steps
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, EarlierAttempts, FinalState, Prepared
@@ -113,7 +113,7 @@ def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | No
         job = core.find(child)
         if job is not None and not job.is_over:
             end = delete_array if job.is_array else delete
-            end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never)
+            steps.whole(end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never))
 
 
 def _met(core: Core, key: JobKey) -> None:
@@ -417,11 +417,15 @@ def stop_running(core: Core, job: BatchJob, why: str, comment: str) -> None:
 def delete_array(
     core: Core, parent: BatchJob, *, is_forced: bool, grace: int, message: str = "", by: str = "",
     doomed: list[Doomed] | None = None,
-) -> None:  # fmt: skip
-    """End every job of an array that has not ended."""
+) -> steps.Steps[None]:  # fmt: skip
+    """End every job of an array that has not ended, in steps."""
+    members = yield from steps.members_of(core, parent)
     parent.ending = "deleted"
-    for job in core.members(parent):
-        delete(core, job, is_forced=is_forced, grace=grace, message=message, by=by, doomed=doomed)
+    for job in members:
+        if steps.is_enough(core):
+            yield
+        if not job.is_over:
+            delete(core, job, is_forced=is_forced, grace=grace, message=message, by=by, doomed=doomed)
 
 
 def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:

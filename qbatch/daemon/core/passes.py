@@ -19,7 +19,8 @@ from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.round import Round
 from qbatch.model.actions import Action, Break, Promise, Reject, Resize, Resume, Start, Suspend
-from qbatch.model.events import Returned, Submitted, Woken
+from qbatch.model.events import Returned, Woken
+from qbatch.model.job import Job
 from qbatch.model.reasons import Reason
 from qbatch.wire.identifiers import JobKey
 
@@ -115,21 +116,21 @@ def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
 
 def _one_pass(core: Core, pool: PoolState) -> None:
     events, pool.events = pool.events, []
+    arrivals: list[Job] = []
     if pool.pending:
         # One total order, whatever the order in which they came: a snapshot keeps no other.
         pairs = list(pool.pending.items())
         if len(pairs) > 1:
             pairs.sort(key=lambda pair: (pair[1].submit, pair[1].number, pair[0].member))
-        first = len(pool.by_row)
-        for row, (key, request) in enumerate(pairs, first):
+        for row, (key, _) in enumerate(pairs, len(pool.by_row)):
             job = core.find(key)
             assert job is not None
             job.row = row
             job.is_pending = False
             pool.by_row.append(job)
-            events.append(Submitted(request))
+        arrivals = [request for _, request in pairs]
         pool.pending = {}
-    done = pool.engine.handle(core.now, events or [Woken()])
+    done = pool.engine.handle(core.now, events or ([] if arrivals else [Woken()]), arrivals)
     apply_round(core, pool, done)
 
 

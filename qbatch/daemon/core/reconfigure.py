@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from operator import attrgetter
 
-from qbatch.daemon.core import run_limits, state_snapshot
+from qbatch.daemon.core import run_limits
 from qbatch.daemon.core.exchange import exchange
-from qbatch.daemon.core.state import Core, machine_of
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.state import Core, PoolState, QueueState, machine_of, places_of
 from qbatch.daemon.core.states import BatchState
-from qbatch.daemon.settings import Pool, Settings
+from qbatch.daemon.core.steps import Steps, is_enough
+from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.admission import refusal
+from qbatch.engine.engine import Engine
 from qbatch.model.errors import InputError
 from qbatch.model.events import HostClosed
-from qbatch.planning.policy import Policy
-from qbatch.wire.identifiers import JobKey
 
 
-def reconfigure(core: Core, settings: Settings, policy_of: Callable[[str], Policy]) -> Core:
-    """Return the state under other settings.
+def reconfigure(core: Core, settings: Settings) -> Steps[None]:
+    """Put a state under other settings, in steps.
 
     A pool whose hosts and policy stay keeps its engine with all promises.  One in which only the policy is another goes on
     with its jobs under that, as after ``qbatch policy set``.  A pool of other hosts takes its waiting jobs anew, in their
@@ -28,36 +30,68 @@ def reconfigure(core: Core, settings: Settings, policy_of: Callable[[str], Polic
     """
     same = _unchanged(core, settings)
     other = _under_another_policy(core, settings) - same
-    _check(core, settings, same | other)
-    # On a copy: what follows takes jobs out of engines, and the old state must stay whole if anything fails.
-    old = state_snapshot.load(state_snapshot.dump(core), core.settings, policy_of)
-    for pool in old.pools:
-        wanted = next((each for each in settings.pools if each.name == pool.settings.name), None)
-        if wanted is not None and wanted.name in other:
-            exchange(old, pool, policy_of(wanted.policy))
-            pool.settings, pool.chosen = wanted, ""
-    same |= other
-    waiting = []
-    for job in old.live_jobs():
-        for one in old.members(job):
-            pool = old.pool_of(one)
-            now_in = next((each for each in settings.queues if each.name == one.queue), None)
-            is_elsewhere = now_in is not None and settings.pool_of(now_in).name != pool.settings.name
-            if (
-                one.state is BatchState.QUEUED
-                and not one.is_array
-                and (pool.settings.name not in same or is_elsewhere or one.run_limit)
-            ):
-                run_limits.withdraw(old, one)
-                waiting.append((one.eligible, *one.key))
-    new = state_snapshot.load(state_snapshot.dump(old), settings, policy_of, keep_engines=same)
-    _close_again(old, new, same)
-    for _, sequence, member in sorted(waiting):
-        found = new.find(JobKey(sequence, member))
-        if found is not None:
-            run_limits.enter(new, found)
-    run_limits.recount(new, _other_limits(core, settings))
-    return new
+    kept = {pool.settings.name: pool for pool in core.pools if pool.settings.name in same | other}
+    _check(core, settings, set(kept))
+    pools = [kept[each.name] if each.name in kept else PoolState(each, core.load_policy(each.policy)) for each in settings.pools]
+    others = {each.name: core.load_policy(each.policy) for each in settings.pools if each.name in other}
+    for name, policy in others.items():
+        Engine(kept[name].machine, policy)  # refuses a machine that it is not for, before anything changes
+        kept[name].engine.check_exchange(policy)
+    limits = _other_limits(core, settings)
+    moved = _taken_out(core, {queue.name: pools[_pool_of(settings, queue)] for queue in settings.queues})
+    _close_again(core, pools, kept)
+    core.pools, core.settings = pools, settings
+    for pool, each in zip(pools, settings.pools, strict=True):
+        pool.settings = each
+    core.host_places = places_of(settings)
+    core.queues = {
+        queue.name: _queue(core.queues.get(queue.name), queue, place, _pool_of(settings, queue))
+        for place, queue in enumerate(settings.queues, 1)
+    }
+    core.prepared.clear()
+    core.asked.clear()
+    for name, policy in others.items():
+        exchange(core, kept[name], policy)
+        kept[name].chosen = ""
+    core.is_dirty = True
+    for job in moved:
+        if is_enough(core):
+            yield
+        is_out = not (job.is_pending or job.row >= 0 or job.run_limit)
+        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or come again in the meantime
+            run_limits.enter(core, job)
+    yield from run_limits.recount(core, limits)
+
+
+def _pool_of(settings: Settings, queue: Queue) -> int:
+    """Return the place of a queue's pool among the pools."""
+    return next((place for place, pool in enumerate(settings.pools) if pool.name == queue.pool), 0)
+
+
+def _queue(old: QueueState | None, settings: Queue, place: int, pool: int) -> QueueState:
+    """Return a queue under other settings, with the jobs that it has; what was opened or closed by hand stays so."""
+    if old is None:
+        return QueueState(settings, place, pool, settings.enabled, settings.started, {}, {})
+    old.settings, old.place, old.pool = settings, place, pool
+    return old
+
+
+def _taken_out(core: Core, pools: dict[str, PoolState]) -> list[BatchJob]:
+    """Take the waiting jobs out of the pools that their queues leave; return them in the order in which they became eligible.
+
+    ``pools``: of each queue, the one that it has from now on.
+    """
+    leaving = {name for name, queue in core.queues.items() if name in pools and pools[name] is not core.pools[queue.pool]}
+    if not leaving:
+        return []
+    moved = []
+    for job in core.live_jobs():
+        if job.queue in leaving or job.is_array:
+            moved += [one for one in core.members(job) if one.queue in leaving and one.state is BatchState.QUEUED]
+    moved.sort(key=attrgetter("eligible", "sequence", "member"))
+    for job in moved:
+        run_limits.withdraw(core, job)
+    return moved
 
 
 def _check(core: Core, settings: Settings, same: set[str]) -> None:
@@ -81,26 +115,31 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
             raise InputError(f"queue {name} cannot go while it has {queue.total} jobs; move or delete them first")
     machines = {pool.name: machine_of(pool) for pool in settings.pools}
     queues = {queue.name: settings.pool_of(queue).name for queue in settings.queues}
+    pools = {name: core.pools[queue.pool].settings.name for name, queue in core.queues.items()}
+    stay = {name for name, pool in pools.items() if queues.get(name) == pool and pool in same}
+    if stay == set(core.queues):
+        return
     for job in core.live_jobs():
-        reason = refusal(machines[queues[job.queue]], job.prepared.request) if job.queue in queues else None
+        is_other = job.queue in queues and job.queue not in stay
+        reason = refusal(machines[queues[job.queue]], job.prepared.request) if is_other else None
         if reason is not None and not job.holds_hosts:
             raise InputError(
                 f"job {core.id_of(job.key)} could never run any more: {reason.text}; delete or alter it first"
             )
 
 
-def _close_again(old: Core, new: Core, same: set[str]) -> None:
+def _close_again(core: Core, pools: list[PoolState], kept: Mapping[str, PoolState]) -> None:
     """Hosts that were drained or down stay so, by name, in pools that begin with a new engine."""
     shut = {}
-    for pool in old.pools:
+    for pool in core.pools:
         for place in sorted(pool.shut | set(pool.host_comments)):
             shut[pool.machine.hosts[place].name] = (
                 place in pool.shut,
                 place in pool.down,
                 pool.host_comments.get(place, ""),
             )
-    for pool in new.pools:
-        if pool.settings.name in same:
+    for pool in pools:
+        if pool.settings.name in kept:
             continue
         for place, host in enumerate(pool.machine.hosts):
             is_shut, is_down, comment = shut.get(host.name, (False, False, ""))

@@ -6,10 +6,12 @@ A job that waits is with the engine of its pool and holds a place in each of its
 from __future__ import annotations
 
 import heapq
+from operator import attrgetter
 
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import Core, QueueState, RunLimit
 from qbatch.daemon.core.states import BatchState
+from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.model.events import Withdrawn
 from qbatch.model.job import Job
 from qbatch.wire.errors import Refusal
@@ -204,20 +206,20 @@ def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
         let_through(core, name)
 
 
-def set_started(core: Core, queue: QueueState, started: bool) -> None:
+def set_started(core: Core, queue: QueueState, started: bool) -> Steps[None]:
     """Start or stop a queue: jobs of a stopped one wait at its run limit."""
     queue.started = started
-    recount(core, [queue.settings.name])
+    yield from recount(core, [queue.settings.name])
 
 
-def set_slot_limit(core: Core, parent: BatchJob, limit: int) -> None:
+def set_slot_limit(core: Core, parent: BatchJob, limit: int) -> Steps[None]:
     """Change how many jobs of an array may run at once; those that run count."""
     parent.slot_limit = limit
-    _recount(core, core.members(parent))
+    yield from _recount(core, core.members(parent))
 
 
-def recount(core: Core, queue_names: list[str]) -> None:
-    """Make the jobs of these queues hold the places that :func:`run_limits_of` names now.
+def recount(core: Core, queue_names: list[str]) -> Steps[None]:
+    """Make the jobs of these queues hold the places that :func:`run_limits_of` names now, in steps.
 
     Running jobs count even above a limit; waiting ones leave the engine and come again, in the order in which they
     became eligible.
@@ -225,28 +227,39 @@ def recount(core: Core, queue_names: list[str]) -> None:
     found = []
     for job in core.jobs.values():
         if job.queue in queue_names:
-            found += [each for each in core.members(job) if not each.is_array]
-    _recount(core, found)
+            found += core.members(job) if job.is_array else [job]
+    yield from _recount(core, found)
 
 
-def _recount(core: Core, jobs: list[BatchJob]) -> None:
+def _recount(core: Core, jobs: list[BatchJob]) -> Steps[None]:
     waiting = [job for job in jobs if job.state is BatchState.QUEUED]
-    running = [job for job in jobs if job.holds_hosts]
+    waiting.sort(key=attrgetter("eligible", "sequence", "member"))
     left: dict[str, None] = {}
     for job in waiting:
-        left.update(dict.fromkeys(_take_out(core, job)))
+        if is_enough(core):
+            yield
+        if job.state is BatchState.QUEUED:
+            if job.run_limit:
+                left[job.run_limit] = None
+            left.update(dict.fromkeys(_take_out(core, job)))
+    running = [job for job in jobs if job.holds_hosts]
     for job in running:
         left.update(dict.fromkeys(_leave_limits(core, job)))
-    for name in list(core.run_limits):
-        _sweep(core, name)
+    for name in left:
+        if name in core.run_limits:
+            _sweep(core, name)
     for job in running:
         names = run_limits_of(core, job)
         job.waits_for = "\n".join(names)
         for name in names:
             core.run_limits.setdefault(name, RunLimit()).used += 1
-    waiting.sort(key=lambda job: (job.eligible, job.sequence, job.member))
+    begin = core.now - len(waiting)
     for place, job in enumerate(waiting):
-        enter(core, job, max(core.now - len(waiting) + place, 0))
+        if is_enough(core):
+            yield
+        is_out = not (job.is_pending or job.row >= 0 or job.run_limit)
+        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or come again in the meantime
+            enter(core, job, max(begin + place, 0))
     for name in left:
         let_through(core, name)
 

@@ -17,6 +17,7 @@ from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import Asked, BatchJob, Prepared, Runs
 from qbatch.daemon.core.source_state import SourceState
 from qbatch.daemon.core.states import NEXT, OVER, WAITING, BatchState
+from qbatch.daemon.core.steps import Work
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
 from qbatch.model.events import Event
@@ -228,8 +229,21 @@ def machine_of(pool: Pool) -> Machine:
     )
 
 
+def places_of(settings: Settings) -> dict[str, tuple[int, int]]:
+    """Return the place of each host by name: that of its pool, and its own in there."""
+    return {
+        host.name: (number, place)
+        for number, pool in enumerate(settings.pools)
+        for place, host in enumerate(pool.hosts)
+    }
+
+
 class Core:
-    """The batch server's state."""
+    """The batch server's state.
+
+    ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`); ``step_left``: how many more jobs
+    the present step may change.
+    """
 
     def __init__(self, settings: Settings, load: Callable[[str], Policy]) -> None:
         self.settings = settings
@@ -241,8 +255,7 @@ class Core:
         self.arrays: dict[int, ArrayState] = {}
         self.queues: dict[str, QueueState] = {}
         self.pools = [PoolState(pool, load(pool.policy)) for pool in settings.pools]
-        self.host_places = {host.name: (number, place) for number, pool in enumerate(settings.pools)
-                            for place, host in enumerate(pool.hosts)}  # fmt: skip
+        self.host_places = places_of(settings)
         self.run_limits: dict[str, RunLimit] = {}
         self.children: dict[JobKey, list[tuple[str, JobKey]]] = {}
         self.endings: OrderedDict[JobKey, int] = OrderedDict()
@@ -263,6 +276,8 @@ class Core:
         self.ended_count = 0
         self.faults: list[FaultState] = []
         self.outbox: list[Effect] = []
+        self.works: list[Work] = []
+        self.step_left = 0
         self.runs: Runs | None = None
         self.timers: EmulatedExecutor[BatchJob] = EmulatedExecutor(
             lambda due, job: self.at(due, "end", job.key, job.attempts)
@@ -334,7 +349,8 @@ class Core:
         """Return the jobs of an array that have not ended, or the job itself."""
         if not job.is_array:
             return [job]
-        return [each for each in self.arrays[job.sequence].members.values() if not each.is_over]
+        array = self.arrays.get(job.sequence)
+        return [] if array is None else [each for each in array.members.values() if not each.is_over]
 
     def queue(self, name: str) -> QueueState:
         """Return a queue.

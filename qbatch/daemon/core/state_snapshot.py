@@ -138,12 +138,8 @@ def dump(core: Core) -> bytes:
     return _encode(state)
 
 
-def load(
-    data: bytes, settings: Settings, policy_of: Callable[[str], Policy], *, keep_engines: set[str] | None = None
-) -> Core:
+def load(data: bytes, settings: Settings, policy_of: Callable[[str], Policy]) -> Core:
     """Return the core that the bytes describe, under the settings that it was made with.
-
-    ``keep_engines``: under other settings, the pools whose engines go on; the others begin with empty ones.
 
     Raises:
         InputError: the bytes are no snapshot, or do not belong to these settings.
@@ -163,7 +159,7 @@ def load(
             pool.chosen, pool.policy = chosen, policy_of(chosen)
             pool.engine.exchange_policy(pool.policy)
         said = state.pools.get(pool.settings.name)
-        if said is None or (keep_engines is not None and pool.settings.name not in keep_engines):
+        if said is None:
             continue
         pool.engine = snapshot.load(pool.machine, pool.policy, said.engine)
         pool.by_row = [None] * said.rows

@@ -12,6 +12,7 @@ from qbatch.daemon.core.job import Asked, BatchJob, Listed, Prepared, hold_bits
 from qbatch.daemon.core.source_state import LOG_NUMBER
 from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.daemon.core.states import BatchState
+from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.engine.admission import refusal
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.wire.errors import Refusal
@@ -30,8 +31,8 @@ _MOST_CACHED = 512
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
-    """Queue a job or an array; return its key.
+def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]:
+    """Queue a job, or an array in steps; return its key.
 
     Raises:
         Refusal: with the reason; nothing has changed.
@@ -80,26 +81,28 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> JobKey:
     core.user_jobs[actor.user] = core.user_jobs.get(actor.user, 0) + count
     can_run = flow.depend(core, job, found) if found else True
     if prepared.indices:
-        _expand(core, job, queue)
+        yield from _expand(core, job, queue)
     else:
         queue.counts[BatchState.QUEUED] = queue.counts.get(BatchState.QUEUED, 0) + 1
         flow.settle(core, job)
     if not can_run:
         why = "a dependency can never be met"
         if job.is_array:
-            flow.delete_array(core, job, is_forced=False, grace=0, message=why)
+            yield from flow.delete_array(core, job, is_forced=False, grace=0, message=why)
         else:
             flow.delete(core, job, is_forced=False, grace=0, message=why)
     return job_key
 
 
-def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
+def _expand(core: Core, parent: BatchJob, queue: QueueState) -> Steps[None]:
     indices = parent.prepared.indices
     members: dict[int, BatchJob] = {}
     core.arrays[parent.sequence] = ArrayState(members, {BatchState.QUEUED: len(indices)}, len(indices))
     queue.counts[BatchState.QUEUED] = queue.counts.get(BatchState.QUEUED, 0) + len(indices)
     for index in indices:
-        members[index] = BatchJob(
+        if is_enough(core):
+            yield
+        members[index] = job = BatchJob(
             sequence=parent.sequence,
             member=index,
             prepared=of_task(parent.prepared, index),
@@ -116,7 +119,6 @@ def _expand(core: Core, parent: BatchJob, queue: QueueState) -> None:
             priority=parent.priority,
             deadline=parent.deadline,
         )
-    for job in members.values():
         flow.settle(core, job)
 
 

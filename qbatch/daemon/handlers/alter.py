@@ -10,6 +10,7 @@ import msgspec
 from qbatch.daemon.core import admission, deadlines, dependencies, flow, passes, run_limits, submission
 from qbatch.daemon.core.job import USER_HOLD, BatchJob, Prepared
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.steps import Steps, is_enough, members_of
 from qbatch.daemon.handlers.authority import RANKS, each, owned
 from qbatch.daemon.handlers.hold import bits_for
 from qbatch.wire.deadlines import RESOURCE
@@ -36,21 +37,21 @@ _WHILE_RUNNING = (
 )
 
 
-def handle(core: Core, actor: Actor, request: Alter) -> Outcomes:
+def handle(core: Core, actor: Actor, request: Alter) -> Steps[Outcomes]:
     """Change each job that is named; one that asks for other resources ranks anew."""
     changes = request.changes
     given = [name for name in Changes.__struct_fields__ if getattr(changes, name) is not None]
 
-    def act(name: str) -> None:
+    def act(name: str) -> Steps[None]:
         job = owned(core, actor, name)
+        ones = yield from members_of(core, job)
         identifier = core.id_of(job.key)
         if job.is_subjob:
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}: alter its array", identifier)
-        ones = core.members(job)
         if any(one.holds_hosts for one in ones):
             others_wait = any(one.is_waiting and not one.is_array for one in ones)
             _check_running(actor, job, identifier, changes, given, {"walltime", RESOURCE} if others_wait else {"walltime"})
-        _change(core, actor, job, changes)
+        yield from _change(core, actor, job, changes)
         core.happened("altered", job.key)
 
     return each(core, request.jobs, act)
@@ -92,7 +93,7 @@ def _merged(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
     return {**merged, **new}
 
 
-def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
+def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[None]:
     new: dict[str, Any] = {name: getattr(changes, name) for name in _SPEC_FIELDS if getattr(changes, name) is not None}
     if changes.resources is not None:
         new["resources"] = _merged(job.spec.resources, changes.resources)
@@ -109,12 +110,23 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
     _check_changes(core, job, changes, spec, prepared)
     ones = [*core.members(job), job] if job.is_array else [job]
     if changes.slot_limit is not None:
-        run_limits.set_slot_limit(core, job, changes.slot_limit)
-    of_each = {one.key: submission.of_task(prepared, one.member) if job.is_array else prepared for one in ones}
-    running = [one for one in ones if one.holds_hosts and of_each[one.key].walltime != one.prepared.walltime]
+        yield from run_limits.set_slot_limit(core, job, changes.slot_limit)
     is_other_request = prepared.request != job.prepared.request
     has_other_deadline = RESOURCE in (changes.resources or {})
-    for one in ones:
+    if found is not None:
+        flow.forget_dependencies(core, job)
+        flow.depend(core, job, found)
+    may_start_as_before = bits is None and found is None and changes.not_before is None
+    ranks_anew = is_other_request or has_other_deadline or not may_start_as_before
+    judged = _known(core, job) if has_other_deadline and may_start_as_before else []
+    keys = {one.key for one in judged}
+    for one in [*judged, *(one for one in ones if one.key not in keys)]:
+        if is_enough(core) and not has_other_deadline:  # which is granted to all of them at one instant
+            yield
+        if one.is_over:
+            continue
+        asked = submission.of_task(prepared, one.member) if job.is_array else prepared
+        has_other_walltime = one.holds_hosts and asked.walltime != one.prepared.walltime
         one.name = spec.name
         one.priority = spec.priority
         one.modified = core.now
@@ -124,24 +136,14 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> None:
             one.hold = (one.hold & kept) | bits
         if changes.not_before is not None:
             one.not_before = changes.not_before
-    if found is not None:
-        flow.forget_dependencies(core, job)
-        flow.depend(core, job, found)
-    if is_other_request or has_other_deadline or bits is not None or found is not None or changes.not_before is not None:
-        may_start_as_before = bits is None and found is None and changes.not_before is None
-        judged = _known(core, job) if has_other_deadline and may_start_as_before else []
-        for one in judged:
-            one.prepared = of_each[one.key]
-        run_limits.arrive_again(core, judged)
-        keys = {one.key for one in judged}
-        for one in ones:
-            if one.key not in keys:
-                flow.change(core, one, of_each[one.key], one.queue)
-    else:
-        for one in ones:
-            one.prepared = of_each[one.key]
-    for one in running:
-        flow.set_walltime(core, one, of_each[one.key])
+        if ranks_anew and one.key not in keys:
+            flow.change(core, one, asked, one.queue)
+        else:
+            one.prepared = asked
+        if has_other_walltime:
+            flow.set_walltime(core, one, asked)
+        if judged and one is judged[-1]:
+            run_limits.arrive_again(core, judged)
     if has_other_deadline and any(one.is_pending for one in ones):
         passes.make_pass(core, core.pool_of(job))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 import msgspec
 
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.wire import requests
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.records import Outcome, Outcomes
@@ -90,12 +91,21 @@ def may_see(actor: Actor, uid: int) -> bool:
     return actor.uid == uid or RANKS[actor.role] >= RANKS["operator"]
 
 
-def each(core: Core, names: Iterable[str], act: Callable[[str], str | None]) -> Outcomes:
-    """Do something to each thing that a command names; a refusal of one does not stop the others."""
+def each(core: Core, names: Iterable[str], act: Callable[[str], Steps[None] | str | None]) -> Steps[Outcomes]:
+    """Do something to each thing that a command names, in steps; a refusal of one does not stop the others.
+
+    ``act``: returns the state that the thing has now, if that is to be told; or it takes steps itself.
+    """
     outcomes = []
     for name in names:
+        if is_enough(core):
+            yield
         try:
-            outcomes.append(Outcome(name=name, state=act(name) or ""))
+            state = act(name)
+            if isinstance(state, Generator):
+                yield from state
+                state = None
+            outcomes.append(Outcome(name=name, state=state or ""))
         except Refusal as error:
             outcomes.append(Outcome(name=name, error=_about(core, name, error)))
     return Outcomes(outcomes=tuple(outcomes))

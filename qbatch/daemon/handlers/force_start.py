@@ -13,6 +13,7 @@ from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Actor, Core, PoolState
 from qbatch.daemon.core.states import BatchState
+from qbatch.daemon.core.steps import Steps
 from qbatch.daemon.handlers.authority import each
 from qbatch.model.errors import suggestion
 from qbatch.model.events import Forced
@@ -21,7 +22,7 @@ from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import ForceStart
 
 
-def handle(core: Core, actor: Actor, request: ForceStart) -> Outcomes:
+def handle(core: Core, actor: Actor, request: ForceStart) -> Steps[Outcomes]:
     """Start each job that is named, on the hosts that are named, if there are any."""
 
     def act(name: str) -> str:

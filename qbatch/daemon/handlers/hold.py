@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from qbatch.daemon.core import run_limits
-from qbatch.daemon.core.job import hold_bits
+from qbatch.daemon.core.job import BatchJob, hold_bits
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.steps import Steps, is_enough, members_of
 from qbatch.daemon.handlers.authority import RANKS, each, owned
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
@@ -26,15 +27,21 @@ def bits_for(actor: Actor, kinds: str) -> int:
     return bits
 
 
-def handle(core: Core, actor: Actor, request: Hold) -> Outcomes:
+def handle(core: Core, actor: Actor, request: Hold) -> Steps[Outcomes]:
     """Hold each job that is named: what waits leaves the policy's queue; what runs is held if it is ever queued again."""
     bits = bits_for(actor, request.kinds)
 
-    def act(name: str) -> None:
+    def act(name: str) -> Steps[None] | None:
         job = owned(core, actor, name)
-        if not bits:
-            return
-        for one in [job, *core.members(job)] if job.is_array else [job]:
+        return hold(job) if bits else None
+
+    def hold(job: BatchJob) -> Steps[None]:
+        members = yield from members_of(core, job)
+        for one in [job, *members] if job.is_array else [job]:
+            if is_enough(core):
+                yield
+            if one.is_over:
+                continue
             one.hold |= bits
             one.modified = core.now
             one.comment = request.comment[:200] or one.comment

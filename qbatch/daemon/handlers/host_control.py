@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qbatch.daemon.core import flow
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.steps import Steps
 from qbatch.daemon.handlers.authority import each
 from qbatch.model.errors import suggestion
 from qbatch.model.events import HostClosed, HostOpened
@@ -14,7 +15,7 @@ from qbatch.wire.requests import HostControl
 ACTIONS = ("drain", "resume", "up", "down", "comment")
 
 
-def handle(core: Core, actor: Actor, request: HostControl) -> Outcomes:
+def handle(core: Core, actor: Actor, request: HostControl) -> Steps[Outcomes]:
     """Change each host that is named."""
     if request.action not in ACTIONS:
         raise Refusal("bad-value", f"{request.action[:40]!r} is no action on a host (known: {', '.join(ACTIONS)})")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from qbatch.daemon.core.state import Actor, Append, Core
+from qbatch.daemon.core.steps import Steps
 from qbatch.daemon.handlers.authority import each, owned
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import Message
 
 
-def handle(core: Core, actor: Actor, request: Message) -> Outcomes:
+def handle(core: Core, actor: Actor, request: Message) -> Steps[Outcomes]:
     """Send the text to each job that is named."""
 
     def act(name: str) -> None:

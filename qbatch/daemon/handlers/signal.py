@@ -12,6 +12,7 @@ from qbatch.daemon.core import flow
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.states import BatchState
+from qbatch.daemon.core.steps import Steps, is_enough, members_of
 from qbatch.daemon.handlers.authority import each, owned
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
@@ -36,18 +37,23 @@ def number_of(name: str) -> int:
         raise Refusal("unknown-signal", f"Unknown/illegal signal name {name[:40]!r}") from None
 
 
-def handle(core: Core, actor: Actor, request: Signal) -> Outcomes:
+def handle(core: Core, actor: Actor, request: Signal) -> Steps[Outcomes]:
     """Send the signal to each job that is named."""
     word = request.signal.strip().lower()
     number = 0 if word in ("suspend", "resume") else number_of(request.signal)
 
-    def act(name: str) -> None:
+    def act(name: str) -> Steps[None]:
         job = owned(core, actor, name)
-        running = [one for one in core.members(job) if one.is_running_or_suspended]
+        members = yield from members_of(core, job)
+        running = [one for one in members if one.is_running_or_suspended]
         if not running:
             identifier = core.id_of(job.key)
             raise Refusal("bad-state", f"Request invalid for state of job {identifier}", identifier)
         for one in running:
+            if is_enough(core):
+                yield
+            if not one.is_running_or_suspended:
+                continue
             if word == "suspend":
                 flow.suspend(core, one)
             elif word == "resume" or (number == signal.SIGCONT and one.state is BatchState.SUSPENDED):

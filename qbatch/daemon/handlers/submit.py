@@ -5,6 +5,7 @@ from __future__ import annotations
 from qbatch.daemon.core import admission, deadlines, dependencies, submission
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.steps import Steps
 from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
@@ -13,8 +14,8 @@ from qbatch.wire.requests import Submit
 from qbatch.wire.resources import format_duration
 
 
-def handle(core: Core, actor: Actor, request: Submit) -> SubmissionRecord | Refusal:
-    """Queue a job, or say what would become of it.
+def handle(core: Core, actor: Actor, request: Submit) -> Steps[SubmissionRecord | Refusal]:
+    """Queue a job (an array in steps), or say what would become of it.
 
     A policy that may refuse is asked before the answer; its refusal is the result, since the job has its number and its
     record.  A submission key is forgotten then: who repeats the submission asks again.
@@ -29,8 +30,8 @@ def handle(core: Core, actor: Actor, request: Submit) -> SubmissionRecord | Refu
     if RESOURCE in request.spec.resources and (actor.uid, request.key) not in core.keys:
         queue, prepared = submission.check(core, actor, request.spec)
         deadlines.check(core, queue, prepared, deadlines.asked(core, request.spec))
-    key = enter(core, actor, request)
-    job = core.jobs.get(before) if core.next_sequence > before else None
+    key = yield from enter(core, actor, request)
+    job = core.jobs.get(key.sequence) if key.sequence >= before else None
     if job is not None and core.pool_of(job).engine.may_refuse:
         refusal = admission.judge(core, job)
         if refusal is not None:
@@ -39,7 +40,7 @@ def handle(core: Core, actor: Actor, request: Submit) -> SubmissionRecord | Refu
     return SubmissionRecord(job=core.id_of(key))
 
 
-def enter(core: Core, actor: Actor, request: Submit) -> JobKey:
+def enter(core: Core, actor: Actor, request: Submit) -> Steps[JobKey]:
     """Queue a job; the pass that takes it in follows.  So do jobs arrive that nobody waits for (a log).
 
     Raises:
@@ -49,7 +50,7 @@ def enter(core: Core, actor: Actor, request: Submit) -> JobKey:
         _raise_fault(core, request)
     if len(request.key) > 200:
         raise Refusal("bad-value", "a submission key has at most 200 letters")
-    return submission.submit(core, actor, request.spec, request.key)
+    return (yield from submission.submit(core, actor, request.spec, request.key))
 
 
 def _raise_fault(core: Core, request: Submit) -> None:

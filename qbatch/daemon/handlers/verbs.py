@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from qbatch.daemon.core import steps
+from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.handlers import (
     alter,
     delete,
@@ -41,4 +43,22 @@ MUTATORS: dict[type[requests.Request], Callable[..., Any]] = {
     requests.PolicySet: policy_set.handle,
     requests.Fault: fault.handle,
 }
-"""What changes the core, as pure functions of (core, asker, request): replayed from the journal."""
+"""What changes the core, as pure functions of (core, asker, request): replayed from the journal.  Some take steps."""
+
+
+def begin(core: Core, actor: Actor, request: requests.Request) -> Any:
+    """Carry out a command, or begin one that takes steps; return its answer or ``UNFINISHED``.
+
+    Raises:
+        Refusal: nothing has changed.
+    """
+    return steps.begin(core, MUTATORS[type(request)](core, actor, request), actor, request)
+
+
+def carry_out(core: Core, actor: Actor, request: requests.Request) -> Any:
+    """Carry out a command as a whole; return its answer.
+
+    Raises:
+        Refusal: nothing has changed.
+    """
+    return steps.whole(MUTATORS[type(request)](core, actor, request))

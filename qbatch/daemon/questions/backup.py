@@ -6,6 +6,8 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
+from qbatch.daemon.child import Child, ChildFailed
+from qbatch.daemon.config import as_toml
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.restore import add_snapshot
@@ -25,12 +27,16 @@ async def handle(service: Service, client: ConnectedClient, request: Backup) -> 
 
 
 async def _written(service: Service, path: Path) -> Done:
-    async with service.quiet():
-        await service.store.backup(path)
-        number, data = service.store.number, state_snapshot.dump(service.core)
-    try:
-        await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data)
-        return Done(text=f"{path}: {path.stat().st_size} bytes")
-    except (OSError, sqlite3.Error) as error:
-        path.unlink(missing_ok=True)
-        raise Refusal("failed", f"backup to {path}: {error}") from error
+    async with service.store.at_rest():
+        async with service.quiet():
+            await service.store.settle()
+            number, settings = service.store.number, as_toml(service.settings)
+            child = Child(lambda: state_snapshot.dump(service.core))
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, service.store.backup, path)
+            data = await child.said()
+            await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data, settings)
+            return Done(text=f"{path}: {path.stat().st_size} bytes")
+        except (OSError, sqlite3.Error, ChildFailed) as error:
+            path.unlink(missing_ok=True)
+            raise Refusal("failed", f"backup to {path}: {error}") from error

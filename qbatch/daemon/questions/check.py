@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from qbatch.daemon.child import Child
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.service import Service
@@ -12,7 +15,9 @@ from qbatch.wire.requests import Check
 
 async def handle(service: Service, client: ConnectedClient, request: Check) -> Text:
     """Return what was looked at, or refuse with what is wrong."""
-    found = breaches(service.core)
+    async with service.quiet():
+        child = Child(lambda: msgspec.json.encode(breaches(service.core)))
+    found = msgspec.json.decode(await child.said(), type=list[str])
     if found:
         raise Refusal("failed", f"{len(found)} invariants do not hold; the first: {found[0]}")
     said = await service.store.check()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio
 from itertools import islice
 
 import msgspec
 
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.state import Core
-from qbatch.daemon.forecast import Expected
 from qbatch.daemon.service import Service
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import ForecastRecord, Forecasts
@@ -18,6 +17,9 @@ from qbatch.wire.requests import Forecast
 MOST = 100_000
 """Jobs in one answer."""
 
+PART = 500
+"""Jobs that are looked at before other requests have their turn."""
+
 
 async def handle(service: Service, client: ConnectedClient, request: Forecast) -> Forecasts:
     """Run the policy forward from the present state, off the event loop, and return every waiting job's start."""
@@ -25,11 +27,21 @@ async def handle(service: Service, client: ConnectedClient, request: Forecast) -
     found = await service.forecasts.all()
     core = service.core
     most = min(request.limit, MOST) if request.limit > 0 else MOST
-    first = sorted(found.items(), key=lambda item: (item[1].start, item[0]))[:most]
-    records = [
-        msgspec.structs.replace(_record(core, key), start=each.start, end=each.end) for key, each in first
-    ]
-    records += islice(_without(service, found), most - len(records))
+    records = []
+    for key, each in islice(found.items(), most):  # they come by start
+        records.append(msgspec.structs.replace(_record(core, key), start=each.start, end=each.end))
+        if len(records) % PART == 0:
+            await asyncio.sleep(0)
+    looked_at = 0
+    for number in [job.sequence for job in core.live_jobs()]:  # some may leave in the meantime
+        whole = core.jobs.get(number)
+        for job in core.members(whole) if whole is not None else ():
+            if len(records) < most and job.is_waiting and not job.is_array and job.key not in found:
+                code, reason = service.forecasts.why_none(job)
+                records.append(msgspec.structs.replace(_record(core, job.key), code=code, reason=reason))
+            looked_at += 1
+            if looked_at % PART == 0:
+                await asyncio.sleep(0)
     error = service.forecasts.error()
     return Forecasts(
         made=made,
@@ -38,16 +50,6 @@ async def handle(service: Service, client: ConnectedClient, request: Forecast) -
         error_count=int(error.get("count", 0)),
         server=core.settings.name,
     )
-
-
-def _without(service: Service, found: Mapping[JobKey, Expected]) -> Iterator[ForecastRecord]:
-    """Yield the waiting jobs that have no forecast, by number."""
-    core = service.core
-    for whole in core.live_jobs():
-        for job in core.members(whole):
-            if job.is_waiting and not job.is_array and job.key not in found:
-                code, reason = service.forecasts.why_none(job)
-                yield msgspec.structs.replace(_record(core, job.key), code=code, reason=reason)
 
 
 def _record(core: Core, key: JobKey) -> ForecastRecord:

@@ -46,8 +46,7 @@ async def handle(service: Service, client: ConnectedClient, request: History) ->
     if request.until is not None:
         where.append(("ended < ?", request.until))
     if not service.is_at_rest():
-        async with service.quiet():
-            pass
+        await service.committed()
     if request.after:
         try:
             key = parse_id(request.after)

@@ -12,6 +12,7 @@ from qbatch.daemon.core.state import Core
 from qbatch.daemon.service import Service
 from qbatch.daemon.trace_source import fed_log
 from qbatch.distribution import __version__
+from qbatch.results.shown import moment, span
 from qbatch.wire.records import PhaseRecord, ServerRecord
 from qbatch.wire.requests import ServerStatus
 
@@ -45,6 +46,11 @@ def handle(service: Service, client: ConnectedClient, request: ServerStatus) -> 
     problems = []
     if service.is_full:
         problems.append(f"the disk of {service.store.directory} is full: submissions are refused")
+    if clock.ahead:
+        problems.append(
+            f"the machine's clock was set back: the server's, at {moment(clock.now)}, is {span(clock.ahead)} ahead of it until "
+            "the server is started again (qbatch down, qbatch up; jobs run on)"
+        )
     instance = service.instance
     return ServerRecord(
         name=settings.name,

@@ -55,7 +55,7 @@ class Mirror:
         self.tally.take(outbox)
         self.frontier = max(self.frontier, core.now)
         news = self.truth.take(outbox) if self.truth is not None else []
-        if said.report is not None:
+        if said.report is not None or said.kind in "ks":
             return None, news
         is_new = core.next_sequence > sequence
         queue = self._queue_of(said.request, sequence) if is_new else ""

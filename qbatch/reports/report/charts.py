@@ -292,7 +292,7 @@ def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int])
         lines = {label: len(labels) - 1 - at for at, label in enumerate(labels)}
         axes.set_xscale("log")
         axes.axvline(1, color=INK, linewidth=0.8)
-        told, rows = [], []
+        told, rows, has_interval = [], [], False
         for order, (document, place) in enumerate(zip(documents, places, strict=True)):
             offset = ((len(documents) - 1) / 2 - order) * 0.6 / len(documents)
             for label, record in _waits(document):
@@ -303,6 +303,7 @@ def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int])
                 bounds = _ratio_bounds(record)
                 if bounds is not None:
                     axes.hlines(line, *bounds, color=colour, linewidth=1.6)
+                    has_interval = True
                 told.append(f"{document['b']['label']}, {label}: {record['ratio']:.2g}")
                 rows.append((document["b"]["label"], label, f"{record.get('jobs', 0):,}", amount(record["a"], "s"),
                              amount(record["b"], "s"), f"{record['ratio']:.3g}", signed(record["difference"], "s"),
@@ -317,9 +318,8 @@ def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int])
         axes.set_xlabel(plain_text(f"Mean wait, divided by that of {documents[0]['a']['label']}"), color=FAINT)
         svg = inline_svg(figure, "chart-difference", "Mean wait, divided by the baseline's", "; ".join(told))
     headings = ("Policy", "Jobs of", "Number", "Baseline", "Policy's", "Ratio", "Difference", "Interval", "Finding")
-    return Chart(
-        "Mean wait against the baseline", svg, "Left of 1 is lower; a line across 1 is noise.", headings, tuple(rows)
-    )
+    note = "Left of 1 is lower; a line across 1 is noise." if has_interval else "Left of 1 is lower."
+    return Chart("Mean wait against the baseline", svg, note, headings, tuple(rows))
 
 
 _LEAST_RATIO = 1e-4

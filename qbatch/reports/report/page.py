@@ -129,10 +129,12 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
     counted = [promises(schedule) for schedule in result.schedules]
     charts_of_parts, folds_of_parts = _parts(study)
     against, documents, chart = _differences(study, asked)
+    history: list[str] = next((one["history"] for one in documents if one["history"]), [])
     return {
         "title": asked.title or f"{title_name(result.name)} under {names}",
         "lead": _lead(study),
-        "notes": study.notes,
+        "notes": (*study.notes, *_as_note(history[1:])),
+        "history": _as_note(history),
         "policies": study.policies,
         "summary": summary(study, asked.confidence),
         "every_metric": every_metric(study),
@@ -156,6 +158,11 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
         "replicas": _replica_table(study) if study.has_replicas else None,
         "version": __version__,
     }
+
+
+def _as_note(sentences: Sequence[str]) -> list[str]:
+    """Return sentences as one note, or none."""
+    return [" ".join(f"{one[:1].upper()}{one[1:]}." for one in sentences)] if sentences else []
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -229,8 +236,7 @@ def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list
             continue
         documents.append(document)
         places.append(place)
-        said = [f"{note[:1].upper()}{note[1:]}." for note in document["history"]]
-        notes = (*([" ".join(said)] if said else []), *(note for note in document["notes"] if f"{note}." not in study.notes))
+        notes = tuple(note for note in document["notes"] if f"{note}." not in study.notes)
         told.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), notes))
     has_chart = any(one["ratio"] for document in documents for one in document["metrics"][:1])
     return told, documents, difference_chart(documents, places) if has_chart else None

@@ -23,7 +23,7 @@ from qbatch.workloads.accounting.sacct import read_sacct
 from qbatch.workloads.accounting.swf_log import ImportedLog, LogShape, make_log
 from qbatch.workloads.accounting.times import WallClock, machine_zone, zone_named
 from qbatch.workloads.header import readable
-from qbatch.workloads.left_out import PARTITIONS, QOS, RESERVATIONS, LeftOut, count_left_out
+from qbatch.workloads.left_out import FEATURES, PARTITIONS, QOS, RESERVATIONS, LeftOut, count_left_out
 
 SCHEMA = "qbatch.import/1"
 """The schema of the record that ``--json`` prints."""
@@ -182,7 +182,8 @@ def _why(tally: ImportTally) -> str:
 
 
 def _left_out(jobs: list[AccountedJob], options: ImportOptions, tally: ImportTally) -> tuple[LeftOut, ...]:
-    hidden = {QOS, RESERVATIONS} if options.is_anonymous else set()  # these are named after people and groups
+    # QOS and reservations are named after people and groups; a feature may be a host, which an anonymous log does not name.
+    hidden = {QOS, RESERVATIONS, FEATURES} if options.is_anonymous else set()
     hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
     return count_left_out((job.asks for job in jobs), tally.told, len(jobs), hidden)
 

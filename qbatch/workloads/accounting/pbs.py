@@ -185,6 +185,7 @@ def _fill(record: AccountingRecord, fields: dict[str, str], tally: ImportTally, 
     if record.kind not in (ENDED, REQUEUED):
         if record.kind == STARTED:
             _asked(record, fields)
+            _left_out(record, fields, tally)
         return
     _left_out(record, fields, tally)
     record.end = whole_number(get("end"), TIME_MAX) or ABSENT

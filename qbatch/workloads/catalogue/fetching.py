@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from qbatch.distribution import install_command
 from qbatch.model.errors import InputError, OutputError, UsageError
 from qbatch.workloads.catalogue.cache import Cache, sha256_of
 from qbatch.workloads.catalogue.entries import Catalogue, Entry, Version
@@ -108,7 +109,7 @@ def _pooch() -> Any:
         import pooch
     except ImportError:
         raise UsageError(
-            "fetching a log takes pooch; install the extra: pip install 'qbatch-emulator[catalogue]'"
+            f"fetching a log takes pooch: {install_command('catalogue')}"
         ) from None
     return pooch
 

@@ -6,7 +6,7 @@ import msgspec
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.config import parse_config
-from qbatch.daemon.core import passes, reports, state_snapshot
+from qbatch.daemon.core import passes, reports, state_snapshot, steps
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
 from qbatch.daemon.executors.attempt import Report
@@ -52,11 +52,14 @@ class Bench:
         before = self.core.now
         self.core.now = max(self.core.now, self.now)
         try:
-            result = verbs.MUTATORS[type(request)](self.core, actor, request)
+            result = verbs.begin(self.core, actor, request)
         except Refusal:
             self.core.now = before
             raise
         self.journal.append(journal_entry.command(self.core.now, actor, _encode(request)))
+        while result is steps.UNFINISHED:
+            result = steps.go_on(self.core)
+            self.journal.append(journal_entry.step(self.core.now))
         self._collect()
         if isinstance(result, Refusal):  # the policy's: what was done stays done
             raise result

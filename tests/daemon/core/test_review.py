@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qbatch.daemon.core import run_limits, state_snapshot
+from qbatch.daemon.core import run_limits, state_snapshot, steps
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Account, Mail, RunLimit, Stop
 from qbatch.daemon.executors.attempt import Ended
@@ -263,11 +263,11 @@ def test_regate_takes_the_gates_of_now(bench: Bench) -> None:
     bench.do(ROOT, requests.QueueControl(queues=("narrow",), started=False))
     jobs = [bench.submit("sleep 10\n", queue="narrow", actor=BOB) for _ in range(3)]
     bench.core.queues["narrow"].started = True
-    run_limits.recount(bench.core, ["narrow"])
+    steps.whole(run_limits.recount(bench.core, ["narrow"]))
     bench.check()
     bench.make_pass()
     assert [bench.state(job) for job in jobs] == ["R", "Q", "Q"]
-    run_limits.recount(bench.core, ["batch", "narrow"])
+    steps.whole(run_limits.recount(bench.core, ["batch", "narrow"]))
     bench.check()
     bench.wait(100)
     assert (bench.core.jobs, bench.core.run_limits) == ({}, {})

@@ -25,6 +25,7 @@ from tests.daemon.hostile.tools import EMULATED, REAL, Load, all_jobs, check, ne
 from tests.harness import size
 
 HOUR, YEAR = 3600, 365 * 86_400
+SECOND = 1_000_000
 
 
 class FakeTime:
@@ -51,18 +52,61 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTime]:
     return there
 
 
-@pytest.mark.parametrize("jump", [HOUR, -HOUR, 20 * YEAR, -20 * YEAR])
-def test_a_jump_of_the_wall_moves_nothing_that_runs(fake: FakeTime, jump: int) -> None:
+@pytest.mark.parametrize("jump", [1, HOUR, 20 * YEAR])
+def test_a_step_of_the_wall_forward_is_followed_at_once(fake: FakeTime, jump: int) -> None:
     ours = Clock()
     begin = ours.now()
-    due = begin + 60_000_000
+    due = begin + (20 + jump) * SECOND
     fake.go_on(10)
     fake.wall += jump
-    assert ours.now() == begin + 10_000_000
-    assert ours.delay(due) == 50.0
-    fake.go_on(50)
+    assert ours.now() == begin + (10 + jump) * SECOND
+    assert ours.delay(due) == clock.LOOK
+    fake.go_on(10)
     assert ours.limit() >= due
     assert ours.delay(due) == 0.0
+    assert ours.record().ahead == 0
+
+
+def test_after_a_small_step_backward_time_stands_until_the_wall_has_caught_up(fake: FakeTime) -> None:
+    ours = Clock()
+    begin = ours.now()
+    fake.go_on(10)
+    ours.now()
+    fake.wall -= 5
+    assert (ours.now(), ours.record().ahead) == (begin + 10 * SECOND, 5 * SECOND)
+    assert ours.delay(begin + 10 * SECOND + 1) == clock.LOOK
+    fake.go_on(4)
+    assert ours.now() == begin + 10 * SECOND
+    fake.go_on(3)
+    assert (ours.now(), ours.record().ahead) == (begin + 12 * SECOND, 0)
+
+
+@pytest.mark.parametrize("jump", [HOUR, 20 * YEAR])
+def test_after_a_large_step_backward_time_goes_on_ahead_of_the_wall_and_says_so(
+    fake: FakeTime, jump: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours = Clock()
+    begin = ours.now()
+    fake.go_on(10)
+    fake.wall -= jump
+    for _ in range(3):
+        fake.go_on(10)
+        ours.now()
+    assert (ours.now(), ours.record().ahead) == (begin + 40 * SECOND, jump * SECOND)
+    assert ours.delay(begin + 40 * SECOND + 500_000) == 0.5
+    assert caplog.text.count("was set back by") == 1
+    fake.wall += jump + 100  # right again, and more
+    assert (ours.now(), ours.record().ahead) == (begin + 140 * SECOND, 0)
+    assert caplog.text.count("was set forward by") == 1
+
+
+def test_drift_of_the_two_clocks_is_no_step(fake: FakeTime, caplog: pytest.LogCaptureFixture) -> None:
+    ours = Clock()
+    for _ in range(50):
+        fake.go_on(10)
+        fake.wall += 0.03
+        ours.now()
+    assert abs(ours.now() / 1e6 - fake.wall) <= 0.2
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, 20 * YEAR, -20 * YEAR])

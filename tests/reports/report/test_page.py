@@ -156,7 +156,7 @@ def test_without_jinja_the_extra_is_named(tmp_path, monkeypatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"pip install 'qbatch-emulator\[report\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"):
         render(gather([write_small(tmp_path / "a")]))
 
 

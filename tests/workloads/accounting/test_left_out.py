@@ -12,7 +12,7 @@ from qbatch.model.machine_file import machine_as_toml, parse_machine
 from qbatch.workloads import parse_header
 from qbatch.workloads.accounting.sacct import COMMAND
 from qbatch.workloads.left_out import KINDS, LeftOut, count_left_out, left_out_in, left_out_of
-from tests.workloads.accounting.samples import BASE, SACCT_HEADER, Sample, imported, pbs_pro, slurm, torque
+from tests.workloads.accounting.samples import BASE, SACCT_HEADER, Sample, imported, pbs_pro, slurm, stamp, torque
 
 JOBS = [
     Sample(n, BASE + 60 * n, 30, 600, 1 + n % 2, 4, 3600, True, f"u{n}", ("batch", "gpu", "debug")[n % 3])
@@ -107,11 +107,24 @@ def test_the_header_holds_what_the_record_says(tmp_path: Path) -> None:
     assert [each.what for each in done.log.left_out] == [kind for kind in KINDS if kind in told(done)]
 
 
-def test_an_anonymous_log_names_no_qos_no_reservation_and_no_partition(tmp_path: Path) -> None:
-    rows = [f"cpu=4,gres/gpu=1|cpu=4|||alice{n % 2}|1|bob|s" for n in range(10)]
+def test_an_attempt_that_was_requeued_is_counted_by_the_record_of_its_start(tmp_path: Path) -> None:
+    """Torque writes nothing into the record that puts a job back."""
+    queued, started, ended = (line.replace(".nodes=2:ppn=4", ".nodes=2:ppn=4:gpus=1") for line in torque(JOBS[0]))
+    back = f"{stamp(JOBS[0].start + 60)};R;{JOBS[0].number}.head;"
+    again = started.replace(f"start={JOBS[0].start}", f"start={JOBS[0].start + 100}").replace(
+        stamp(JOBS[0].start), stamp(JOBS[0].start + 100)
+    )
+    over = ended.replace(f"start={JOBS[0].start}", f"start={JOBS[0].start + 100}")
+    done = imported(tmp_path, "pbs", "\n".join([queued, started, back, again, over]) + "\n")
+    assert done.document["jobs"]["ran"] == 2
+    assert told(done)["GPUs"] == (2, "gpus 2")
+
+
+def test_an_anonymous_log_names_no_qos_no_reservation_no_feature_and_no_partition(tmp_path: Path) -> None:
+    rows = [f"cpu=4,gres/gpu=1|cpu=4|node7||alice{n % 2}|1|bob|s" for n in range(10)]
     done = imported(tmp_path, "slurm", sacct(*rows), is_anonymous=True, has_anonymous_queues=True, keeps_hosts=True)
     header = "\n".join(done.log.lines)
-    assert not [name for name in ("alice", "bob", "debug") if name in header]
+    assert not [name for name in ("alice", "bob", "debug", "node7") if name in header]
     assert told(done)["QOS"] == (10, "2 different")
     assert told(done)["GPUs"] == (10, "gpu 10")
     assert not [line for line in done.seen.remarks if "batch" in line]

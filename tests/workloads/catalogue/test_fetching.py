@@ -239,5 +239,5 @@ def test_without_pooch_the_extra_is_named_and_a_cached_copy_needs_none(
     path = fetched.get(KNOWN)
     monkeypatch.setitem(__import__("sys").modules, "pooch", None)
     assert fetched.get(KNOWN) == path
-    with pytest.raises(UsageError, match=r"fetching a log takes pooch; install the extra: pip install 'qbatch-emulator\[cat"):
+    with pytest.raises(UsageError, match=r"fetching a log takes pooch: pip install '\.\[catalogue\]' in the folder"):
         fetched.get(UNKNOWN)

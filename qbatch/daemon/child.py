@@ -1,0 +1,81 @@
+"""A forked child that works on the state as it was at one instant, while the daemon goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+
+from qbatch.model.errors import QbatchError
+
+_FOREVER = 86_400.0
+
+
+class ChildFailed(QbatchError):  # noqa: N818 - it says what the child did
+    """The child raised, died or took too long; its message says which."""
+
+
+class Child:
+    """A child that is forked at once, before anything else changes the state.
+
+    ``work`` runs in it and returns what is to be sent.  It has none of the daemon's files: neither the lock and the database,
+    which would outlive a daemon that is killed, nor the sockets.
+
+    Args:
+        work: must use no thread, and nothing of the daemon's that another thread may hold (the database).
+    """
+
+    def __init__(self, work: Callable[[], bytes]) -> None:
+        self._reader, writer = os.pipe()
+        self._number = os.fork()
+        if not self._number:
+            _run(work, writer)
+        os.close(writer)
+
+    async def said(self, seconds: float = _FOREVER) -> bytes:
+        """Return what the child sends, once it has ended.
+
+        Raises:
+            ChildFailed: it sent nothing.
+        """
+        data = await asyncio.get_running_loop().run_in_executor(None, self._read, seconds)
+        if not data.startswith(b"+"):
+            raise ChildFailed(data[1:].decode("utf-8", "replace") or "the child has ended without an answer")
+        return data[1:]
+
+    def _read(self, seconds: float) -> bytes:
+        deadline = time.monotonic() + seconds
+        pieces = []
+        try:
+            while True:
+                ready, _, _ = select.select([self._reader], [], [], max(deadline - time.monotonic(), 0))
+                piece = os.read(self._reader, 1 << 20) if ready else b""
+                if not piece:
+                    break
+                pieces.append(piece)
+        finally:
+            os.close(self._reader)
+            if time.monotonic() >= deadline:
+                os.kill(self._number, signal.SIGKILL)
+            os.waitpid(self._number, 0)
+        return b"".join(pieces)
+
+
+def _run(work: Callable[[], bytes], writer: int) -> None:
+    """Do the work in the child, and end it."""
+    try:
+        os.dup2(writer, 3)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        with os.fdopen(3, "wb") as file:
+            try:
+                said = work()
+            except Exception as error:
+                file.write(f"-{type(error).__name__}: {error}".encode())
+            else:
+                file.write(b"+")
+                file.write(said)
+    finally:
+        os._exit(0)

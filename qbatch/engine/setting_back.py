@@ -1,0 +1,46 @@
+"""An engine whose instants were ahead of the real time is set back: every instant that it knows, by as much.
+
+A policy's record is its own, and may hold instants anywhere; so the policy begins with an empty one, as one that takes over from
+another does (:meth:`.Engine.exchange_policy`), and promises are made anew.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from qbatch.engine.engine import Engine
+from qbatch.model.job import Job
+from qbatch.planning.view import Run
+
+
+def job_set_back(job: Job, by: int) -> Job:
+    """Return a job that came, and wants to have ended, so much earlier (microseconds)."""
+    deadline = None if job.deadline is None else job.deadline - by
+    return msgspec.structs.replace(job, submit=job.submit - by, deadline=deadline)
+
+
+def set_back(engine: Engine, by: int) -> None:
+    """Set an engine back by so many microseconds; its next pass plans anew.
+
+    Raises:
+        QbatchError: the policy cannot begin anew; nothing has changed.
+    """
+    engine.exchange_policy(engine.policy)
+    cluster = engine._cluster
+    rows = cluster.rows
+    rows.jobs[:] = [None if job is None else job_set_back(job, by) for job in rows.jobs]
+    count = len(rows.jobs)
+    submit, started = rows.arrays["submit"][:count], rows.arrays["started"][:count]
+    submit -= by
+    started[started >= 0] -= by
+    for runs in (cluster.running, cluster.suspended):
+        for row, run in runs.items():
+            runs[row] = _run_set_back(run, by)
+    cluster.restore_running(cluster.ends - by, cluster.amounts.copy())
+    cluster.pieces = None
+    if engine.now is not None:
+        engine.now -= by
+
+
+def _run_set_back(run: Run, by: int) -> Run:
+    return msgspec.structs.replace(run, since=run.since - by, expected_end=run.expected_end - by)
