@@ -29,9 +29,10 @@ from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.setting_back import set_back
 from qbatch.daemon.core.state import Account, Core, Ending
 from qbatch.daemon.executors.attempt import SHORTAGES
+from qbatch.daemon.instance import MOST_CONNECTIONS, Instance
 from qbatch.daemon.own_policies import policies_in, try_out
 from qbatch.daemon.recovered import Recovered
-from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Service
+from qbatch.daemon.service import Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import StorageError, Store, StoreOccupied
