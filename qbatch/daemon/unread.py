@@ -33,7 +33,7 @@ PAUSE = 0.05
 """Seconds after which it is looked again whether those who wait may go on."""
 
 WORTH_A_TRIM = 1 << 22
-"""Unread bytes after which, when they are read, the memory goes back to the system."""
+"""Unread bytes after which, when most of them are read, the memory goes back to the system."""
 
 
 class SharedFrame(bytes):
@@ -83,8 +83,8 @@ class Unread:
         self._of_user[reader.uid] += size - before
         self._total += size - before
         self._most = max(self._most, self._total)
-        if not self._total and self._most >= WORTH_A_TRIM:
-            self._most = 0
+        if self._most >= WORTH_A_TRIM and self._total < WORTH_A_TRIM // 4:
+            self._most = self._total
             asyncio.get_running_loop().call_later(1.0, self._trim)
 
     def must_wait(self, reader: Reader, *, is_long: bool) -> bool:
@@ -124,8 +124,7 @@ class Unread:
         self._timer = asyncio.get_running_loop().call_later(PAUSE, self._look_again) if self._waiting else None
 
     def _trim(self) -> None:
-        if self._total < WORTH_A_TRIM:
-            asyncio.get_running_loop().run_in_executor(None, give_memory_back)
+        asyncio.get_running_loop().run_in_executor(None, give_memory_back)
 
 
 def give_memory_back() -> None:

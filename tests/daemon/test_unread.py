@@ -15,9 +15,20 @@ import pytest
 
 from qbatch.daemon.questions.page import MOST_BYTES
 from qbatch.daemon.unread import LITTLE_OF_CONNECTION, LITTLE_OF_USER, MOST_OF_ALL, MOST_OF_USER, Unread
+from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import encode
-from qbatch.wire.records import JobRecord, Jobs, Outcomes, ServerRecord, SubmissionRecord
-from qbatch.wire.requests import Delete, History, Hold, JobStatus, Release, ServerStatus, Spec, Submit
+from qbatch.wire.records import Hosts, JobRecord, Jobs, Outcomes, ServerRecord, SubmissionRecord
+from qbatch.wire.requests import (
+    Delete,
+    History,
+    Hold,
+    HostStatus,
+    JobStatus,
+    Release,
+    ServerStatus,
+    Spec,
+    Submit,
+)
 from tests.daemon.harness import Daemon, emulated
 from tests.daemon.hostile.test_permissions import ask
 from tests.daemon.hostile.tools import Raw, needs_root, rss, settled_rss, until
@@ -148,6 +159,15 @@ def test_a_job_that_is_longer_than_a_page_is_a_page(tmp_path: Path) -> None:
             session.ask(Submit(spec=Spec(script="sleep 9\n", directory="/", hold="u", variables=variables)), SubmissionRecord)
         pages = list(session.pages(JobStatus()))
         assert [[job.id for job in page.jobs] for page in pages] == [["1.qbatch"], ["2.qbatch"], ["3.qbatch", "4.qbatch"]]
+
+
+def test_an_answer_that_no_client_would_read_is_refused(tmp_path: Path) -> None:
+    queues = "\n".join(f'[[queue]]\nname = "queue-{number}"' for number in range(100))
+    with Daemon(tmp_path, config=emulated(queues=queues)) as daemon, daemon.session() as session:
+        with pytest.raises(Refusal, match="ask for less at once") as error:  # a host names its queues
+            session.ask(HostStatus(hosts=("n1",) * 80_000), Hosts)
+        assert error.value.code == "too-large"
+        assert len(session.ask(HostStatus(hosts=("n1",) * 1000), Hosts).hosts) == 1000
 
 
 class Client:
