@@ -23,7 +23,7 @@ import msgspec
 from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import ErrorRecord, Refusal, refusal_of
 from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.paths import socket_path, up_command
+from qbatch.wire.paths import check_socket, socket_path, up_command
 from qbatch.wire.records import Done, EventRecord, JobRecord, Jobs
 from qbatch.wire.requests import ASKING, History, JobStatus, Request, Submit, Subscribe
 
@@ -98,9 +98,11 @@ class ClientSession:
 
         Raises:
             NoDaemon: nothing listens there.
+            UnsafeDirectory: others may have put the socket there.
         """
         if self._socket is not None:
             return
+        check_socket(self.path)
         limit = time.monotonic() + (TIMEOUT if self.timeout is None else self.timeout)
         while True:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import pytest
 from qbatch.client import ClientSession, ConnectionLost, NoDaemon
 from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import encode
+from qbatch.wire.paths import UnsafeDirectory
 from qbatch.wire.records import EventRecord, JobRecord, Jobs, Outcomes, SubmissionRecord
 from qbatch.wire.requests import Delete, JobStatus, ServerStatus, Spec, Submit
 from tests.wire.fake_server import FakeServer
@@ -162,3 +164,31 @@ def test_the_client_and_the_short_commands_import_little() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_socket_that_others_may_have_put_there_is_refused(server: FakeServer, tmp_path: Path) -> None:
+    with ClientSession(server.path) as session:
+        assert len(session.ask(JobStatus(), Jobs).jobs) == 25
+    tmp_path.chmod(0o777)
+    with pytest.raises(UnsafeDirectory, match=rf"others may write to {tmp_path} \(mode 0777\)"), ClientSession(server.path):
+        pass
+    done = subprocess.run(
+        [sys.executable, "-m", "qbatch", "jobs"], env=os.environ | {"QBATCH_SOCKET": server.path}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (7, "", 1)
+    assert f"the socket {server.path} may not be the daemon's" in done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: files of other users")
+def test_a_service_of_another_user_is_asked_but_not_where_everyone_may_put_a_socket(server: FakeServer, tmp_path: Path) -> None:
+    service = 30001
+    os.chown(server.path, service, service)
+    os.chown(tmp_path, service, service)
+    tmp_path.chmod(0o755)
+    with ClientSession(server.path) as session:
+        assert len(session.ask(JobStatus(), Jobs).jobs) == 25
+    os.chown(tmp_path, 0, 0)
+    tmp_path.chmod(0o1777)
+    with pytest.raises(UnsafeDirectory, match=f"belongs to user {service}"), ClientSession(server.path):
+        pass

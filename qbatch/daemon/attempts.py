@@ -72,6 +72,7 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
         arguments=_arguments(spec.extra.get("script_arguments", "")),
         remove=spec.extra.get("remove", ""),
         host=hosts[slots[0][0]].name if slots else "",
+        login=core.settings.login_shell,
     )
 
 

@@ -64,6 +64,7 @@ KEYS = (
     Key(TOP, "lenient", "leniencies", "[]", f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}"),
     Key(TOP, "forecast_run_times", "run times", '"estimates"',
         "by what forecasts end jobs: estimates (walltimes), or predictions by the last two jobs of each user"),
+    Key(TOP, "login_shell", "bool", "true", "whether a job's shell is a login shell and reads the profile files, as in OpenPBS"),
     Key(POOL, "name", "name", '"main"', "the pool's name"),
     Key(POOL, "machine", "machine", "none", 'hosts and classes of a machine file ("origin2000", "hosts.toml"), or its tables'),
     Key(POOL, "hosts", "hosts", "required", 'names of hosts: "n[01-64]" or ["a", "b[1-4]"] (without machine)'),

@@ -12,7 +12,8 @@ import socket
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.setting_back import set_back
 from qbatch.daemon.core.state import Account, Core, Ending
 from qbatch.daemon.executors.attempt import SHORTAGES
+from qbatch.daemon.instance import MOST_CONNECTIONS, Instance
 from qbatch.daemon.own_policies import policies_in, try_out
 from qbatch.daemon.recovered import Recovered
-from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Service
+from qbatch.daemon.service import Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
 from qbatch.daemon.store import StorageError, Store, StoreOccupied
@@ -210,9 +212,23 @@ async def serve(options: DaemonOptions) -> int:
         await store.close()  # its thread would keep a process alive that could not start
 
 
+@contextmanager
+def _named_failures(directory: Path) -> Iterator[None]:
+    """Let what a disk does not do name the file, or the directory where none is known.
+
+    Raises:
+        StorageError: something raised OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{error.filename or directory}: {error.strerror or error}") from error
+
+
 async def _serve(options: DaemonOptions, store: Store) -> int:
     settings = options.read_settings()
-    await store.open()
+    with _named_failures(options.state):
+        await store.open()
     warming = Warming([pool.policy for pool in settings.pools])
     warming.before_the_first_pass(store.weight)
     gc.disable()
@@ -303,14 +319,16 @@ class _Daemon:
 
     async def run(self, records: list[Account], *, must_write: bool) -> int:
         service, store = self.service, self.store
-        service.outbox.accounting = AccountingFiles(store.directory / "accounting")
-        service.outbox.accounting.write_missing(records)
-        if must_write:
-            await self.snapshots.now(is_needed=True)
-        self.warming.before_the_first_pass(len(service.core.jobs))
-        executor = await running.begin(
-            service, socket_path=self.options.socket_path, mode=self.options.mode, surroundings=self.options.surroundings
-        )
+        with _named_failures(store.directory):
+            service.outbox.accounting = AccountingFiles(store.directory / "accounting")
+            service.outbox.accounting.write_missing(records)
+            if must_write:
+                await self.snapshots.now(is_needed=True)
+            self.warming.before_the_first_pass(len(service.core.jobs))
+            options = self.options
+            executor = await running.begin(
+                service, socket_path=options.socket_path, mode=options.mode, surroundings=options.surroundings
+            )
         try:
             self._signals()
             await self._listen()

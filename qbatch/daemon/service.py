@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import msgspec
 from msgspec import structs
@@ -33,6 +32,7 @@ from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.forecasts import Forecaster
 from qbatch.daemon.handlers import verbs
+from qbatch.daemon.instance import Instance
 from qbatch.daemon.outbox import Outbox
 from qbatch.daemon.own_policies import OwnPolicies
 from qbatch.daemon.pass_driver import PassDriver
@@ -60,31 +60,12 @@ BUSY = 100
 """Commits, or jobs at one time, from which a daemon is busy (one with a log is so from the start): compiled kernels are worth
 half a second and 80 MB to it."""
 
-MOST_CONNECTIONS = 12_000
-"""Connections at the same time, where the limit of descriptors lets so many be."""
-
 MOST_WAITING = 20_000
 """Commands that may wait for a commit; beyond it the answer is ``busy``."""
 
 
 class Stopped(QbatchError):  # noqa: N818 - it says what the server has done
     """The server had to stop for something that must not happen (1); its log holds the traceback."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Instance:
-    """The process in which a service runs, as far as the service is asked about it.
-
-    ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether compiled kernels serve.
-    ``reload``: reads the configuration again and tells what has changed.  ``most_connections``: at the same time.
-    """
-
-    started: int
-    socket: str
-    config: str
-    is_compiled: Callable[[], bool]
-    reload: Callable[[], Awaitable[str]]
-    most_connections: int = MOST_CONNECTIONS
 
 
 _SERVER = Actor(0, "qbatch", "qbatch", "manager")

@@ -85,7 +85,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     (``module:Class``) that the socket may set (:mod:`qbatch.daemon.own_policies`).  ``custom_resources``: resources that jobs
     may ask for beside those of PBS; they are shown, and nothing counts them.  ``lenient``: what the server does not refuse
     though OpenPBS does (:mod:`qbatch.wire.resource_rules`).  ``forecast_run_times``: by what forecasts end jobs, ``estimates``
-    (their walltimes) or ``predictions`` (:mod:`qbatch.daemon.forecast_run_times`).
+    (their walltimes) or ``predictions`` (:mod:`qbatch.daemon.forecast_run_times`).  ``login_shell``: whether a job's shell
+    is a login shell.
     """
 
     name: str = "qbatch"
@@ -109,6 +110,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     custom_resources: tuple[str, ...] = ()
     lenient: tuple[str, ...] = ()
     forecast_run_times: str = "estimates"
+    login_shell: bool = True
 
     def pool_of(self, queue: Queue) -> Pool:
         """Return the pool that a queue's jobs run in: the named one, else the first."""

@@ -23,6 +23,7 @@ import aiosqlite
 import msgspec
 
 from qbatch.daemon import migrations
+from qbatch.daemon.executors.supervision.files import sync_directory
 from qbatch.daemon.store_file import copy_to, look_through
 from qbatch.model.errors import QbatchError
 from qbatch.wire.identifiers import JobKey
@@ -138,7 +139,7 @@ class Store:
             finally:
                 os.umask(old_mask)
         except sqlite3.DatabaseError as error:
-            raise StorageError(f"{self.path}: {error}; {_way_out(self.directory)}") from error
+            raise StorageError(f"{self.path}: {error}; {_FIRST if is_new else _way_out(self.directory)}") from error
         try:
             self._committed = os.open(self.directory / "committed", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             said = os.pread(self._committed, 8, 0)
@@ -178,7 +179,7 @@ class Store:
         if is_new or is_empty:
             await database.executescript(f"BEGIN;{_SCHEMA}PRAGMA application_id={APPLICATION};"
                                          f"PRAGMA user_version={VERSION};COMMIT;")  # fmt: skip
-            self._sync_directory()
+            sync_directory(self.directory)
         version, application = await self._one("PRAGMA user_version"), await self._one("PRAGMA application_id")
         if application != APPLICATION:
             raise StorageError(f"{self.path} is no qbatch database; {_way_out(self.directory)}")
@@ -311,7 +312,7 @@ class Store:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        self._sync_directory()
+        sync_directory(self.directory)
 
     async def meta(self, name: str) -> str:
         """Return a text that is kept beside the journal, empty if there is none."""
@@ -461,13 +462,6 @@ class Store:
         whole = os.statvfs(self.directory)
         return min(RESERVE, whole.f_blocks * whole.f_frsize // 8)
 
-    def _sync_directory(self) -> None:
-        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
     def release(self) -> None:
         """Let another process have the directory."""
         if self._lock >= 0:
@@ -489,6 +483,9 @@ def _history_row(key: JobKey, record: JobRecord) -> tuple[object, ...]:
     body = _encode(record)
     return (key.sequence, key.member, record.user, record.queue, record.name, record.submitted or 0, record.started,
             record.ended or 0, record.exit_status, body, zlib.crc32(body))  # fmt: skip
+
+
+_FIRST = "nothing was kept in it yet: make sure that the disk works and has space, or name another directory with --state"
 
 
 def _way_out(directory: Path) -> str:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from qbatch.daemon.warm import is_warm, warm
+from qbatch.model.errors import InputError
 from qbatch.planning.kernels.live import serve_compiled, serve_uncompiled
 
 log = logging.getLogger("qbatch")
@@ -40,8 +41,15 @@ class Warming:
 
     def before_the_first_pass(self, waiting: int) -> None:
         """With many jobs waiting, or many passes to make again, load at once what is in the cache."""
-        if not self._is_over and waiting >= BIG and is_warm(self.policies):
+        if not self._is_over and waiting >= BIG and self._is_cached():
             self._load()
+
+    def _is_cached(self) -> bool:
+        try:
+            return is_warm(self.policies)
+        except InputError as error:
+            log.warning("%s; the plain form of the kernels serves", error)
+            return False
 
     def _load(self) -> None:
         serve_compiled()
@@ -54,7 +62,7 @@ class Warming:
         if self._is_over:
             return
         await is_busy.wait()
-        if not is_warm(self.policies) and not await self._compile():
+        if not self._is_cached() and not await self._compile():
             return
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:

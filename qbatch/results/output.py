@@ -18,6 +18,8 @@ from qbatch.model.errors import OutputError
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a binary file that takes its name only when the block ends well; on any error nothing stands there.
 
+    Whatever the umask is, not every user may write to it: it would not be read again (:mod:`qbatch.trust`).
+
     Raises:
         OutputError: if it cannot be written (no such folder, no permission, a full disk).
     """
@@ -38,7 +40,7 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
         umask = os.umask(0)
         os.umask(umask)
-        os.fchmod(handle, 0o666 & ~umask)
+        os.fchmod(handle, 0o664 & ~umask)
         with os.fdopen(handle, "wb") as out:
             yield cast(BinaryIO, out)
             out.flush()

@@ -34,6 +34,7 @@ from qbatch.model.spans import Peak, most_at_once, too_small
 from qbatch.results.checksums import check_document, check_file, file_checksum, sealed
 from qbatch.results.job_rows import read_job_rows, write_job_rows
 from qbatch.results.pieces import read_pieces, write_pieces
+from qbatch.trust import check_not_open
 from qbatch.workloads.left_out import LeftOut
 
 SCHEMA = "qbatch.result/1"
@@ -274,10 +275,14 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def _synced(path: Path) -> Any:
-    with open(path, "xb") as out:
+    with open(path, "xb", opener=_shared_by_a_group) as out:
         yield out
         out.flush()
         os.fsync(out.fileno())
+
+
+def _shared_by_a_group(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o664)
 
 
 def _replace_directory(target: Path, fill: Callable[[Path], None]) -> None:
@@ -291,7 +296,7 @@ def _replace_directory(target: Path, fill: Callable[[Path], None]) -> None:
     try:
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(fresh, 0o777 & ~umask)
+        os.chmod(fresh, 0o775 & ~umask)
         fill(fresh)
         _sync_directory(fresh)
         if target.is_dir() and any(target.iterdir()):
@@ -432,6 +437,7 @@ def _schedule_of(folder: Path, document: Mapping[str, Any], policy: str, name: s
             continue
         if Path(inside).name != inside:
             raise InputError(f"{folder / DOCUMENT}: {key}: {inside!r} lies outside of the result")
+        check_not_open(folder / inside)
         check_file(document, folder / inside, DOCUMENT)
     found = read_job_rows(folder / name)
     if not found:
@@ -460,6 +466,8 @@ def _clock(given: Any, where: Path) -> LogClock:
 def _read_document(folder: Path) -> dict[str, Any]:
     """Read ``result.json`` of a result's directory, and refuse one that was damaged."""
     document = _parsed(folder)
+    for each in (folder, folder / DOCUMENT):
+        check_not_open(each)
     check_document(document, folder / DOCUMENT)
     return document
 

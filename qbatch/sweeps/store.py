@@ -63,7 +63,7 @@ class RunStore:
         """
         self.path = folder / FILE
         try:
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(mode=0o775, exist_ok=True)
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             self._unlock = weakref.finalize(self, os.close, lock)
         except OSError as error:

@@ -21,6 +21,7 @@ from qbatch.results.output import whole_file
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.plan import SweepPlan
 from qbatch.sweeps.store import RunStore
+from qbatch.trust import check_not_open
 
 SCHEMA = "qbatch.sweep/1"
 DOCUMENT, TABLE = "sweep.json", "runs.parquet"
@@ -146,6 +147,8 @@ def read_document(folder: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is damaged ({error}); run the sweep again, its runs are kept") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InputError(f"{path}: is no record of a sweep of this version ({SCHEMA})")
+    for each in (folder, path):
+        check_not_open(each)
     check_document(document, path)
     grid = document.get("grid")
     if not isinstance(grid, dict) or not all(isinstance(grid.get(axis), list) for axis in AXES):
@@ -182,6 +185,7 @@ class SweepTable:
             ) as file:
                 if _inputs_of(file) != self.document.get("inputs"):
                     raise InputError(f"{path}: is not of {DOCUMENT} beside it (interrupted in between); run the sweep again")
+                check_not_open(path)
                 check_file(self.document, path, DOCUMENT)
                 lacking = [name for name in columns or () if name not in file.schema_arrow.names]
                 if lacking:

@@ -15,7 +15,7 @@ from qbatch.client import ConnectionLost, NoDaemon
 from qbatch.tui.board import ON_HOSTS, WAITING, WINDOW, Board
 from qbatch.wire.errors import ErrorRecord, Refusal, refusal_of
 from qbatch.wire.frames import LONGEST_REPLY, FrameError, Splitter, encode
-from qbatch.wire.paths import socket_path
+from qbatch.wire.paths import check_socket, socket_path
 from qbatch.wire.records import ClockRecord, Done, EventRecord, Hosts, JobRecord, Jobs, Queues, ServerRecord
 from qbatch.wire.requests import HostStatus, JobStatus, QueueStatus, Request, ServerStatus, Subscribe, Time
 
@@ -116,6 +116,7 @@ class Live:
 
     async def _follow(self, board: Board) -> None:
         try:
+            check_socket(self.path)
             reader, self._writer = await asyncio.open_unix_connection(self.path, limit=_PIECE)
         except OSError as error:
             raise NoDaemon(self.path, error.errno or 2) from None

@@ -2,8 +2,8 @@
 
 ``QBATCH_SOCKET``, ``QBATCH_STATE`` and ``QBATCH_CONFIG`` decide; then the XDG directories.  A state directory that is named
 has its socket in it, so that its name alone tells daemons apart.  What must never come in: opening a socket or a file; the
-only thing that is read is who owns a directory under ``/tmp``.  (``pathlib`` is imported where it is needed: the short
-commands ask only for the socket.)
+only thing that is read is who may write to the directories on the way to a socket.  (``pathlib`` is imported where it is
+needed: the short commands ask only for the socket.)
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from qbatch.model.errors import QbatchError
+from qbatch.trust import who_may_replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,11 +120,24 @@ def check_directory(directory: str) -> None:
         raise UnsafeDirectory(f"{directory} {reason}; remove it, chmod it to 0700 or set QBATCH_SOCKET")
 
 
+def check_socket(path: str) -> None:
+    """Refuse a socket in place of which a user who is neither its owner nor root may have put another.
+
+    Raises:
+        UnsafeDirectory: with the reason.
+    """
+    reason = who_may_replace(path)
+    if reason:
+        raise UnsafeDirectory(
+            f"the socket {path} may not be the daemon's: {reason}; have the daemon listen where only its own user may write"
+        )
+
+
 def make_socket_directory(path: str) -> None:
     """Make the directory of a socket with mode 0700 if it is not there; under ``/tmp`` it must be ours alone.
 
     Raises:
-        UnsafeDirectory: see ``check_directory``.
+        UnsafeDirectory: see ``check_directory`` and ``check_socket``.
     """
     directory = os.path.dirname(path) or "."
     os.makedirs(os.path.dirname(os.path.abspath(directory)), exist_ok=True)
@@ -132,6 +146,7 @@ def make_socket_directory(path: str) -> None:
     except FileExistsError:
         if directory == f"/tmp/qbatch-{os.getuid()}":
             check_directory(directory)
+    check_socket(path)
 
 
 def _xdg(given: Mapping[str, str], own: str, variable: str, default: str, last: str) -> Path:

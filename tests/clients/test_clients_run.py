@@ -63,7 +63,9 @@ def python_of(name: str) -> Path:
 )
 def test_client(name: str, script: str, arguments: tuple[str, ...], is_torque: bool, tmp_path: Path) -> None:
     python = python_of(name)
-    with PrivateServer(is_torque=is_torque) as server:
+    config = tmp_path / "qbatch.toml"
+    config.write_text("login_shell = false\n")  # the profile files of those who run the tests are no part of them
+    with PrivateServer(config=str(config), is_torque=is_torque) as server:
         given = {
             **os.environ,
             "PATH": f"{python.parent}:{os.environ['PATH']}",

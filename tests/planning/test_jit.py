@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from qbatch.planning.kernels import jit
+from qbatch.daemon.warming import BIG, Warming
+from qbatch.model.errors import InputError
+from qbatch.planning.kernels import jit, live
 from qbatch.wire.paths import cache_directory
 from tests.harness import OWN_TRACES
 
@@ -105,3 +109,79 @@ def test_the_cache_is_where_all_caches_are(monkeypatch: pytest.MonkeyPatch, tmp_
         monkeypatch.setenv(name, str(tmp_path / name))
         assert jit.cache_root() == cache_directory()
     assert jit.cache_root() == tmp_path / "QBATCH_CACHE"
+
+
+@pytest.fixture
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Return where the folder of the kernels is to be, two folders above it missing too."""
+    if jit.IS_PLAIN:
+        pytest.skip("nothing is compiled here")
+    monkeypatch.setenv("QBATCH_CACHE", str(tmp_path / "new" / "cache"))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    return tmp_path / "new" / "cache" / f"kernels-{jit.sources_hash()}"
+
+
+def found_cache() -> Path | None:
+    """Return the folder of the kernels, looked for anew."""
+    return jit.cache_folder.__wrapped__()
+
+
+@pytest.mark.parametrize("mask", [0, 0o022, 0o777])
+def test_the_cache_is_for_its_user_alone_whatever_the_umask_is(own_cache: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        assert found_cache() == own_cache
+    finally:
+        os.umask(before)
+    made = (own_cache, own_cache.parent, own_cache.parent.parent)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in made] == [0o700] * 3
+
+
+@pytest.mark.parametrize("which", ["folder", "above", "file"])
+def test_a_cache_to_which_others_may_write_is_refused_by_name(own_cache: Path, which: str) -> None:
+    assert found_cache() == own_cache
+    own_cache.chmod(0o755)
+    (own_cache / "kernel.nbi").touch(mode=0o644)
+    assert found_cache() == own_cache
+    unsafe = {"folder": own_cache, "above": own_cache.parent, "file": own_cache / "kernel.nbi"}[which]
+    unsafe.chmod(unsafe.stat().st_mode | 0o002)
+    with pytest.raises(InputError) as caught:
+        found_cache()
+    which = "it" if unsafe == own_cache else str(unsafe)
+    assert str(caught.value).startswith(f"{own_cache}: the compiled kernels there are not run: others may write to {which}")
+    assert "set QBATCH_CACHE" in str(caught.value)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: files of other users")
+def test_a_cache_of_another_user_is_refused(own_cache: Path) -> None:
+    assert found_cache() == own_cache
+    os.chown(own_cache, 30002, 30002)
+    with pytest.raises(InputError, match="are not run: it belongs to user 30002"):
+        found_cache()
+
+
+def test_a_command_that_needs_kernels_says_so(own_cache: Path) -> None:
+    found_cache()
+    own_cache.chmod(0o777)
+    words = [sys.executable, "-m", "qbatch", "replay", str(OWN_TRACES / "tiny.txt"), "-p", "easy"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith(f"qbatch: {own_cache}: the compiled kernels there are not run: others may write to it; ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_daemon_then_serves_with_plain_kernels(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    found_cache()
+    own_cache.chmod(0o777)
+    monkeypatch.setattr(jit, "cache_folder", jit.cache_folder.__wrapped__)
+    warming = Warming(["easy"])
+    try:
+        warming.before_the_first_pass(BIG)
+    finally:
+        live.serve_compiled()
+    assert not warming.is_over()
+    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert record.getMessage().endswith("to a folder of your own; the plain form of the kernels serves")

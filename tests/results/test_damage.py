@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -141,3 +142,30 @@ def test_bare_job_rows_that_are_damaged_are_refused_and_no_traceback(tmp_path: P
     assert wrong <= 6
     assert len(refused) > 150
     assert all(str(path) in said for said in refused)
+
+
+@pytest.mark.parametrize("name", ["", "result.json", "jobs-easy.parquet", "pieces-hand.parquet"])
+def test_a_result_that_every_user_may_write_is_refused_and_one_of_a_group_is_read(
+    tmp_path: Path, whole: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    folder = tmp_path / "result"
+    shutil.copytree(whole, folder)
+    open_one = folder / name
+    open_one.chmod(open_one.stat().st_mode | 0o020)
+    assert run(["metrics", str(folder)]) == 0
+    open_one.chmod(open_one.stat().st_mode | 0o002)
+    capsys.readouterr()
+    assert run(["metrics", str(folder)]) == 3
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith(f"qbatch: {open_one}: every user may write to it")
+
+
+def test_what_is_written_under_no_umask_is_read_again(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_result(tmp_path / "result", {}, [in_pieces(30)])
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "result").iterdir()} == {0o664}
+    assert read_result(tmp_path / "result").policies == ("hand",)

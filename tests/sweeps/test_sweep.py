@@ -327,6 +327,20 @@ def test_no_flipped_bit_of_a_table_is_shown(log: str, tmp_path: Path, capfd: pyt
     assert read_sweep(out).read().equals(table)
 
 
+@pytest.mark.parametrize("name", ["", DOCUMENT, TABLE])
+def test_a_sweep_that_every_user_may_write_is_not_read(log: str, tmp_path: Path, name: str) -> None:
+    before = os.umask(0)
+    try:
+        swept(tmp_path / "sweep", log, policy="easy")
+    finally:
+        os.umask(before)
+    assert read_sweep(tmp_path / "sweep").read().num_rows == 1
+    open_one = tmp_path / "sweep" / name
+    open_one.chmod(open_one.stat().st_mode | 0o002)
+    with pytest.raises(InputError, match=f"{open_one}: every user may write to it"):
+        read_sweep(tmp_path / "sweep").read()
+
+
 def test_a_directory_with_other_things_is_left_alone(log: str, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(OutputError, match=r"holds thesis\.tex, which is no part of a sweep"):

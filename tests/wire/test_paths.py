@@ -71,6 +71,13 @@ def test_a_directory_that_is_not_ours_alone_is_refused(kind: str, tmp_path: Path
     paths.check_directory(str(tmp_path / "absent"))
 
 
+def test_a_daemon_does_not_listen_where_others_may_put_another_socket(tmp_path: Path) -> None:
+    paths.make_socket_directory(str(tmp_path / "s"))
+    tmp_path.chmod(0o777)
+    with pytest.raises(paths.UnsafeDirectory, match="listen where only its own user may write"):
+        paths.make_socket_directory(str(tmp_path / "s"))
+
+
 def test_state_configuration_and_cache() -> None:
     home = {"HOME": "/h"}
     assert str(paths.state_directory(home)) == "/h/.local/state/qbatch"

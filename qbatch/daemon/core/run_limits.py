@@ -11,7 +11,7 @@ from operator import attrgetter
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.state import Core, QueueState, RunLimit
 from qbatch.daemon.core.states import BatchState
-from qbatch.daemon.core.steps import Steps, is_enough
+from qbatch.daemon.core.steps import STEP, Steps, is_enough
 from qbatch.model.events import Withdrawn
 from qbatch.model.job import Job
 from qbatch.wire.errors import Refusal
@@ -232,8 +232,13 @@ def recount(core: Core, queue_names: list[str]) -> Steps[None]:
 
 
 def _recount(core: Core, jobs: list[BatchJob]) -> Steps[None]:
+    is_long = len(jobs) > STEP
+    if is_long:  # to find them was a step of its own, and to sort them is one
+        yield
     waiting = [job for job in jobs if job.state is BatchState.QUEUED]
     waiting.sort(key=attrgetter("eligible", "sequence", "member"))
+    if is_long:
+        yield
     left: dict[str, None] = {}
     for job in waiting:
         if is_enough(core):
@@ -242,7 +247,22 @@ def _recount(core: Core, jobs: list[BatchJob]) -> Steps[None]:
             if job.run_limit:
                 left[job.run_limit] = None
             left.update(dict.fromkeys(_take_out(core, job)))
-    running = [job for job in jobs if job.holds_hosts]
+    if is_long:
+        yield
+    _recount_running(core, [job for job in jobs if job.holds_hosts], left)
+    begin = core.now - len(waiting)
+    for place, job in enumerate(waiting):
+        if is_enough(core):
+            yield
+        is_out = not (job.is_pending or job.row >= 0 or job.run_limit)
+        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or come again in the meantime
+            enter(core, job, max(begin + place, 0))
+    for name in left:
+        let_through(core, name)
+
+
+def _recount_running(core: Core, running: list[BatchJob], left: dict[str, None]) -> None:
+    """Let running jobs hold the places that they have now, when those that wait have left theirs (``left``: in which limits)."""
     for job in running:
         left.update(dict.fromkeys(_leave_limits(core, job)))
     for name in left:
@@ -253,15 +273,6 @@ def _recount(core: Core, jobs: list[BatchJob]) -> Steps[None]:
         job.waits_for = "\n".join(names)
         for name in names:
             core.run_limits.setdefault(name, RunLimit()).used += 1
-    begin = core.now - len(waiting)
-    for place, job in enumerate(waiting):
-        if is_enough(core):
-            yield
-        is_out = not (job.is_pending or job.row >= 0 or job.run_limit)
-        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or come again in the meantime
-            enter(core, job, max(begin + place, 0))
-    for name in left:
-        let_through(core, name)
 
 
 def _sweep(core: Core, name: str) -> None:

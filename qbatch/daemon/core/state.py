@@ -35,7 +35,7 @@ MOST_ENDINGS = 200_000
 MOST_KEYS = 50_000
 """Submission keys remembered against repetition."""
 
-MOST_RECENT = 5_000
+MOST_RECENT = 2_000
 """Finished records kept at hand; older ones are read from the store."""
 
 

@@ -29,6 +29,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ``direct``: letters of the outputs (``o``, ``e``) that are written where they belong from the start; the others are spooled
     in the run directory and delivered at the end.
     ``stage_in``, ``stage_out``: (path in ``directory``, path elsewhere), copied before and after; relative ones to ``home``.
+    ``login``: whether the shell that runs the script is a login shell.
     ``script_file``: where the whole script is if ``script`` is its beginning only.
     ``is_private``: ``directory`` is made for the job and removed after it.  ``arguments``: those of the script.  ``remove``:
     letters of the output files (``o``, ``e``) that go when it ends well.
@@ -65,6 +66,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     remove: str = ""
     script_file: str = ""
     host: str = ""
+    login: bool = True
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):

@@ -27,7 +27,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
+from qbatch.model.errors import InputError
 from qbatch.planning.kernels import native
+from qbatch.trust import is_of_another, others_may_write, who_may_replace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -64,9 +66,43 @@ def cache_root() -> Path:
     return Path(base) / "qbatch"
 
 
+def _made(folder: Path) -> None:
+    """Make a folder and those above it that are not there, each for us alone whatever the umask is."""
+    if not folder.exists():
+        _made(folder.parent)
+        with suppress(FileExistsError):  # another process makes it too
+            folder.mkdir(mode=0o700)
+            folder.chmod(0o700)
+
+
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder into which others may put code: what is in it runs as the code of whoever runs a kernel.
+
+    Raises:
+        InputError: naming it and the reason.
+    """
+    reason, found = who_may_replace(folder), folder.stat()
+    if not reason and is_of_another(found):
+        reason = f"it belongs to user {found.st_uid}"
+    if not reason and found.st_mode & 0o077:  # else others cannot enter it
+        unsafe = next((path for path in (folder, *folder.iterdir()) if _is_open(path)), None)
+        reason = "" if unsafe is None else f"others may write to {'it' if unsafe == folder else unsafe}"
+    if reason:
+        raise InputError(
+            f"{folder}: the compiled kernels there are not run: {reason}; take that right away (chmod go-w) and remove the "
+            "folder, which is made again, or set QBATCH_CACHE to a folder of your own"
+        )
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        return others_may_write(path.stat())
+    except FileNotFoundError:  # another process has just given it its name
+        return False
+
+
 def _writable(folder: Path) -> bool:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return True
     except OSError:
@@ -84,12 +120,21 @@ def _forget_old_caches(root: Path, current: Path) -> None:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder of the kernels as they are now; None where nothing is compiled, or nothing can be written."""
+    """Return the folder of the kernels as they are now; None where nothing is compiled, or nothing can be written.
+
+    Raises:
+        InputError: others may write to it, or put another in its place.
+    """
     if IS_PLAIN:
         return None
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     folder = (Path(chosen) / "qbatch" if chosen else cache_root()) / f"kernels-{sources_hash()}"
     is_new = not folder.exists()
+    try:
+        _made(folder)
+        _check_ours(folder)
+    except OSError:
+        return None
     if not _writable(folder):
         return None
     if is_new:

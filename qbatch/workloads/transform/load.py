@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from qbatch.model.errors import UsageError
+from qbatch.model.errors import InputError, UsageError
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.header import parse_header
 from qbatch.workloads.log import FIELDS, Column, Log, compact, in_order
@@ -91,9 +91,14 @@ def duplicated(log: Log, load: float, seed: int) -> Log:
 
     The duplicates come at instants of their own, uniform over the span of submissions.  They are nested: what a load adds, every
     higher load adds too, at the same instants.
+
+    Raises:
+        InputError: no job of it can run.
     """
     times = thousandths(load, "load", 1.0, 2.0)
     rows = np.flatnonzero(can_run(log))
+    if not len(rows):
+        raise InputError(f"{log.name}: no job in it can run, so none can be duplicated; leave duplicate out, or take other jobs")
     count = ((times - THOUSAND) * len(rows) + THOUSAND // 2) // THOUSAND
     draws = Draws((seed, 1))
     order, fractions = draws.shuffled(len(rows)), draws.fractions(len(rows))

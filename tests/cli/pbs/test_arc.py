@@ -15,6 +15,7 @@ from qbatch.library.private_server import PrivateServer
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the process executor needs /proc")
 
 CONFIG = """
+login_shell = false
 [[pool]]
 hosts = "n[1-2]"
 cpus = 4

@@ -78,10 +78,12 @@ def test_jobs_without_a_project_are_in_the_one_that_is_shown_of_them(shell: Shel
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PrivateServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
     if not os.path.exists("/proc/self/stat"):
         pytest.skip("the process executor needs /proc")
-    with PrivateServer() as running:
+    config = tmp_path_factory.mktemp("server") / "qbatch.toml"
+    config.write_text("login_shell = false\n")
+    with PrivateServer(config=str(config)) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.daemon.executors.process_directory import RunDirectory
-from tests.daemon.hostile.tools import small_disk
+from tests.daemon.hostile.tools import needs_root, small_disk
 
 from .world import World, supervisor_of, until
 
@@ -105,6 +105,28 @@ def test_a_folder_that_the_job_made_in_place_of_its_output_takes_the_file(world:
     path = world.base / "results"
     assert world.run(f"mkdir {path}; {SAY}", "7.1", output=str(path), job_id="7.server").undelivered == ""
     assert (path / "7.server.OU").read_text() == "out\n"
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o755, 0o1777])
+def test_a_file_of_another_user_gets_nothing_whatever_the_kernel_protects(world: World, mode: int) -> None:
+    """``fs.protected_regular`` looks at sticky directories only, and only if it is on."""
+    place = world.base / "place"
+    place.mkdir()
+    place.chmod(mode)
+    path = place / "out"
+    path.write_text("theirs", encoding="utf-8")
+    path.chmod(0o666)
+    os.chown(path, 30002, 30002)
+    end = world.run(SAY, output=str(path))
+    assert (end.status, end.why) == (0, "")
+    where = world.root / "undelivered" / "1.1.OU"
+    assert end.undelivered == f"output file {path} belongs to another user (30002); it is kept as {where}"
+    assert kept(world) == {"1.1.OU": "out\n"}
+    end = world.run(f"touch {world.base}/ran", "2.1", output=str(path), direct="o")
+    assert (end.status, end.why) == (-1, f"output file {path} belongs to another user (30002)")
+    assert path.read_text(encoding="utf-8") == "theirs"
+    assert not (world.base / "ran").exists()
 
 
 def test_what_cannot_be_delivered_is_told_and_kept(world: World) -> None:

@@ -352,3 +352,10 @@ def test_scripts_of_other_languages_are_executed_as_they_are(world: World, tmp_p
 def test_a_profile_that_ends_the_shell_ends_the_job(world: World, tmp_path: Path) -> None:
     end = world.run("echo ran", environment=home_of(tmp_path, ".profile", "exit 5\n"))
     assert (end.status, world.text("1.1.o")) == (5, "")
+
+
+def test_without_a_login_shell_scripts_run_without_a_profile(world: World, tmp_path: Path) -> None:
+    environment = home_of(tmp_path, ".profile")
+    for key, first in (("1.1", ""), ("2.1", "#!/bin/sh\n")):
+        assert world.run(f'{first}echo "$MODULEPATH$PATH"', key, environment=environment, login=False).status == 0
+        assert world.text(f"{key}.o") == "/opt/ours:/usr/bin:/bin\n"

@@ -34,6 +34,36 @@ def plain(key: str) -> Spec:
     return Spec(script="sleep 600\n", name=f"k{key}", hold="u")
 
 
+FIRST_START = {
+    "mkdir state": "state", "openat state/lock": "state", "pwrite64 state/qbatch.db": "state/qbatch.db",
+    "fdatasync state/qbatch.db-wal": "state/qbatch.db", "fsync state": "state", "pwrite64 state/committed": "state/committed",
+    "mkdir state/accounting": "state/accounting", "mkdir state/run": "state/run",
+}  # fmt: skip
+"""A call on a file that fails when a daemon starts for the first time, and what the message names."""
+
+
+@needs_strace
+@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+@pytest.mark.parametrize("failing", FIRST_START if NIGHTLY else [*FIRST_START][2:8])
+def test_a_disk_that_fails_at_the_first_start_is_named(tmp_path: Path, failing: str, error: str) -> None:
+    call, _, file = failing.partition(" ")
+    daemon = Daemon(tmp_path, config=REAL)
+    if file != "state":
+        daemon.state.mkdir(mode=0o700)
+    injected = ("-e", f"trace={call}", "-e", f"inject={call}:error={error}:when=1+", "-P", str(tmp_path / file))
+    daemon.start(wrap=("strace", "-f", "-qq", "-o", str(tmp_path / "trace"), *injected), wait=False)
+    assert daemon.process is not None
+    assert daemon.process.wait(60) == 74, daemon.log()[-2000:]
+    assert "(INJECTED)" in (tmp_path / "trace").read_text(encoding="utf-8", errors="replace")
+    said = daemon.log()
+    assert str(tmp_path / FIRST_START[failing]) in said
+    assert "Traceback" not in said
+    assert "restore a backup" not in said  # of what never was
+    daemon.start()  # on a disk that works
+    assert "integrity ok" in check(daemon)
+    daemon.kill(signal.SIGTERM)
+
+
 @needs_strace
 @pytest.mark.parametrize("number", [3, 11, 25, 40, 90] if NIGHTLY else [11])
 @pytest.mark.parametrize("call", ["fdatasync", "pwrite64"])

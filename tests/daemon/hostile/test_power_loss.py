@@ -96,7 +96,7 @@ def test_what_was_acknowledged_survives_a_loss_of_power_at_any_sync(tmp_path: Pa
             syncs += 1
             if syncs % STEP == 0:
                 chances = [None, *(random.Random(f"{syncs}-{seed}") for seed in range(SEEDS))]
-                lost = disk.after_loss(None)
+                lost = lost or disk.after_loss(None)
                 for chance in chances:
                     points += 1
                     replies = disk.replies - FIRST_REPLIES

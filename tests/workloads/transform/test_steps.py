@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,13 @@ def test_duplicates_are_nested_seeded_and_within_the_span() -> None:
 def test_a_load_that_cannot_be_is_refused(load: float) -> None:
     with pytest.raises(UsageError, match="load="):
         duplicated(log_of(20), load, 0)
+
+
+def test_where_no_job_is_left_none_is_duplicated() -> None:
+    log = log_of(20)
+    empty = replace(log, columns={**log.columns, "run": np.full(20, -1)})
+    with pytest.raises(InputError, match=r"no job in it can run, so none can be duplicated; leave duplicate out"):
+        duplicated(empty, 1.4, 0)
 
 
 def test_expansion_makes_jobs_longer_and_leaves_their_arrivals() -> None:

@@ -83,14 +83,26 @@ def _refused(title: str, error: Exception) -> RefusedError:
 
 
 def open_output(path: str, title: str) -> int:
-    """Open one output file for writing, empty; RefusedError names it where that must not or cannot be."""
-    _check_place(path, title)
+    """Open one output file for writing, empty; RefusedError names it where that must not or cannot be.
+
+    A file that another user owns is none: that user would read what the job writes, or has laid it out as a trap.
+    """
+    found = _check_place(path, title)
+    if found is not None:
+        _check_owner(found, title)
     try:
-        handle = os.open(path, FLAGS, 0o666)
+        handle = os.open(path, FLAGS & ~os.O_TRUNC, 0o666)
     except (OSError, ValueError) as error:
         raise _refused(title, error) from None
     try:
-        _check(os.fstat(handle), title)  # and after: it may have been exchanged in between
+        found = os.fstat(handle)  # and after: it may have been exchanged in between
+        _check(found, title)
+        _check_owner(found, title)
+        if stat.S_ISREG(found.st_mode):
+            os.ftruncate(handle, 0)
+    except OSError as error:
+        os.close(handle)
+        raise _refused(title, error) from None
     except RefusedError:
         os.close(handle)
         raise
@@ -98,22 +110,29 @@ def open_output(path: str, title: str) -> int:
     return handle
 
 
-def _check_place(path: str, title: str) -> bool:
-    """Refuse what can be no output file; tell whether there is a file."""
+def _check_owner(found: os.stat_result, title: str) -> None:
+    """Refuse a file of another user, whatever the kernel's ``fs.protected_regular`` allows."""
+    if stat.S_ISREG(found.st_mode) and found.st_uid != os.geteuid():
+        raise RefusedError(f"{title} belongs to another user ({found.st_uid})")
+
+
+def _check_place(path: str, title: str) -> os.stat_result | None:
+    """Refuse what can be no output file; what is there, None where nothing is."""
     if not path.startswith("/"):
         raise RefusedError(f"{title} is not an absolute path")
     try:
-        _check(os.lstat(path), title)  # before opening: opening a device may do something
+        found = os.lstat(path)
+        _check(found, title)  # before opening: opening a device may do something
     except FileNotFoundError:
-        return False
+        return None
     except (OSError, ValueError) as error:
         raise _refused(title, error) from None
-    return True
+    return found
 
 
 def _open_spool(target: OutputTarget, directory: int) -> int:
     """Make the spool of an output file; what is there already must be a file that may be written."""
-    if _check_place(target.path, target.title):
+    if _check_place(target.path, target.title) is not None:
         try:
             os.close(os.open(target.path, FLAGS & ~(os.O_CREAT | os.O_TRUNC)))
         except FileNotFoundError:
@@ -205,7 +224,7 @@ _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EML
 
 
 def _copy(source: int, path: str, title: str) -> None:
-    is_new = not _check_place(path, title)
+    is_new = _check_place(path, title) is None
     target = open_output(path, title)
     try:
         if is_new:

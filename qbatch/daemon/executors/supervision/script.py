@@ -98,11 +98,11 @@ def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) 
     is_run_by_shell = _kind_of(runner) in LOGIN_SHELLS | OTHER_SHELLS and os.access(runner[0], os.X_OK)
     # The shell that reads the profile files: the job's own, or that of the #! line where the job's is none of these.
     readers = [each for each in (shell, *own[:1]) if _kind_of([each]) in LOGIN_SHELLS and os.access(each, os.X_OK)]
-    if not is_run_by_shell or not readers:
+    if not attempt.get("login", True) or not is_run_by_shell or not readers:
         if own:
             return name, [name, *arguments]
-        kind = _kind_of([shell])
-        return shell, [f"-{kind}" if kind in OTHER_SHELLS else shell, name, *arguments]
+        is_login = attempt.get("login", True) and _kind_of([shell]) in OTHER_SHELLS
+        return shell, [f"-{_kind_of([shell])}" if is_login else shell, name, *arguments]
     kind, given = _kind_of(readers), environment.get("PATH", "")
     login = [f"-{kind}", "--login"] if kind == "bash" else [f"-{kind}"]  # not every bash goes by its name alone
     text = (KEEP_PATH if given else "") + "shift; " + ('exec "$@"' if own else '. "$0"')
