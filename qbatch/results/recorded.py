@@ -133,8 +133,8 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
     """Return the schedule that a log holds as a result of one policy, ``log``.
 
     Raises:
-        InputError: as ``read_recorded``, or more than ``procs`` processors were in use at once.  A header that says less than that
-            is believed, and noted: real logs have such instants.
+        InputError: as ``read_recorded``, or more than ``procs`` processors were in use at once.  A header that says less
+            is believed, and that is noted: real logs have such instants.
     """
     try:
         recorded = read_recorded(path, procs)

@@ -64,6 +64,7 @@ def test_nothing_is_called_better_than_what_really_happened(capfd, lived, monkey
     assert unknown < out.index("neither schedule is called better") < out.index("Mean wait: log is ")
     assert " % lower than fcfs (fcfs " in out
     assert "median of the differences" in out
+    assert out.splitlines()[-1].startswith("Intervals: none, for what differs from what really happened is described")
     _, out, _ = command(capfd, "compare", *sides, "--json")
     document = json.loads(out)
     records = [*document["metrics"], *(each for part in document["parts"].values() for each in part)]
