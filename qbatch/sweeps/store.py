@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from qbatch.model.errors import InputError, OutputError
+from qbatch.trust import check_not_open
 
 FILE = "runs.sqlite"
 """The name of the store in its folder."""
@@ -59,9 +60,11 @@ class RunStore:
 
         Raises:
             OutputError: the folder cannot be made or written, or another process has the store.
-            InputError: the file there is no store of runs, or damaged in more than some rows.
+            InputError: the file there is no store of runs, or damaged in more than some rows, or every user may write to it.
         """
         self.path = folder / FILE
+        for each in (folder, self.path):
+            check_not_open(each)
         try:
             folder.mkdir(mode=0o775, exist_ok=True)
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

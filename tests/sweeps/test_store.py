@@ -73,6 +73,20 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     RunStore(tmp_path).close()
 
 
+@pytest.mark.parametrize("name", ["", FILE])
+def test_a_store_that_every_user_may_write_to_is_refused(tmp_path: Path, name: str) -> None:
+    with RunStore(tmp_path / "runs") as store:
+        store.put([("a", Kept({"x": 1}))])
+    place = tmp_path / "runs" / name
+    mode = place.stat().st_mode
+    place.chmod(mode | 0o002)
+    with pytest.raises(InputError, match=rf"^{place}: every user may write to it"):
+        RunStore(tmp_path / "runs")
+    place.chmod(mode)
+    with RunStore(tmp_path / "runs") as store:
+        assert len(store) == 1
+
+
 def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     store.put([("kept", Kept(1))])
