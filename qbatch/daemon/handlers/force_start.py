@@ -34,6 +34,9 @@ def handle(core: Core, actor: Actor, request: ForceStart) -> Steps[Outcomes]:
         if job.state is not BatchState.QUEUED:  # the policy itself has started it, or refused it
             core.live(name)
             return job.state.letter
+        if job.row < 0:
+            text = f"Request invalid for state of job {core.id_of(job.key)}: a command that is under way has taken it from the policy"
+            raise Refusal("bad-state", f"{text}; try again in a second", core.id_of(job.key))
         allocation = pool.engine.room_for(job.row, hosts)
         if not allocation:
             raise _no_room(core, pool, job, hosts)
