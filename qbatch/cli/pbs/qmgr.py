@@ -167,7 +167,7 @@ class Manager:
             DirectiveFault, Refusal: it cannot be done.
         """
         verb, kind, named, changes = directive
-        if not all([self.is_here(name) for name in named]):
+        if not all(self.is_here(name) for name in named):
             return
         names = tuple(queue_of(name) for name in named)
         names = () if "" in names else names or self.active.get(kind, ())
@@ -341,7 +341,7 @@ def _lines(call: Call) -> Iterator[str]:
 
 def _act(call: Call) -> int:
     manager = Manager(call)
-    if not all([manager.is_here(f"@{server.removeprefix('@')}") for server in call.given.operands]):
+    if not all(manager.is_here(f"@{server.removeprefix('@')}") for server in call.given.operands):
         return call.code
     for line in _lines(call):
         text = line.strip()

@@ -35,7 +35,7 @@ def _act(call: Call) -> int:
     if given.has("Fi"):
         raise CommandFault("there is no secondary server here: leave -F and -i out", code_of(15029))
     servers = given.operands + (given.after_dashes or [])
-    if not all([call.is_here(f"@{server.removeprefix('@')}") for server in servers]):
+    if not all(call.is_here(f"@{server.removeprefix('@')}") for server in servers):
         return call.code
     try:
         call.ask(MANNERS[manner], Done)

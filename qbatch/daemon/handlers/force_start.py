@@ -35,8 +35,8 @@ def handle(core: Core, actor: Actor, request: ForceStart) -> Steps[Outcomes]:
             core.live(name)
             return job.state.letter
         if job.row < 0:
-            text = f"Request invalid for state of job {core.id_of(job.key)}: a command that is under way has taken it from the policy"
-            raise Refusal("bad-state", f"{text}; try again in a second", core.id_of(job.key))
+            identifier, why = core.id_of(job.key), "a command under way has taken it from the policy; try again in a second"
+            raise Refusal("bad-state", f"Request invalid for state of job {identifier}: {why}", identifier)
         allocation = pool.engine.room_for(job.row, hosts)
         if not allocation:
             raise _no_room(core, pool, job, hosts)
