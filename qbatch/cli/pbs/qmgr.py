@@ -170,7 +170,9 @@ class Manager:
         if not all(self.is_here(name) for name in named):
             return
         names = tuple(queue_of(name) for name in named)
-        names = () if "" in names else names or self.active.get(kind, ())
+        if "" in names:  # @server: all that it has
+            names = tuple(name for name, _ in self.objects(kind, ()))
+        names = names or self.active.get(kind, ())
         if verb == "help":
             self.call.write(HELP)
         elif verb == "active":

@@ -124,7 +124,8 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
             if queues.get(job.queue) != pool.settings.name:
                 raise InputError(
                     f"queue {job.queue} cannot go to pool {queues.get(job.queue)} while its jobs run in pool "
-                    f"{pool.settings.name}, such as {core.id_of(job.key)}; stop it (qstop {job.queue}) and wait for their ends"
+                    f"{pool.settings.name}, such as {core.id_of(job.key)}; "
+                    f"leave it there until they have ended (qstop {job.queue}: no others start)"
                 )
     for job in core.live_jobs():
         is_other = job.queue in queues and job.queue not in stay

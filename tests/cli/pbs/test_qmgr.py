@@ -85,6 +85,13 @@ def test_what_commands_ask_for(line: str, request_: object, shell: Shell) -> Non
     assert sent(shell) == request_
 
 
+def test_at_a_server_all_that_it_has_is_meant(shell: Shell) -> None:
+    shell.server.queues = [QueueRecord(name="fast"), QueueRecord(name="slow")]
+    result = shell.run("qmgr", "-c", "set queue @default started = False")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert sent(shell) == requests.QueueControl(queues=("fast", "slow"), started=False)
+
+
 def test_what_is_shown(shell: Shell) -> None:
     shell.server.queues = [QueueRecord(name="fast", max_running=3, users=("alice", "bob"), enabled=False)]
     shell.server.hosts = [HostRecord(name="n1", pool="main", state="offline", cpus=4, comment="down, again")]
