@@ -58,6 +58,8 @@ def compare(
 
 
 def _print(document: dict[str, Any]) -> None:
+    from qbatch.reports.comparison_words import intervals
+
     jobs = document["jobs"]
     left = [f"{jobs[key]:,} {words}" for key, words in
             (("only_a", "only in A"), ("only_b", "only in B"), ("not_counted", "warm-up")) if jobs[key]]  # fmt: skip
@@ -93,7 +95,7 @@ def _print(document: dict[str, Any]) -> None:
             f"{document['pairs']} pairs; effects and parts are those of the first pair, but a part that holds every job is as "
             "the whole."
         )
-    typer.echo(f"Intervals of {document['confidence'] * 100:g} %: {document['method']}.")
+    typer.echo(intervals(document))
     if not document["history"]:
         typer.echo(f"Findings of parts follow p corrected for their number: {document['correction']}.")
 

@@ -84,6 +84,7 @@ def _distribution() -> Iterator[HealthFinding]:
 def _socket() -> Iterator[HealthFinding]:
     try:
         path = paths.socket_path()
+        paths.check_socket(path)
     except QbatchError as error:
         yield HealthFinding("socket", "wrong", str(error))
         return
@@ -132,11 +133,18 @@ def _why_not_written(folder: Path) -> str:
 
 
 def _cache() -> HealthFinding:
+    from qbatch.planning.kernels.jit import cache_folder
+
     folder = paths.cache_directory()
     reason = _why_not_written(folder)
     if reason:
         text = f"{folder} cannot be written ({reason}): every process compiles the kernels anew"
         return HealthFinding("cache", "warning", text, "set QBATCH_CACHE to a folder of your own")
+    try:
+        if folder.is_dir():
+            cache_folder()
+    except QbatchError as error:
+        return HealthFinding("cache", "wrong", str(error))
     return HealthFinding("cache", "ok", str(folder))
 
 

@@ -177,8 +177,10 @@ def _rows(done: Imported, file: BinaryIO) -> None:
 
 def _not_in_log(each: dict[str, Any]) -> tuple[str, str]:
     """Return the count and the words of one kind of what a log does not hold of its jobs."""
+    from qbatch.workloads.left_out import NOT_TOLD
+
     if each["jobs"] is None:
-        return "?", f"{each['what']}: not in the records"
+        return "?", f"{each['what']}: {NOT_TOLD}"
     return f"{each['jobs']:,}", f"{each['what']}{f' ({names})' if (names := each['names']) else ''}"
 
 

@@ -38,6 +38,15 @@ PBS_EXIT_CODES = {
 }  # fmt: skip
 """Of most PBS commands: the error number of PBS, modulo 256."""
 
+_NO_SERVER = {"255": PBS_EXIT_CODES["255"]}
+OWN_EXIT_CODES = {
+    "qrun": {"0": "done", "2": "usage, or the server refuses a start", **_NO_SERVER},
+    "qterm": {"0": "done", "2": "usage, or the server refuses to stop", **_NO_SERVER},
+    "qmgr": {"0": "done", "1": "a command cannot be read", **PBS_EXIT_CODES},
+    "pbsdsh": {"0": "done, whatever became of the tasks", "1": "outside of a job, or ended by a signal", "2": "usage"},
+}
+"""Of the others."""
+
 VARIABLES = {
     "QBATCH_SOCKET": "the socket of the daemon",
     "QBATCH_STATE": "its directory, in which its socket is",
@@ -101,7 +110,7 @@ def _pbs_page(name: str) -> str:
         for option, argument, meaning in said.options
     )
     others = [each for each in ("qbatch", *PBS_COMMANDS) if each != name]
-    return "\n".join([*lines, *_tail(PBS_EXIT_CODES, others)]) + "\n"
+    return "\n".join([*lines, *_tail(OWN_EXIT_CODES.get(name, PBS_EXIT_CODES), others)]) + "\n"
 
 
 def _overview() -> str:

@@ -40,7 +40,7 @@ from qbatch.daemon.store import StorageError, Store, StoreOccupied
 from qbatch.daemon.trace_source import TraceSource
 from qbatch.daemon.unread import give_memory_back
 from qbatch.daemon.warming import Warming
-from qbatch.model.errors import InputError, QbatchError
+from qbatch.model.errors import InputError, QbatchError, UsageError
 from qbatch.policies.registry import load_policy
 from qbatch.results.shown import moment, span
 from qbatch.wire.paths import LONGEST_SOCKET
@@ -439,7 +439,10 @@ class _Daemon:
     async def _reload(self) -> str:
         service = self.service
         for policy in policies_in(Path(self.options.config_name)):
-            await try_out(policy)  # while others are served: what follows finds it tried
+            try:
+                await try_out(policy)  # while others are served: what follows finds it tried
+            except UsageError as error:
+                raise InputError(f"{self.options.config_name}: {error}") from None
         new = self.options.read_settings()
         old = service.core.settings
         if as_toml(new) == as_toml(old):

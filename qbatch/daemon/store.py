@@ -382,12 +382,20 @@ class Store:
                 await self._db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT}")
 
     async def settle(self) -> None:
-        """Bring all that was committed from the log into the database file.
+        """Bring all that was committed from the log into the database file; nothing may be being committed.
 
         Raises:
             StorageError: the database failed.
         """
-        await self._one("PRAGMA wal_checkpoint(TRUNCATE)")
+        while True:
+            try:
+                await self._one("PRAGMA wal_checkpoint(TRUNCATE)")
+                return
+            except sqlite3.Error as error:
+                # A page of the history is being read on this connection; its statement ends soon.
+                if error.sqlite_errorcode != sqlite3.SQLITE_LOCKED:
+                    raise StorageError(f"{self.path}: {error}") from error
+            await asyncio.sleep(0.01)
 
     def backup(self, target: Path) -> None:
         """Write a copy of the database file, which is at rest, to a path that does not exist yet.
@@ -405,16 +413,16 @@ class Store:
             target.unlink(missing_ok=True)
             raise StorageError(f"backup to {target}: {error}") from error
 
-    async def check(self) -> str:
-        """Check every page and every row of the database file, in another thread; return what was looked at.
+    async def check(self, last: int) -> str:
+        """Check every page and every row of the database file, which is at rest, in another thread; return what was looked at.
+
+        ``last``: the number of the last entry of the journal that was there when the file was settled.
 
         Raises:
             StorageError: something is damaged.
         """
-        async with self.at_rest():
-            await self.settle()
-            first, last = self.snapshot_number, self.number
-            rows = await asyncio.get_running_loop().run_in_executor(None, self._check)
+        first = self.snapshot_number
+        rows = await asyncio.get_running_loop().run_in_executor(None, self._check)
         return f"{self.path}: integrity ok, {rows} rows with their checksums, journal {first} to {last}"
 
     def _check(self) -> int:

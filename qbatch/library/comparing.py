@@ -11,6 +11,7 @@ from qbatch.library.html import table_html
 from qbatch.library.result import ReplayResult
 from qbatch.library.sides import Named, comparison_of, settings_of
 from qbatch.metrics.paired import PRACTICAL
+from qbatch.reports.comparison_words import intervals
 from qbatch.results.run_words import number_text
 from qbatch.results.table import arrow
 
@@ -86,7 +87,7 @@ class Comparison:
              *(number_text(record[key], record["unit"]) for key in ("difference", "low", "high")), record["finding"]]
             for record in document["metrics"]
         ]  # fmt: skip
-        lines = [*self.sentences, f"Intervals of {document['confidence'] * 100:g} %: {document['method']}.", *self.notes]
+        lines = [*self.sentences, intervals(document), *self.notes]
         headings = ["", a, b, "ratio", "difference", "low", "high", "finding"]
         return table_html(f"{b} compared with {a}: {document['jobs']['common']:,} common jobs", headings, rows, lines)
 

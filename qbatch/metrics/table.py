@@ -126,7 +126,7 @@ _OTHER_WORDS = {
     "utilisation_makespan": "Utilisation to the last end", "utilisation_submit": "Utilisation while jobs come",
     "loss_of_capacity": "Loss of capacity", "queue_max": "Longest queue",
     "parents": "Parents", "predicted_share": "Run time predicted", "underprediction_share": "Outlived the prediction",
-    "rejected_count": "Refused", "rejected_share": "Share refused",
+    "rejected_count": "Rejected", "rejected_share": "Share rejected",
 }  # fmt: skip
 
 

@@ -44,12 +44,11 @@ def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> DrawnSte
             f"{machine.procs}: use --first N for fewer jobs, --procs N or another log for fewer processors"
         )
     board = _Board(workload, machine)
-    schedule = Calendar(workload, machine, policy).run(board)
-    board.last = int(schedule.end.max())
-    board.edge = max(board.edge, board.last)
+    Calendar(workload, machine, policy).run(board)
     heading = [
         f"{name_of(policy)}: {len(workload)} jobs on {machine.procs} processors; 12(C) is job 12, drawn as C",
         "CCC has run   ... may still run, by its estimate   C// reserved   ^ now",
+        "waiting: 12(C) 8x40 by 90   asks for 8 processors for 40 s; promised by 90 s",
     ]
     return DrawnSteps(heading, list(board.passes()))
 
@@ -82,7 +81,7 @@ class _Board:
         self.spans: dict[int, list[tuple[int, int | None, list[int]]]] = {}
         self.rounds: list[_DrawnPass] = []
         self.first = int(workload.submit[0])
-        self.last = self.edge = self.first  # when the last job ends; the right edge, which shows every plan whole
+        self.edge = self.first  # the right edge of the chart, which shows every plan whole
 
     def __call__(self, engine: Engine, done: Round) -> None:
         """Note one round."""
@@ -120,10 +119,11 @@ class _Board:
         self.free |= set(lanes)
 
     def passes(self) -> Iterator[list[str]]:
-        """Return the lines of each pass; the last one is that at which the last job ended."""
+        """Return the lines of each pass; the last one is that at which something happened last."""
+        while not any(self._happened(self.rounds[-1].done)):  # at the first round at least a job arrived
+            self.rounds.pop()  # a timer of a policy that had nothing left to decide
+        self.edge = max(self.edge, self.rounds[-1].done.at)
         for each in self.rounds:
-            if each.done.at > self.last:
-                return  # a timer of a policy that had nothing left to decide
             told = ", ".join(self._waits(row, promise) for row, promise in each.waiting)
             yield [
                 f"t = {each.done.at / 1e6:.15g} s: {'; '.join(self._happened(each.done)) or 'nothing started'}",

@@ -39,7 +39,7 @@ METHOD = (
     "200 to 1,000 resamples (docs/statistics.md)"
 )
 METHOD_REPLICAS = "Student's t over the replicas, each a pair; cut at what is possible (-100 %)"
-METHOD_DESCRIBED = "none: what differs from what really happened is described, and not tested"
+METHOD_DESCRIBED = "none, for what differs from what really happened is described and not tested"
 CORRECTION = (
     "Holm 1979, over the parts of a table and its quantities; "
     "a part that holds every job is the whole, and no test of its own"

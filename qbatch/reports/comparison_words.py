@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from qbatch.metrics.interval import SAME
@@ -75,6 +76,12 @@ def _from_the_higher(record: dict[str, Any], a: str, b: str) -> _Seen:
         else:
             low, high = (other * (1 / max(1 + bound / one, _LEAST) - 1) for bound in (high, low))
     return _Seen(b, a, other, one, (one - other) / other, one - other, low, high, -1)
+
+
+def intervals(document: Mapping[str, Any]) -> str:
+    """Say in one sentence how the intervals of a comparison were made, or that there are none."""
+    of = "" if document["history"] else f" of {document['confidence'] * 100:g} %"
+    return f"Intervals{of}: {document['method']}."
 
 
 def amount(value: float | None, unit: str) -> str:

@@ -185,5 +185,12 @@ def _caption(found: list[Point], name: str, by: str, confidence: float) -> str:
 
 def same_words(found: list[Point], name: str, by: str) -> str:
     """Return of which lines a metric has no interval because replicas cannot differ, and why; empty where all have one."""
-    same = dict.fromkeys(_text(point.at[by]) for point in found if point.mean(name).reason)
+    lines: dict[str, list[bool]] = {}
+    for point in found:
+        lines.setdefault(_text(point.at[by]), []).append(bool(point.mean(name).reason))
+    same = [
+        line if all(points) else f"{line} (at {sum(points)} of {len(points)} points)"
+        for line, points in lines.items()
+        if any(points)
+    ]
     return f"{', '.join(same)}: {SAME}." if same else ""

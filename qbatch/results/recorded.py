@@ -133,7 +133,8 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
     """Return the schedule that a log holds as a result of one policy, ``log``.
 
     Raises:
-        InputError: as ``read_recorded``.
+        InputError: as ``read_recorded``, or more than ``procs`` processors were in use at once.  A header that says less
+            is believed, and that is noted: real logs have such instants.
     """
     try:
         recorded = read_recorded(path, procs)
@@ -182,7 +183,8 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
         "skipped": skipped,
         "queues": {str(number): name for number, name in queues.items()},
     }  # fmt: skip
-    return Result((schedule,), document, path=path)
+    result = Result((schedule,), document, path=path)
+    return result if procs is None else result.sized(procs)
 
 
 def kinds_of(submit: Int64Array, start: Int64Array) -> Int8Array:

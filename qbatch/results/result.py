@@ -172,7 +172,8 @@ def most_procs(schedule: Schedule) -> int:
 
 
 def _peak(schedule: Schedule) -> Peak:
-    spans = schedule.spans()
+    # Of a job that ran in pieces which are not known, the processors that it had between start and end are not known either.
+    spans = schedule.only(~schedule.lacks_pieces).spans()
     return most_at_once(spans.begin, spans.end, spans.procs)
 
 

@@ -162,7 +162,7 @@ def history_notes(documents: Iterable[Mapping[str, Any]]) -> list[str]:
         f"a replay does not know the machine that the log is of: {first}",
         "limits of users and queues, the site's own priorities, and times when nodes were down are in no log: a replay has the "
         "whole machine all the time, and what differs may come from that",
-        "so the differences are described, and neither schedule is called better",
+        "so what differs from what really happened is described, and neither schedule is called better",
     ]
 
 

@@ -136,9 +136,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
     def on_resize(self, event: Resize) -> None:
         """Say so where the terminal is too small; the style sheet shows it there."""
         columns, lines = event.size
-        self.query_one("#small", Static).update(
-            f"this terminal is too small ({columns}x{lines}): make it {LEAST[0]}x{LEAST[1]} at least"
-        )
+        self.query_one("#small", Static).update(f"too small ({columns}x{lines}): make it {LEAST[0]}x{LEAST[1]} at least")
 
     async def _watch(self) -> None:
         try:

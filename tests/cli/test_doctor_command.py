@@ -97,6 +97,20 @@ def test_it_tries_to_write_where_a_daemon_would(tmp_path: Path) -> None:
         assert variable in found["way_out"]
 
 
+def test_what_others_can_write_to_and_a_daemon_or_a_replay_would_refuse_is_wrong(tmp_path: Path) -> None:
+    for name in ("cache", "sockets"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o777)
+    code, findings = doctor(
+        tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "state"), QBATCH_CACHE=str(tmp_path / "cache"),
+        QBATCH_SOCKET=str(tmp_path / "sockets" / "s"), NUMBA_DISABLE_JIT="0", NUMBA_CACHE_DIR="",
+    )  # fmt: skip
+    assert code == 1
+    for what, folder in (("cache", "cache"), ("socket", "sockets")):
+        assert findings[what][0]["verdict"] == "wrong"
+        assert f"others may write to {tmp_path / folder} (mode 0777)" in findings[what][0]["text"]
+
+
 def test_a_state_directory_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     code, findings = doctor(tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "file"))

@@ -54,6 +54,14 @@ def test_a_page_of_qbatch_has_what_its_help_has() -> None:
     assert all(f".SH {part}" in page for part in ("INFO", "HEAD", "VALIDATE", "GET"))
 
 
+def test_a_command_with_exit_codes_of_its_own_has_them_in_its_page() -> None:
+    pages_ = pages()
+    assert "the server refuses a start" in pages_["qrun.1"]
+    assert "unknown job" not in pages_["qrun.1"]
+    assert "unknown job" in pages_["qdel.1"]
+    assert "outside of a job" in pages_["pbsdsh.1"]
+
+
 def test_the_exit_codes_are_those_of_the_design() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("Exit codes of `qbatch`:")[2]
     assert all(f"{code} " in readme for code in EXIT_CODES if code != "130")

@@ -64,6 +64,7 @@ def test_nothing_is_called_better_than_what_really_happened(capfd, lived, monkey
     assert unknown < out.index("neither schedule is called better") < out.index("Mean wait: log is ")
     assert " % lower than fcfs (fcfs " in out
     assert "median of the differences" in out
+    assert out.splitlines()[-1].startswith("Intervals: none, for what differs from what really happened is described")
     _, out, _ = command(capfd, "compare", *sides, "--json")
     document = json.loads(out)
     records = [*document["metrics"], *(each for part in document["parts"].values() for each in part)]
@@ -225,7 +226,7 @@ def test_two_logs_that_only_count_their_jobs_alike_are_not_compared(capfd, lived
     assert "are submitted at another time and run for another one; compare two schedules of one log" in said
 
 
-@pytest.mark.parametrize("form", ["rows", "result"])
+@pytest.mark.parametrize("form", ["rows", "result", "log"])
 def test_a_machine_on_which_rows_could_not_have_run_is_refused(capfd, lived, tmp_path, form) -> None:
     """Else utilisation would be above 1; by the same check, in the same words, as an import refuses --machine-procs."""
     rows = tmp_path / "rows.csv"
@@ -234,7 +235,8 @@ def test_a_machine_on_which_rows_could_not_have_run_is_refused(capfd, lived, tmp
     used = {int(at): int(schedule.workload.procs[(schedule.start <= at) & (at < schedule.end)].sum()) for at in schedule.start}
     peak = max(used.values())
     first = min(at for at, procs in used.items() if procs == peak) / 1_000_000
-    source = rows if form == "rows" else f"{lived}/result:easy"
+    source = {"rows": rows, "result": f"{lived}/result:easy", "log": tmp_path / "easy.swf"}[form]
+    assert command(capfd, "export", "swf", f"{lived}/result:easy", "-o", tmp_path / "easy.swf")[0] == 0
     for asked in (("metrics", source), ("export", "csv", source), ("plot", source, "--kind", "queue", "-o", tmp_path / "p.png")):
         code, out, err = command(capfd, *asked, "--procs", peak - 1)
         assert (code, out, err.count("\n")) == (3, "", 1)
@@ -244,5 +246,5 @@ def test_a_machine_on_which_rows_could_not_have_run_is_refused(capfd, lived, tmp
     code, out, _ = command(capfd, "metrics", source, "--procs", peak, "--json")
     metrics = json.loads(out)["results"][0]["metrics"]
     assert (code, metrics["utilisation_makespan"] <= 1, metrics["utilisation_submit"] <= 1) == (0, True, True)
-    code, out, _ = command(capfd, "verify", rows if form == "rows" else f"{lived}/result:easy", "-p", "easy", "--procs", peak - 1)
+    code, out, _ = command(capfd, "verify", source, "-p", "easy", "--procs", peak - 1)
     assert (code, "capacity" in out) == (1, True)  # what the referee is there to find

@@ -6,12 +6,14 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from qbatch.metrics.interval import SAME
-from qbatch.reports.sweep_plot import SweepPicture, draw_sweep
+from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, same_words
 from qbatch.sweeps.grid import grid_of, read_grid
 from qbatch.sweeps.plan import plan_of
+from qbatch.sweeps.summary import Point
 from qbatch.sweeps.sweep import run_sweep
 from qbatch.sweeps.table import read_sweep
 from tests.cli.test_replay_command import command
@@ -56,6 +58,16 @@ def test_what_no_seed_moves_has_a_dash_and_the_reason_everywhere(tmp_path: Path,
     for axis in ("load", "estimates"):
         caption = draw_sweep(read_sweep(out), SweepPicture(axis)).get_supxlabel()
         assert " ".join(caption.split()).endswith(f"cut at 0. fcfs: {SAME}.")
+
+
+def test_a_line_that_seeds_move_at_some_points_only_is_told_so() -> None:
+    values = {"fcfs": ([5.0, 5.0], [6.0, 6.0]), "easy": ([1.0, 1.0], [1.0, 2.0]), "lxf": ([1.0, 3.0], [1.0, 2.0])}
+    points = [
+        Point({"policy": policy, "load": load}, (1, 2), {"wait_mean_s": np.array(waits)})
+        for policy, both in values.items()
+        for load, waits in enumerate(both)
+    ]
+    assert same_words(points, "wait_mean_s", "policy") == f"fcfs, easy (at 1 of 2 points): {SAME}."
 
 
 def test_what_an_import_left_out_stands_with_a_sweep_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -126,7 +126,7 @@ def test_the_demo_moves_on_a_terminal_and_leaves_nothing(tmp_path: Path) -> None
     terminal.until("started")
     terminal.press(b"q")
     assert terminal.end(120) == 0
-    assert b"wait_mean" in terminal.drawn
+    assert b"Mean wait" in terminal.drawn
     assert list(tmp_path.iterdir()) == []
 
 

@@ -31,12 +31,12 @@ pool = "thin"
 name = "large"
 pool = "fat"
 """
-HEADER = "; MaxProcs: 24\n; UnixStartTime: 1700000000\n; Queue: 1 batch\n; Queue: 2 large\n; Queue: 3 gone\n"
+HEADER = "; MaxProcs: 24\n; UnixStartTime: 1700000000\n; Queue: 2 batch\n; Queue: 1 large\n; Queue: 3 gone\n"
 NUMBERS = [40, 11, 12, 30, 31, 99]
 ROWS = [
     # submit, wait, run, allocated, requested processors, requested time, queue; numbers have gaps and an order of their own
-    (5000, 10, 600, 4, 4, 900, 1), (5100, 0, 500, 16, 16, 600, 2), (5150, 70, 300, 8, 6, 400, 1),
-    (5200, 0, 200, 12, 12, 200, 2), (7000, 20, 100, 2, 2, 300, 3), (9000, 0, 50, 1, 1, 60, 1),
+    (5000, 10, 600, 4, 4, 900, 2), (5100, 0, 500, 16, 16, 600, 1), (5150, 70, 300, 8, 6, 400, 2),
+    (5200, 0, 200, 12, 12, 200, 1), (7000, 20, 100, 2, 2, 300, 3), (9000, 0, 50, 1, 1, 60, 2),
 ]  # fmt: skip
 
 
@@ -56,14 +56,14 @@ def run_until(daemon: Daemon, second: int) -> None:
 
 
 def test_a_log_through_ones_own_queues_is_compared_with_what_happened(tmp_path: Path) -> None:
-    write_log(tmp_path / "mine.swf", "50 9100 0 60 20 -1 -1 20 60 -1 1 3 1 -1 2 -1 -1 -1\n")  # wider than its pool
+    write_log(tmp_path / "mine.swf", "50 9100 0 60 20 -1 -1 20 60 -1 1 3 1 -1 1 -1 -1 -1\n")  # wider than its pool
     fed = ("--trace", str(tmp_path / "mine.swf"), "--time", "virtual")
     with Daemon(tmp_path, *fed, config=QUEUES) as daemon:
         jobs = {int(job.extra["log_number"]): job for job in finished(daemon)}
         daemon.run("qbatch", "export", "result", "-o", "lived")
         daemon.run("qbatch", "export", "swf", "-o", "lived.swf")
         compared = json.loads(daemon.run("qbatch", "compare", "mine.swf", "lived", "--json").stdout)
-        measured = daemon.run("qbatch", "metrics", "mine.swf", "lived", "--by", "queue").stdout
+        measured = json.loads(daemon.run("qbatch", "metrics", "mine.swf", "lived", "--by", "queue", "--json").stdout)
         assert "job 50 of the log is refused: " in daemon.log()
     assert {number: job.queue for number, job in jobs.items()} == {
         40: "batch", 11: "large", 12: "batch", 30: "large", 31: "batch", 99: "batch",
@@ -80,7 +80,8 @@ def test_a_log_through_ones_own_queues_is_compared_with_what_happened(tmp_path: 
     assert [note for note in compared["notes"] if "another" in note] == [
         "1 of 6 common jobs have another number of processors in B than in A"
     ]
-    assert "large" in measured
+    queues = {one["policy"]: {each["label"]: each["jobs"] for each in one["by"]["queue"]} for one in measured["results"]}
+    assert queues == {"log": {"batch": 3, "large": 2, "gone": 1}, "live": {"batch": 4, "large": 2}}
 
 
 def test_numbers_of_a_log_outlive_a_kill_and_a_restart_and_no_other_job_has_one_of_them(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_the_server_stops_in_each_manner(manner: str, tmp_path: Path) -> None:
         waits = daemon.submit("exec sleep 300\n", resources={"ncpus": "4"})
         for job in (again, once):
             daemon.until(job, "R")
-        assert "could not connect to server other" in daemon.run("qterm", "other", code=255).stderr
+        assert "cannot connect to server other" in daemon.run("qterm", "other", code=255).stderr
         assert "no secondary server" in daemon.run("qterm", "-i", code=181).stderr
         done = daemon.run("qterm", "-t", manner)
         assert (done.stdout, done.stderr) == ("", "")

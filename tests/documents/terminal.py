@@ -20,7 +20,7 @@ from qbatch.wire.paths import cache_directory
 from tests.documents.blocks import ROOT
 
 PROMPT = re.compile(rb"\x1e([0-9]+)\x1e")
-FULL_SCREEN, LEFT = b"\x1b[?1049h", b"\x1b[?1049l"
+FULL_SCREEN, CLEARED, LEFT = b"\x1b[?1049h", b"\x1b[H\x1b[2J", b"\x1b[?1049l"
 PATIENCE, QUIET, BUSY, LEAVING = 600.0, 1.5, 6.0, 20.0
 """Seconds: for a line; for which a full screen has been still; after which it is taken to be always moving; to leave it."""
 
@@ -74,7 +74,8 @@ class TypedShell:
         while (found := PROMPT.search(self._seen)) is None:
             now = time.monotonic()
             assert now < limit, f"no prompt after {PATIENCE:g} s: {self._seen[-2000:]!r}"
-            if FULL_SCREEN in self._seen and LEFT not in self._seen and now > last + QUIET:  # it has drawn what there is
+            is_drawing = FULL_SCREEN in self._seen or CLEARED in self._seen
+            if is_drawing and LEFT not in self._seen and now > last + QUIET:  # it has drawn what there is
                 last = begin = now + LEAVING
                 os.write(self._file, b"q")
             if select.select([self._file], [], [], 0.2)[0]:

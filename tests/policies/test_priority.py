@@ -10,7 +10,7 @@ import pytest
 from qbatch.engine.engine import Engine
 from qbatch.engine.snapshot import dump, load
 from qbatch.model.actions import Start
-from qbatch.model.events import Finished, Submitted
+from qbatch.model.events import Finished, HostClosed, HostOpened, Submitted
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.policies import load_policy
@@ -114,6 +114,18 @@ def _naive(sequence: int, submit: int, procs: int, estimate: int, run: int):
     from tests.oracle.naive import Job as Plain
 
     return Plain(sequence, submit * SECOND, procs, estimate * SECOND, run * SECOND)
+
+
+def test_a_sticky_reservation_ends_where_its_job_leaves_the_queue_for_closed_hosts() -> None:
+    engine = Engine(one_host(4), load_policy("sjf-backfill"))
+    engine.handle(0, [Submitted(Job(number=1, submit=0, procs=4, estimate=10_000_000))])
+    engine.handle(1, [Submitted(Job(number=2, submit=1, procs=4, estimate=5_000_000))])  # job 2 has a reservation now
+    engine.handle(2, [HostClosed(0)])
+    engine.handle(3, [Submitted(Job(number=3, submit=3, procs=4, estimate=2_000_000))])
+    assert engine.parked == (1, 2)
+    engine.handle(4, [HostOpened(0)])
+    done = engine.handle(10_000_000, [Finished(0)])
+    assert [action.row for action in done.actions if isinstance(action, Start)] == [2]
 
 
 def test_a_job_goes_to_the_host_with_the_fewest_free_processors() -> None:

@@ -34,14 +34,14 @@ def watched(size: tuple[int, int], test: Callable[[Monitor, Pilot[Any]], Awaitab
 
 @pytest.mark.parametrize(
     ("size", "is_too_small"),
-    [((60, 20), True), ((79, 40), True), ((120, 23), True), ((80, 24), False), ((160, 50), False)],
+    [((44, 15), True), ((60, 20), True), ((79, 40), True), ((120, 23), True), ((80, 24), False), ((160, 50), False)],
 )
 def test_a_terminal_that_is_too_small_is_told(size: tuple[int, int], is_too_small: bool) -> None:
     async def test(app: Monitor, _: Pilot[Any]) -> None:
         notice = app.query_one("#small", Static)
         assert notice.display == is_too_small
         if is_too_small:
-            assert str(notice.render()) == f"this terminal is too small ({size[0]}x{size[1]}): make it 80x24 at least"
+            assert notice.render_line(0).text.strip() == f"too small ({size[0]}x{size[1]}): make it 80x24 at least"
             assert app.query_one("#waiting").size.height > 5, "the panel in front is shown all the same"
 
     watched(size, test)

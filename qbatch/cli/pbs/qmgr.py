@@ -133,8 +133,7 @@ def _names(kind: str, rest: str) -> tuple[tuple[str, ...], str]:
     found = re.match(rf"({_NAME}(?:,{_NAME})*)(?:\s+|$)(?![+-]?=)", rest)
     if found is None or not found[1]:
         return (), rest
-    names = tuple(queue_of(name) for name in found[1].split(","))
-    return () if "" in names else names, rest[found.end() :]
+    return tuple(found[1].split(",")), rest[found.end() :]
 
 
 def _changes(rest: str, verb: str) -> tuple[Change, ...]:
@@ -167,8 +166,11 @@ class Manager:
         Raises:
             DirectiveFault, Refusal: it cannot be done.
         """
-        verb, kind, names, changes = directive
-        names = names or self.active.get(kind, ())
+        verb, kind, named, changes = directive
+        if not all(self.is_here(name) for name in named):
+            return
+        names = tuple(queue_of(name) for name in named)
+        names = () if "" in names else names or self.active.get(kind, ())
         if verb == "help":
             self.call.write(HELP)
         elif verb == "active":
@@ -187,6 +189,10 @@ class Manager:
         else:
             table = {"queue": "a table [[queue]]", "node": "the hosts of a [[pool]]", "server": "its key server"}[kind]
             raise DirectiveFault(f"{verb} {kind}: write {table} in the configuration, then qbatch reload", NOT_SUPPORTED)
+
+    def is_here(self, name: str) -> bool:
+        """Whether ``name@server`` is of the server that answers, which is called ``default`` here too; complain if it is not."""
+        return name.endswith("@default") or self.call.is_here(name)
 
     def objects(self, kind: str, names: tuple[str, ...]) -> Iterator[tuple[str, list[Attribute]]]:
         """Yield the objects that are meant with their attributes; report those that are not there."""
@@ -226,7 +232,7 @@ class Manager:
                     yield f"set {of} {each.full_name} {'+=' if place else '='} {_quoted(part)}\n"
 
     def change(self, kind: str, names: tuple[str, ...], verb: str, changes: tuple[Change, ...]) -> None:
-        """Set or unset attributes of each object that is named; all of them can be, or nothing is changed."""
+        """Set or unset attributes of each object that is named; nothing is changed if one of the attributes cannot be."""
         if kind != "server" and not names:
             raise DirectiveFault(f"No Active {KINDS[kind]}s, nothing done.", NOT_SUPPORTED)
         if kind == "queue":
@@ -301,7 +307,7 @@ def _fault_of(kind: str, attribute: str) -> DirectiveFault:
         text = f"{attribute} is set in the configuration: the key {key} {where}, then qbatch reload"
         return DirectiveFault(f"Cannot set attribute, read only: {text}", READ_ONLY)
     if kind == "server" and attribute.lower() == "scheduling":
-        text = "the server always schedules; qstop @default stops all queues, qbatch time pause the clock"
+        text = "the server always schedules; qstop QUEUE stops a queue, qbatch time pause the clock"
         return DirectiveFault(f"Cannot set attribute, read only: {text}", READ_ONLY)
     if attribute in _SHOWN_ONLY or attribute.lower() in ("enabled", "started", "state"):
         return DirectiveFault(f"Cannot set attribute, read only: {attribute}", READ_ONLY)
@@ -335,6 +341,8 @@ def _lines(call: Call) -> Iterator[str]:
 
 def _act(call: Call) -> int:
     manager = Manager(call)
+    if not all(manager.is_here(f"@{server.removeprefix('@')}") for server in call.given.operands):
+        return call.code
     for line in _lines(call):
         text = line.strip()
         if not text or text.startswith("#"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault, operands_of
+from qbatch.cli.pbs.command import NO_CONNECTION, Call, Command, CommandFault, Surroundings, UsageFault, operands_of
 from qbatch.wire.requests import ForceStart
 
 USAGE = "qrun [-a] [-H host[+host...]] job_identifier ..."
@@ -38,7 +38,7 @@ def hosts_of(text: str) -> tuple[str, ...]:
 def _act(call: Call) -> int:
     hosts = hosts_of(call.given.last("H")) if call.given.has("H") else ()
     code = call.act(lambda ids: ForceStart(jobs=ids, hosts=hosts), operands_of(call))
-    return min(code, REFUSED)
+    return code if code == NO_CONNECTION else min(code, REFUSED)
 
 
 COMMAND = Command("qrun", "aH:", USAGE, _act)

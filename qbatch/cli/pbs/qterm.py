@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault, code_of, worded
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import Done, ServerRecord
-from qbatch.wire.requests import ServerStatus, Shutdown
+from qbatch.wire.records import Done
+from qbatch.wire.requests import Shutdown
 
 USAGE = "qterm [-t immediate|delay|quick] [-f] [-m] [-s] [server]"
 
@@ -35,10 +35,8 @@ def _act(call: Call) -> int:
     if given.has("Fi"):
         raise CommandFault("there is no secondary server here: leave -F and -i out", code_of(15029))
     servers = given.operands + (given.after_dashes or [])
-    own = call.ask(ServerStatus(), ServerRecord).name
-    for server in servers:
-        if server.removeprefix("@") != own:
-            raise CommandFault(f"could not connect to server {server[:80]} (15008); the server here is {own}", 255)
+    if not all(call.is_here(f"@{server.removeprefix('@')}") for server in servers):
+        return call.code
     try:
         call.ask(MANNERS[manner], Done)
     except Refusal as refusal:

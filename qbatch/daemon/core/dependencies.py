@@ -84,6 +84,8 @@ def depend_text(core: Core, job: BatchJob) -> str:
     for part in job.spec.depend.split(","):
         kind, _, rest = part.strip().partition(":")
         names = [name for name in rest.split(":") if name]
+        if kind == RUN_ONE:  # the jobs that are in its set now are among its children
+            continue
         if kind == "on":
             parts[kind] = names
         elif names:

@@ -23,7 +23,7 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
 
     A pool whose hosts and policy stay keeps its engine with all promises.  One in which only the policy is another goes on
     with its jobs under that, as after ``qbatch policy set``.  A pool of other hosts takes its waiting jobs anew, in their
-    order; it may not change while jobs run in it.
+    order; it may not change while jobs run in it, and a queue goes to another pool only when none of its jobs runs.
 
     Raises:
         InputError: a queue or a pool that has jobs is gone, or a pool changes under running jobs; nothing has changed.
@@ -119,6 +119,13 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
     stay = {name for name, pool in pools.items() if queues.get(name) == pool and pool in same}
     if stay == set(core.queues):
         return
+    for pool in core.pools:
+        for job in pool.running.values():
+            if queues.get(job.queue) != pool.settings.name:
+                raise InputError(
+                    f"queue {job.queue} cannot go to pool {queues.get(job.queue)} while its jobs run in pool "
+                    f"{pool.settings.name}, such as {core.id_of(job.key)}; stop it (qstop {job.queue}) and wait for their ends"
+                )
     for job in core.live_jobs():
         is_other = job.queue in queues and job.queue not in stay
         reason = refusal(machines[queues[job.queue]], job.prepared.request) if is_other else None

@@ -34,6 +34,9 @@ def handle(core: Core, actor: Actor, request: ForceStart) -> Steps[Outcomes]:
         if job.state is not BatchState.QUEUED:  # the policy itself has started it, or refused it
             core.live(name)
             return job.state.letter
+        if job.row < 0:
+            identifier, why = core.id_of(job.key), "a command under way has taken it from the policy; try again in a second"
+            raise Refusal("bad-state", f"Request invalid for state of job {identifier}: {why}", identifier)
         allocation = pool.engine.room_for(job.row, hosts)
         if not allocation:
             raise _no_room(core, pool, job, hosts)

@@ -15,10 +15,13 @@ from qbatch.wire.requests import Check
 
 async def handle(service: Service, client: ConnectedClient, request: Check) -> Text:
     """Return what was looked at, or refuse with what is wrong."""
-    async with service.quiet():
-        child = Child(lambda: msgspec.json.encode(breaches(service.core)))
-    found = msgspec.json.decode(await child.said(), type=list[str])
-    if found:
-        raise Refusal("failed", f"{len(found)} invariants do not hold; the first: {found[0]}")
-    said = await service.store.check()
+    async with service.store.at_rest():
+        async with service.quiet():
+            await service.store.settle()
+            last = service.store.number
+            child = Child(lambda: msgspec.json.encode(breaches(service.core)))
+        found = msgspec.json.decode(await child.said(), type=list[str])
+        if found:
+            raise Refusal("failed", f"{len(found)} invariants do not hold; the first: {found[0]}")
+        said = await service.store.check(last)
     return Text(text=f"{said}\n{len(service.core.jobs)} live jobs: all counts, gates, hosts and rows agree\n")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import Schedule
 from qbatch.policies.registry import name_among
@@ -143,10 +145,12 @@ def _groups(read: list[tuple[str, Result]]) -> list[list[tuple[str, Result]]]:
 def _replica(group: list[tuple[str, Result]]) -> Replica:
     first = next((result for _, result in group if not result.is_recorded), group[0][1])
     found: dict[str, tuple[str, Schedule]] = {}
+    names = dict(first.queue_names)
     for where, result in group:
         for one in result.schedules:
             if result.is_recorded and not first.is_recorded:
                 one = jobs_of(one, max((each.only_ran() for each in first.schedules), key=len))
+                one = _queues_of(one, names)
             if one.policy in found:
                 raise InputError(
                     f"{where}: the policy {one.policy} of this log, seed and options is in {found[one.policy][0]} too; "
@@ -154,12 +158,30 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
                 )
             found[one.policy] = (where, one)
     whole = replace(first, schedules=tuple(one for _, one in found.values())).told(
-        name=first.name, procs_total=first.procs_total, clock=first.clock, queue_names=first.queue_names,
+        name=first.name, procs_total=first.procs_total, clock=first.clock, queue_names=names,
     )  # fmt: skip
     said = [f"{where}: {note}" for where, result in group for note in _said(result, found)]
     return Replica(
         whole, tuple(where for where, _ in group), tuple(result.document for _, result in group), tuple(said)
     )
+
+
+def _queues_of(schedule: Schedule, names: dict[int, str]) -> Schedule:
+    """Return a schedule whose queues have the numbers of ``names``, by their names; to it are added those that it lacks.
+
+    A server numbers its queues otherwise than the log that it was fed with.
+    """
+    own = schedule.workload.queue_names
+    if not names or not own or own == names:
+        return schedule
+    numbers = {name: number for number, name in names.items()}
+    queue = np.array(schedule.workload.queue)
+    for number, name in own.items():
+        if name not in numbers:
+            numbers[name] = max(names) + 1
+            names[numbers[name]] = name
+        queue[schedule.workload.queue == number] = numbers[name]
+    return replace(schedule, workload=schedule.workload.changed(queue=queue))
 
 
 def _said(result: Result, found: dict[str, tuple[str, Schedule]]) -> list[str]:

@@ -13,6 +13,7 @@ from qbatch.model.errors import InputError
 from qbatch.model.machine import Host, Machine
 from qbatch.workloads.accounting.assembly import AccountedJob
 from qbatch.workloads.header import readable
+from qbatch.workloads.log import counted
 
 _DIGITS = re.compile(r"(\d+)")
 
@@ -85,8 +86,9 @@ def _remarks(ran: Mapping[str, Counter[int]], called: Mapping[str, str], cpus: A
         asked = int(memory[own].max()) >> 10
         shared = f"; some of its nodes are also in {', '.join(others)}" if others else ""
         yield (
-            f"Partition {called[queue]}: {len(own):,} nodes, {int(cpus[own].sum()):,} processors, at most {int(cpus[own].max())} "
-            f"on a node; memory asked for at once: {f'up to {asked:,} MB on a node' if asked else 'not in the records'}{shared}."
+            f"Partition {called[queue]}: {counted(len(own), 'node', 'nodes')}, {int(cpus[own].sum()):,} processors, at most "
+            f"{int(cpus[own].max())} on a node; memory asked for at once: "
+            f"{f'up to {asked:,} MB on a node' if asked else 'not in the records'}{shared}."
         )
     yield "A machine file has no partitions: a replay sends every job to any host, whatever its pool."
     yield (

@@ -21,18 +21,22 @@ NO_SERVER = "cannot connect to server x (errno=15008); this one is qbatch"
     "line",
     ["qstat @x", "qstat batch@x", "qstat 1@x", "qstat -f 1.qbatch@x", "qstat -Q @x", "qstat -q batch@x", "qstat -B x",
      "qdel 1@x", "qhold 1@x", "qsig -s USR1 1@x", "qalter -p 1 1@x", "tracejob 1@x", "qselect -q @x", "qmove batch@x 1",
-     "qenable batch@x", "pbsnodes -s x -a", "pbsnodes -s x -o n1"],
+     "qenable batch@x", "pbsnodes -s x -a", "pbsnodes -s x -o n1", "qrun 1@x", "qterm x", "qmgr @x -c list_server",
+     "qmgr -c list_queue_batch@x", "qmgr -c set_node_n1,n2@x_state=offline"],
 )  # fmt: skip
 def test_a_server_that_is_not_this_one_cannot_be_connected_to(line: str, shell: Shell) -> None:
     command, *arguments = line.split()
+    arguments = [argument.replace("_", " ") for argument in arguments]
     assert shell.run(command, *arguments) == (255, "", f"{command}: {NO_SERVER}\n")
 
 
 @pytest.mark.parametrize("server", ["qbatch", "localhost"])
 def test_this_server_may_be_named(server: str, shell: Shell) -> None:
     for line in (f"qstat @{server}", f"qstat batch@{server}", f"qstat 1@{server}", f"qstat -B {server}", f"qstat -Q @{server}",
-                 f"pbsnodes -s {server} -a", f"qselect -q @{server}"):  # fmt: skip
+                 f"pbsnodes -s {server} -a", f"qselect -q @{server}", f"qmgr -c list_queue_@{server}", f"qmgr {server} -c p_s",
+                 "qmgr -c list_queue_@default"):  # fmt: skip
         command, *arguments = line.split()
+        arguments = [argument.replace("_", " ") for argument in arguments]
         result = shell.run(command, *arguments)
         assert (result.code, result.err) == (0, ""), line
         assert result.out

@@ -221,6 +221,7 @@ def test_a_job_that_leaves_a_set_before_it_runs_deletes_no_other(bench: Bench) -
     bench.do(ALICE, requests.Delete(jobs=(first,)))
     bench.wait(1)
     assert [bench.state(job) for job in (second, array)] == ["H", "H"]
+    assert full_record(bench.core, live(bench, second)).depend == "runone:3[].qbatch@qbatch"
     bench.do(ALICE, requests.Release(jobs=(array,)))
     bench.wait(1)
     bench.do(ALICE, requests.Release(jobs=(second,)))

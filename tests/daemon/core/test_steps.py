@@ -11,10 +11,25 @@ from qbatch.daemon.core import state_snapshot, steps
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.state import Core
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.core.steps import STEP, UNFINISHED
 from qbatch.daemon.handlers import verbs
+from qbatch.model.errors import InputError
 from qbatch.policies.registry import load_policy
-from qbatch.wire.requests import Alter, Changes, Delete, Hold, Move, QueueControl, Release, Request, Spec, Submit
+from qbatch.wire.records import Outcomes
+from qbatch.wire.requests import (
+    Alter,
+    Changes,
+    Delete,
+    ForceStart,
+    Hold,
+    Move,
+    QueueControl,
+    Release,
+    Request,
+    Spec,
+    Submit,
+)
 from tests.daemon.core.driver import EMULATED, ROOT, Bench
 
 MANY = 3 * STEP + 50
@@ -116,6 +131,25 @@ def test_a_command_about_an_array_waits_for_the_one_that_has_it_in_hand() -> Non
     bench.check()
 
 
+def test_a_job_that_a_command_under_way_has_taken_out_is_not_started_by_force() -> None:
+    """Else the last row of the engine would be taken for its row."""
+    bench = Bench()
+    bench.do(ROOT, ARRAY)
+    bench.make_pass()
+    assert verbs.begin(bench.core, ROOT, Alter(jobs=("1[]",), changes=Changes(slot_limit=200))) is UNFINISHED
+    for _ in range(3):
+        steps.go_on(bench.core)
+    out = [job for job in bench.core.members(bench.core.jobs[1]) if job.state is BatchState.QUEUED and job.row < 0]
+    assert out
+    said = bench.do(ROOT, ForceStart(jobs=(bench.core.id_of(out[0].key),)))
+    assert isinstance(said, Outcomes)
+    assert said.outcomes[0].error is not None
+    assert "a command under way has taken it from the policy" in said.outcomes[0].error.message
+    while bench.core.works:
+        steps.go_on(bench.core)
+    bench.check()
+
+
 def test_a_command_that_names_many_jobs_takes_steps() -> None:
     bench = Bench()
     jobs = tuple(bench.submit() for _ in range(MANY))
@@ -165,3 +199,20 @@ def test_another_configuration_is_an_entry_of_the_journal_and_needs_no_snapshot(
         assert (queue.settings, queue.pool, queue.place) == (other.settings, other.pool, other.place)
     bench.wait(MANY * 20)
     assert core.jobs == {}
+
+
+def test_a_queue_goes_to_another_pool_only_when_none_of_its_jobs_runs() -> None:
+    """Else the end of such a job would be looked for in the pool in which it does not run."""
+    bench = Bench()
+    bench.submit("sleep 10\n")
+    bench.make_pass()
+    settings = parse_config(OTHERS["another pool for a queue"], "the test")
+    with pytest.raises(InputError, match="queue batch cannot go to pool other while its jobs run in pool main"):
+        steps.whole(reconfigure(bench.core, settings))
+    bench.wait(20)
+    assert bench.core.jobs == {}
+    steps.whole(reconfigure(bench.core, settings))
+    bench.submit("sleep 10\n")
+    bench.wait(20)
+    bench.check()
+    assert bench.core.ended_count == 2
