@@ -2,7 +2,7 @@
 
 A full collection looks at every job and record that there is, while everything waits: a tenth of a second for 200,000 jobs, and
 one falls due whenever their number has grown by a quarter.  They refer to each other in one direction only and go by themselves,
-by their counts of references; there is nothing for the collector to find among them.
+by their counts of references, as connections do; there is nothing for the collector to find among them.
 """
 
 from __future__ import annotations
