@@ -9,6 +9,7 @@ from typing import Protocol
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import FOREVER, Clock
+from qbatch.daemon.collector import undisturbed
 from qbatch.daemon.containment import Containment
 from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core
@@ -168,7 +169,8 @@ class PassDriver:
             at = max(core.now, due)
         try:
             arrivals = self.trace.take(core, at) if self.trace is not None else []
-            passes.advance(core, at)
+            with undisturbed():
+                passes.advance(core, at)
         except Exception as error:
             service.pass_failed(error, is_again=self._has_failed)
             self._has_failed = True

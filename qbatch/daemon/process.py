@@ -22,6 +22,7 @@ import msgspec
 from qbatch.daemon import journal_entry, notify, running
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import LITTLE, Clock, wall
+from qbatch.daemon.collector import spare_the_old
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import state_snapshot, steps
@@ -336,8 +337,8 @@ class _Daemon:
             if executor is not None:
                 await executor.close()
             raise
-        # What was recovered stays: the collector need not look at it again, and what reading it took goes back.
-        gc.freeze()
+        # What was recovered stays; what reading it took goes back.
+        spare_the_old()
         give_memory_back()
         log.info("serving %s as %s from %s", self.options.socket_path, service.settings.name, store.directory)
         self.notify.ready(f"{len(service.core.jobs)} jobs")

@@ -6,6 +6,7 @@ A daemon runs for years and its rows only grow: of a job that is over, one byte 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from qbatch.planning.view import Columns
 
 _QUEUED = CODES[State.QUEUED]
 _ASKED = ("submit", "procs", "estimate", "memory")
+_ASKED_OF = attrgetter(*_ASKED)
 _COLUMNS = (*_ASKED, "started")
 
 
@@ -101,12 +103,12 @@ class Rows:
         """
         first, end = len(self.jobs), len(self.jobs) + len(jobs)
         try:
-            fresh = {name: np.array([getattr(job, name) for job in jobs], np.int64) for name in _ASKED}
+            fresh = np.fromiter(map(_ASKED_OF, jobs), np.dtype([(name, np.int64) for name in _ASKED]), len(jobs))
         except (OverflowError, TypeError, ValueError) as error:
             raise DecisionError(f"a job asks for what is no 64-bit whole number: {error}") from error
         self._grow(end)
-        for name, values in fresh.items():
-            self.arrays[name][first:end] = values
+        for name in _ASKED:
+            self.arrays[name][first:end] = fresh[name]
         self.arrays["started"][first:end] = -1
         self._columns = None
         self.jobs.extend(jobs)

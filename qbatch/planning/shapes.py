@@ -6,6 +6,7 @@ Jobs of campaigns ask for the same again and again: a pass looks at each shape o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ one host; place in ``PLACINGS``; 1 for exclusive; bytes of memory in all; 1 unle
 :func:`is_loose`."""
 
 _COLUMNS = 9
+_SHAPE_OF = attrgetter("chunks", "procs", "memory", "placing", "is_exclusive")
+_ROW_OF = attrgetter("row")
 _FEWEST = 4096
 
 
@@ -78,8 +81,7 @@ class ShapeBook:
         types: list[tuple[int, int, int, int]] = []
         known = self._numbers
         found = []
-        for job in jobs:
-            key = (job.chunks, job.procs, job.memory, job.placing, job.is_exclusive)
+        for job, key in zip(jobs, map(_SHAPE_OF, jobs), strict=True):
             number = known.get(key)
             if number is None:
                 known[key] = number = len(known)
@@ -91,7 +93,7 @@ class ShapeBook:
                 heads.append(head)
                 types.extend(request if head[VALID] else ())
             found.append(number)
-        self._of[[job.row for job in jobs]] = found
+        self._of[np.fromiter(map(_ROW_OF, jobs), np.int64, len(jobs))] = found
         if heads:
             self._heads = _with(self._heads, len(known) - len(heads), np.array(heads, np.int64))
             self._types = _with(self._types, self._used, np.array(types, np.int64).reshape(-1, 4))

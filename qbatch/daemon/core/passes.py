@@ -7,8 +7,10 @@ same calls in the same order give the same state after a crash.
 from __future__ import annotations
 
 import heapq
+from operator import attrgetter
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from qbatch.daemon.core import accounting, flow, run_limits
 from qbatch.daemon.core.emulation import fate_of
@@ -29,6 +31,8 @@ REFUSED = -1
 
 MOST_BROKEN = 100
 """Promises taken back that a job's record keeps: the latest."""
+
+_SUBMIT = attrgetter("submit")
 
 _WORDS = {flow.OVER_WALLTIME: "walltime exceeded", LOST: "LOST: a fault on demand"}
 
@@ -118,18 +122,17 @@ def _one_pass(core: Core, pool: PoolState) -> None:
     events, pool.events = pool.events, []
     arrivals: list[Job] = []
     if pool.pending:
-        # One total order, whatever the order in which they came: a snapshot keeps no other.
-        pairs = list(pool.pending.items())
-        if len(pairs) > 1:
-            pairs.sort(key=lambda pair: (pair[1].submit, pair[1].number, pair[0].member))
-        for row, (key, _) in enumerate(pairs, len(pool.by_row)):
+        # One total order, whatever the order in which they came: a snapshot keeps no other.  By (submit, number, member).
+        pending, pool.pending = pool.pending, {}
+        arrived = sorted(zip(map(_SUBMIT, pending.values()), pending, pending.values(), strict=True))
+        for row, (_, key, request) in enumerate(arrived, len(pool.by_row)):
             job = core.find(key)
             assert job is not None
             job.row = row
             job.is_pending = False
             pool.by_row.append(job)
-        arrivals = [request for _, request in pairs]
-        pool.pending = {}
+            force_setattr(request, "row", row)  # it is in no other hands yet, and the engine need not make another
+            arrivals.append(request)
     done = pool.engine.handle(core.now, events or ([] if arrivals else [Woken()]), arrivals)
     apply_round(core, pool, done)
 
