@@ -92,7 +92,8 @@ def test_a_thousand_jobs_are_shown_quickly(shell: Shell) -> None:
 
 def test_no_command_imports_at_its_top_what_takes_long() -> None:
     allowed = {
-        "__future__", "collections", "importlib", "typing", "time", "os", "sys", "gc", "re", "msgspec", "operator", "itertools", "qbatch",
+        "__future__", "collections", "importlib", "typing", "time", "os", "sys", "gc", "re", "msgspec", "operator",
+            "itertools", "qbatch",
     }  # fmt: skip
     for path in Path(qbatch.cli.pbs.__file__).parent.glob("*.py"):
         for node in ast.parse(path.read_text()).body:
