@@ -28,7 +28,7 @@ from tests.engine.live import Life
 from tests.harness import TRACES
 
 SECOND = 1_000_000
-WORKLOADS = 10
+WORKLOADS = 100
 """How many random workloads, and how many random lives of an engine, a case has."""
 
 FIRST = 4
