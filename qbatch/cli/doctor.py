@@ -149,6 +149,8 @@ def _cache() -> HealthFinding:
 
 
 def _store(state: Path) -> Iterator[HealthFinding]:
+    from qbatch.daemon.store import Store
+
     another = "give another with --state or QBATCH_STATE"
     reason = _why_not_written(state)
     if reason:
@@ -163,7 +165,11 @@ def _store(state: Path) -> Iterator[HealthFinding]:
     elif found.st_mode & 0o077:
         yield HealthFinding("store", "warning", f"{state} may be entered by others", f"chmod 700 {state}")
     else:
-        yield HealthFinding("store", "ok", str(state))
+        try:
+            Store(state).check_version()
+            yield HealthFinding("store", "ok", str(state))
+        except QbatchError as error:
+            yield HealthFinding("store", "wrong", str(error))
     free = shutil.disk_usage(state).free
     if free < 64 << 20:
         yield HealthFinding(

@@ -88,10 +88,7 @@ def _directory(core: Core, job: BatchJob, home: str) -> tuple[str, bool]:
 
 
 def _staged(text: str) -> tuple[tuple[str, str], ...]:
-    try:
-        return tuple((part.local, part.remote) for part in parse_staging(text)) if text else ()
-    except ValueError:  # taken by an older release, which did nothing with it
-        return ()
+    return tuple((part.local, part.remote) for part in parse_staging(text)) if text else ()
 
 
 def _arguments(text: str) -> tuple[str, ...]:

@@ -124,9 +124,8 @@ async def recover(store: Store, settings: Settings) -> Recovered:
             except Exception as error:
                 what = error if isinstance(error, QbatchError) else f"{type(error).__name__}: {error}"
                 raise StorageError(
-                    f"{store.path}: commit {number} cannot be applied again: {what}; if another version wrote it: "
-                    "start that one, end it with qbatch down (it writes a snapshot), then start this one; or restore a backup "
-                    f"with: qbatch restore FILE --state {store.directory}"
+                    f"{store.path}: commit {number} cannot be applied again: {what}; restore a backup with: "
+                    f"qbatch restore FILE --state {store.directory}"
                 ) from error
             if said.kind == "p":
                 touched.clear()

@@ -7,7 +7,7 @@ import sqlite3
 import zlib
 from pathlib import Path
 
-from qbatch.daemon.store import APPLICATION, StorageError, Store, stamp
+from qbatch.daemon.store import APPLICATION, StorageError, Store, check_version, stamp
 from qbatch.model.errors import InputError
 
 RESTORED = "restored"
@@ -64,6 +64,7 @@ def restore_backup(source: Path, state: Path) -> str:
 def _read(source: Path) -> tuple[int, bytes]:
     if not source.is_file():
         raise InputError(f"{source}: there is no such file")
+    check_version(source, "restore it with the version that wrote it", was_used=False)
     try:
         database = sqlite3.connect(f"file:{source}?mode=ro", uri=True)
         try:

@@ -22,7 +22,6 @@ from pathlib import Path
 import aiosqlite
 import msgspec
 
-from qbatch.daemon import migrations
 from qbatch.daemon.executors.supervision.files import sync_directory
 from qbatch.daemon.store_file import copy_to, look_through
 from qbatch.model.errors import QbatchError
@@ -30,7 +29,8 @@ from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import JobRecord
 
 APPLICATION = 0x71626174
-VERSION = 1
+VERSION = 2
+"""The version of all that a directory holds: the database, journal entries, snapshots, records.  Another one is refused."""
 RESERVE = 4 << 20
 
 _SCHEMA = """
@@ -74,7 +74,7 @@ class Store:
 
     Raises:
         Occupied: another daemon has it.
-        StorageError: it is damaged, or made by a newer version.
+        StorageError: it is damaged, or of another version.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -121,7 +121,7 @@ class Store:
         """Open the database, or make it; check it.
 
         Raises:
-            StorageError: it is damaged, incomplete, or made by a newer version.
+            StorageError: it is damaged, incomplete, or of another version; then nothing in it is changed.
         """
         was_used = (self.directory / "committed").exists() or any(self.directory.glob("snapshot-*"))
         is_new = not self.path.exists()
@@ -133,7 +133,7 @@ class Store:
         try:
             old_mask = os.umask(0o077)
             try:
-                self._copy_old()
+                self.check_version()
                 self._database = await aiosqlite.connect(self.path, isolation_level=None, cached_statements=_STATEMENTS)
                 await self._prepare(is_new, was_used)
             finally:
@@ -155,41 +155,37 @@ class Store:
             )
         self._keep_reserve()
 
-    def _copy_old(self) -> None:
-        """Before anything is changed: keep a copy of a database with an older schema."""
-        if not self.path.exists():
-            return
-        with open(self.path, "rb") as file:
-            header = file.read(100)
-        # The header's fields, https://sqlite.org/fileformat.html section 1.3: reading them opens nothing.
-        version, application = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
-        if application == APPLICATION and 0 < version < VERSION:
-            migrations.copy_first(self.path, version)
+    def check_version(self) -> None:
+        """Refuse a directory of another version; nothing in it is changed.
+
+        Raises:
+            StorageError: with both versions and the way out.
+        """
+        check_version(
+            self.path,
+            f"give this version an empty directory with --state DIR; to keep what ran: qbatch import pbs "
+            f"{self.directory / 'accounting'} -o LOG, or, with the version that wrote it, qbatch up --state {self.directory} and "
+            "qbatch export result -o DIR; jobs that wait there are to be submitted again",
+            was_used=(self.directory / "committed").exists(),
+        )
 
     async def _prepare(self, is_new: bool, was_used: bool) -> None:
         database = self._db
+        # One whose first start was interrupted holds nothing yet, and nothing was ever acknowledged.
+        is_empty = not was_used and await self._one("SELECT count(*) FROM sqlite_schema") == 0
+        if is_new or is_empty:  # before there is a log, so that the file's header has the version from the beginning
+            await database.executescript(f"BEGIN;{_SCHEMA}PRAGMA application_id={APPLICATION};"
+                                         f"PRAGMA user_version={VERSION};COMMIT;")  # fmt: skip
         for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", f"wal_autocheckpoint={_CHECKPOINT}",
                        "foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0",
                        "temp_store=MEMORY", "cache_size=-16000"):  # fmt: skip
             await database.execute(f"PRAGMA {pragma}")
         if await self._one("PRAGMA synchronous") != 2:
             raise StorageError(f"{self.path}: SQLite does not keep synchronous=FULL")
-        # One whose first start was interrupted holds nothing yet, and nothing was ever acknowledged.
-        is_empty = not was_used and await self._one("SELECT count(*) FROM sqlite_schema") == 0
         if is_new or is_empty:
-            await database.executescript(f"BEGIN;{_SCHEMA}PRAGMA application_id={APPLICATION};"
-                                         f"PRAGMA user_version={VERSION};COMMIT;")  # fmt: skip
             sync_directory(self.directory)
-        version, application = await self._one("PRAGMA user_version"), await self._one("PRAGMA application_id")
-        if application != APPLICATION:
+        if await self._one("PRAGMA application_id") != APPLICATION:
             raise StorageError(f"{self.path} is no qbatch database; {_way_out(self.directory)}")
-        if int(str(version)) > VERSION:
-            raise StorageError(f"{self.path} was made by a newer qbatch (schema {version}; this one knows {VERSION})")
-        if int(str(version)) < VERSION:
-            try:
-                await migrations.migrate(database, int(str(version)), VERSION)
-            except LookupError:
-                raise StorageError(f"{self.path} has schema {version}; no step leads from it to {VERSION}") from None
         found = await self._one("PRAGMA quick_check")
         if found != "ok":
             raise StorageError(f"{self.path} is damaged: {found}; {_way_out(self.directory)}")
@@ -494,6 +490,28 @@ def _history_row(key: JobKey, record: JobRecord) -> tuple[object, ...]:
 
 
 _FIRST = "nothing was kept in it yet: make sure that the disk works and has space, or name another directory with --state"
+
+
+def check_version(path: Path, way_out: str, *, was_used: bool) -> None:
+    """Refuse a database of another version; nothing is written.  ``was_used``: whether a daemon has kept anything in it.
+
+    Raises:
+        StorageError: with both versions and the way out.
+    """
+    try:
+        with open(path, "rb") as file:
+            header = file.read(100)
+    except OSError:
+        return  # who opens it says why it cannot
+    # The fields of the header, https://sqlite.org/fileformat.html section 1.3.  SQLite itself would write as it opens the file.
+    version, application = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
+    if header.startswith(b"SQLite") and application == version == 0 and was_used:
+        version, application = 1, APPLICATION  # a daemon of version 1 wrote them into the log beside the file at first
+    if application == APPLICATION and version != VERSION:
+        raise StorageError(
+            f"{path} was written by another version of qbatch (version {version} of the store; this one reads {VERSION}), and "
+            f"is left as it is; {way_out}"
+        )
 
 
 def _way_out(directory: Path) -> str:

@@ -81,8 +81,7 @@ class TraceSource:
         Raises:
             InputError: it has seen another log.
         """
-        # Stores that are older do not tell the largest number.
-        if core.log_arrived and core.log_id not in (self.identity, self.identity.rpartition(" ")[0]):
+        if core.log_arrived and core.log_id != self.identity:
             raise InputError(
                 f"another log has arrived in this store ({core.log_arrived} jobs of it); give this one a store of its own with "
                 "--state DIR"
@@ -120,7 +119,7 @@ def fed_log(core: Core) -> FedLogRecord | None:
     jobs, _, last = numbers.partition(" ")
     if not core.log_arrived or not jobs.isdecimal():
         return None
-    return FedLogRecord(sha256=digest, jobs=int(jobs), last_number=int(last) if last.isdecimal() else 0, offset=core.log_offset)
+    return FedLogRecord(sha256=digest, jobs=int(jobs), last_number=int(last), offset=core.log_offset)
 
 
 def _submission(arrival: Arrival, queue: str) -> tuple[Actor, Submit]:

@@ -20,14 +20,6 @@ from qbatch.model.errors import InputError
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _ABSENT = object()
-_PLANS = "qbatch.planning.spaces"
-_MOVED = {
-    ("qbatch.policies.conservative", "PoolPlan"): (f"{_PLANS}.pool_plan", "PoolPlan"),
-    ("qbatch.policies.host_plan", "ChunkPlan"): (f"{_PLANS}.placed_plan", "PlacedPlan"),
-    ("qbatch.policies.equispatial", "Share"): ("qbatch.policies.earlier_shares", "Share"),
-    ("qbatch.policies.equispatial", "Division"): ("qbatch.policies.earlier_shares", "Division"),
-}
-# Classes that older snapshots know by other names.
 
 
 def encode(value: Any, own_module: str) -> bytes:
@@ -225,12 +217,10 @@ class _Reader:
 
     def _struct(self, _: int, rest: list[Any]) -> Any:
         kind = self._class(rest, msgspec.Struct)
-        values = [self.value(part) for part in rest[2:]]
-        # One that was written when it had fewer fields has the defaults of those that came behind.
-        return kind(**dict(zip(kind.__struct_fields__[: len(values)], values, strict=True)))
+        return kind(**dict(zip(kind.__struct_fields__, map(self.value, rest[2:]), strict=True)))
 
     def _class(self, rest: list[Any], family: type) -> Any:
-        module, name = _MOVED.get((rest[0], rest[1]), (rest[0], rest[1]))
+        module, name = rest[:2]
         if not (module.startswith("qbatch.") or module == self.own_module):
             raise InputError(f"a snapshot names the class {module}.{name}, which is neither qbatch's nor the policy's")
         found: Any = importlib.import_module(module)

@@ -26,8 +26,8 @@ from qbatch.model.machine import Machine
 from qbatch.planning.policy import Policy, name_of
 from qbatch.planning.view import Run
 
-FORMAT = 2
-"""The version of the body; one of format 1, in which an allocation was host by host, is read too, another one is refused."""
+FORMAT = 3
+"""The version of the body; another one is refused."""
 
 _MARK = b"qbatch engine\n"
 _HASH = 32
@@ -78,9 +78,9 @@ class _Body(msgspec.Struct):
     wake_at: list[int]
     over: list[int]
     memory: bytes
-    trials: list[int] = []
-    left_behind: list[int] = []
-    is_new_policy: bool = False
+    trials: list[int]
+    left_behind: list[int]
+    is_new_policy: bool
 
 
 def dump(engine: Engine) -> bytes:
@@ -195,27 +195,16 @@ def _body(data: bytes) -> _Body:
 
 
 def _check_origin(body: _Body, machine: Machine, policy: Policy) -> None:
-    if body.format not in (1, FORMAT):
-        raise InputError(f"the snapshot has format {body.format}, this version of qbatch reads 1 and {FORMAT}")
+    if body.format != FORMAT:
+        raise InputError(f"the snapshot has format {body.format}; this version of qbatch reads {FORMAT}")
     if body.machine != _identity(machine):
         raise InputError("the snapshot is of another machine: its hosts or classes are not those of this one")
     if body.policy != name_of(policy):
         raise InputError(f"the snapshot is of the policy {body.policy!r}, not of {name_of(policy)!r}")
 
 
-_LATER = {"serves", "limits", "cpu_time", "kind", "goes_first", "per_user"}
-"""Fields that machines did not have at first: where they say nothing, a snapshot from before them still fits."""
-
-
 def _identity(machine: Machine) -> str:
-    def plain(struct: msgspec.Struct) -> dict[str, Any]:
-        values = {name: getattr(struct, name) for name in struct.__struct_fields__}
-        defaults = dict(zip(struct.__struct_fields__[::-1], struct.__struct_defaults__[::-1], strict=False))
-        return {name: value for name, value in values.items() if name not in _LATER or value != defaults[name]}
-
-    body = plain(machine)
-    body |= {name: [plain(each) for each in body[name]] for name in ("hosts", "classes")}
-    return hashlib.sha256(msgspec.msgpack.encode(body)).hexdigest()
+    return hashlib.sha256(msgspec.msgpack.encode(machine)).hexdigest()
 
 
 def _roomy(array: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -67,7 +67,6 @@ class Server:
             fields["argv"] = tuple(script)
         given = script if isinstance(script, str) and not fields.get("argv") else None
         fields.setdefault("directory", os.getcwd())
-        fields.setdefault("resource_rules", 3)
         try:
             spec = Spec(script=given, **fields)
         except TypeError as error:

@@ -40,7 +40,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
 
 from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.job import Job
@@ -126,7 +125,7 @@ class EquiSpatial:
 
     def decide(self, view: View) -> Iterable[Action]:
         """Place who waits, divide the hosts that are due, and say who has more or less than before."""
-        memory = self._memory(view)
+        memory: Shares = view.memory
         self._follow(view, memory)
         at = int(_kernels.share_pass(view.now, memory.state))
         actions = list(self._changes(view, memory.state))
@@ -136,7 +135,7 @@ class EquiSpatial:
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job has not begun."""
-        job, host = view.jobs[row], self._memory(view).host_of(row)
+        job, host = view.jobs[row], view.memory.host_of(row)
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         if host >= 0:
             name = view.machine.hosts[host].name
@@ -145,17 +144,6 @@ class EquiSpatial:
             )
         text = f"no open host of {job.procs} processors or more has {memory_text(job.memory)} of memory free"
         return Reason("memory", self.name, text, numbers)
-
-    def _memory(self, view: View) -> Shares:
-        """Return what is remembered; as an older snapshot holds it, it is brought into the present form."""
-        memory: Shares = view.memory
-        if "state" not in vars(memory):
-            from qbatch.policies.earlier_shares import state_of
-
-            state = state_of(cast(Any, memory), view, self._rules)
-            vars(memory).clear()
-            memory.state = state
-        return memory
 
     def _follow(self, view: View, memory: Shares) -> None:
         """Tell the kernels what happened: who has gone, who waits."""

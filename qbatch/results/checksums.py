@@ -1,8 +1,8 @@
 """Checksums of a document and of the files in its folder, by which a damaged one is refused instead of shown.
 
 A sealed document says under ``checksums`` the SHA-256 of each file that belongs to it, by name, and under its own file name
-that of the document: of its JSON without that one entry and without line breaks, so that it may be laid out anew.  A document
-without ``checksums`` was written by an earlier version, and nothing is checked.
+that of the document: of its JSON without that one entry and without line breaks, so that it may be laid out anew.  Of a document
+from which ``checksums`` was deleted nothing is checked.
 """
 
 from __future__ import annotations

@@ -30,8 +30,6 @@ FILE = "runs.sqlite"
 
 _PART = 500
 _SCHEMA = 2
-_UNCHECKED_SCHEMA = 1
-"""That of stores whose rows had no checksums: they get them when such a store is opened."""
 
 _NOT_DAMAGE = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
@@ -86,7 +84,7 @@ class RunStore:
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=NORMAL")
         version = run("PRAGMA user_version").fetchone()[0]
-        if version not in (0, _UNCHECKED_SCHEMA, _SCHEMA):
+        if version not in (0, _SCHEMA):
             raise InputError(f"{self.path}: is of another version of qbatch ({version}); name another place")
         found = run("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
@@ -94,10 +92,6 @@ class RunStore:
         run("BEGIN IMMEDIATE")
         if version == 0:
             run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, kept BLOB NOT NULL, checksum BLOB) WITHOUT ROWID")
-        elif version == _UNCHECKED_SCHEMA:
-            run("ALTER TABLE runs ADD COLUMN checksum BLOB")
-            run("UPDATE runs SET checksum = checksum_of(CAST(key AS BLOB), kept)")
-        if version != _SCHEMA:
             run(f"PRAGMA user_version={_SCHEMA}")
         damaged = run("DELETE FROM runs WHERE checksum IS NOT checksum_of(CAST(key AS BLOB), kept)").rowcount
         run("COMMIT")

@@ -53,9 +53,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ``not_before``: microseconds since 1970 (``-a``).  ``variables``: the job's environment beyond the standard one.
     ``directory``: where the submission was made.  ``runtime``: microseconds that an emulated run takes; ``fate``:
     how an emulated run ends (exit status); ``used_memory``: bytes that it really uses (None: all that it asks for).
-    ``shell``: ``-S``.  ``is_torque``: Torque's names for output and indices.  ``resource_rules``: how resources are read: 3 as
-    OpenPBS does (``nodes=`` scatters, what no host can give is refused); 2 as 3, but GPUs, which no host has, are
-    taken and not counted; 1 as releases up to 0.1 did, whose journals say nothing.
+    ``shell``: ``-S``.  ``is_torque``: Torque's names for output and indices.
     ``script_digest``: of a script that was sent before with ``upload``; ``script`` is its beginning then.
     ``tasks``: of an array whose jobs differ, each of them in order of index.
     """
@@ -95,7 +93,6 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     is_torque: bool = False
     extra: dict[str, str] = {}
     encoding: str = "utf-8"
-    resource_rules: Whole = 1
     script_digest: str = ""
     tasks: tuple[TaskSpec, ...] = ()
 

@@ -24,19 +24,18 @@ LENIENCIES = {
 _NODE_WORDS = ("host", "vnode", "gpus", "mics", "ngpus", "nmics")
 
 UNCOUNTED = ("ngpus", "gpus", "nmics", "mics", "naccelerators", "accelerator", "accelerator_model")
-"""Resources that PBS knows and that no host here has: what asks for one (rules 3) would be taken for a job that asks for none."""
+"""Resources that PBS knows and that no host here has: what asks for one would be taken for a job that asks for none."""
 
 
 def refused_resource(
-    resources: Mapping[str, str], demand: Demand, custom: Collection[str], lenient: Collection[str], rules: int = 3
+    resources: Mapping[str, str], demand: Demand, custom: Collection[str], lenient: Collection[str]
 ) -> tuple[str, str] | None:
     """Return the code and the reason for which resources are refused, None if they are not.
 
-    ``custom``: resources that the server knows beside those of PBS; ``lenient``: keys of ``LENIENCIES``; ``rules``: by rules 2
-    what no host has could be asked for.
+    ``custom``: resources that the server knows beside those of PBS; ``lenient``: keys of ``LENIENCIES``.
     """
     if "resources" not in lenient:
-        unknown = unknown_resource(resources, demand, custom, rules)
+        unknown = unknown_resource(resources, demand, custom)
         if unknown is not None:
             return "unknown-resource", unknown
     groups = [word for word in resources.get("place", "").split(":") if word.startswith("group=")]
@@ -58,13 +57,13 @@ def refused_resource(
     return None
 
 
-def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Collection[str], rules: int = 3) -> str | None:
+def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Collection[str]) -> str | None:
     """Return what is said of the first resource that the server does not know or cannot count, None if there is none."""
     way_out = "a server knows those of PBS and its custom_resources"
     for name, value in resources.items():
         if name not in RESOURCES_OF_JOBS and name not in custom:
             return f"Unknown resource: {name} ({way_out})"
-        if rules > 2 and _is_uncounted(name, value, custom):
+        if _is_uncounted(name, value, custom):
             return _uncounted(name)
     names = _NODE_WORDS if "nodes" in resources else RESOURCES_OF_CHUNKS
     for chunk in demand.chunks:
@@ -72,7 +71,7 @@ def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Colle
             if name not in names and name not in custom:
                 what = "node property" if "nodes" in resources else "resource"
                 return f"Unknown {what}: {name} ({way_out})"
-            if rules > 2 and _is_uncounted(name, value, custom):
+            if _is_uncounted(name, value, custom):
                 return _uncounted(name)
     return None
 

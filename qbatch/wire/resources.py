@@ -263,7 +263,7 @@ def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
 def check_resources(resources: Mapping[str, str]) -> None:
     """Refuse what is no resource or no value of it, whether or not it takes effect: all of it is shown later.
 
-    Asked where a request enters, and not again when the journal is replayed: what an older version took stays taken.
+    Asked where a request enters, and not again when the journal is replayed.
 
     Raises:
         ValueError: with the resource and the reason.
@@ -345,11 +345,10 @@ def parse_place(text: str) -> tuple[str, bool]:
     return placing, is_exclusive
 
 
-def parse_demand(resources: Mapping[str, str], rules: int = 2) -> Demand:
+def parse_demand(resources: Mapping[str, str]) -> Demand:
     """Return what the ``-l`` resources of a job ask for; nothing asked is one processor.
 
-    ``nodes=`` asks for different hosts, as OpenPBS converts it (svr_jobfunc.c, set_select_and_place); by the older ``rules`` 1
-    its chunks could share one.
+    ``nodes=`` asks for different hosts, as OpenPBS converts it (svr_jobfunc.c, set_select_and_place).
 
     Raises:
         ValueError: with the resource and the reason.
@@ -366,17 +365,13 @@ def parse_demand(resources: Mapping[str, str], rules: int = 2) -> Demand:
         chunks = (ChunkOf(_count(resources["procs"], "procs"), 1),)
     else:
         procs = _count(resources["ncpus"], "ncpus") if "ncpus" in resources else 1
-        chunks = (ChunkOf(1, procs, 0, _slots(resources)),)
-        if rules > 1:
-            where = {name: resources[name] for name in ("host", "vnode") if name in resources}
-            threads = _count(resources["ompthreads"], "ompthreads", 0) if "ompthreads" in resources else 0
-            chunks = (ChunkOf(1, procs, 0, _slots(resources), threads, where),)
+        where = {name: resources[name] for name in ("host", "vnode") if name in resources}
+        threads = _count(resources["ompthreads"], "ompthreads", 0) if "ompthreads" in resources else 0
+        chunks = (ChunkOf(1, procs, 0, _slots(resources), threads, where),)
     chunks = _with_memory(chunks, resources)
-    place = resources.get("place", "free")
-    if rules > 1:
-        place = resources.get("place") or implied_place(resources)
+    place = resources.get("place") or implied_place(resources)
     placing, is_exclusive = parse_place(place)
-    if rules > 1 and placing == "free" and {"group=host", "group=vnode"} & set(place.split(":")):
+    if placing == "free" and {"group=host", "group=vnode"} & set(place.split(":")):
         placing = "pack"
     walltime = parse_duration(resources["walltime"]) if "walltime" in resources else None
     return Demand(chunks, walltime, placing, is_exclusive)
@@ -404,7 +399,7 @@ def _slots(resources: Mapping[str, str]) -> int:
     return _count(resources["mpiprocs"], "mpiprocs") if "mpiprocs" in resources else 1
 
 
-def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int, rules: int = 2) -> dict[str, str]:
+def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int) -> dict[str, str]:
     """Return ``Resource_List`` as ``qstat -f`` shows it: what was asked, with ncpus, nodect, select, place and
     walltime always there, memory in units of at least a kilobyte, times as HH:MM:SS.  A job that names neither chunks nor
     nodes has ``place=pack``, as in OpenPBS (svr_jobfunc.c, set_select_and_place); for its one chunk that is the same as ``free``.
@@ -412,10 +407,10 @@ def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int
     listed = dict(resources)
     listed["ncpus"] = str(demand.procs)
     listed["nodect"] = str(demand.hosts)
-    is_plain = rules > 1 and not resources.keys() & {"select", "nodes", "procs"}
-    listed.setdefault("place", "pack" if is_plain else implied_place(resources) if rules > 1 else "free")
+    is_plain = not resources.keys() & {"select", "nodes", "procs"}
+    listed.setdefault("place", "pack" if is_plain else implied_place(resources))
     if demand.memory or "mem" in listed:
-        listed["mem"] = format_size(demand.memory) if demand.memory else _shown_size(listed["mem"])
+        listed["mem"] = format_size(demand.memory or parse_size(listed["mem"]))
     slots = sum(chunk.count * chunk.slots for chunk in demand.chunks)
     if slots != demand.hosts:
         listed["mpiprocs"] = str(slots)
@@ -424,27 +419,11 @@ def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int
     listed["walltime"] = format_duration(walltime)
     for name in ("vmem", "pmem", "pvmem", "file"):
         if name in listed:
-            listed[name] = _shown_size(listed[name])
+            listed[name] = format_size(parse_size(listed[name]))
     for name in _TIMES:
         if name in listed and name != "walltime":
-            listed[name] = _shown_time(listed[name])
+            listed[name] = format_duration(parse_duration(listed[name]))
     return dict(sorted(listed.items()))
-
-
-def _shown_size(text: str) -> str:
-    """Return a size as it is shown; one that an older version took though it is none, as it was written."""
-    try:
-        return format_size(parse_size(text))
-    except ValueError:
-        return text
-
-
-def _shown_time(text: str) -> str:
-    """Return a time as ``HH:MM:SS``; one that an older version took though it is none, as it was written."""
-    try:
-        return format_duration(parse_duration(text))
-    except ValueError:
-        return text
 
 
 def _select_text(chunks: Iterable[ChunkOf]) -> Iterable[str]:

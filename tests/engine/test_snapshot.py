@@ -13,11 +13,8 @@ import pytest
 
 from qbatch.engine import plain, snapshot
 from qbatch.engine.engine import Engine
-from qbatch.model.actions import Chunk, Start
 from qbatch.model.errors import InputError
-from qbatch.model.events import Finished, Submitted
-from qbatch.model.job import Job
-from qbatch.model.machine import Host, Machine, one_host
+from qbatch.model.machine import one_host
 from qbatch.planning.policy import Policy
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life, Slices, pairs
@@ -160,6 +157,7 @@ def test_what_is_not_plain_is_refused_by_name() -> None:
         [],
         ["d", 1],
         ["a", "|O", [1], True, b"12345678"],
+        ["M", "qbatch.model.actions", "Chunk", 3, 2, 10],
     ],
 )
 def test_bytes_that_name_what_may_not_be_made_are_refused(tree: list[object]) -> None:
@@ -167,40 +165,10 @@ def test_bytes_that_name_what_may_not_be_made_are_refused(tree: list[object]) ->
         plain.decode(msgspec.msgpack.encode(tree), MODULE)
 
 
-@pytest.mark.parametrize("is_chunked", [False, True])
-def test_a_plan_that_was_written_under_an_older_name_is_read(is_chunked: bool) -> None:
-    machine = Machine((Host("a", 4, 10), Host("b", 4)), chunked=True) if is_chunked else one_host(4)
-    engine = Engine(machine, load_policy("conservative"))
-    jobs = [Job(number=n, submit=0, procs=3, memory=2 * is_chunked, estimate=10_000_000) for n in range(4)]
-    engine.handle(0, [Submitted(job) for job in jobs])
-    memory = engine._memory.inner if is_chunked else engine._memory
-    tree = msgspec.msgpack.decode(plain.encode(memory, "qbatch.policies.conservative"))
-    assert tree[:3] == ["o", type(memory).__module__, type(memory).__qualname__]
-    tree[1:3] = ["qbatch.policies.host_plan", "ChunkPlan"] if is_chunked else ["qbatch.policies.conservative", "PoolPlan"]
-    engine._memory = plain.decode(msgspec.msgpack.encode(tree), "qbatch.policies.conservative")
-    rows = engine.view().queue.tolist()
-    assert [memory.planned_start(row) for row in rows] == [engine._memory.planned_start(row) for row in rows]
-    actions = engine.handle(10_000_000, [Finished(row) for row in engine.view().running]).actions
-    assert any(isinstance(action, Start) for action in actions)
-
-
-def test_a_snapshot_in_which_an_allocation_was_host_by_host_is_read() -> None:
-    machine = Machine(tuple(Host(f"n{place}", 2) for place in range(4)))
-    engine = Engine(machine, load_policy("easy"))
-    engine.handle(0, [Submitted(Job(number=1, submit=0, procs=7, estimate=9))])
-    data = snapshot.dump(engine)
-    mark, start = data[: len(snapshot._MARK)], len(snapshot._MARK) + snapshot._HASH
-    body = msgspec.msgpack.decode(data[start:])
-    ((row, _, *rest),) = body["running"]
-    parts = [{"host": place, "procs": 2, "memory": 0} for place in range(3)] + [{"host": 3, "procs": 1, "memory": 0}]
-    older = msgspec.msgpack.encode({**body, "format": 1, "running": [[row, parts, *rest]]})
-    loaded = snapshot.load(machine, load_policy("easy"), mark + hashlib.sha256(older).digest() + older)
-    assert loaded.view().running == engine.view().running
-    assert snapshot.dump(loaded) == data
-
-
-def test_a_chunk_that_a_policy_remembered_before_there_were_ranges_is_one_host() -> None:
-    tree = ["M", "qbatch.model.actions", "Chunk", 3, 2, 10]
-    assert plain.decode(msgspec.msgpack.encode(tree), "") == Chunk(3, 2, 10)
-    with pytest.raises(InputError):
-        plain.decode(msgspec.msgpack.encode([*tree, 1, 1]), "")
+def test_another_format_is_refused_by_name() -> None:
+    machine = one_host(8)
+    data = snapshot.dump(Engine(machine, load_policy("fcfs")))
+    start = len(snapshot._MARK) + snapshot._HASH
+    other = msgspec.msgpack.encode({**msgspec.msgpack.decode(data[start:]), "format": 2})
+    with pytest.raises(InputError, match="the snapshot has format 2; this version of qbatch reads 3"):
+        snapshot.load(machine, load_policy("fcfs"), snapshot._MARK + hashlib.sha256(other).digest() + other)

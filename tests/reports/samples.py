@@ -174,7 +174,7 @@ def check_read_back(read: Schedule, written: Schedule) -> None:
 
 
 def unseal(document: Path) -> dict[str, Any]:
-    """Take the checksums out of a document, as earlier versions wrote it, and return what is left."""
+    """Take the checksums out of a document, and return what is left."""
     whole = json.loads(document.read_text())
     whole.pop("checksums", None)
     document.write_text(json.dumps(whole))

@@ -61,7 +61,7 @@ def test_no_flipped_bit_of_a_result_is_shown(tmp_path: Path, whole: Path, name: 
     for _ in range(150):
         flipped(whole / name, folder / name, draw)
         try:
-            # A document whose key "checksums" was hit is that of an earlier version.
+            # A document whose key "checksums" was hit has none.
             assert _facts(read_result(folder)) == before or "checksums" not in read_result(folder).document
         except InputError as error:
             refused.append(str(error))
@@ -101,7 +101,7 @@ def test_each_command_refuses_a_damaged_result(
     assert "has changed since it was written" in said.err
 
 
-def test_a_result_of_an_earlier_version_has_no_checksums_and_opens(tmp_path: Path, whole: Path) -> None:
+def test_a_result_whose_checksums_were_deleted_opens(tmp_path: Path, whole: Path) -> None:
     before = _facts(read_result(whole))
     folder = tmp_path / "result"
     shutil.copytree(whole, folder)

@@ -168,16 +168,13 @@ def test_the_damaged_run_is_kept_again_and_then_whole(whole: Path, tmp_path: Pat
         assert store.find(list(KEPT)) == KEPT
 
 
-def test_a_store_of_the_version_before_gets_its_checksums(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_store_of_another_version_is_refused(tmp_path: Path, version: int) -> None:
     database = sqlite3.connect(tmp_path / FILE)
-    database.execute("CREATE TABLE runs (key TEXT PRIMARY KEY, kept BLOB NOT NULL) WITHOUT ROWID")
-    database.executemany("INSERT INTO runs VALUES (?, ?)", [(key, msgspec.msgpack.encode(kept)) for key, kept in KEPT.items()])
-    database.execute("PRAGMA user_version=1")
-    database.commit()
+    database.execute(f"PRAGMA user_version={version}")
     database.close()
-    for _ in range(2):
-        with RunStore(tmp_path) as store:
-            assert store.find(list(KEPT)) == KEPT
+    with pytest.raises(InputError, match=rf"is of another version of qbatch \({version}\); name another place"):
+        RunStore(tmp_path)
 
 
 def test_a_store_that_may_not_be_written_is_not_called_damaged(

@@ -120,15 +120,13 @@ def test_resource_list_always_says_how_many_and_how_long() -> None:
     }  # fmt: skip
 
 
-def test_nodes_scatter_as_openpbs_converts_them_and_did_not_by_the_older_rules() -> None:
+def test_nodes_scatter_as_openpbs_converts_them() -> None:
     for text, placing, is_whole in (
         ("nodes=2:ppn=4", "scatter", False), ("nodes=2#excl", "scatter", True), ("nodes=2#shared", "scatter", False),
         ("select=2", "free", False), ("select=2,place=vscatter:exclhost", "scatter", True), ("ncpus=4", "free", False),
     ):  # fmt: skip
         asked = parse_resources(text)
         assert (parse_demand(asked).placing, parse_demand(asked).is_exclusive) == (placing, is_whole)
-        if "nodes" in asked:
-            assert (parse_demand(asked, 1).placing, parse_demand(asked, 1).is_exclusive) == ("free", False)
     named = parse_demand(parse_resources("nodes=n2+n4:ppn=2"))
     assert [(chunk.host, chunk.procs) for chunk in named.chunks] == [("n2", 1), ("n4", 2)]
     assert [chunk.host for chunk in parse_select("host=a:ncpus=2+2:vnode=b+1:mem=1gb")] == ["a", "b", ""]
@@ -171,7 +169,6 @@ def test_what_no_host_has_is_refused_by_name_and_not_taken_and_ignored(text: str
     assert found[1].startswith(f"Unknown resource: {name} (no host of this server has any; ")
     assert refused_resource(asked, demand, (name,), ()) is None
     assert refused_resource(asked, demand, (), ("resources",)) is None
-    assert refused_resource(asked, demand, (), (), rules=2) is None  # journals of before hold such jobs
 
 
 @pytest.mark.parametrize(

@@ -402,4 +402,4 @@ def make_spec(fields: Mapping[str, object]) -> Spec:
     known: dict[str, Any] = {name: value for name, value in fields.items() if name in Spec.__struct_fields__}
     extra = dict(known.get("extra") or {})
     extra.update({name: str(value) for name, value in fields.items() if name not in known})
-    return Spec(**{"resource_rules": 3, **known, "extra": extra})
+    return Spec(**{**known, "extra": extra})

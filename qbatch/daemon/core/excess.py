@@ -22,11 +22,8 @@ def limits_of(job: BatchJob) -> dict[str, float]:
     limits: dict[str, float] = {}
     for name in ("cput", "pcput", "vmem"):
         if name in resources:
-            try:
-                text = resources[name]
-                limits[name] = float(parse_size(text)) if name == "vmem" else parse_duration(text) / MICROSECONDS
-            except ValueError:  # an older version took it though it is none
-                continue
+            text = resources[name]
+            limits[name] = float(parse_size(text)) if name == "vmem" else parse_duration(text) / MICROSECONDS
     if job.prepared.demand.memory:
         limits["mem"] = float(job.prepared.demand.memory)
     return limits

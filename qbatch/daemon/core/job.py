@@ -67,7 +67,7 @@ class Prepared:
         self.indices = indices
         self.slot_limit = slot_limit
         if listed is None:
-            listed = Listed(listed_resources(spec.resources, demand, walltime, spec.resource_rules))
+            listed = Listed(listed_resources(spec.resources, demand, walltime))
         self.listed = listed
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon.core import old_snapshots, slots
+from qbatch.daemon.core import slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.source_state import SourceState
@@ -26,8 +26,6 @@ from qbatch.planning.policy import Policy
 from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import Demand
-
-VERSION = 3
 
 
 class PreparedSnapshot(msgspec.Struct, array_like=True):
@@ -57,7 +55,6 @@ class PoolSnapshot(msgspec.Struct, array_like=True):
 class CoreSnapshot(msgspec.Struct):
     """Everything of a core but its settings and policies."""
 
-    version: int
     now: int
     next_sequence: int
     prepared: list[PreparedSnapshot]
@@ -65,7 +62,7 @@ class CoreSnapshot(msgspec.Struct):
     live: list[tuple[int, int, int]]
     queues: dict[str, tuple[bool, bool, dict[BatchState, int], dict[str, int]]]
     pools: dict[str, PoolSnapshot]
-    run_limits: dict[str, tuple[int, list[tuple[int, int, int]]]] = msgspec.field(name="gates")
+    run_limits: dict[str, tuple[int, list[tuple[int, int, int]]]]
     children: list[tuple[JobKey, list[tuple[str, JobKey]]]]
     endings: list[tuple[JobKey, int]]
     keys: list[tuple[int, str, JobKey]]
@@ -80,10 +77,10 @@ class CoreSnapshot(msgspec.Struct):
     faults: list[FaultState]
     log_id: str
     log_offset: int
-    chosen: dict[str, tuple[str, str]] = {}
-    begun: dict[int, int] = {}
-    source: SourceState = msgspec.field(default_factory=SourceState)
-    run_times: dict[str, list[int]] = {}
+    chosen: dict[str, tuple[str, str]]
+    begun: dict[int, int]
+    source: SourceState
+    run_times: dict[str, list[int]]
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -117,7 +114,7 @@ def dump(core: Core) -> bytes:
             live.append((job.sequence, 1 + len(array.members), array.failed))
     jobs = msgspec.Raw(msgspec.msgpack.Encoder(enc_hook=place_of).encode(ones))
     state = CoreSnapshot(
-        VERSION, core.now, core.next_sequence, prepared, jobs, live,
+        core.now, core.next_sequence, prepared, jobs, live,
         {name: (q.enabled, q.started, q.counts, q.users) for name, q in core.queues.items()},
         {
             pool.settings.name: PoolSnapshot(
@@ -148,8 +145,6 @@ def load(data: bytes, settings: Settings, policy_of: Callable[[str], Policy]) ->
         state = _decode(data)
     except msgspec.MsgspecError as error:
         raise InputError(f"the snapshot cannot be read: {error}") from error
-    if not 1 <= state.version <= VERSION:
-        raise InputError(f"the snapshot has version {state.version}; this program reads 1 to {VERSION}")
     core = Core(settings, policy_of)
     _load_tables(core, state)
     for pool in core.pools:
@@ -199,11 +194,7 @@ def _load_jobs(core: Core, state: CoreSnapshot) -> None:
         for each in state.prepared
     ]
     decoder = msgspec.msgpack.Decoder(list[BatchJob], dec_hook=lambda _, place: prepared[place])
-    if state.version < VERSION:
-        found, begun = old_snapshots.jobs_of(state.jobs, decoder.decode, state.version, core.now)
-    else:
-        found, begun = decoder.decode(state.jobs), state.begun
-    rows = iter(found)
+    rows = iter(decoder.decode(state.jobs))
     pools = {name: core.pools[queue.pool] for name, queue in core.queues.items()}
     for sequence, count, failed in state.live:
         job = next(rows)
@@ -219,7 +210,7 @@ def _load_jobs(core: Core, state: CoreSnapshot) -> None:
             counts[one.state] = counts.get(one.state, 0) + 1
             _settle(pools, one)
         left = sum(counts.values()) - sum(counts.get(state, 0) for state in OVER)
-        core.arrays[sequence] = ArrayState(members, counts, left, failed, begun.get(sequence))
+        core.arrays[sequence] = ArrayState(members, counts, left, failed, state.begun.get(sequence))
     core.order = list(core.jobs)
 
 

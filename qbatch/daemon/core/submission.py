@@ -248,7 +248,7 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Asked:
         Refusal: they cannot be read, or the queue or its hosts do not have them.
     """
     found = core.asked
-    known = queue.settings.name, spec.resource_rules, *spec.resources.items()
+    known = queue.settings.name, *spec.resources.items()
     asked = found.get(known)
     if asked is None:
         asked = _ask(core, spec, queue)
@@ -260,7 +260,7 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Asked:
 
 def _ask(core: Core, spec: Spec, queue: QueueState) -> Asked:
     try:
-        demand = parse_demand(spec.resources, spec.resource_rules)
+        demand = parse_demand(spec.resources)
     except ValueError as error:
         raise Refusal("bad-value", f"illegal -l value: {error}") from None
     settings = queue.settings
@@ -273,10 +273,9 @@ def _ask(core: Core, spec: Spec, queue: QueueState) -> Asked:
         demand = msgspec.structs.replace(demand, chunks=chunks)
     _check_limits(queue, demand.procs, demand.memory, walltime)
     pool = core.pools[queue.pool]
-    if spec.resource_rules > 1:
-        _check_placing(demand, pool, settings.name)
+    _check_placing(demand, pool, settings.name)
     # A chunk that asks for a host is placed before one that can go anywhere.
-    placed = sorted(_chunks(spec, demand.chunks, pool, settings.name), key=lambda chunk: chunk.host < 0)
+    placed = sorted(_chunks(demand.chunks, pool, settings.name), key=lambda chunk: chunk.host < 0)
     request = Job(
         number=0,
         submit=0,
@@ -291,7 +290,7 @@ def _ask(core: Core, spec: Spec, queue: QueueState) -> Asked:
     if reason is not None:
         text = reason.text.replace("the largest host has", f"the largest host of queue {settings.name} has")
         raise Refusal("never-fits", f"the job can never run in queue {settings.name}: {text}")
-    listed = listed_resources(spec.resources, demand, walltime, spec.resource_rules)
+    listed = listed_resources(spec.resources, demand, walltime)
     return Asked(demand, walltime, request, Listed(listed))
 
 
@@ -327,7 +326,7 @@ def _check_placing(demand: Demand, pool: PoolState, queue: str) -> None:
         )
 
 
-def _chunks(spec: Spec, asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[ChunkRequest]:
+def _chunks(asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[ChunkRequest]:
     """Yield what the engine places; a host that is asked for is found by its name.
 
     Raises:
@@ -336,7 +335,7 @@ def _chunks(spec: Spec, asked: Iterable[ChunkOf], pool: PoolState, queue: str) -
     places = {host.name: place for place, host in enumerate(pool.machine.hosts)}
     for chunk in asked:
         place = -1
-        if chunk.host and spec.resource_rules > 1:
+        if chunk.host:
             place = places.get(chunk.host, -1)
             if place < 0:
                 known = ", ".join(list(places)[:20]) + (", ..." if len(places) > 20 else "")
@@ -352,14 +351,10 @@ def _chunks(spec: Spec, asked: Iterable[ChunkOf], pool: PoolState, queue: str) -
 def _check_as_openpbs(core: Core, actor: Actor, spec: Spec, prepared: Prepared) -> None:
     """Refuse what OpenPBS refuses, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
     settings = core.settings
-    if spec.resource_rules < 2:
-        return
-    found = refused_resource(
-        spec.resources, prepared.demand, settings.custom_resources, settings.lenient, spec.resource_rules
-    )
+    found = refused_resource(spec.resources, prepared.demand, settings.custom_resources, settings.lenient)
     if found is not None:
         raise Refusal(*found)
-    if len(prepared.indices) == 1 and not spec.is_torque and "array" not in settings.lenient:
+    if len(prepared.indices) == 1 and not spec.tasks and not spec.is_torque and "array" not in settings.lenient:
         raise Refusal("bad-value", f"illegal -J value: {spec.array} is one job; an array has at least two, as in 1-2")
     check_server(core, spec.queue.partition("@")[2], spec.host)
     if any("\0" in value or len(value) > LONGEST_PATH * 8 for value in spec.extra.values()):
@@ -385,7 +380,7 @@ def check_group(core: Core, group: str, spec: Spec) -> None:
         Refusal: with the group.
     """
     others = [name for name in _names(spec.group_list) if name != group]
-    if others and spec.resource_rules > 1 and "user" not in core.settings.lenient:
+    if others and "user" not in core.settings.lenient:
         raise Refusal(
             "bad-group",
             f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of their owner, {group}",

@@ -153,10 +153,8 @@ def _check_changes(core: Core, job: BatchJob, changes: Changes, spec: Spec, prep
         raise Refusal("bad-value", "each job of this array has a walltime and a run time of its own; alter them one by one")
     if changes.group_list is not None:
         submission.check_group(core, job.group, spec)
-    if changes.resources is not None and spec.resource_rules > 1 and "resources" not in core.settings.lenient:
-        unknown = unknown_resource(
-            spec.resources, prepared.demand, core.settings.custom_resources, spec.resource_rules
-        )
+    if changes.resources is not None and "resources" not in core.settings.lenient:
+        unknown = unknown_resource(spec.resources, prepared.demand, core.settings.custom_resources)
         if unknown is not None:
             raise Refusal("unknown-resource", unknown)
     if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):

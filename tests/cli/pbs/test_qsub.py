@@ -136,7 +136,7 @@ def test_every_option_reaches_its_field(shell: Shell) -> None:
         depend="afterok:1:2,afterany:3[]", group_list="g", umask=0o27, extra={"sandbox": "PRIVATE"},
         not_before=int(time.mktime((2030, 1, 2, 15, 30, 10, 0, 0, -1))) * 1_000_000,
         variables=spec.variables, directory=str(shell.directory), host=os.uname().nodename,
-        submit_arguments=spec.submit_arguments, resource_rules=3,
+        submit_arguments=spec.submit_arguments,
     )  # fmt: skip
     assert spec.submit_arguments.startswith("-A acct -c c=5 -h -j oe")
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from qbatch.daemon.core import flow, old_snapshots
+from qbatch.daemon.core import flow
 from qbatch.daemon.core.accounting import text_of
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BatchJob
@@ -14,7 +13,7 @@ from qbatch.daemon.core.state import Account, Ending
 from qbatch.model.actions import parts_of
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import JobRecord, Outcomes
+from qbatch.wire.records import Outcomes
 from tests.daemon.core.driver import ALICE, BOB, EMULATED, ROOT, SECOND, Bench
 
 
@@ -484,16 +483,3 @@ def test_an_attempt_that_was_suspended_is_lost_in_pieces_and_the_latest_are_kept
     assert len(lost) == flow.MOST_LOST
     (first, begin, end, _, _), (second, *_) = lost[:2]
     assert (first, second, end - begin) == (1, 2, 20 * 1_000_000)  # the piece before the suspension is one too many
-
-
-def test_a_job_of_an_older_snapshot_has_lost_nothing(bench: Bench) -> None:
-    job = bench.core.find(bench.core.key_of(bench.submit("sleep 100\n")))
-    assert job is not None
-    older = msgspec.msgpack.encode([[1, -1, 0, "n", "u", 1001, "g", "batch", 7, "Q"]])
-    decoder = msgspec.msgpack.Decoder(list[BatchJob], dec_hook=lambda *_: job.prepared)
-    ((before,), begun) = old_snapshots.jobs_of(older, decoder.decode, 2, 10)
-    assert (before.submitted, before.attempt, before.earlier, before.final, begun) == (7, None, None, None, {})
-    assert (
-        msgspec.json.decode(b'{"id": "1.q", "name": "n", "user": "u", "queue": "b", "state": "F"}', type=JobRecord).lost
-        == ()
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from qbatch.daemon.core import slots, state_snapshot
@@ -17,7 +16,7 @@ from tests.daemon.core.driver import ALICE, EMULATED, ROOT, Bench
 
 
 def submit(bench: Bench, text: str, script: str = "sleep 100\n", **more: object) -> str:
-    return bench.submit(script, resources=parse_resources(text), resource_rules=3, **more)
+    return bench.submit(script, resources=parse_resources(text), **more)
 
 
 def record(bench: Bench, job: str) -> JobRecord:
@@ -149,21 +148,11 @@ def test_a_job_waits_for_the_host_that_it_asks_for_while_others_pass() -> None:
     assert (bench.ended[second].started, bench.ended[second].exec_host) == (50_000_000, "n1/0*4")
 
 
-def test_older_submissions_are_read_as_they_were() -> None:
-    """A journal of before has no ``resource_rules``: it must be replayed to the same decisions."""
-    bench = Bench()
-    job = bench.submit("sleep 100\n", resources={"nodes": "2:ppn=2"})
-    bench.wait(1)
-    assert record(bench, job).exec_host == "n1/0*2+n1/1*2"
-    assert bench.state(bench.submit("true\n", resources={"select": "1:host=n9", "foo": "1"})) == "Q"
-
-
-def test_gpus_that_an_older_submission_asks_for_are_taken_and_those_of_a_new_one_are_refused() -> None:
+def test_gpus_are_refused() -> None:
     bench = Bench()
     asked = {"select": "1:ncpus=1:ngpus=2"}
-    assert bench.state(bench.submit("true\n", resources=asked, resource_rules=2)) == "Q"
     with pytest.raises(Refusal, match="Unknown resource: ngpus"):
-        bench.submit("true\n", resources=asked, resource_rules=3)
+        bench.submit("true\n", resources=asked)
     job = submit(bench, "ncpus=1", hold="u")
     outcomes = bench.do(ALICE, Alter(jobs=(job,), changes=Changes(resources={"gpus": "1"})))
     assert [each.error.code for each in outcomes.outcomes if each.error] == ["unknown-resource"]  # type: ignore[attr-defined]
@@ -255,11 +244,6 @@ def test_equal_chunks_on_a_host_are_one_slot_as_far_as_their_numbers_follow_each
     assert again.pools[0].numbers == bench.core.pools[0].numbers == {0: (0b11111, 0b1111111111111)}
     bench.do(ROOT, Delete(jobs=(wide,)))
     assert bench.core.pools[0].numbers == {0: (0b100, 0b100)}
-
-
-def test_a_slot_of_an_older_snapshot_is_one_chunk() -> None:
-    old = msgspec.msgpack.encode([0, 2, 0, 1, 4, [[8, 8], [10, 10]]])
-    assert msgspec.msgpack.decode(old, type=Slot) == Slot(0, 2, 0, 1, 4, ((8, 8), (10, 10)), 1)
 
 
 def test_ranges_of_free_numbers() -> None:

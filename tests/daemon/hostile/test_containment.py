@@ -7,15 +7,11 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from qbatch.daemon import journal_entry
-from qbatch.daemon.core.records import full_record
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, SubmissionRecord, Trails
 from qbatch.wire.requests import Alter, Changes, Message, Release, Spec, Submit, Trail
-from tests.daemon.core.driver import ALICE, Bench
 from tests.daemon.harness import Daemon
 from tests.daemon.hostile.tools import EMULATED, REAL, Raw, check, until
 
@@ -149,17 +145,6 @@ def test_a_reload_that_raises_leaves_the_state_as_it_was(broken: Broken) -> None
     with broken.session() as session:
         session.ask(Release(jobs=(job,)), Outcomes)
     broken.until(job, "R")
-
-
-def test_what_an_older_version_took_is_taken_again_from_its_journal_and_shown_as_written() -> None:
-    bench = Bench()
-    spec = {"script": "sleep 5\n", "resources": {"vmem": "hybrid:depth=3", "pcput": "x", "ncpus": "2"}}
-    body = msgspec.json.encode({"verb": "submit", "spec": spec})
-    journal_entry.apply(bench.core, journal_entry.command(0, ALICE, body))
-    bench.make_pass()
-    job = bench.core.live("1")
-    assert job.state.letter == "R"
-    assert full_record(bench.core, job).resources["vmem"] == "hybrid:depth=3"
 
 
 def test_the_door_refuses_it_by_name(broken: Broken) -> None:
