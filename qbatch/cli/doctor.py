@@ -52,7 +52,7 @@ def _look(state: Path) -> Iterator[HealthFinding]:
     yield from _socket()
     yield _configuration()
     yield from _store(state)
-    yield _cache()
+    yield from _cache()
     yield from _commands()
     yield from _daemon()
 
@@ -132,20 +132,31 @@ def _why_not_written(folder: Path) -> str:
     return ""
 
 
-def _cache() -> HealthFinding:
+def _cache() -> Iterator[HealthFinding]:
     from qbatch.planning.kernels.jit import cache_folder
+    from qbatch.planning.kernels.native import refusal
 
     folder = paths.cache_directory()
-    reason = _why_not_written(folder)
-    if reason:
-        text = f"{folder} cannot be written ({reason}): every process compiles the kernels anew"
-        return HealthFinding("cache", "warning", text, "set QBATCH_CACHE to a folder of your own")
+    unwritable = _why_not_written(folder)
+    if unwritable:
+        text = f"{folder} cannot be written ({unwritable}): every process compiles the kernels anew"
+        yield HealthFinding("cache", "warning", text, "set QBATCH_CACHE to a folder of your own")
+        return
     try:
-        if folder.is_dir():
-            cache_folder()
+        kernels = cache_folder() if folder.is_dir() else folder
     except QbatchError as error:
-        return HealthFinding("cache", "wrong", str(error))
-    return HealthFinding("cache", "ok", str(folder))
+        yield HealthFinding("cache", "wrong", str(error))
+        return
+    yield HealthFinding("cache", "ok", str(folder))
+    if kernels is None:
+        return
+    reason = refusal(kernels)
+    if reason:
+        text = "not kept: each command that runs kernels loads Numba, half a second"
+        yield HealthFinding("object code", "warning", text, reason)
+    else:
+        later = " from the first compilation on" if reason is None else ""
+        yield HealthFinding("object code", "ok", f"kept{later}: a command whose kernels are compiled does not load Numba")
 
 
 def _store(state: Path) -> Iterator[HealthFinding]:

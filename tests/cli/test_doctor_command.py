@@ -11,6 +11,8 @@ from pathlib import Path
 
 import qbatch
 from qbatch.distribution import NAME, __version__
+from qbatch.planning.kernels import native
+from qbatch.planning.kernels.jit import sources_hash
 from tests.daemon.harness import ROOT
 
 
@@ -109,6 +111,22 @@ def test_what_others_can_write_to_and_a_daemon_or_a_replay_would_refuse_is_wrong
     for what, folder in (("cache", "cache"), ("socket", "sockets")):
         assert findings[what][0]["verdict"] == "wrong"
         assert f"others may write to {tmp_path / folder} (mode 0777)" in findings[what][0]["text"]
+
+
+def test_it_tells_whether_kernels_are_kept_as_object_code(tmp_path: Path) -> None:
+    variables = {"QBATCH_CACHE": str(tmp_path / "cache"), "NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": ""}
+    variables |= {"PYTHONPATH": str(ROOT), "QBATCH_STATE": str(tmp_path / "state")}
+    folder = tmp_path / "cache" / f"kernels-{sources_hash()}"
+    (found,) = doctor(tmp_path, **variables)[1]["object code"]
+    assert (found["verdict"], found["text"][:34]) == ("ok", "kept from the first compilation on")
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "kept-objects").write_text(native._PASSED, encoding="utf-8")
+    (found,) = doctor(tmp_path, **variables)[1]["object code"]
+    assert (found["verdict"], found["text"][:6]) == ("ok", "kept: ")
+    (folder / "kept-objects").write_text("it failed", encoding="utf-8")
+    (found,) = doctor(tmp_path, **variables)[1]["object code"]
+    assert (found["verdict"], found["text"][:10]) == ("warning", "not kept: ")
+    assert found["way_out"] == f"it failed; remove {folder} to have it checked again"
 
 
 def test_a_state_directory_that_is_a_file_is_told(tmp_path: Path) -> None:

@@ -137,13 +137,16 @@ def test_the_cache_is_for_its_user_alone_whatever_the_umask_is(own_cache: Path, 
     assert [stat.S_IMODE(folder.stat().st_mode) for folder in made] == [0o700] * 3
 
 
-@pytest.mark.parametrize("which", ["folder", "above", "file"])
+@pytest.mark.parametrize("which", ["folder", "above", "file", "object", "file of Numba"])
 def test_a_cache_to_which_others_may_write_is_refused_by_name(own_cache: Path, which: str) -> None:
     assert found_cache() == own_cache
     own_cache.chmod(0o755)
-    (own_cache / "kernel.nbi").touch(mode=0o644)
+    files = {"file": "kernel.nbi", "object": "kernel-0123.object", "file of Numba": "kernels_0123/kernel.nbi"}
+    (own_cache / "kernels_0123").mkdir(mode=0o755)
+    for name in files.values():
+        (own_cache / name).touch(mode=0o644)
     assert found_cache() == own_cache
-    unsafe = {"folder": own_cache, "above": own_cache.parent, "file": own_cache / "kernel.nbi"}[which]
+    unsafe = {"folder": own_cache, "above": own_cache.parent}.get(which) or own_cache / files[which]
     unsafe.chmod(unsafe.stat().st_mode | 0o002)
     with pytest.raises(InputError) as caught:
         found_cache()

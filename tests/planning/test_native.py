@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +17,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from qbatch.planning.kernels import jit, native
+from tests.daemon.harness import ROOT
 
-pytestmark = pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
+pytestmark = [
+    pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here"),
+    pytest.mark.skipif(bool(native._unlisted()), reason="with these versions of Numba and llvmlite nothing is kept"),
+]
 
 
 class Columns(NamedTuple):
@@ -72,7 +77,12 @@ def nested(values: Any) -> Any:
 
 
 def kept(folder: Path, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any] | None:
-    """Return a function as object code, for such arguments; None where it is not kept."""
+    """Return a function as object code, for such arguments, from a folder that was checked; None where it is not kept."""
+    (folder / "kept-objects").write_text(native._PASSED, encoding="utf-8")
+    return kept_unchecked(folder, function, *arguments)
+
+
+def kept_unchecked(folder: Path, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any] | None:
     import numba
 
     compiled = numba.njit(function)
@@ -166,7 +176,7 @@ def test_a_kernel_that_fails_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("function", [text, nested])
 def test_what_is_returned_in_another_form_is_left_to_numba(function: Callable[..., Any], tmp_path: Path) -> None:
     assert kept(tmp_path, function, np.arange(6)) is None
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("*.object"))
 
 
 @pytest.mark.parametrize("value", ["text", None, 2**63, [1], {}, (), np.array(["a"]), np.arange(3, dtype=">i8"), np.float32(1)])
@@ -210,6 +220,190 @@ def test_a_convention_that_is_not_the_known_one_is_not_kept(tmp_path: Path, monk
 
     monkeypatch.setattr(native, "_flattened", without_owner)
     assert kept(tmp_path, number, np.arange(6)) is None
+
+
+RECORD = np.dtype([("since", np.int64), ("weight", np.float64), ("is_open", np.bool_), ("kind", np.int8)], align=True)
+
+
+def advanced(jobs: Any, is_open: Any, kinds: Any, since: Any, weights: Any) -> Any:
+    """Read and write records, and arrays of each type of their fields."""
+    total, weight = 0, 0.0
+    for row in range(jobs.shape[0]):
+        job = jobs[row]
+        if job.is_open != is_open[row]:
+            job.since += since[row]
+            job.kind = kinds[row]
+        job.weight *= weights[row]
+        is_open[row], kinds[row] = not is_open[row], job.kind + 1
+        total += job.since * job.kind
+        weight += job.weight
+    return total, weight
+
+
+@given(st.integers(0, 5), st.integers(0, 2**31))
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_records_and_arrays_of_small_types_are_taken(tmp_path_factory: pytest.TempPathFactory, count: int, seed: int) -> None:
+    import numba
+
+    draw = np.random.default_rng(seed)
+    jobs = np.frombuffer(bytearray(RECORD.itemsize * count), RECORD)
+    jobs["since"], jobs["weight"] = draw.integers(-100, 100, count), draw.random(count)
+    jobs["is_open"], jobs["kind"] = draw.random(count) < 0.5, draw.integers(-50, 50, count)
+    others = draw.random(count) < 0.5, draw.integers(-50, 50, count).astype(np.int8), draw.integers(0, 2**40, count)
+    arguments = (jobs, *others, draw.random(count))
+    again = tuple(each.copy() for each in arguments)
+    folder = tmp_path_factory.getbasetemp() / "records"
+    if folder not in _FOUND:
+        folder.mkdir()
+        _FOUND[folder] = kept(folder, advanced, *arguments), numba.njit(advanced)
+    found, compiled = _FOUND[folder]
+    assert found is not None
+    assert same(found(*arguments), compiled(*again))
+    assert all(map(np.array_equal, arguments, again))
+
+
+def test_records_of_other_fields_are_other_variants() -> None:
+    types = [
+        RECORD, [("a", "<i8"), ("b", "<i8")], [("a", "<i8"), ("c", "<i8")], [("b", "<i8"), ("a", "<i8")],
+        [("a", "<i8"), ("b", "<f8")], [("a", "<i8", (2,)), ("b", "<i8")], [("a", "<i8"), ("b", "<i4")],
+        np.dtype([("a", "<i8"), ("b", "<i4")], align=True),
+        {"names": ["a", "b"], "formats": ["<i8", "<i8"], "offsets": [8, 0]}, [("a", [("b", "<i8")]), ("c", "<i8")],
+        {"names": ["a", "b"], "formats": ["<i8", "<i8"], "itemsize": 24},
+        {"names": ["a", "b"], "formats": ["<i8", "<i8"], "offsets": [0, 4]},
+    ]  # fmt: skip
+    found = {native.described((np.zeros(2, np.dtype(each)),)) for each in types}
+    assert len(found) == len(types)
+    assert None not in found
+    for wrong in ([("a", ">i8")], [("a", "O")], [("a", [("b", ">i8")])], "V8", "U3", "M8[s]", "c16"):
+        assert native.described((np.zeros(2, np.dtype(wrong)),)) is None
+
+
+# Where it is not safe, nothing is kept and nothing is called
+
+
+def is_refused(folder: Path) -> bool:
+    """Tell whether an object that is in a folder is not called, and no other is kept there."""
+    variant = str(native.described((np.arange(6),)))
+    assert native._find(folder, "number", variant) is not None
+    is_called = native.find(folder, "number", variant) is not None
+    assert is_called == native.is_kept(folder, "number")
+    assert is_called == (kept_unchecked(folder, whole, np.arange(6)) is not None)
+    assert is_called == any(folder.glob("whole-*.object"))
+    return not is_called
+
+
+@pytest.fixture
+def list_versions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Return a function that sets the list of versions."""
+
+    def set_list(*pairs: tuple[str, str]) -> None:
+        monkeypatch.setattr(native, "LISTED", pairs)
+        native._unlisted.cache_clear()
+
+    yield set_list
+    monkeypatch.undo()
+    native._unlisted.cache_clear()
+
+
+def test_the_versions_of_the_constraints_are_listed() -> None:
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    assert (pinned["numba"], pinned["llvmlite"]) in native.LISTED
+
+
+@pytest.mark.parametrize("which", ["numba", "llvmlite"])
+def test_with_versions_that_are_not_listed(which: str, tmp_path: Path, list_versions: Callable[..., None]) -> None:
+    numba, llvmlite = version("numba"), version("llvmlite")
+    assert kept(tmp_path, number, np.arange(6)) is not None
+    list_versions(("0.1", llvmlite) if which == "numba" else (numba, "0.1"), ("0.2", "0.3"))
+    assert is_refused(tmp_path)
+    first = f"numba=={'0.1' if which == 'numba' else numba} llvmlite=={'0.1' if which == 'llvmlite' else llvmlite}"
+    said = f"Numba {numba} with llvmlite {llvmlite} was not tried; install {first} or numba==0.2 llvmlite==0.3"
+    assert native.refusal(tmp_path) == said
+    list_versions((numba, llvmlite))
+    assert not is_refused(tmp_path)
+
+
+def test_a_new_folder_is_checked_when_something_is_kept_there(tmp_path: Path) -> None:
+    assert kept(tmp_path, number, np.arange(6)) is not None
+    mark = tmp_path / "kept-objects"
+    mark.unlink()
+    assert native.refusal(tmp_path) is None
+    assert native.find(tmp_path, "number", str(native.described((np.arange(6),)))) is None
+    assert kept_unchecked(tmp_path, whole, np.arange(6)) is not None
+    assert native.refusal(tmp_path) == ""
+    assert mark.read_text(encoding="utf-8") == native._PASSED
+
+
+def wrong_number(word: str, place: Any, arguments: Any) -> Any:
+    return _VALUE(word, place, arguments) if word != "i" else 7
+
+
+def wrong_array(word: str, place: Any, arguments: Any) -> Any:
+    found = _VALUE(word, place, arguments)
+    return found + 1 if isinstance(found, np.ndarray) else found
+
+
+def of_another_type(word: str, place: Any, arguments: Any) -> Any:
+    return float(_VALUE(word, place, arguments)) if word == "i" else _VALUE(word, place, arguments)
+
+
+def failing(word: str, place: Any, arguments: Any) -> Any:
+    raise RuntimeError("no such thing")
+
+
+_VALUE = native._value
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("_value", wrong_number, "the sample kernel does not give what Numba gives"),
+        ("_value", wrong_array, "the sample kernel does not give what Numba gives"),
+        ("_value", of_another_type, "the sample kernel does not give what Numba gives"),
+        ("_value", failing, "the check of the sample kernel failed (RuntimeError: no such thing)"),
+        ("_linked", lambda *_: None, "the sample kernel cannot be kept and loaded here"),
+        ("_result_word", lambda _: None, "the sample kernel cannot be kept and loaded here"),
+    ],
+)
+def test_after_a_check_that_failed(
+    name: str, wrong: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert kept(tmp_path, number, np.arange(6)) is not None
+    (tmp_path / "kept-objects").unlink()
+    monkeypatch.setattr(native, name, wrong)
+    native._check(tmp_path)
+    monkeypatch.undo()
+    assert native.refusal(tmp_path) == f"{said}; remove {tmp_path} to have it checked again"
+    assert is_refused(tmp_path)
+
+
+def test_a_kernel_that_does_not_change_its_argument_fails_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = native._run
+    copying = lambda name, word, library, function, number, values, both: run(  # noqa: E731
+        name, word, library, function, number, values.copy(), both
+    )
+    monkeypatch.setattr(native, "_run", copying)
+    native._check(tmp_path)
+    assert str(native.refusal(tmp_path)).startswith("the sample kernel does not give what Numba gives")
+
+
+DIES = """
+import os, sys
+from pathlib import Path
+from qbatch.planning.kernels import native
+native._value = lambda *_: os._exit(9)
+native._check(Path(sys.argv[1]))
+"""
+
+
+def test_after_a_check_that_ended_the_process(tmp_path: Path) -> None:
+    assert kept(tmp_path, number, np.arange(6)) is not None
+    (tmp_path / "kept-objects").unlink()
+    assert subprocess.run([sys.executable, "-c", DIES, str(tmp_path)], check=False).returncode == 9
+    assert native.refusal(tmp_path) == f"the call of the sample kernel did not end; remove {tmp_path} to have it checked again"
+    assert is_refused(tmp_path)
 
 
 LOADED = """

@@ -49,8 +49,8 @@ def kernel_sources() -> list[Path]:
 
 
 def sources_hash() -> str:
-    """Return a short hash over the sources of all kernels and the version of the compiler."""
-    digest = hashlib.sha256(f"numba {version('numba')}".encode())
+    """Return a short hash over the sources of all kernels and the versions of the compiler."""
+    digest = hashlib.sha256(f"numba {version('numba')} llvmlite {version('llvmlite')}".encode())
     for path in kernel_sources():
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
@@ -85,7 +85,7 @@ def _check_ours(folder: Path) -> None:
     if not reason and is_of_another(found):
         reason = f"it belongs to user {found.st_uid}"
     if not reason and found.st_mode & 0o077:  # else others cannot enter it
-        unsafe = next((path for path in (folder, *folder.iterdir()) if _is_open(path)), None)
+        unsafe = next((path for path in (folder, *folder.rglob("*")) if _is_open(path)), None)
         reason = "" if unsafe is None else f"others may write to {'it' if unsafe == folder else unsafe}"
     if reason:
         raise InputError(

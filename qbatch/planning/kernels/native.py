@@ -2,11 +2,15 @@
 
 Loading Numba costs a third of a second and 60 MB; loading an object with llvmlite costs a tenth of that.  So what Numba has
 made of a kernel that is called from outside is written beside Numba's own cache, one file a kernel and signature, by
-:func:`keep`, and loaded by :func:`find`.  It is the same machine code, without its door to Python.
+:func:`keep`, and loaded by :func:`find`.  It is the same machine code, without what Numba wraps around it for Python.
 
 It is called by Numba's convention for processors (``numba.core.callconv.CPUCallConv``): it returns a status, and takes the
 place of its result, the place of an exception and its arguments, flattened.  :func:`keep` holds every kernel to that.
 Whatever is not known here (a type, a symbol, another processor) is not kept, or not found, and Numba does it.
+
+That convention is private to Numba and may change with any version.  So objects are kept and called only with the pairs of
+versions in ``LISTED``, and in a folder of the cache only after a sample kernel, called there as object code, has given what
+Numba gives (:func:`refusal`).
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
-from importlib.metadata import distribution
+from importlib.metadata import distribution, version
 from importlib.util import module_from_spec
 from itertools import count
 from pathlib import Path
@@ -28,6 +32,14 @@ from typing import Any
 import numpy as np
 
 Loaded = Callable[..., Any]
+
+LISTED = (("0.68.1", "0.50.0"),)
+"""Pairs of versions of Numba and llvmlite with which the whole suite has passed (those of ``constraints.txt``).  To list another,
+install it and run the suite with it in this list."""
+
+_MARK = "kept-objects"  # the file that says how the check of a folder went
+_PASSED = "the sample kernel gives what Numba gives"
+_DID_NOT_END = "the call of the sample kernel did not end"
 
 _WORDS = {bool: "b", np.bool_: "b", int: "i", np.int64: "i", float: "f", np.float64: "f"}
 _RESULTS = {"bool": "b", "boolean": "b", "int64": "i", "float64": "f", "none": "n"}
@@ -56,12 +68,21 @@ def _word(value: Any) -> str | None:
     if kind is np.ndarray:
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-        is_known = value.dtype.isnative and flags.aligned and value.dtype.kind in "iufb"
-        return f"{value.dtype.str}{value.ndim}{layout}{'w' if flags.writeable else 'r'}" if is_known else None
+        word = _dtype_word(value.dtype) if flags.aligned else None
+        return None if word is None else f"{word}{value.ndim}{layout}{'w' if flags.writeable else 'r'}"
     if isinstance(value, tuple) and value:
         words = _joined([_word(part) for part in value])
         return None if words is None else f"{kind.__qualname__}({words})"
     return _WORDS.get(kind) if kind is not int or value in _INT64 else None
+
+
+@cache
+def _dtype_word(dtype: np.dtype[Any]) -> str | None:
+    if not dtype.isnative or dtype.hasobject:
+        return None
+    if dtype.names is not None:
+        return f"{dtype!r}{dtype.itemsize}"  # names, types and offsets of all fields
+    return dtype.str if dtype.kind in "iufb" else None
 
 
 def _flattened(value: Any) -> Iterator[Any]:
@@ -159,9 +180,16 @@ def _file(folder: Path, name: str, variant: str, target: tuple[str, ...]) -> Pat
     return folder / f"{name}-{digest[:_DIGEST]}.object"
 
 
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
+
+
 def is_kept(folder: Path, name: str) -> bool:
-    """Tell whether some variant of a kernel is in a folder."""
-    return any(folder.glob(f"{name}-*.object"))
+    """Tell whether some variant of a kernel can be called from a folder."""
+    return refusal(folder) == "" and any(folder.glob(f"{name}-*.object"))
 
 
 def keep(folder: Path, name: str, variant: str, result: Any, arguments: tuple[Any, ...]) -> None:
@@ -169,6 +197,13 @@ def keep(folder: Path, name: str, variant: str, result: Any, arguments: tuple[An
 
     Raises: OSError where it cannot be written; AttributeError with a Numba that names its parts differently.
     """
+    if refusal(folder) is None:
+        _check(folder)
+    if refusal(folder) == "":
+        _keep(folder, name, variant, result, arguments)
+
+
+def _keep(folder: Path, name: str, variant: str, result: Any, arguments: tuple[Any, ...]) -> None:
     word, codegen, symbol = _result_word(result.signature.return_type), result.library.codegen, result.fndesc.llvm_func_name
     target = _file(folder, name, variant, codegen.magic_tuple())
     if word is None or target.exists():
@@ -182,9 +217,7 @@ def keep(folder: Path, name: str, variant: str, result: Any, arguments: tuple[An
     if not all(one.startswith("llvm.") or one in _runtime_symbols() or hasattr(ctypes.pythonapi, one) for one in needed):
         return
     content = f"{symbol}\n{word}\n".encode() + codegen._tm.emit_object(module)
-    unfinished = target.with_suffix(f".{os.getpid()}")
-    unfinished.write_bytes(hashlib.sha256(content).digest() + content)
-    unfinished.replace(target)
+    _write(target, hashlib.sha256(content).digest() + content)
 
 
 def _strip(module: Any, symbol: str, machine: Any) -> None:
@@ -202,8 +235,10 @@ def _strip(module: Any, symbol: str, machine: Any) -> None:
 
 def find(folder: Path, name: str, variant: str) -> Loaded | None:
     """Return a kernel, to be called with arguments of this variant; None where the folder does not have it, or it is damaged."""
-    if not is_kept(folder, name):
-        return None  # and llvmlite need not be loaded
+    return _find(folder, name, variant) if is_kept(folder, name) else None  # else llvmlite need not be loaded
+
+
+def _find(folder: Path, name: str, variant: str) -> Loaded | None:
     try:
         content = _file(folder, name, variant, _target()).read_bytes()
     except OSError:
@@ -214,6 +249,84 @@ def find(folder: Path, name: str, variant: str) -> Loaded | None:
     symbol, word, code = content.split(b"\n", 2)
     library = _linked(symbol.decode(), code)
     return None if library is None else partial(_run, name, word.decode(), library, _function(library[symbol.decode()]))
+
+
+# Whether it is safe
+
+
+@cache
+def _unlisted() -> str:
+    found = version("numba"), version("llvmlite")
+    if found in LISTED:
+        return ""
+    known = " or ".join(f"numba=={numba} llvmlite=={llvmlite}" for numba, llvmlite in LISTED)
+    return f"Numba {found[0]} with llvmlite {found[1]} was not tried; install {known}"
+
+
+def refusal(folder: Path) -> str | None:
+    """Return why no object is kept in a folder, and none called; empty where they are, None before the first check there."""
+    if _unlisted():
+        return _unlisted()
+    try:
+        found = (folder / _MARK).read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return "" if found == _PASSED else f"{found}; remove {folder} to have it checked again"
+
+
+def _sample(number: Any, values: Any, both: Any) -> Any:
+    """Take a number, an array and a tuple of both; return a number, new memory and an argument's memory."""
+    made = np.empty(values.size)
+    for place in range(values.size):
+        made[place] = values[place] * both[0]
+        values[place] += number + both[1][place]
+    return number * 2, made, values
+
+
+def _sample_arguments() -> tuple[Any, ...]:
+    return 3, np.arange(5), (0.5, np.array([True, False, True, True, False]))
+
+
+@cache
+def _compiled_sample() -> Any:
+    from numba import njit
+
+    return njit(nogil=True)(_sample)
+
+
+def _check(folder: Path) -> None:
+    """Call a sample kernel as object code, and write into a folder whether it gives what Numba gives.
+
+    The call could end the process; then another one finds that it did not end.
+
+    Raises: OSError where nothing can be written.
+    """
+    mark = folder / _MARK
+    try:
+        expected, ours = _sample_arguments(), _sample_arguments()
+        compiled, variant = _compiled_sample(), str(described(ours))
+        result = compiled(*expected)
+        _keep(folder, _sample.__name__, variant, compiled.overloads[compiled.signatures[0]], ours)
+        loaded = _find(folder, _sample.__name__, variant)
+        if loaded is None:
+            said = "the sample kernel cannot be kept and loaded here"
+        else:
+            _write(mark, _DID_NOT_END.encode())
+            is_same = _is_same((loaded(*ours), ours), (result, expected))
+            said = _PASSED if is_same else "the sample kernel does not give what Numba gives"
+    except OSError:
+        raise
+    except Exception as error:
+        said = f"the check of the sample kernel failed ({type(error).__name__}: {error})"
+    _write(mark, said.encode())
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple):
+        return isinstance(other, tuple) and len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and one.dtype == other.dtype and np.array_equal(one, other)
+    return type(one) is type(other) and bool(one == other)
 
 
 # Running
