@@ -160,7 +160,7 @@ def _cache() -> Iterator[HealthFinding]:
 
 
 def _store(state: Path) -> Iterator[HealthFinding]:
-    from qbatch.daemon.store import Store
+    from qbatch.daemon.store import check_directory
 
     another = "give another with --state or QBATCH_STATE"
     reason = _why_not_written(state)
@@ -177,7 +177,7 @@ def _store(state: Path) -> Iterator[HealthFinding]:
         yield HealthFinding("store", "warning", f"{state} may be entered by others", f"chmod 700 {state}")
     else:
         try:
-            Store(state).check_version()
+            check_directory(state)
             yield HealthFinding("store", "ok", str(state))
         except QbatchError as error:
             yield HealthFinding("store", "wrong", str(error))

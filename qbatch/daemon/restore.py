@@ -7,7 +7,7 @@ import sqlite3
 import zlib
 from pathlib import Path
 
-from qbatch.daemon.store import APPLICATION, StorageError, Store, check_version, stamp
+from qbatch.daemon.store import APPLICATION, DATABASE, StorageError, Store, check_version, stamp
 from qbatch.model.errors import InputError
 
 RESTORED = "restored"
@@ -36,7 +36,7 @@ def restore_backup(source: Path, state: Path) -> str:
     store = Store(state)
     store.claim()
     kept = ""
-    names = ["qbatch.db", "qbatch.db-wal", "committed", *(path.name for path in state.glob("snapshot-*"))]
+    names = [DATABASE, f"{DATABASE}-wal", "committed", *(path.name for path in state.glob("snapshot-*"))]
     present = [name for name in names if (state / name).exists()]
     if present:
         aside = state / f"before-restore-{stamp()}"
@@ -45,7 +45,7 @@ def restore_backup(source: Path, state: Path) -> str:
             os.replace(state / name, aside / name)
         kept = f"; what was there is in {aside}"
     data = source.read_bytes()
-    temporary = state / "qbatch.db.tmp"
+    temporary = state / f"{DATABASE}.tmp"
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(data)
         file.flush()
@@ -57,7 +57,7 @@ def restore_backup(source: Path, state: Path) -> str:
     database.close()
     # What ran when the backup was made may have ended since: it is not started again as if nothing had happened.
     (state / RESTORED).touch(mode=0o600)
-    os.replace(temporary, state / "qbatch.db")
+    os.replace(temporary, state / DATABASE)
     return f"{state} is as it was in {source}{kept}"
 
 

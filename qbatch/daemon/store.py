@@ -29,6 +29,7 @@ from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import JobRecord
 
 APPLICATION = 0x71626174
+DATABASE = "qbatch.db"
 VERSION = 2
 """The version of all that a directory holds: the database, journal entries, snapshots, records.  Another one is refused."""
 RESERVE = 4 << 20
@@ -90,7 +91,7 @@ class Store:
     @property
     def path(self) -> Path:
         """The database file."""
-        return self.directory / "qbatch.db"
+        return self.directory / DATABASE
 
     @property
     def weight(self) -> int:
@@ -133,7 +134,7 @@ class Store:
         try:
             old_mask = os.umask(0o077)
             try:
-                self.check_version()
+                check_directory(self.directory)
                 self._database = await aiosqlite.connect(self.path, isolation_level=None, cached_statements=_STATEMENTS)
                 await self._prepare(is_new, was_used)
             finally:
@@ -154,20 +155,6 @@ class Store:
                 f"-wal file removed?); {_way_out(self.directory)}"
             )
         self._keep_reserve()
-
-    def check_version(self) -> None:
-        """Refuse a directory of another version; nothing in it is changed.
-
-        Raises:
-            StorageError: with both versions and the way out.
-        """
-        check_version(
-            self.path,
-            f"give this version an empty directory with --state DIR; to keep what ran: qbatch import pbs "
-            f"{self.directory / 'accounting'} -o LOG, or, with the version that wrote it, qbatch up --state {self.directory} and "
-            "qbatch export result -o DIR; jobs that wait there are to be submitted again",
-            was_used=(self.directory / "committed").exists(),
-        )
 
     async def _prepare(self, is_new: bool, was_used: bool) -> None:
         database = self._db
@@ -502,7 +489,7 @@ def check_version(path: Path, way_out: str, *, was_used: bool) -> None:
         with open(path, "rb") as file:
             header = file.read(100)
     except OSError:
-        return  # who opens it says why it cannot
+        return  # what opens it next says why it cannot be read
     # The fields of the header, https://sqlite.org/fileformat.html section 1.3.  SQLite itself would write as it opens the file.
     version, application = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
     if header.startswith(b"SQLite") and application == version == 0 and was_used:
@@ -512,6 +499,21 @@ def check_version(path: Path, way_out: str, *, was_used: bool) -> None:
             f"{path} was written by another version of qbatch (version {version} of the store; this one reads {VERSION}), and "
             f"is left as it is; {way_out}"
         )
+
+
+def check_directory(directory: Path) -> None:
+    """Refuse a state directory of another version; nothing in it is changed.
+
+    Raises:
+        StorageError: with both versions and the way out.
+    """
+    check_version(
+        directory / DATABASE,
+        f"give this version an empty directory with --state DIR; to keep what ran: qbatch import pbs {directory / 'accounting'} "
+        f"-o LOG, or, with the version that wrote it, qbatch up --state {directory} and qbatch export result -o DIR; jobs that "
+        "wait there are to be submitted again",
+        was_used=(directory / "committed").exists(),
+    )
 
 
 def _way_out(directory: Path) -> str:

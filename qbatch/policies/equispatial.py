@@ -4,14 +4,14 @@ Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory
 readings in spec/papers.md 3.5 and 3.7, item 11.  All jobs count as malleable, from 1 to the processors asked for, and
 work as fast as they have processors: the policy says so (``is_malleable``), and the engine takes every job as such.
 
-* Shares: water-filling to the greatest common level, nobody above his request, the remainder one each in order of arrival.
+* Shares: water-filling to the greatest common level, no job above its request, the remainder one each in order of arrival.
 * Placement, in sequence: of the hosts with memory and as many unallocated processors as are asked for, the one with the
   fewest; else, of those with memory, the one with the most processors for each one requested on it, the new job included.
 * ``interval``: a host is divided anew at most so often; until then a new job takes what is unallocated there.
 * Waiting compensation: a job for which no host has memory waits, and what it would have got is added up: its share on the
   host that the second rule picks, from event to event.  Once placed it gets all that it asks for until it has had that.
 * ``over50=yes``: a job that has executed for more than 50 hours gets all that it asks for from then on.
-* Who gets all leaves one processor to every other job of the host.
+* A job that gets all leaves one processor to every other job of the host.
 * A job without memory anywhere gets a quantum on arrival, as with immediate service; what it does there is thrown away if it
   does not end.
 
@@ -19,18 +19,18 @@ Where the paper and the specification are silent (``tests/oracle/equispatial.py`
 
 * Ties between hosts go to the first; a job goes to no host with fewer processors than it asks for.
 * With more jobs than processors on a host the last ones stand still (suspended, or not yet started) and hold their memory.
-* Several who are to get all share, as equally as all jobs otherwise do, what leaves one processor to every other job: so
-  nobody is favoured and has less than his share.  With more jobs than processors nobody has more than the others.
+* Several jobs that are to get all share, as equally as all jobs otherwise do, what leaves one processor to every other job: so
+  no favoured job has less than its share.  With more jobs than processors none has more than the others.
 * The extra processors that make a host count as smaller are those that an owed job has above its share at that moment; the
-  share is among all who have a place there by then.  Guests count among those who request processors.
-* A guest's processors are not there to be shared, neither for those on its host nor for who would be there if he had memory.
+  share is among all jobs that have a place there by then.  Guests count among those that request processors.
+* A guest's processors are not shared, neither among the jobs on its host nor with one that would be there if it had memory.
 * A guest goes where the placement rules say, of the hosts with the quantum's memory where one processor is left to every
   other job.  It takes idle processors if they are enough.  If not, the others shrink for it, at once, instead of being
   suspended, and have their processors back at once when it goes, as victims do (papers.md 3.4); the interval begins anew.
 * What a job would have got is added up while it waits: its quantum does not count, nor does it for the 50 hours.
-* A division counts, and the interval begins anew, even if nobody has more or less after it.  A debt that is paid and 50
+* A division counts, and the interval begins anew, even if no job has more or less after it.  A debt that is paid and 50
   hours that are over (one microsecond more) are reasons to divide, within the interval.
-* Of a host that is closed nothing changes; who was placed there and has not begun is placed anew.
+* On a closed host nothing changes; a job that was placed there and has not begun is placed anew.
 
 The pass is made of kernels (:mod:`qbatch.planning.kernels.equal_shares`), which the compiled replay calls too.  It touches only
 the hosts on which something happens: what their jobs have executed, and are owed, is brought up to date then.
@@ -63,7 +63,7 @@ _kernels = live_module(shares)
 
 @dataclass
 class Shares:
-    """What is remembered: who waits or has a place and what it has, the hosts (:mod:`qbatch.planning.kernels.equal_shares`)."""
+    """What is remembered: the jobs that wait or have a place, and the hosts (:mod:`qbatch.planning.kernels.equal_shares`)."""
 
     state: SharesState
 
@@ -76,7 +76,7 @@ class Shares:
         return host if host < len(self.state.hosts) - 1 else -1
 
     def rows(self) -> dict[int, int]:
-        """Return who is there, and on which host; the number of hosts for one that waits."""
+        """Return the rows that are there with their hosts; of a row that waits, the number of hosts."""
         state = self.state
         jobs = state.jobs[: state.counts[shares.USED]]
         there = jobs[:, shares.ROW] != shares.NOBODY
@@ -124,7 +124,7 @@ class EquiSpatial:
         return Shares(shares.new_state(machine, self._rules))
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Place who waits, divide the hosts that are due, and say who has more or less than before."""
+        """Place the jobs that wait, divide the hosts that are due, and say which jobs have more or less than before."""
         memory: Shares = view.memory
         self._follow(view, memory)
         at = int(_kernels.share_pass(view.now, memory.state))
@@ -146,7 +146,7 @@ class EquiSpatial:
         return Reason("memory", self.name, text, numbers)
 
     def _follow(self, view: View, memory: Shares) -> None:
-        """Tell the kernels what happened: who has gone, who waits."""
+        """Take out the jobs that have gone, and enter those that wait."""
         for row in (*view.finished, *view.withdrawn, *view.requeued):
             _kernels.depart(view.now, row, memory.state)
         coming: Iterable[int] = view.arrived
@@ -160,7 +160,7 @@ class EquiSpatial:
             memory.come(view.jobs[row], is_new=row in arrived)
 
     def _changes(self, view: View, state: SharesState) -> Iterator[Action]:
-        """Say who changes: those who give processors up first."""
+        """Say which jobs change, those that give processors up first."""
         jobs = state.jobs[: state.counts[shares.USED]]
         changed = jobs[:, shares.PROCS] != jobs[:, shares.HAD]
         more: list[Action] = []
@@ -185,8 +185,9 @@ class EquiSpatial:
 
 
 def _follow_machine(view: View, memory: Shares) -> None:
-    """Follow hosts that closed and opened: who has not begun on one that closed is placed anew.  Who runs or stands still under
-    another policy is taken up."""
+    """Follow hosts that closed and opened: a job that has not begun on one that closed is placed anew.  Jobs that run, or stand
+    still under another policy, are taken up.
+    """
     hosts, queue = memory.state.hosts, len(view.machine.hosts)
     for host in range(queue):
         if hosts[host, shares.IS_CLOSED] and host not in view.closed:
